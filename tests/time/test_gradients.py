@@ -9,7 +9,7 @@ from ranks import run_ranks
 from hiresx import HiresxError, Simulation, gradients, load
 from hiresx.cli import execute
 from hiresx.gradients import forward, gradient
-from hiresx.gradients.flow import SteadyFlow
+from hiresx.gradients.flow import PATIENCE, SteadyFlow
 from hiresx.gradients.parameters import CaseFamily, parameter
 from hiresx.gradients.tangent import TangentSolver
 from hiresx.mpi.communicator import world
@@ -256,3 +256,15 @@ def test_a_key_that_adds_nodes_is_refused(solver):
     flow = SteadyFlow(family.case(), "cpu", world())
     with pytest.raises(HiresxError, match=r"--by parameters.back: the grid has other numbers of nodes a step 0.001"):
         TangentSolver(family, flow, forward._ignore).solve(parameter(flow.case, "parameters.back"), ["force_y"], 1e-3)
+
+
+def test_a_flow_whose_residual_rests_is_not_stepped_on(duct, monkeypatch):
+    """Converged by the asked factor, and then not halved in PATIENCE steps: each further step would be for nothing."""
+    flow = SteadyFlow(CaseFamily(duct, (), {}).case(), "cpu", world())
+    monkeypatch.setattr(flow.simulation, "step", lambda: None)
+    monkeypatch.setattr(flow, "_report", lambda: {"residual": 1e-9, "drop": 1e9})
+    monkeypatch.setitem(flow.integrator.memory, "residual", 1e-9)
+    flow.converge(1e8)
+    flow.close()
+    # the first step brings the residual down, the others do not
+    assert flow.steps == 1 + PATIENCE

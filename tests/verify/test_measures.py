@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hiresx.exact import normal_shock, rayleigh_pitot
-from hiresx.verify.groups import bow_shock, mixing_layer, shock_vorticity, strong_shocks
+from hiresx.verify.groups import bow_shock, mixing_layer, robustness, shock_vorticity, strong_shocks
 
 
 def flow(x, y=0.0, **state):
@@ -73,3 +73,12 @@ def test_feet_and_radii_of_strong_shocks():
     x, y = np.meshgrid(np.linspace(0, 2, 21), np.linspace(0, 2, 21), indexing="ij")
     rho = np.exp(-((np.hypot(x, y) - 1.5) ** 2) * 100) * (1 + 0.1 * (y == 0))
     assert strong_shocks.sedov_radius(flow(x[None], y[None], rho=rho[None])) == pytest.approx(1.5 / (0.75 * 2.0))
+
+
+def test_the_radius_of_a_blast_is_that_of_the_largest_density():
+    """At t = 4 the shock of Sedov's blast is at 0.75 * 2; a shell of gas there, and one 10 % further out."""
+    along = np.linspace(0, 2, 81)
+    x, y = along, along[:, None]
+    for radius, error in ((1.5, 0.0), (1.65, 0.1)):
+        rho = np.exp(-(((np.hypot(x, y) - radius) / 0.02) ** 2))
+        assert robustness.shock_radius_error(flow(x, y, rho=rho)) == pytest.approx(error, abs=5e-3)
