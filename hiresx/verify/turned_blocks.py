@@ -1,6 +1,6 @@
 """Cuts a grid into other blocks and turns their indexes: a flow computed on them must have the same result."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations, product
 
@@ -10,7 +10,7 @@ from hiresx.base.arrays import triple
 from hiresx.case import Case
 from hiresx.decomposition import Decomposition, Part, split
 from hiresx.grid import Block, Grid
-from hiresx.grid.blocks import MINIMUM_NODES, Regions
+from hiresx.grid.blocks import MINIMUM_NODES, Regions, directions_along
 from hiresx.grid.reindexing import Reindexing, reindex
 
 
@@ -54,17 +54,25 @@ def turn_back(values: np.ndarray, turn: Reindexing) -> np.ndarray:
     return np.stack(flat).reshape(*values.shape[:-3], *flat[0].shape)
 
 
-def random_parts(whole: Decomposition, count: int, chance: np.random.Generator) -> list[Part]:
-    """The blocks of `whole` cut at random places into `count` parts; fewer when no part can be cut any more."""
+def random_parts(
+    whole: Decomposition, count: int, chance: np.random.Generator, barred: Collection[tuple[int, int, int]] = ()
+) -> list[Part]:
+    """The blocks of `whole` cut at random places into `count` parts; fewer when no part can be cut any more. `barred`:
+    (block, direction, node) where no part may begin."""
     parts = list(whole.parts)
     while len(parts) < count:
-        open_cuts = [(n, d) for n, part in enumerate(parts) for d in range(3) if part.size[d] >= 2 * MINIMUM_NODES]
+        open_cuts = [
+            (n, d, places)
+            for n, part in enumerate(parts)
+            for d, (lo, hi) in enumerate(part.box)
+            if (places := _inner_nodes(lo, hi) - {at for w, e, at in barred if (w, e) == (part.whole, d)})
+        ]
         if not open_cuts:
             break
-        n, d = open_cuts[chance.integers(len(open_cuts))]
+        n, d, places = open_cuts[chance.integers(len(open_cuts))]
         part = parts.pop(n)
         lo, hi = part.box[d]
-        at = int(chance.integers(lo + MINIMUM_NODES, hi - MINIMUM_NODES + 1))
+        at = int(chance.choice(sorted(places)))
         parts += [
             replace(part, box=triple(range_ if e == d else part.box[e] for e in range(3)))
             for range_ in ((lo, at), (at, hi))
@@ -72,16 +80,32 @@ def random_parts(whole: Decomposition, count: int, chance: np.random.Generator) 
     return parts
 
 
+def _inner_nodes(lo: int, hi: int) -> set[int]:
+    """Nodes at which nodes lo to hi can be cut."""
+    return set(range(lo + MINIMUM_NODES, hi - MINIMUM_NODES + 1))
+
+
+def nodes_beside_ends(whole: Decomposition) -> set[tuple[int, int, int]]:
+    """(block, direction, node) at fewer nodes than the halo from where a condition ends within a face."""
+    found: set[tuple[int, int, int]] = set()
+    near = range(-whole.stencil.halo, whole.stencil.halo + 1)
+    for patch in whole.patches:
+        for d in directions_along(patch.face):
+            ends = {*patch.range[d]} - {0, whole.blocks[patch.block].size[d]}
+            found |= {(patch.block, d, int(end) + m) for end in ends for m in near}
+    return found
+
+
 def turn_blocks(case: Case, whole: Decomposition, blocks: int, chance: np.random.Generator) -> TurnedCase:
     """`case` on the nodes of `whole`, cut at random into about `blocks` blocks, each turned at random, with its
     boundary conditions, periodic ones as connections, named by region.
 
-    The result is that of `case` unless a new block ends fewer nodes than the halo beside the end of a wall that another
-    block meets there. Then two connections lead to the ghosts of the corner behind it, and `extended_coordinates`
-    takes the one of the lower direction, while the block before had ghosts of the wall there: the planar jet's answer
-    differs by 1e-7 for a cut one node beside a lip. Ranks cut blocks without that.
+    No block ends fewer nodes than the halo beside the end of a wall that another block meets there. Two connections
+    would lead to the ghosts of the corner behind it, and `extended_coordinates` takes the one of the lower direction,
+    while the block before had ghosts of the wall there: the planar jet's answer differs by 1e-7 for a cut one node
+    beside a lip. Ranks cut blocks without that.
     """
-    parts = random_parts(whole, blocks, chance)
+    parts = random_parts(whole, blocks, chance, nodes_beside_ends(whole))
     cut = split(whole, parts)
     chosen = [turns(part.size)[chance.integers(len(turns(part.size)))] for part in parts]
     new = []
