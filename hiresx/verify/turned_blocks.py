@@ -72,7 +72,7 @@ def random_parts(
         n, d, places = open_cuts[chance.integers(len(open_cuts))]
         part = parts.pop(n)
         lo, hi = part.box[d]
-        at = int(chance.choice(sorted(places)))
+        at = sorted(places)[chance.integers(len(places))]
         parts += [
             replace(part, box=triple(range_ if e == d else part.box[e] for e in range(3)))
             for range_ in ((lo, at), (at, hi))
