@@ -27,7 +27,9 @@ TABLES = ("probe", "surface", "average", "monitor")
 PROBES, EVERY, FIELDS = 5, 10, 100
 MONITORS: dict[str, dict[str, Any]] = {
     "log line": {"monitor.every": EVERY},
-    "probes": {f"probe.{n}.{key}": value for n in range(PROBES) for key, value in (("every_time", None), ("every", EVERY))},
+    "probes": {
+        f"probe.{n}.{key}": value for n in range(PROBES) for key, value in (("every_time", None), ("every", EVERY))
+    },
     "surface": {"surface.0.every_time": None, "surface.0.every": EVERY},
     "averages": {"average.start": 0.0, "average.every": EVERY},
     "conservation": {"conservation.every": EVERY},

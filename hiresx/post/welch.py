@@ -184,9 +184,8 @@ def third_octaves(frequency: np.ndarray, density: np.ndarray) -> ThirdOctaves:
     middles = 10 ** (np.arange(lowest, highest + 1) / 10)
     edges = np.append(middles / half, middles[-1:] * half)
     # The integral up to each edge, of steps around the lines, linear between the ends of these.
-    ends = np.append(frequency - line / 2, frequency[-1] + line / 2)
     summed = np.concatenate([np.zeros((*density.shape[:-1], 1)), np.cumsum(density, axis=-1) * line], axis=-1)
-    place = np.clip((edges - ends[0]) / line, 0, frequency.size)
+    place = np.clip((edges - frequency[0]) / line + 0.5, 0, frequency.size)
     below = np.minimum(place.astype(int), frequency.size - 1)
     upto = summed[..., below] + (place - below) * (summed[..., below + 1] - summed[..., below])
     return ThirdOctaves(middles, edges, np.diff(upto, axis=-1))

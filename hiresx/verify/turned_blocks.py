@@ -11,6 +11,7 @@ from hiresx.case import Case
 from hiresx.decomposition import Decomposition, Part, split
 from hiresx.grid import Block, Grid
 from hiresx.grid.blocks import MINIMUM_NODES, Regions, directions_along
+from hiresx.grid.orientation import layout_of
 from hiresx.grid.reindexing import Reindexing, reindex
 
 
@@ -86,13 +87,16 @@ def _inner_nodes(lo: int, hi: int) -> set[int]:
 
 
 def nodes_beside_ends(whole: Decomposition) -> set[tuple[int, int, int]]:
-    """(block, direction, node) at fewer nodes than the halo from where a condition ends within a face."""
+    """(block, direction, node) at fewer nodes than the halo from where a condition ends within a face on which another
+    block goes on without a common node."""
     found: set[tuple[int, int, int]] = set()
     near = range(-whole.stencil.halo, whole.stencil.halo + 1)
+    offset = {(c.block, c.face) for c in whole.connections if layout_of(c, whole.blocks) == "offset"}
     for patch in whole.patches:
-        for d in directions_along(patch.face):
-            ends = {*patch.range[d]} - {0, whole.blocks[patch.block].size[d]}
-            found |= {(patch.block, d, int(end) + m) for end in ends for m in near}
+        if (patch.block, patch.face) in offset:
+            for d in directions_along(patch.face):
+                ends = {*patch.range[d]} - {0, whole.blocks[patch.block].size[d]}
+                found |= {(patch.block, d, int(end) + m) for end in ends for m in near}
     return found
 
 

@@ -262,6 +262,21 @@ def test_rind_planes_links_and_order(tmp_path):
         read(tmp_path / "g.cgns")
 
 
+def test_a_link_to_a_node_that_is_not_there(tmp_path):
+    """The file that it leads to is there, in the form of ADF."""
+    two_zones(tmp_path / "h.cgns")
+    with h5py.File(tmp_path / "h.cgns", "a") as file:
+        zone = next(value for value in file["Base"].values() if value.attrs.get("label") == b"Zone_t")
+        coordinates = zone["GridCoordinates"]
+        del coordinates["CoordinateX"]
+        link = coordinates.create_group("CoordinateX")
+        link.attrs["type"], link.attrs["label"] = np.bytes_("LK"), np.bytes_("")
+        link[" link"] = h5py.SoftLink(f"{coordinates.name}/Absent")
+    from_hdf5(tmp_path / "h.cgns", tmp_path / "g.cgns")
+    with pytest.raises(HiresxError, match="CoordinateX: the link leads nowhere"):
+        read(tmp_path / "g.cgns")
+
+
 def test_without_h5py(tmp_path, monkeypatch):
     two_zones(tmp_path / "g.cgns")
     monkeypatch.setitem(sys.modules, "h5py", None)

@@ -457,6 +457,12 @@ def test_the_seam_of_a_sphere_joins_its_block_with_itself():
     assert [(c.block, c.face, c.donor) for c in grid.connections] == [(0, "kmin", 0), (0, "kmax", 0)]
 
 
+@pytest.mark.parametrize(("angle", "end"), [(180.0, "downstream-pole"), (120.0, "outlet")])
+def test_a_sphere_ends_at_its_other_pole_or_with_an_outlet(angle, end):
+    spec = Sphere(n_meridian=9, n_normal=9, n_around=8, standoff_axis=1.0, standoff_side=1.5, angle=angle)
+    assert set(build(spec).blocks[0].regions) == {"wall", "outer", "upstream-pole", end}
+
+
 def test_a_cone_has_the_cells_of_a_stencil():
     keys = {"half_angle": 20.0, "upstream": 0.5, "height": 1.0, "end_height": 1.5, "n_normal": 9}
     assert build(Cone(cells=(2, 4), **keys)).blocks[0].size[0] == 7

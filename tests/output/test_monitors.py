@@ -348,3 +348,12 @@ def test_what_a_function_of_ones_own_gives_is_the_same_on_all_ranks():
     for other in (math.nan, 2.001):
         error = watch._difference([{"a": 2.0}, {"a": other}])
         assert f"a = 2 on rank 0 and {other:.9g} on rank 1" in error.message
+
+
+def test_energy_without_a_model_has_no_dissipation_by_one():
+    simulation, found = watched(Case.from_dict(tables(kinetic_energy={"every": 1})))
+    columns = {column.name for column in found["kinetic_energy"].history.columns}
+    assert "dissipation_model" not in columns and columns == set(found["kinetic_energy"].measure(simulation.solver)) | {
+        "rate",
+        "dissipation_numerical",
+    }

@@ -63,6 +63,14 @@ def test_dry_run(open_mpi, capfd):
     assert json.loads(out)["ranks"] == 3
 
 
+def test_an_mpirun_of_another_library_is_noted(open_mpi, capfd, monkeypatch):
+    used, _ = mpi_library.find()
+    monkeypatch.setattr(mpi_library, "find", lambda given=None: (used, Mpirun("/usr/bin/mpirun", MPICH, "4.2")))
+    status, out, err = hiresx(capfd, "launch", "-n", "3", "--dry-run", "sod")
+    assert status == 0 and out.startswith("/usr/bin/mpirun ")
+    assert err.startswith("note: /usr/bin/mpirun") and "does not belong to" in err and "which mpi4py uses" in err
+
+
 def test_more_ranks_than_cores_are_noted(open_mpi, capfd):
     status, out, err = hiresx(capfd, "launch", "-n", "9", "--dry-run", "sod")
     assert status == 0 and "--oversubscribe" in out

@@ -161,6 +161,25 @@ def test_a_library_without_pci_hides_nothing(tmp_path):
     assert [gpu.pcie for gpu in with_devices(whole, fast).gpus] == [31.5] * 3
 
 
+def test_two_gpus_of_a_board_without_its_nvlink_in_the_recording_are_told_of():
+    said = "GPUs of a board with NVLink, but the recording has no NVLink: PCIe is all that is known"
+    board = hwloc_xml().replace("V100-PCIE", "V100-SXM2")
+    behind_switch = board.replace('pci_busid="0000:81:00.0" pci_type="0302', 'pci_busid="0000:81:00.0" pci_type="0200')
+    assert [len(parse(text, "f").gpus) for text in (board, behind_switch)] == [3, 2]
+    assert said in parse(board, "f").problems and said in parse(behind_switch, "f").problems
+    assert said not in parse(hwloc_xml(), "f").problems
+
+
+def test_memory_without_cpus_has_none():
+    """As memory of a GPU or behind CXL is shown: its node has an empty set of CPUs, though its parent has some."""
+    node = '<object type="NUMANode" os_index="7" cpuset="0x0" nodeset="0x00000080" local_memory="4096"/>'
+    found = {
+        numa.index: numa.cpus
+        for numa in parse(hwloc_xml().replace("</object></topology>", f"{node}</object></topology>"), "f").numa
+    }
+    assert set(found) == {0, 1, 7} and not found[7] and len(found[0]) == 4
+
+
 def test_the_library_is_named_by_its_file_and_searched_for_once(monkeypatch):
     from hiresx.cli import doctor
 
