@@ -76,6 +76,12 @@ def test_cooled_walls_have_their_largest_loss_of_heat_as_the_least_value():
     assert (values["heat_min_x"], values["heat_min_i"]) == (1.0, 4.0) and abs(values["heat_max"]) < 1e-12
 
 
+def test_slip_walls_beside_others_have_no_extremes():
+    made = box(force=[{**FORCE, "faces": ["jmin", "jmax"]}])
+    run, found = watched(made, initial=warm_shear)
+    assert found["walls"].measure(run.solver)["heat_min"] == pytest.approx(WARMING / (REYNOLDS * 0.7 * 0.4), rel=1e-11)
+
+
 # --- whatever computes them
 
 

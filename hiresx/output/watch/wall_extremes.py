@@ -28,7 +28,8 @@ class WallExtremes:
         self._comm, self._decomposition, self._nodes = solver.comm, solver.decomposition, nodes
         self._numbering = NodeNumbers(solver.decomposition.blocks)
         self._tie = _TIE[solver.configuration.real]
-        self._counted = np.isfinite(nodes.normals).all(axis=0)  # nodes without area have no friction
+        # nodes without area, and those of slip walls, have no friction
+        self._counted = np.isfinite(nodes.normals).all(axis=0) & ~nodes.slips
 
     def measure(self, values: dict[str, np.ndarray]) -> dict[str, float]:
         """Return the columns, of the `values` (n,) at this rank's nodes (`WallNodes.measure`). Of equal extremes the

@@ -23,8 +23,9 @@ class WallNodes:
 
     `numbers` (n,), by which they are in this order over all ranks; `where` (4, n): block, i, j, k of the whole blocks;
     `places` (3, n): x, y, z, in L; `normals` (3, n): outward unit normals; `areas` (n,): in L^2 (per unit length in
-    plane flow). Where a node counts in several parts, as at an edge, forces and areas of these are added, and the
-    normal is that of the sum of their area vectors. What has no area, as a node on an axis, has no normal (nan).
+    plane flow); `slips` (n,): whether all walls there are slip walls. Where a node counts in several parts, as at an
+    edge, forces and areas of these are added, and the normal is that of the sum of their area vectors. What has no
+    area, as a node on an axis, has no normal (nan).
     """
 
     def __init__(self, solver: Solver, surface: WatchedSurface):
@@ -40,8 +41,7 @@ class WallNodes:
         self._shares = np.where(self.areas > 0, self.areas, np.nan)
         length = np.linalg.norm(area, axis=0)
         self.normals = area / np.where(length > 0, length, np.nan)
-        # where all parts are slip walls or planes of symmetry
-        self._slips = self._sums(~surface.mirror[None])[0] == 0
+        self.slips = self._sums(~surface.mirror[None])[0] == 0
         self._heights = np.zeros(len(self.numbers))
         if surface.inner.size:
             apart = (surface.coordinates(surface.inner) - places)[:, self._first]
@@ -60,7 +60,7 @@ class WallNodes:
         flow = self._surface.measure() if flow is None else flow
         p, temperature = flow.p[self._first], flow.temperature[self._first]
         stress = self._sums(flow.friction) / self._shares
-        stress = np.where(self._slips, 0.0, stress - (stress * self.normals).sum(axis=0) * self.normals)
+        stress = np.where(self.slips, 0.0, stress - (stress * self.normals).sum(axis=0) * self.normals)
         heat = self._sums(flow.heat[None])[0] / self._shares
         y_plus = _wall_units(self._case, p, temperature, shear(stress), self._heights)
         return dict(zip((column.name for column in COLUMNS), (p, *stress, heat, y_plus), strict=True))
