@@ -19,6 +19,7 @@ def intervals(case: Any, sampled: Iterable[str]) -> dict[str, float]:
     tables += [(f"output.subset.{n}", subset) for n, subset in enumerate(case.output.subset)]
     for key in ("probe", "force", "surface"):
         tables += [(f"{key}.{n}", table) for n, table in enumerate(getattr(case, key))]
+    tables += [(f"force.{n}.distribution", force.distribution) for n, force in enumerate(case.force)]
     tables += [(name, getattr(case, name)) for name in sampled]
     found = {key: getattr(table, "every_time", None) for key, table in tables}
     return {key: every for key, every in found.items() if every is not None}

@@ -20,6 +20,7 @@ RESIDUAL = "residual"
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,99}$")]
 Variables = Annotated[tuple[str, ...], Listed, Field(min_length=1)]
+Precision = Literal["fp64", "fp32"]
 
 
 class Monitor(Table):
@@ -160,6 +161,20 @@ class Coefficients(Table):
     up: Literal["x", "y", "z"] = Field("y", description="axis that lift is towards")
 
 
+class Distribution(SampledTable):
+    """Pressure, shear stress (a vector), heat flux and y+ at every node of the walls of the force, sample by sample, in
+    walls/<name of the force>.nc, for `hiresx post wall` and `hiresx.open(RUN).wall(NAME)`.
+
+    y+ is the distance of the first node in wall units, with the density and the viscosity of the wall. At modelled
+    walls friction and heat flux are those of the model. At slip walls, and in flow without viscosity, there is the
+    pressure alone, and the others are 0.
+    """
+
+    own_history = False
+
+    precision: Precision = Field("fp64", description="of the numbers in the file")
+
+
 class Force(SampledTable, Place):
     """Force of the gas on walls by pressure and friction, and heat into them.
 
@@ -179,6 +194,14 @@ class Force(SampledTable, Place):
     )
     coefficients: Coefficients | None = Field(
         None, description="lift, drag and moment over those of a stream, as further columns; {}: all by default"
+    )
+    extrema: bool = Field(
+        False,
+        description="further columns: the largest y+ and friction, the least and the largest heat flux at a node of "
+        "the walls, and where: x, y, z, block and node i, j, k",
+    )
+    distribution: Distribution | None = Field(
+        None, description="pressure, friction, heat flux and y+ at every node of the walls; {}: as by default"
     )
 
 

@@ -294,6 +294,7 @@ class Case(Table):
         for place, table in (
             *((f"probe.{n}", probe) for n, probe in enumerate(self.probe)),
             *((f"force.{n}", force) for n, force in enumerate(self.force)),
+            *((f"force.{n}.distribution", force.distribution) for n, force in enumerate(self.force)),
             *((name, getattr(self, name)) for name in monitor_keys()),
         ):
             if self.time.local and table is not None and table.every_time is not None:

@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from hiresx.case.boundaries import Faces, Place
 from hiresx.case.model import Counts, Listed, Positive, Table, Vector, case_error
-from hiresx.case.monitors import Name, SampledTable
+from hiresx.case.monitors import Name, Precision, SampledTable
 
 if TYPE_CHECKING:
     from hiresx.case.schema import Case
@@ -115,7 +115,7 @@ class Surface(SampledTable):
     cylinder: CylinderSurface | None = Field(
         None, description="a cylinder along x { start = ..., end = ..., radius = ..., spacing = ... }"
     )
-    precision: Literal["fp64", "fp32"] = Field(
+    precision: Precision = Field(
         "fp64", description="of the numbers in the file; fp32 rounds a pressure of 101325 Pa by up to .005 Pa"
     )
 

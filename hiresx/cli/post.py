@@ -417,11 +417,16 @@ def wall(
     variable: Annotated[
         str, option("--variable", "V[,V...]", "What is drawn: cp, cf, y_plus, p, friction, heat.")
     ] = "",
+    time: Annotated[float | None, option("--time", "T", "Of the sample of the force's distribution at T.")] = None,
+    mean: Annotated[bool, option("--mean", None, "Mean and rms of the samples of the force's distribution.")] = False,
+    *,
+    times: TimeRange,
 ) -> Any:
-    """Pressure, friction and heat flux along walls, their coefficients and y+, of the newest checkpoint."""
+    """Pressure, friction and heat flux along walls, their coefficients and y+: newest checkpoint, sample or mean."""
     from hiresx.post.wall import wall as analyse
 
-    return analyse(run, force, at, options.numbers(velocity, "--velocity", "0.5,0,0", 3), pressure, variable)
+    stream = options.numbers(velocity, "--velocity", "0.5,0,0", 3)
+    return analyse(run, force, at, stream, pressure, variable, time, mean, times.start, times.end)
 
 
 @_analysis("farfield")

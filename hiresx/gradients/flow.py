@@ -162,7 +162,7 @@ class SteadyFlow:
         self.system.accept(x, self.system.time)
         for vortex in self.vortices:
             if self.circulation is None:
-                vortex.follow(self.simulation.solver)
+                vortex.follow()
             else:
                 vortex.circulate(self.circulation)
 

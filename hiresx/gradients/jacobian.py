@@ -162,7 +162,7 @@ class SparseLinearisation:
         put."""
         found = numbers.shares(self._flow.simulation, wanted)
         for vortex in self._flow.vortices:
-            own = vortex.shares(self._solver)
+            own = vortex.shares()
             found.append(own._replace(values={"": own.values["circulation"]}))
         return found
 

@@ -33,7 +33,7 @@ def shares(simulation: Simulation, wanted: Sequence[str]) -> list[Shares]:
     found, left = [], list(wanted)
     for monitor in simulation.attachments:
         if isinstance(monitor, ForceMonitor):
-            states, places, of_force = monitor.shares(simulation.solver)
+            states, places, of_force = monitor.shares()
             of_force = {**_coefficients(simulation.case, of_force), **of_force}
             named = {f"{monitor.history.name}.{name}": of_force[name] for name in of_force}
             mine = [name for name in left if name in named]
@@ -42,7 +42,7 @@ def shares(simulation: Simulation, wanted: Sequence[str]) -> list[Shares]:
                 found.append(Shares(states, places, {name: named[name] for name in mine}))
     if left:
         raise HiresxError(
-            f"--of {left[0]}: adjoint derivatives are of the numbers of [[force]]", "leave out --adjoint for others"
+            f"--of {left[0]}: adjoint derivatives are of the integrals of [[force]]", "leave out --adjoint for others"
         )
     return found
 
@@ -82,9 +82,12 @@ def _all(simulation: Simulation, histories: set[str] | None) -> dict[str, float]
     found: dict[str, float] = {}
     for monitor in watching:
         solver, name = simulation.solver, monitor.history.name
-        values = monitor.values(solver) if isinstance(monitor, UserMonitor) else monitor.measure(solver)
+        values: Mapping[str, float]
         if isinstance(monitor, ForceMonitor):
+            values = monitor.integrals()  # extremes along walls have no derivative where their place changes
             values = {**_coefficients(simulation.case, values), **values}
+        else:
+            values = monitor.values(solver) if isinstance(monitor, UserMonitor) else monitor.measure(solver)
         found |= {f"{name}.{quantity}": float(value) for quantity, value in values.items()}
     return found
 

@@ -17,9 +17,8 @@ from hiresx.errors import HiresxError
 from hiresx.post import homogeneous
 from hiresx.post.budgets import Place
 from hiresx.post.wall_units import wall_units
+from hiresx.rhs.modelled_wall import wall_temperature
 
-# Of the temperature of an adiabatic wall with a model, which the run does not keep.
-RECOVERY = 0.89
 # Cosine beyond which a wall counts as normal to the x axis.
 PARALLEL = 0.999
 # A history of the stress that covers less than this share of the averaged time gives a warning.
@@ -60,7 +59,7 @@ def walls_and_units(
             wall = ModelledWall.model_validate(conditions[face])
             still = np.array(wall.velocity)
             slip = u[:, end] - still
-            t = wall.temperature or t + 0.5 * (law.gamma - 1) * RECOVERY * float(slip @ slip)
+            t = wall_temperature(wall, law.gamma, t, float(slip @ slip))
             viscosity = float(law.viscosity.viscosity(np.array(t)) / law.reynolds)
             at_wall = law.gamma * float(held["p"].ravel()[end]) / t, viscosity
         else:

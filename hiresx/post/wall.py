@@ -1,25 +1,22 @@
-"""`hiresx post wall`: pressure, friction and heat flux along walls, of the newest checkpoint of a run."""
+"""`hiresx post wall`: pressure, friction and heat flux along walls, at a time or as means over time."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from hiresx.base.plural import plural
 from hiresx.case import Case
 from hiresx.case.monitors import Coefficients, Force
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut
-from hiresx.output.saved import checkpoint
 from hiresx.output.show import picture_file
 from hiresx.output.watch.force_coefficients import ForceCoefficients
+from hiresx.output.watch.wall_nodes import shear
+from hiresx.post import wall_flow
 from hiresx.post.result import Result, as_run, dataset, file_stem
-
-if TYPE_CHECKING:
-    from hiresx.output.watch.monitors.force import ForceMonitor
-    from hiresx.simulation import Simulation
+from hiresx.post.wall_flow import WallFlow
 
 # What is given at each node: long name and unit.
 COLUMNS = {
@@ -30,14 +27,15 @@ COLUMNS = {
     "heat": ("heat flux into the wall", "rho_ref c_ref^3"),
     "y_plus": ("distance of the first node in wall units", "1"),
 }
+# Before the name of a column: the root mean square of its fluctuation.
+RMS = "rms_"
 _DRAWN = ("cp", "cf", "y_plus")
 _AXES = {"x": 0, "y": 1, "z": 2}
 
 
 @dataclass(frozen=True, eq=False)
-class WallNodes:
-    """Nodes of walls in the order of their blocks and indices: `where` (4, n), block and i, j, k; `places` (3, n), the
-    coordinates; `values` (n,) by the names of `COLUMNS`."""
+class _Shown:
+    """What is shown of nodes: `where` (4, n), block and i, j, k; `places` (3, n); `values` (n,) by name."""
 
     where: np.ndarray
     places: np.ndarray
@@ -51,62 +49,100 @@ def wall(
     velocity: Sequence[float] | None = None,
     pressure: float | None = None,
     variables: str = "",
+    time: float | None = None,
+    mean: bool = False,
+    start: float | None = None,
+    end: float | None = None,
 ) -> Result:
     """Return pressure, friction and heat flux at the nodes of the walls of a [[force]] of `run` (a folder or the result
-    of `hiresx.open`), of its newest checkpoint.
+    of `hiresx.open`): of its newest checkpoint, or of the samples of the `distribution` of the force.
 
     `force`: its name; not needed if there is one. Without any force it is all walls. `at`: "z=0.5" or the like cuts the
     walls: of each grid line of them that crosses this plane the values there, linear between nodes. `velocity` (3,): of
     the stream; absent: that of the force's `coefficients`, or of `initial.state`. `pressure`: that of the stream, from
     which the pressure coefficient counts; absent: that of `initial.state`, or 1/gamma. `variables`: names of `COLUMNS`
-    to draw, separated by commas.
+    to draw, separated by commas. `time`: take the sample nearest to it. `mean`: take the mean over the samples from
+    `start` to `end`, and root mean squares `rms_<name>` of the fluctuations.
 
     Coefficients are over rho V^2/2 of the stream, and left out where there is none. Friction is positive along the
     stream. In wall units the distance of the first node is y u_tau / nu, with u_tau, density and viscosity of the wall.
 
-    Raises HiresxError for a force that does not exist, and a plane that cuts no wall.
+    Raises HiresxError for a force that does not exist or has no samples, for a time without any, and for a plane that
+    cuts no wall.
     """
     run = as_run(run)
     drawn = _variables(variables)
-    simulation = _simulation(run.path)
-    case = simulation.case
-    spec, monitor = _force(simulation, force)
+    if mean and time is not None:
+        raise HiresxError("--mean and --time both choose samples", "give one of them")
+    if not mean and (start is not None or end is not None):
+        raise HiresxError("--from and --to choose the samples of a mean", "give --mean too")
+    sampled = mean or time is not None
+    flow = wall_flow.of_samples(run, force) if sampled else wall_flow.of_checkpoint(run.path, force)
+    case, spec = flow.case, flow.spec
     stream = _stream(case, spec, velocity)
     state = case.initial.state
     if pressure is None:
         pressure = state.p if state is not None else 1 / case.gas.gamma
-    nodes = _nodes(simulation, monitor, stream, pressure)
+    of = partial(_of_sample, flow, stream, pressure)
+    if mean:
+        values, when = _of_mean(flow, of, start, end)
+    else:
+        number = 0 if time is None else wall_flow.nearest(flow, time)
+        values, when = of(number), {"step": int(flow.steps[number]), "time": float(flow.times[number])}
+    shown = _Shown(flow.where, flow.places, values)
     if at is not None:
-        nodes = _cut(nodes, at)
-    names = [block.name for block in simulation.solver.decomposition.blocks]
+        shown = _cut(shown, at)
     summary: dict[str, Any] = {
-        "run": str(run.path), "force": spec.name, "step": simulation.solver.steps,
-        "time": float(simulation.solver.time), "at": at, "nodes": len(nodes.where[0]),
+        "run": str(run.path), "force": spec.name, **when, "at": at, "nodes": len(shown.where[0]),
         "pressure": pressure, "dynamic_pressure": stream and stream.pressure,
         "warnings": [] if stream else ["there is no stream, and so no coefficient: --velocity gives one"],
-        "extremes": [_extremes(name, values, nodes.places) for name, values in nodes.values.items()],
+        "extremes": [_extremes(name, values, shown.places) for name, values in shown.values.items()],
     }  # fmt: skip
-    drawn = [name for name in drawn if name in nodes.values] or ["p"]
+    drawn = [name for name in drawn if name in shown.values] or ["p"]
     data = dataset(
-        {name: (("node",), values, *COLUMNS[name]) for name, values in nodes.values.items()},
+        {name: (("node",), values, *_about(name)) for name, values in shown.values.items()},
         {
-            **{axis: ("node", nodes.places[n], f"{axis} coordinate", "L") for axis, n in _AXES.items()},
-            "block": ("node", np.array([names[b] for b in nodes.where[0]]), "block", "1"),
-            **{axis: ("node", nodes.where[n + 1], f"index {axis}", "1") for n, axis in enumerate("ijk")},
+            **{axis: ("node", shown.places[n], f"{axis} coordinate", "L") for axis, n in _AXES.items()},
+            "block": ("node", np.array([flow.blocks[b] for b in shown.where[0]]), "block", "1"),
+            **{axis: ("node", shown.where[n + 1], f"index {axis}", "1") for n, axis in enumerate("ijk")},
         },
         title=run.title,
     )
-    return Result(file_stem("wall", spec.name), summary, data, lambda: _draw(data, summary, drawn), case=run.case)
+    which = "mean" if mean else f"{when['step']:06d}" if sampled else ""
+    stem = file_stem("wall", spec.name, which)
+    return Result(stem, summary, data, lambda: _draw(data, summary, drawn), case=run.case)
 
 
-def _simulation(path: Path) -> "Simulation":
-    """The simulation that the newest checkpoint of a run holds; nothing of it is written."""
-    # Imported here, as no other verb needs the solver, which takes a tenth of a second.
-    from hiresx.simulation import Simulation
-    from hiresx.simulation.continuation import kept_case
+def _of_sample(flow: WallFlow, stream: ForceCoefficients | None, pressure: float, n: int) -> dict[str, np.ndarray]:
+    return _columns(flow.sample(n), flow.normals, stream, pressure)
 
-    found = checkpoint.find(path)
-    return Simulation(kept_case(found), backend="cpu", restart=replace(found, directory=None))
+
+def _of_mean(
+    flow: WallFlow, of: Callable[[int], dict[str, np.ndarray]], start: float | None, end: float | None
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Mean and root mean square of every column of the samples from `start` to `end`, and which these are."""
+    chosen, weights = wall_flow.mean_weights(flow, start, end)
+    names = list(of(chosen[0]))
+    found = wall_flow.mean_and_rms(
+        (weight, np.stack(list(of(n).values()))) for n, weight in zip(chosen, weights, strict=True)
+    )
+    values = {
+        f"{prefix}{name}": row
+        for prefix, rows in zip(("", RMS), found, strict=True)
+        for name, row in zip(names, rows, strict=True)
+    }
+    first, last = chosen[[0, -1]]
+    when = {
+        "samples": len(chosen), "steps": [int(flow.steps[n]) for n in (first, last)],
+        "times": [float(flow.times[n]) for n in (first, last)],
+    }  # fmt: skip
+    return values, when
+
+
+def _about(name: str) -> tuple[str, str]:
+    """Long name and unit of a column."""
+    text, unit = COLUMNS[name.removeprefix(RMS)]
+    return (f"root mean square of the fluctuation: {text}" if name.startswith(RMS) else text), unit
 
 
 def _extremes(name: str, values: np.ndarray, places: np.ndarray) -> dict[str, Any]:
@@ -124,24 +160,6 @@ def _variables(text: str) -> list[str]:
     return names
 
 
-def _force(simulation: "Simulation", name: str | None) -> "tuple[Force, ForceMonitor]":
-    """The table and the monitor of the force; without one those of all walls."""
-    from hiresx.output.watch.monitors.force import ForceMonitor
-
-    forces = [monitor for monitor in simulation.attachments if isinstance(monitor, ForceMonitor)]
-    names = [monitor.history.name for monitor in forces]
-    if name is None and len(forces) > 1:
-        raise HiresxError(f"the case has {plural(len(forces), 'force')}", f"name one: {', '.join(names)}")
-    if name is not None and name not in names:
-        there = f"it has {', '.join(names)}" if names else "it has none: leave the name out, for all walls"
-        raise HiresxError(f'the case has no force "{name}"', there)
-    if not forces:
-        spec = Force(name="all")
-        return spec, ForceMonitor("walls", spec, simulation.solver, None)
-    found = forces[0 if name is None else names.index(name)]
-    return next(spec for spec in simulation.case.force if spec.name == found.history.name), found
-
-
 def _stream(case: Case, spec: Force, velocity: Sequence[float] | None) -> ForceCoefficients | None:
     """The stream that is asked for, that of the force, or that of the case; None where there is none."""
     given = spec.coefficients
@@ -155,51 +173,22 @@ def _stream(case: Case, spec: Force, velocity: Sequence[float] | None) -> ForceC
         return None
 
 
-def _nodes(
-    simulation: "Simulation", monitor: "ForceMonitor", stream: ForceCoefficients | None, pressure: float
-) -> WallNodes:
-    """All nodes of the walls. Where a node counts in several parts, as at an edge, forces and areas of these are added;
-    the normal is that of the sum of their area vectors."""
-    surface, flow = monitor.surface, monitor.surface.measure()
-    coordinates = surface.coordinates(surface.places)
-    where, first, same = np.unique(surface.nodes(surface.places), axis=1, return_index=True, return_inverse=True)
-    same = same.ravel()
-
-    def added(values: np.ndarray) -> np.ndarray:
-        """Sums (m, nodes) over the parts of each node."""
-        return np.stack([np.bincount(same, row, len(first)) for row in values])
-
-    area, (size,) = added(flow.push), added(np.linalg.norm(flow.push, axis=0)[None])
-    size, length = np.where(size > 0, size, np.nan), np.linalg.norm(area, axis=0)
-    normal = area / np.where(length > 0, length, np.nan)
-    stress = added(flow.friction) / size
-    stress = stress - (stress * normal).sum(axis=0) * normal
-    shear = np.linalg.norm(stress, axis=0)
-    p = flow.p[first]
-    values = {"p": p}
+def _columns(
+    sample: Mapping[str, np.ndarray], normals: np.ndarray, stream: ForceCoefficients | None, pressure: float
+) -> dict[str, np.ndarray]:
+    """The `COLUMNS` (n,) of a sample; without a stream no coefficients."""
+    stress = np.stack([sample[f"friction_{axis}"] for axis in "xyz"])
+    values = {"p": sample["p"]}
     if stream:
-        along = stream.stream[:, None] - (stream.stream @ normal) * normal
+        along = stream.stream[:, None] - (stream.stream @ normals) * normals
         length = np.linalg.norm(along, axis=0)
         tangent = along / np.where(length > 0, length, np.nan)
-        values["cp"] = (p - pressure) / stream.pressure
+        values["cp"] = (sample["p"] - pressure) / stream.pressure
         values["cf"] = (stress * tangent).sum(axis=0) / stream.pressure
-    values["friction"], values["heat"] = shear, added(flow.heat[None])[0] / size
-    values["y_plus"] = np.zeros(len(p))
-    if surface.inner.size:
-        apart = (surface.coordinates(surface.inner) - coordinates)[:, first]
-        values["y_plus"] = _wall_units(simulation, flow.rho[first], p, shear, np.abs((apart * normal).sum(axis=0)))
-    return WallNodes(where, coordinates[:, first], values)
+    return {**values, "friction": shear(stress), "heat": sample["heat"], "y_plus": sample["y_plus"]}
 
 
-def _wall_units(
-    simulation: "Simulation", rho: np.ndarray, p: np.ndarray, shear: np.ndarray, height: np.ndarray
-) -> np.ndarray:
-    gas = simulation.case.gas
-    viscosity = gas.viscosity.viscosity(gas.gamma * p / rho) / gas.reynolds
-    return np.asarray(height * np.sqrt(shear * rho) / viscosity)
-
-
-def _cut(nodes: WallNodes, at: str) -> WallNodes:
+def _cut(nodes: _Shown, at: str) -> _Shown:
     """Values where the grid lines of the walls cross the plane `at`, along the index direction in which most do."""
     (axis, level), *more = cut.parse(at, "plane").items()
     if more or level is None:
@@ -211,7 +200,7 @@ def _cut(nodes: WallNodes, at: str) -> WallNodes:
             f"{at} cuts none of these walls", f"they reach from {axis} = {along.min():g} to {along.max():g}"
         )
     places = np.stack([found(row) for row in nodes.places])
-    return WallNodes(nodes.where[:, found.nodes[0]], places, {name: found(v) for name, v in nodes.values.items()})
+    return _Shown(nodes.where[:, found.nodes[0]], places, {name: found(v) for name, v in nodes.values.items()})
 
 
 def _crossings(where: np.ndarray, along: np.ndarray, level: float, direction: int) -> cut.WeightedPlaces:
@@ -236,6 +225,9 @@ def _draw(data: Any, summary: dict[str, Any], names: list[str]) -> Any:
     figure = picture_file.figure(picture_file.HEIGHT * (0.3 + 0.25 * len(names)))
     panels = np.atleast_1d(figure.subplots(len(names), 1, sharex=True))
     for ax, name in zip(panels, names, strict=True):
+        if f"{RMS}{name}" in data:
+            low, high = (data[name] + sign * data[f"{RMS}{name}"] for sign in (-1, 1))
+            ax.vlines(data["x"], low, high, color=picture_file.BLUE, alpha=0.25, lw=1)
         ax.plot(data["x"], data[name], ".", ms=2.5, color=picture_file.BLUE)
         ax.set_ylabel({"cp": "$C_p$", "cf": "$C_f$", "y_plus": "$y^+$"}.get(name, COLUMNS[name][0]))
         picture_file.add_grid(ax)
@@ -243,5 +235,6 @@ def _draw(data: Any, summary: dict[str, Any], names: list[str]) -> Any:
             ax.invert_yaxis()
     panels[-1].set_xlabel("$x/L$")
     plane = f", {summary['at']}" if summary["at"] else ""
-    figure.suptitle(f"{data.attrs.get('title', '')}\n{summary['force']}{plane}, step {summary['step']}", fontsize=9)
+    when = f"step {summary['step']}" if "step" in summary else f"mean of {summary['samples']} samples, bars: rms"
+    figure.suptitle(f"{data.attrs.get('title', '')}\n{summary['force']}{plane}, {when}", fontsize=9)
     return figure

@@ -14,9 +14,8 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file
 from hiresx.output.saved import record as records
 from hiresx.output.watch import history as histories
-from hiresx.output.watch import surface_file
-from hiresx.results import needs, trees
-from hiresx.results import surface_datasets as surface_results
+from hiresx.output.watch import surface_file, wall_file
+from hiresx.results import needs, place_datasets, trees
 
 AVERAGES = "averages.nc"
 
@@ -154,7 +153,8 @@ class Run:
         """Return the samples of the surface `name`: an xarray.Dataset of rho, u, v, w, p over time and place, with x,
         y, z, normals and areas of the places. Values are read when they are used. Raises HiresxError if there is
         none."""
-        return surface_results.dataset(self.stored_surface(name), self.title)
+        stored = self.stored_surface(name)
+        return place_datasets.dataset(stored, self.title, surface_file.describe(stored))
 
     def stored_surface(self, name: str) -> surface_file.StoredSurface:
         """Return the file of the surface `name`. Raises HiresxError if there is none, or if it was cut short."""
@@ -163,6 +163,30 @@ class Run:
             hint = did_you_mean(name, list(there), "surfaces") if there else "add a [[surface]] to the case, and run it"
             raise HiresxError(f'{self.path} has no surface "{name}"', hint)
         return surface_file.read(there[name])
+
+    @property
+    def walls(self) -> list[str]:
+        """Names of the forces with a distribution along their walls, for `wall`."""
+        return list(wall_file.walls(self.path))
+
+    def wall(self, name: str) -> Any:
+        """Return the distribution along the walls of the force `name`: an xarray.Dataset of p, friction_x, friction_y,
+        friction_z, heat and y_plus over time and place, with x, y, z, normals, areas, blocks and indexes of the nodes.
+        Values are read when they are used. Raises HiresxError if there is none."""
+        stored = self.stored_wall(name)
+        found = place_datasets.dataset(stored, self.title, wall_file.describe(stored))
+        return found.assign_coords(block=("place", np.array(stored.blocks)[stored.where[0]], found["block"].attrs))
+
+    def stored_wall(self, name: str) -> wall_file.StoredWalls:
+        """Return the file of the walls of the force `name`. Raises HiresxError if there is none, or if it was cut
+        short."""
+        there = wall_file.walls(self.path)
+        if name not in there:
+            hint = did_you_mean(name, list(there), "distributions along walls") if there else (
+                "add distribution = { every_time = ... } to the [[force]], and run it"
+            )  # fmt: skip
+            raise HiresxError(f'{self.path} has no distribution along the walls of "{name}"', hint)
+        return wall_file.read(there[name])
 
     @property
     def averages(self) -> Any:
@@ -207,6 +231,7 @@ class Run:
         found += [("subsets", ", ".join(self.subsets))] if self.subsets else []
         found.append(("histories", ", ".join(self.histories) or "none"))
         found += [("surfaces", ", ".join(self.surfaces))] if self.surfaces else []
+        found += [("walls", ", ".join(self.walls))] if self.walls else []
         found.append(("averages", "yes" if (self.path / AVERAGES).is_file() else "none"))
         return found
 

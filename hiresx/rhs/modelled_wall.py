@@ -16,6 +16,14 @@ from hiresx.rhs.face_condition import FaceCondition
 
 # The exchange node, counted from the wall.
 USUAL_NODES = 4
+# Of the temperature of an adiabatic wall, as in kernels/boundary/modelled_wall.h.
+RECOVERY = 0.89
+
+
+def wall_temperature(spec: Spec, gamma: float, gas: Any, slip: Any) -> Any:
+    """Return the temperature of a wall by the temperature of the `gas` at its nodes and the square of the velocity at
+    which it slips along them, in c_ref^2; both numbers or arrays. An adiabatic wall has the recovery temperature."""
+    return gas + 0.5 * (gamma - 1) * RECOVERY * slip if spec.temperature is None else 0 * gas + spec.temperature
 
 
 def exchange_nodes(block: Block, patch: Patch, normal: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -60,7 +68,7 @@ class ModelledWall(FaceCondition):
         super().__init__(backend, program, state, patch)
         spec = cast(Spec, patch.condition)
         self._mirrored, self._normal = mirrored, state.areas[self._direction]
-        self.velocity = np.array(spec.velocity)
+        self.velocity, self._gamma = np.array(spec.velocity), case.gas.gamma
         wall = dict(zip("uvw", spec.velocity, strict=True))
         box = tuple(slice(*interval) for interval in reversed(patch.range))
         area = state.interior(backend.to_host(self._normal))[:, *box]
@@ -114,3 +122,11 @@ class ModelledWall(FaceCondition):
         self._take_flow()
         self.viscous_node(None)
         return self._backend.to_host(self._modelled).reshape(4, -1).astype(np.float64)
+
+    def temperature(self, gas: np.ndarray, velocity: np.ndarray) -> np.ndarray:
+        """Temperature of the wall (n,) at some of its nodes, by the temperature (n,) and the `velocity` (3, n) of the
+        gas there."""
+        slip = velocity - self.velocity[:, None]
+        return np.asarray(
+            wall_temperature(cast(Spec, self.patch.condition), self._gamma, gas, (slip * slip).sum(axis=0))
+        )

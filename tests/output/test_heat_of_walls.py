@@ -10,7 +10,6 @@ from hiresx import Case, Simulation
 from hiresx.grid import Block, Grid
 from hiresx.output.watch.monitors.force import ForceMonitor
 from hiresx.output.watch.watched_surface import FaceNodes, WatchedSurface
-from hiresx.post.wall import _nodes
 
 WARMED = f"0.02*(1 + 4*t)*cos({2 * np.pi!r}*x) + 0.01"
 
@@ -118,5 +117,5 @@ def test_at_the_edge_of_a_ridge_both_sides_have_the_heat_of_the_wall(wall, heat)
     })  # fmt: skip
     run = Simulation(case, "cpu", initial=uneven, grid=grid)
     (monitor,) = (a for a in run.attachments if isinstance(a, ForceMonitor))
-    found = _nodes(run, monitor, None, P).values["heat"]
+    found = monitor.nodes.measure()["heat"]
     np.testing.assert_allclose(found, np.full(17, heat), rtol=1e-12, atol=1e-18)

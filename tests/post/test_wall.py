@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from hiresx import Case, HiresxError, Simulation
+from hiresx import open as open_run
 from hiresx.cli import execute
 from hiresx.grid import Block, Grid
 from hiresx.output.watch.monitors.force import ForceMonitor
-from hiresx.post.wall import COLUMNS, _nodes, wall
+from hiresx.post.wall import COLUMNS, wall
 
 P, REYNOLDS, SHEAR = 1 / 1.4, 50.0, 0.2
 STREAM = {"velocity": [0.3, 0.0, 0.4], "rho": 2.0}
@@ -84,7 +85,7 @@ def test_at_an_edge_the_areas_of_both_sides_are_added(tmp_path):
 
     run = Simulation(case, "cpu", initial=warm, grid=grid)
     (monitor,) = (a for a in run.attachments if isinstance(a, ForceMonitor))
-    heat = _nodes(run, monitor, None, P).values["heat"]
+    heat = monitor.nodes.measure()["heat"]
     conducted = 0.1 / (REYNOLDS * 0.7 * 0.4)
     assert heat[8] == pytest.approx(conducted / np.sqrt(1.25), rel=1e-3)
     assert heat[4] == pytest.approx(conducted * np.sqrt(1.25), rel=1e-3)
@@ -129,3 +130,78 @@ def test_without_a_force_all_walls_are_taken_and_without_a_stream_no_coefficient
         wall(run, velocity=[0.0, 0.0, 0.0])
     assert execute(["post", "wall", str(run), "--velocity", "0.5"]) == 2
     assert "--velocity" in capsys.readouterr().err
+
+
+# --- samples
+
+
+@pytest.fixture(scope="module")
+def sampled(tmp_path_factory):
+    """Samples at unequal times of a flow that settles behind a start."""
+    folder = tmp_path_factory.mktemp("wall") / "sampled"
+    forces = [{**force, "distribution": {"every": 2}} for force in FORCES]
+    return made(folder, force=forces, time={"steps": 7, "cfl": 0.5})
+
+
+def test_means_and_fluctuations_are_those_of_the_samples_in_their_time(sampled):
+    kept = open_run(sampled).wall("low")
+    time = kept["time"].values
+    assert kept["step"].values.tolist() == [0, 2, 4, 6] and abs(np.diff(time, 2)).max() > 1e-6 * time[-1]
+    dynamic = 0.5 * 2.0 * 0.25
+    columns = {"p": kept["p"], "cp": (kept["p"] - P) / dynamic, "heat": kept["heat"], "y_plus": kept["y_plus"],
+               "cf": (0.6 * kept["friction_x"] + 0.8 * kept["friction_z"]) / dynamic,
+               "friction": sum(kept[f"friction_{axis}"] ** 2 for axis in "xyz") ** 0.5}  # fmt: skip
+    for start, chosen in ((None, np.s_[:]), (time[1], np.s_[1:])):
+        found = wall(sampled, "low", mean=True, start=start)
+        assert found.summary["samples"] == len(time[chosen]) and found.summary["times"][1] == time[-1]
+        for name, values in columns.items():
+            values, of = values.values[chosen], time[chosen]
+            mean = np.trapezoid(values, of, axis=0) / np.ptp(of)
+            square = np.trapezoid((values - mean) ** 2, of, axis=0) / np.ptp(of)
+            np.testing.assert_allclose(found.data[name], mean, rtol=1e-12, atol=1e-15, err_msg=name)
+            np.testing.assert_allclose(found.data[f"rms_{name}"] ** 2, square, rtol=1e-9, atol=1e-20, err_msg=name)
+    assert found.data["rms_cf"].values.max() > 1e-5 and "root mean square" in found.data["rms_cf"].attrs["long_name"]
+    assert found.data["x"].values.tolist() == wall(sampled, "low").data["x"].values.tolist()
+
+
+def test_a_single_sample_is_the_nearest_and_its_mean_has_no_fluctuation(sampled):
+    time = open_run(sampled).wall("low")["time"].values
+    one = wall(sampled, "low", time=time[2] + 0.3 * (time[3] - time[2]))
+    assert (one.summary["step"], one.summary["time"], one.name) == (4, time[2], "wall_low_000004")
+    mean = wall(sampled, "low", mean=True, start=time[2], end=time[2]).data
+    for name in COLUMNS:
+        np.testing.assert_allclose(mean[name], one.data[name], rtol=1e-14, atol=1e-18)
+        assert not mean[f"rms_{name}"].values.any()
+    cut = wall(sampled, "low", at="x=1.3", mean=True)
+    assert cut.summary["nodes"] == 7 and cut.data["x"].values == pytest.approx(1.3)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"mean": True, "time": 0.0}, "--mean and --time both choose samples"),
+        ({"start": 0.0}, "--from and --to choose the samples of a mean"),
+        ({"mean": True, "start": 9.0}, "there is no sample in this range"),
+        ({"time": 9.0}, "there is no sample at time 9"),
+        ({"force": None, "time": 0.0}, "there are 2 wall distributions"),
+        ({"force": "lower", "mean": True}, 'no distribution along the walls of "lower"'),
+    ],
+)
+def test_samples_that_are_not_there_are_refused(sampled, given, said):
+    with pytest.raises(HiresxError, match=said):
+        wall(sampled, **{"force": "low", **given})
+
+
+def test_a_run_without_samples_says_how_to_have_them(run):
+    with pytest.raises(HiresxError, match="no distribution along the walls") as raised:
+        wall(run, "low", mean=True)
+    assert "add distribution = { every_time = ... }" in raised.value.hint
+
+
+def test_the_command_gives_a_mean_and_its_picture(sampled, tmp_path, capsys):
+    command = ["post", "wall", str(sampled), "low", "--mean", "--from", "0.01", "--out", str(tmp_path), "--json"]
+    assert execute(command) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert [row["column"] for row in said["extremes"]] == [*COLUMNS, *(f"rms_{name}" for name in COLUMNS)]
+    assert said["samples"] == 3 and (tmp_path / "wall_low_mean.png").stat().st_size > 5000
+    assert (tmp_path / "wall_low_mean.csv").read_text().startswith("p,cp,cf,friction,heat,y_plus,rms_p")

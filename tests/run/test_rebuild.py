@@ -58,7 +58,7 @@ def case(**changes) -> Case:
             {"name": "row", "line": {"start": [0.1, 0.5, 0], "end": [1.9, 0.45, 0], "n": 5}, "every_time": 0.02},
         ],
         "surface": [{"name": "top", "nodes": [{"faces": ["jmax"]}], "every": 3}],
-        "force": [{"name": "walls", "every": 4}],
+        "force": [{"name": "walls", "every": 4, "extrema": True, "distribution": {"every": 3}}],
         "extrema": {"every": 5},
         "average": {"every": 2},
         "output": {"every_steps": 7},

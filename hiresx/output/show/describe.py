@@ -19,8 +19,9 @@ from hiresx.output.saved import checkpoint, files, record
 from hiresx.output.saved.container import MAGIC
 from hiresx.output.saved.netcdf_library import LOCK, library
 from hiresx.output.show import run_status
-from hiresx.output.watch import history
+from hiresx.output.watch import history, place_file, surface_file, wall_file
 
+_PLACES = (surface_file.KIND, wall_file.KIND)
 _HDF5, _CLASSIC = b"\x89HDF\r\n\x1a\n", b"CDF"
 
 
@@ -103,13 +104,17 @@ def _run(path: Path) -> dict[str, Any]:
         step, time = table.data["step"], table.data["time"]
         found["holds"].append(
             {"what": f"history {name}", "files": f"history/{name}.nc", "count": len(step)}
-            | (
-                {"steps": [int(step[0]), int(step[-1])], "times": [float(time[0]), float(time[-1])]}
-                if len(step)
-                else {}
-            )
+            | _span(step, time)
             | {"variables": [column for column in table.data if column not in ("step", "time")]}
         )
+    for kind in _PLACES:
+        for name, file in kind.files(path).items():
+            stored = place_file.read(file, kind, place_file.StoredPlaces)
+            found["holds"].append(
+                {"what": f"{kind.name} {name}", "files": f"{kind.folder}/{name}.nc", "count": stored.samples}
+                | _span(stored.records["step"], stored.records["time"])
+                | {"variables": list(stored.quantities)}
+            )
     kept = checkpoint.list_checkpoints(path)
     if kept:
         steps = sorted(int(file.stem.rpartition("_")[2]) for file in kept)
@@ -122,6 +127,13 @@ def _run(path: Path) -> dict[str, Any]:
             }
         )
     return found
+
+
+def _span(step: np.ndarray, time: np.ndarray) -> dict[str, Any]:
+    """Steps and times of the first and the last sample, if there are any."""
+    if not len(step):
+        return {}
+    return {"steps": [int(step[0]), int(step[-1])], "times": [float(time[0]), float(time[-1])]}
 
 
 def _rank(rank: dict[str, Any], seconds: float | None) -> dict[str, Any]:
@@ -225,20 +237,35 @@ def _range(variables: Any) -> dict[str, float | None]:
 
 
 def _history(path: Path) -> dict[str, Any]:
+    for kind in _PLACES:
+        with contextlib.suppress(HiresxError):
+            return _places(place_file.read(path, kind, place_file.StoredPlaces), kind)
     try:
         table = history.read(path)
     except HiresxError:
         return _netcdf(path)
     step = table.data["step"]
     found: dict[str, Any] = {"kind": f"history of {table.name} ({table.kind})", "samples": len(step)}
-    if len(step):
-        time = table.data["time"]
-        found |= {"steps": [int(step[0]), int(step[-1])], "times": [float(time[0]), float(time[-1])]}
+    found |= _span(step, table.data["time"])
     if table.places is not None:
         found["places"] = table.places.tolist()
     found["variables"] = [
         {"name": name, "is": column.long_name, "units": column.units, **_range([table.data[name]])}
         for name, column in table.columns.items()
+    ]
+    return found
+
+
+def _places(stored: place_file.StoredPlaces, kind: place_file.Kind) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": f"{kind.name} {stored.name}", "samples": stored.samples}
+    found |= _span(stored.records["step"], stored.records["time"])
+    found["places"] = len(stored.fixed["x"])
+    # one sample after the other: they may be more than the memory holds
+    held: dict[str, Any] = {name: [values] for name, values in stored.fixed.items()}
+    held |= {name: stored.records[name] for name in stored.quantities}
+    found["variables"] = [
+        {"name": name, "is": stored.columns[name].long_name, "units": stored.columns[name].units, **_range(values)}
+        for name, values in held.items()
     ]
     return found
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from hiresx.equations import equations
 from hiresx.equations.gas import Gas
+from hiresx.output.watch.node_numbers import NodeNumbers
 from hiresx.solver import Solver
 
 
@@ -47,10 +48,7 @@ class SampledNodes:
     def __init__(self, solver: Solver, blocks: np.ndarray, nodes: np.ndarray):
         """`blocks` (m,) and `nodes` (3, m), index triples (i, j, k) in these; those that are given twice count once."""
         self._comm = solver.comm
-        sizes = np.array([block.size for block in solver.decomposition.blocks], dtype=np.int64)
-        start = np.cumsum([0, *sizes.prod(axis=1)])
-        (ni, nj, _), (i, j, k) = sizes[blocks].T, nodes
-        ids = start[blocks] + (k * nj + j) * ni + i
+        ids = NodeNumbers(solver.decomposition.blocks).of(blocks, nodes)
         # `inverse`: of each of the nodes, its place in `ids`
         self.ids, first, self.inverse = np.unique(ids, return_index=True, return_inverse=True)
         states, places = _own(solver, blocks[first], nodes[:, first])

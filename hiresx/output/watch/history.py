@@ -204,7 +204,7 @@ class History:
         handle = os.open(self._there, os.O_RDWR)
         try:
             header = os.pread(handle, len(self._header), 0)
-            if _without_count(header) != _without_count(self._header):
+            if not self._fits(header):
                 return False
             there = struct.unpack_from(">i", header, _COUNT)[0]
             fit = (os.fstat(handle).st_size - len(self._header)) // self._record.itemsize
@@ -233,6 +233,10 @@ class History:
             raise
         self._file, self.digest = handle, found
         return True
+
+    def _fits(self, there: bytes) -> bool:
+        """Whether a file that begins with `there`, as long as the own header, is of this monitor."""
+        return _without_count(there) == _without_count(self._header)
 
     def _digest_of(self, handle: int, end: int) -> int:
         """The digest of the samples up to the byte `end`."""

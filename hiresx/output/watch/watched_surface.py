@@ -43,13 +43,14 @@ class FaceNodes:
 
 @dataclass(frozen=True)
 class FaceFlow:
-    """Flow per node (n,), through the node's share of the face, outwards. `rho` and `p` (n,): at the node. `mach` (n,):
-    Mach number of the velocity out of the face. `fluxes` (5, n): of mass, momentum x, y, z, energy. `push` (3, n):
-    outward normal times share; times the pressure it is the pressure's force. `friction` (3, n): force on the wall.
-    `heat` (n,): into the wall."""
+    """Flow per node (n,), through the node's share of the face, outwards. `p` (n,): at the node. `temperature` (n,):
+    there; at a modelled wall, along whose nodes the flow slips, that of the wall. `mach` (n,): Mach number of the
+    velocity out of the face. `fluxes` (5, n): of mass, momentum x, y, z, energy. `push` (3, n): outward normal times
+    share; times the pressure it is the pressure's force. `friction` (3, n): force on the wall. `heat` (n,): into the
+    wall."""
 
-    rho: np.ndarray
     p: np.ndarray
+    temperature: np.ndarray
     mach: np.ndarray
     fluxes: np.ndarray
     push: np.ndarray
@@ -92,14 +93,16 @@ class WatchedSurface:
         self.states = self.places = np.empty(0, np.int64)
         # the places of the nodes next to them, inwards, where gradients are needed
         self.inner = np.empty(0, np.int64)
+        # of each node the outward normal times its share of the face, and whether neither shear nor heat goes through
+        self.push, self.mirror = np.empty((3, 0)), np.empty(0, bool)
         if not self.n:
             return
         group = np.concatenate([np.full(piece.n, piece.group) for piece in pieces])
         self._present, self._first = np.unique(group, return_index=True)
-        self._area = np.concatenate([piece.area for piece in pieces], axis=1)
+        self.push = np.concatenate([piece.area for piece in pieces], axis=1)
         self._curvature = np.concatenate([piece.curvature for piece in pieces])
         self._radius = np.concatenate([piece.radius for piece in pieces])
-        self._mirror = np.concatenate([np.full(piece.n, piece.mirror) for piece in pieces])
+        self.mirror = np.concatenate([np.full(piece.n, piece.mirror) for piece in pieces])
         # node, the four behind it, then seven along each tangent, by rows
         places = np.concatenate([piece.places for piece in pieces], axis=1)
         states = np.broadcast_to(np.concatenate([np.full(piece.n, piece.state) for piece in pieces]), places.shape)
@@ -127,8 +130,7 @@ class WatchedSurface:
     def areas(self) -> np.ndarray:
         """Area of this rank's nodes of each group, in L^2 (per unit length in plane flow, per unit area in one
         dimension)."""
-        area = self._area if self.n else np.empty((3, 0))
-        return self.sums(np.linalg.norm(area, axis=0)[None])[:, 0]
+        return self.sums(np.linalg.norm(self.push, axis=0)[None])[:, 0]
 
     def moments(self, forces: np.ndarray) -> np.ndarray:
         """Moment about the x axis, (n,), of `forces` (3, n) at this rank's nodes of axisymmetric flow, whose z is the
@@ -163,20 +165,21 @@ class WatchedSurface:
         gamma = self._case.gas.gamma
         rows = {name: values.reshape(self._rows, self.n) for name, values in self._take().items()}
         rho, u, v, w, p = (rows[name][0] for name in GAS_PRIMITIVE)
-        area = self._area
+        area = self.push
         volume = area[0] * u + area[1] * v + area[2] * w
         energy = p / (gamma - 1) + 0.5 * rho * (u * u + v * v + w * w)
         mass = rho * volume
         fluxes = np.stack(
             [mass, mass * u + p * area[0], mass * v + p * area[1], mass * w + p * area[2], (energy + p) * volume]
         )
-        friction, heat = np.zeros((3, self.n)), np.zeros(self.n)
+        friction, heat, temperature = np.zeros((3, self.n)), np.zeros(self.n), gamma * p / rho
         if self._viscous:
             friction, heat = self._viscous_terms(rows)
             working = np.stack([u, v, w])
             for modelled_wall, nodes, mine in self._modelled:
                 modelled = modelled_wall.wall_fluxes()[:, nodes] * np.linalg.norm(area[:, mine], axis=0)
                 friction[:, mine], heat[mine] = modelled[:3], -modelled[3]
+                temperature[mine] = modelled_wall.temperature(temperature[mine], working[:, mine])
                 working[:, mine] = modelled_wall.velocity[:, None]  # not that at which the flow slips
             for wall, nodes, mine in self._heated:
                 heat[mine] = -wall.wall_heat()[nodes] * np.linalg.norm(area[:, mine], axis=0)
@@ -185,7 +188,7 @@ class WatchedSurface:
         square = (area * area).sum(axis=0)
         # a node on the axis has no area, so that all fluxes are zero
         mach = volume / np.sqrt(np.where(square > 0, square, 1.0) * gamma * p / rho)
-        return FaceFlow(rho, p, mach, fluxes, area, friction, heat)
+        return FaceFlow(p, temperature, mach, fluxes, area, friction, heat)
 
     def _viscous_terms(self, rows: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Friction -tau n (3, n) and heat q n (n,), times the share of the face."""
@@ -212,16 +215,16 @@ class WatchedSurface:
         stress[1, 2] -= swirl
         stress[2, 1] -= swirl
         dilatation = gradient[0, 0] + gradient[1, 1] + gradient[2, 2] + values[0, 1] * self._curvature
-        friction = -mu * (np.einsum("abn,bn->an", stress, self._area) - 2 / 3 * dilatation * self._area)
+        friction = -mu * (np.einsum("abn,bn->an", stress, self.push) - 2 / 3 * dilatation * self.push)
         conductivity = mu_laminar / (gas.prandtl * (gas.gamma - 1)) + eddies / (turbulent * (gas.gamma - 1))
-        heat = -conductivity * (gradient[3] * self._area).sum(axis=0)
-        if self._mirror.any():  # neither shear nor heat goes through a plane of symmetry
-            area = self._area[:, self._mirror]
+        heat = -conductivity * (gradient[3] * self.push).sum(axis=0)
+        if self.mirror.any():  # neither shear nor heat goes through a plane of symmetry
+            area = self.push[:, self.mirror]
             square = (area * area).sum(axis=0)
             # a node on the axis has neither area nor friction
-            normal = (friction[:, self._mirror] * area).sum(axis=0) / np.where(square > 0, square, 1.0)
-            friction[:, self._mirror] = normal * area
-            heat[self._mirror] = 0.0
+            normal = (friction[:, self.mirror] * area).sum(axis=0) / np.where(square > 0, square, 1.0)
+            friction[:, self.mirror] = normal * area
+            heat[self.mirror] = 0.0
         return friction, heat
 
 

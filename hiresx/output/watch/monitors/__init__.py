@@ -13,7 +13,7 @@ from hiresx.decomposition import Decomposition
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import MANY, Attachment
-from hiresx.output.watch import history, surface_file
+from hiresx.output.watch import history, surface_file, wall_file
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
@@ -41,8 +41,8 @@ def _kinds() -> Iterator[ModuleType]:
 
 
 class _RemoveEarlier(Attachment):
-    """Removes the histories and surfaces that an earlier run left in a new run's directory: some might have no
-    successor."""
+    """Removes the histories, surfaces and distributions along walls that an earlier run left in a new run's directory:
+    some might have no successor."""
 
     name = "earlier histories"
 
@@ -54,5 +54,6 @@ class _RemoveEarlier(Attachment):
 
     def begin(self, solver: Solver, restarted: bool) -> None:
         if not restarted:
-            left = [*history.histories(self._out).values(), *surface_file.surfaces(self._out).values()]
+            kept = (history.histories, surface_file.surfaces, wall_file.walls)
+            left = [path for of in kept for path in of(self._out).values()]
             files.on_root(self._comm, lambda: files.remove(left))

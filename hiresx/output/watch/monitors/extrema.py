@@ -1,6 +1,5 @@
 """`[extrema]`: least and largest values, and where they are."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,9 @@ from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.watch.columns import Columns
+from hiresx.output.watch.extreme_columns import ENDS, extreme_columns, extreme_names, place_of
 from hiresx.output.watch.history import Column
+from hiresx.output.watch.node_numbers import NodeNumbers
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
@@ -28,7 +29,6 @@ _SIGNS = np.array([1.0, -1.0])
 _TIE = {"float64": 1e-12, "float32": 1e-5}
 # Scales besides the extreme values themselves: velocities that vanish are measured by the sound speed.
 _SCALES = np.array([[1.0 if name in ("u", "v", "w", "mach") else 0.0] for name in VARIABLES])
-PLACE = ("x", "y", "z", "block", "i", "j", "k")
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
@@ -60,23 +60,18 @@ class ExtremaMonitor(Monitor):
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         self._variables = spec.variables
-        columns, self._names = [], {}
+        columns = []
         for name in spec.variables:
             variable = derived.VARIABLES[name]
-            for end, word in (("min", "least"), ("max", "largest")):
-                columns.append(Column(f"{name}_{end}", f"{word} {variable.long_name}", variable.scale))
-                for part in PLACE:
-                    what = f"{part} of the {word} {variable.long_name}"
-                    columns.append(Column(f"{name}_{end}_{part}", what, "L" if part in "xyz" else "1"))
-                self._names[name, end] = [f"{name}_{end}", *(f"{name}_{end}_{part}" for part in PLACE)]
+            for end in ENDS:
+                columns += extreme_columns(Column(name, variable.long_name, variable.scale), end)
         super().__init__(solver.comm, "extrema", "extrema", columns, spec.every, spec.every_time, out)
         self._backend, self._real = solver.backend, solver.configuration.real
         self._bounds = solver.backend.zeros((2 * len(VARIABLES),), self._real)
         columns_of, parts = Columns(solver, 2 * len(VARIABLES)), len(solver.states)
         self._extremes = columns_of.prepare("column_extrema", [{}] * parts)
         self._heights = columns_of.prepare("column_places", [{"bounds": self._bounds}] * parts)
-        self._sizes = [block.size for block in solver.decomposition.blocks]
-        self._first = np.cumsum([0, *(ni * nj * nk for ni, nj, nk in self._sizes)])
+        self._numbers = NodeNumbers(solver.decomposition.blocks)
 
     def measure(self, solver: Solver) -> dict[str, float]:
         # least and largest of each variable, (variables, 2)
@@ -89,37 +84,21 @@ class ExtremaMonitor(Monitor):
         heights = self._heights()
         first = [self._of_part(solver, n, height) for n, height in enumerate(heights)]
         numbers = self._comm.min(np.min([np.full(_SHAPE, _NOWHERE), *first], axis=0))
-        nodes = [[self._node(*found) for found in zip(*of_end, strict=True)] for of_end in self._blocks(numbers.T)]
+        nodes = self._numbers.nodes(numbers.astype(np.int64))
         measured: dict[str, float] = {}
-        for end, row, of_end in zip(("min", "max"), (_SIGNS * best).T, nodes, strict=True):
+        for e, (end, row) in enumerate(zip(ENDS, (_SIGNS * best).T, strict=True)):
             for name in self._variables:
                 n = VARIABLES.index(name)
-                b, i, j, k = of_end[n]
-                place = (*solver.decomposition.blocks[b].node(i, j, k), b, i, j, k)
-                measured.update(zip(self._names[name, end], (row[n], *place), strict=True))
+                place = place_of(solver.decomposition, nodes[:, n, e])
+                measured.update(zip(extreme_names(name, end), (row[n], *place), strict=True))
         return measured
 
     def _of_part(self, solver: Solver, n: int, height: np.ndarray) -> np.ndarray:
         """The least number among all nodes of those of part `n` that are beyond the bounds, (variables, 2), from the
         first such node of each column."""
         part = solver.states[n].part
-        ni, nj, _ = self._sizes[part.whole]
         mk, mi = height.shape[1:]
         own = (np.arange(mi), height.astype(np.int64), np.arange(mk)[:, None])
-        i, j, k = (first + m for first, m in zip(part.first, own, strict=True))
-        numbers = self._first[part.whole] + (k * nj + j) * ni + i
+        numbers = self._numbers.of(part.whole, [first + m for first, m in zip(part.first, own, strict=True)])
         there = height < solver.states[n].size[1]
         return np.where(there, numbers, _NOWHERE).min(axis=(1, 2)).reshape(_SHAPE)
-
-    def _blocks(self, numbers: np.ndarray) -> Iterator[tuple[list[int], list[int]]]:
-        """Blocks and numbers within these of nodes by their numbers, row by row."""
-        numbers = numbers.astype(np.int64)
-        blocks = np.searchsorted(self._first, numbers, side="right") - 1
-        return zip(blocks.tolist(), (numbers - self._first[blocks]).tolist(), strict=True)
-
-    def _node(self, b: int, number: int) -> tuple[int, int, int, int]:
-        """Block and i, j, k of a node by its number within it: k, j, i."""
-        ni, nj, _ = self._sizes[b]
-        row, i = divmod(number, ni)
-        k, j = divmod(row, nj)
-        return b, i, j, k

@@ -1,5 +1,6 @@
 """`[[force]]`: pressure, friction and heat on walls."""
 
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,13 @@ from hiresx.output.watch.columns import dimension
 from hiresx.output.watch.force_coefficients import ForceCoefficients
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.wall_distribution import WallDistribution
+from hiresx.output.watch.wall_extremes import WallExtremes
+from hiresx.output.watch.wall_file import KIND
+from hiresx.output.watch.wall_nodes import WallNodes
 from hiresx.output.watch.wall_quadrature import wall_shares
 from hiresx.output.watch.watched import WatchedRun
-from hiresx.output.watch.watched_surface import FaceNodes, Shares, WatchedSurface, mask
+from hiresx.output.watch.watched_surface import FaceFlow, FaceNodes, Shares, WatchedSurface, mask
 from hiresx.solver import Solver
 
 # By whether friction and heat pass them.
@@ -25,12 +30,20 @@ ROUND = (" along x", ", sum of the radial components", ", sum of the components 
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Build a monitor for each `[[force]]` of the case."""
-    return [ForceMonitor(f"force.{n}", spec, simulation.solver, simulation.out) for n, spec in enumerate(case.force)]
+    """Build a monitor for each `[[force]]` of the case, and one for each distribution along the walls of one; without a
+    directory none of the latter, as they are too large for the memory."""
+    solver, out, found = simulation.solver, simulation.out, list[Monitor]()
+    for n, spec in enumerate(case.force):
+        force = ForceMonitor(f"force.{n}", spec, solver, out)
+        found.append(force)
+        if spec.distribution is not None and out is not None:
+            found.append(WallDistribution(spec.distribution, spec.name, force.nodes, solver, out / KIND.folder))
+    return found
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Raises HiresxError for blocks, regions and ranges that do not exist, and where no wall is named."""
+    """Raises HiresxError for blocks, regions and ranges that do not exist, where no wall is named, and for extremes of
+    slip walls."""
     for n, spec in enumerate(case.force):
         _walls(f"force.{n}", spec, decomposition)
         _coefficients(f"force.{n}", spec, case, 3)
@@ -38,7 +51,7 @@ def check(case: Case, decomposition: Decomposition) -> None:
 
 class ForceMonitor(Monitor):
     """Columns: force_x, y, z by pressure and friction together, pressure_x, y, z, friction_x, y, z, heat, coefficients
-    where they are asked for, and area.
+    where they are asked for, and area; where they are asked for extremes along the walls.
 
     Of axisymmetric flow y and z are sums of radial components and of those along the swirl, and there is the torque."""
 
@@ -49,7 +62,7 @@ class ForceMonitor(Monitor):
             self._coefficients = _coefficients(key, spec, solver.case, dimension(solver))
         along = dict(zip("xyz", ROUND if round_ else PLANE, strict=True))
         scale = f"rho_ref c_ref^2{area}"
-        columns = [
+        integrals = [
             *(Column(f"force_{c}", f"force on the walls{way}", scale) for c, way in along.items()),
             *(Column(f"pressure_{c}", f"force of pressure{way}", scale) for c, way in along.items()),
             *(Column(f"friction_{c}", f"force of friction{way}", scale) for c, way in along.items()),
@@ -58,7 +71,9 @@ class ForceMonitor(Monitor):
             *(self._coefficients.columns if self._coefficients else []),
             Column("area", "area of the walls", area.strip() or "1"),
         ]
+        columns = [*integrals, *(WallExtremes.columns if spec.extrema else ())]
         super().__init__(solver.comm, spec.name, "force", columns, spec.every, spec.every_time, out)
+        self._integrals = [column.name for column in integrals]
         here, faces = {state.part.whole for state in solver.states}, []
         with solver.comm.together():
             walls = _walls(key, spec, solver.decomposition)
@@ -69,30 +84,39 @@ class ForceMonitor(Monitor):
         for b, face, nodes, mirror in walls:
             if b in here:
                 faces += [FaceNodes(b, face, w * nodes, 0, mirror, areas) for w, areas in shares[b, face]]
-        self._surface = WatchedSurface(solver, faces, 1)
+        self._solver, self._surface = solver, WatchedSurface(solver, faces, 1)
         self._area = solver.comm.sum(self._surface.areas())[0]
         self._pressure = spec.pressure
         self._coordinates = self._surface.coordinates(self._surface.places) if self._coefficients else None
+        self._extremes = WallExtremes(solver, self.nodes) if spec.extrema else None
 
     def measure(self, solver: Solver) -> dict[str, float]:
-        values = self._comm.sum(self._surface.sums(self._rows(solver)))
-        return dict(zip((column.name for column in self.history.columns), (*values[0], self._area), strict=True))
-
-    @property
-    def surface(self) -> WatchedSurface:
-        """The nodes of the walls of this rank."""
-        return self._surface
-
-    def shares(self, solver: Solver) -> Shares:
-        """Return what single nodes of this rank add to every column but the area, in the column's unit."""
-        names = [column.name for column in self.history.columns[:-1]]
-        return Shares(self._surface.states, self._surface.places, dict(zip(names, self._rows(solver), strict=True)))
-
-    def _rows(self, solver: Solver) -> np.ndarray:
-        """What every node adds to each column but the area, (columns, n)."""
         flow = self._surface.measure()
+        extremes = {} if self._extremes is None else self._extremes.measure(self.nodes.measure(flow))
+        return {**self._integrate(flow), **extremes}
+
+    def integrals(self) -> dict[str, float]:
+        """Return every column that is an integral over the walls, in its unit, of the state as it is. Collective."""
+        return self._integrate(self._surface.measure())
+
+    @cached_property
+    def nodes(self) -> WallNodes:
+        """The nodes of the walls of this rank."""
+        return WallNodes(self._solver, self._surface)
+
+    def shares(self) -> Shares:
+        """Return what single nodes of this rank add to every integral but the area, in the column's unit."""
+        rows = self._rows(self._surface.measure())
+        return Shares(self._surface.states, self._surface.places, dict(zip(self._integrals[:-1], rows, strict=True)))
+
+    def _integrate(self, flow: FaceFlow) -> dict[str, float]:
+        values = self._comm.sum(self._surface.sums(self._rows(flow)))
+        return dict(zip(self._integrals, (*values[0], self._area), strict=True))
+
+    def _rows(self, flow: FaceFlow) -> np.ndarray:
+        """What every node adds to each integral but the area, (columns, n)."""
         pressure = (flow.p - self._pressure) * flow.push
-        torque = [self._surface.moments(flow.friction)[None]] if solver.case.axisymmetric else []
+        torque = [self._surface.moments(flow.friction)[None]] if self._solver.case.axisymmetric else []
         force, more = pressure + flow.friction, []
         if self._coefficients is not None and self._coordinates is not None:
             more = [self._coefficients.rows(force, self._coordinates)]
@@ -127,5 +151,10 @@ def _walls(key: str, spec: Spec, decomposition: Decomposition) -> list[tuple[int
         raise HiresxError(
             f'{key} "{spec.name}": there is no wall ({" or ".join((*WALLS[0], *WALLS[1]))}) on the faces it names',
             "name the faces, the block or the region of a wall",
+        )
+    if spec.extrema and all(mirror for *_, mirror in walls):
+        raise HiresxError(
+            f'{key} "{spec.name}": extrema: these are slip walls, which have neither friction nor heat flux nor y+',
+            "leave extrema out; distribution records the pressure along slip walls, and 0 for the others",
         )
     return walls

@@ -12,7 +12,7 @@ from hiresx.equations.gas import primitive
 from hiresx.output.saved import files
 from hiresx.output.watch.interpolation import Interpolation, locate_places
 from hiresx.output.watch.sampling import Monitor
-from hiresx.output.watch.surface_file import COLUMNS, FOLDER, KIND, SurfaceFile
+from hiresx.output.watch.surface_file import KIND, SurfaceFile
 from hiresx.output.watch.surface_places import Places, surface
 
 
@@ -20,10 +20,8 @@ def build(case: Case, simulation: Any) -> list[Monitor]:
     """Build the monitors of surfaces; none without a directory, as surfaces are too large for the memory."""
     if simulation.out is None or not case.surface:
         return []
-    solver = simulation.solver
-    return [
-        SurfaceMonitor(f"surface.{n}", spec, solver, simulation.out / FOLDER) for n, spec in enumerate(case.surface)
-    ]  # fmt: skip
+    solver, folder = simulation.solver, simulation.out / KIND.folder
+    return [SurfaceMonitor(f"surface.{n}", spec, solver, folder) for n, spec in enumerate(case.surface)]
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
@@ -36,7 +34,7 @@ class SurfaceMonitor(Monitor):
     """Monitor of the flow on one `[[surface]]`. Only rank 0 has the samples."""
 
     def __init__(self, key: str, spec: Spec, solver: Any, folder: Path):
-        super().__init__(solver.comm, spec.name, KIND, COLUMNS, spec.every, spec.every_time)
+        super().__init__(solver.comm, spec.name, KIND.name, KIND.columns, spec.every, spec.every_time)
         self.name = f"surface.{spec.name}"
         found, block, xi = files.on_root(solver.comm, lambda: _find_surface(key, spec, solver.decomposition))
         plane = max(len(b.active) for b in solver.decomposition.blocks) == 2

@@ -77,26 +77,26 @@ class VortexMonitor(Monitor):
 
     def set_conditions(self, solver: Solver) -> None:
         if solver.steps % self._every == 0 and solver.steps != self._followed:
-            self.follow(solver)
+            self.follow()
             self._followed = solver.steps
             if isinstance(solver.integrator, Steady):
                 solver.integrator.look_again(solver.system)
 
-    def follow(self, solver: Solver) -> None:
+    def follow(self) -> None:
         """Take the circulation that belongs to the lift of the state as it is, by the theorem of Kutta and Joukowski.
         Collective."""
-        self.circulate(float(np.clip(self._lift(solver) * self._per_lift, -self._largest, self._largest)))
+        self.circulate(float(np.clip(self._lift() * self._per_lift, -self._largest, self._largest)))
 
     def measure(self, solver: Solver) -> dict[str, float]:
-        return {"circulation": self.circulation, "lift": self._lift(solver)}
+        return {"circulation": self.circulation, "lift": self._lift()}
 
-    def shares(self, solver: Solver) -> Shares:
+    def shares(self) -> Shares:
         """What single nodes add to the circulation of the lift."""
-        states, places, force = self._force.shares(solver)
+        states, places, force = self._force.shares()
         return Shares(states, places, {"circulation": self._across(force) * self._per_lift})
 
-    def _lift(self, solver: Solver) -> float:
-        return float(self._across(self._force.measure(solver)))
+    def _lift(self) -> float:
+        return float(self._across(self._force.integrals()))
 
     def _across(self, force: Mapping[str, Any]) -> Any:
         """The component of a force across the stream, to its left."""

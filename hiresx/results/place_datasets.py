@@ -1,18 +1,19 @@
-"""A surface that a run kept, as an xarray.Dataset: samples are read when they are used."""
+"""What a run kept at many places, as an xarray.Dataset: samples are read when they are used."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hiresx.output.watch import surface_file
+from hiresx.output.watch.place_file import StoredPlaces
 from hiresx.results import needs
 from hiresx.results.stored import lazy
 
 
 @dataclass(frozen=True, eq=False)
-class SurfaceVariable:
-    """One variable of the file of a surface: (sample, place)."""
+class PlaceVariable:
+    """One variable of such a file: (sample, place)."""
 
     records: np.ndarray
     name: str
@@ -32,20 +33,19 @@ class SurfaceVariable:
         return np.array(self.records[self.name][key[0]][..., key[1]], dtype=self.dtype)
 
 
-def dataset(stored: surface_file.StoredSurface, title: str) -> Any:
-    """An xarray.Dataset of the surface over time (over samples in a run with local time steps) and place."""
+def dataset(stored: StoredPlaces, title: str, described: Mapping[str, Any]) -> Any:
+    """An xarray.Dataset of the samples over time (over samples in a run with local time steps) and place, with the
+    attributes `described`."""
     xarray = needs.xarray()
     about = {name: {"long_name": c.long_name, "units": c.units} for name, c in stored.columns.items()}
     time = np.array(stored.records["time"], dtype=float)
     step = np.array(stored.records["step"], dtype=np.int64)
     clock = "time" if (np.diff(time) > 0).all() else "sample"
     held = {
-        column.name: xarray.Variable(
-            (clock, "place"), lazy(SurfaceVariable(stored.records, column.name)), about[column.name]
-        )
-        for column in surface_file.COLUMNS
-    }  # fmt: skip
+        name: xarray.Variable((clock, "place"), lazy(PlaceVariable(stored.records, name)), about[name])
+        for name in stored.quantities
+    }
     coordinates = {"time": (clock, time, about["time"]), "step": (clock, step, about["step"])}
     coordinates |= {name: ("place", values, about[name]) for name, values in stored.fixed.items()}
-    attributes = {"name": stored.name, "title": title, **surface_file.describe(stored), "file": str(stored.path)}
+    attributes = {"name": stored.name, "title": title, **described, "file": str(stored.path)}
     return xarray.Dataset(held, coordinates, attributes)

@@ -1,0 +1,29 @@
+"""Numbers of nodes in the order of block, k, j, i: they do not depend on how blocks are cut."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hiresx.grid import Block
+
+
+class NodeNumbers:
+    """One number for each node of whole `blocks`, from 0 on."""
+
+    def __init__(self, blocks: Sequence[Block]):
+        self._sizes = np.array([block.size for block in blocks], dtype=np.int64)
+        self._first = np.cumsum([0, *self._sizes.prod(axis=1)])
+
+    def of(self, block: Any, nodes: Any) -> np.ndarray:
+        """The numbers of `nodes`, i, j, k, in `block`: four numbers or arrays that are broadcast together."""
+        ni, nj, (i, j, k) = self._sizes[block, 0], self._sizes[block, 1], nodes
+        found: np.ndarray = self._first[block] + (k * nj + j) * ni + i
+        return found
+
+    def nodes(self, numbers: np.ndarray) -> np.ndarray:
+        """Block, i, j, k, (4, ...), of nodes by their `numbers`."""
+        block = np.searchsorted(self._first, numbers, side="right") - 1
+        row, i = np.divmod(numbers - self._first[block], self._sizes[block, 0])
+        k, j = np.divmod(row, self._sizes[block, 1])
+        return np.stack([block, i, j, k])

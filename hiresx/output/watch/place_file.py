@@ -1,0 +1,145 @@
+"""Files of many places: a history with what is held once of every place, of which a part can be read."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hiresx.base.plural import plural
+from hiresx.errors import HiresxError
+from hiresx.output.saved import files
+from hiresx.output.saved.netcdf_library import LOCK, library
+from hiresx.output.watch import history
+from hiresx.output.watch.history import Column, History
+
+_COORDINATES = ("x", "y", "z")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What such files hold. `name`: what one of them is; `folder`, of a run, where they are; `columns` of every sample;
+    `fixed`: names of what is held once of every place besides x, y, z; `attributes`: names of texts."""
+
+    name: str
+    folder: str
+    columns: tuple[Column, ...]
+    fixed: tuple[str, ...]
+    attributes: tuple[str, ...]
+
+    def files(self, run: str | Path) -> dict[str, Path]:
+        """The files of a run directory by name, in alphabetical order."""
+        return {path.stem: path for path in sorted((Path(run) / self.folder).glob("*.nc"))}
+
+
+class PlaceFile(History):
+    """Samples in <folder>/<name>.nc, in the format of `History`. A sample is stored completely or not at all.
+
+    `places` (n, 3); `fixed`: a column and its values (n,) for each of those that `kind` names; `attributes`: texts of
+    the file by name. `precision`: "fp64" or "fp32", of the samples.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        name: str,
+        places: np.ndarray,
+        fixed: Sequence[tuple[Column, np.ndarray]],
+        attributes: Mapping[str, str],
+        precision: str,
+        folder: Path,
+    ):
+        self._kind, self._fixed, self._described = kind, fixed, attributes
+        super().__init__(name, kind.name, kind.columns, places, folder, ">f4" if precision == "fp32" else ">f8")
+
+    def _attributes(self) -> dict[str, str]:
+        return {**super()._attributes(), "title": f"{self.kind} {self.name}", **self._described}
+
+    def _fixed_columns(self) -> list[tuple[Column, np.ndarray]]:
+        return [*super()._fixed_columns(), *self._fixed]
+
+    def _stored_samples(self) -> tuple[int, int]:
+        found = read(self._there, self._kind, StoredPlaces)
+        return found.samples, int(found.records["step"][-1]) if found.samples else 0
+
+
+@dataclass(frozen=True, eq=False)
+class StoredPlaces:
+    """A file that was read: `records` (sample,) stay in the file, with the fields step, time, and those of the columns,
+    of which each has a value for every place. `fixed` (n,) by name: x, y, z and what else does not change."""
+
+    path: Path
+    name: str
+    records: np.ndarray
+    fixed: dict[str, np.ndarray]
+    columns: dict[str, Column]
+    attributes: dict[str, Any]
+
+    @property
+    def samples(self) -> int:
+        """Number of samples."""
+        return len(self.records)
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """Names of the columns of a sample, without step and time."""
+        return (self.records.dtype.names or ())[2:]
+
+    def fixed_columns(self, *names: str) -> np.ndarray:
+        """Columns `names` of the data that do not change in time, (n, len(names))."""
+        return np.stack([self.fixed[name] for name in names], axis=1)
+
+
+Stored = TypeVar("Stored", bound=StoredPlaces)
+
+
+def read(path: str | Path, kind: Kind, made: type[Stored]) -> Stored:
+    """Open a file of this kind as `made`; a run may still be writing to it. The samples are read when they are used.
+    Raises HiresxError if the file is missing, truncated, or of another kind."""
+    netCDF4 = library()
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            history.check_header(file)
+            header, size = file.tell(), path.stat().st_size
+        names = (*_COORDINATES, *kind.fixed)
+        with LOCK, netCDF4.Dataset(path) as file:
+            file.set_auto_mask(False)
+            if file.kind != kind.name:
+                raise ValueError(f"it is a {file.kind}")
+            columns = {n: Column(n, v.long_name, v.units) for n, v in file.variables.items()}
+            number = ">f4" if file[kind.columns[0].name].dtype == np.float32 else ">f8"
+            points = len(file.dimensions["point"])
+            if 8 * points * len(names) > size - header:
+                raise _short_error(path, 0, len(file.dimensions["sample"]))
+            fixed = {n: np.asarray(file[n][...], dtype=float) for n in names}
+            samples = len(file.dimensions["sample"])
+            attributes = {n: file.getncattr(n) for n in ("name", *kind.attributes)}
+        record = np.dtype([("step", ">i4"), ("time", ">f8"), *((c.name, number, (points,)) for c in kind.columns)])
+        begin = header + 8 * points * len(fixed)
+        whole = (size - begin) // record.itemsize
+        if whole < samples:
+            raise _short_error(path, whole, samples)
+        records = (
+            np.memmap(path, record, "r", begin, (samples,)) if samples else np.empty(0, record)
+        )  # a file of no samples cannot be mapped
+    except FileNotFoundError as error:
+        raise files.io_error(path, error, "read") from None
+    except (OSError, AttributeError, LookupError, TypeError, ValueError, RuntimeError, MemoryError) as error:
+        raise HiresxError(
+            f"{path} is not a {kind.name} ({error})", f"give one from the folder {kind.folder} of a run"
+        ) from None
+    return made(path, attributes["name"], records, fixed, columns, attributes)
+
+
+def _short_error(path: Path, whole: int, samples: int) -> HiresxError:
+    return HiresxError(
+        f"{path} was cut short: it holds {whole} of the {plural(samples, 'sample')} that it counts",
+        "copy it again, or restart the run from its last checkpoint to sample the others anew",
+    )
+
+
+def normal_columns(normals: np.ndarray, outward: str) -> list[tuple[Column, np.ndarray]]:
+    """Columns of unit normals (n, 3); `outward` says where they point."""
+    return [(Column(f"normal_{axis}", f"{outward} along {axis}", "1"), normals[:, d]) for d, axis in enumerate("xyz")]

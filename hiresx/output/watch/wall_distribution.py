@@ -1,0 +1,36 @@
+"""`distribution` of a `[[force]]`: pressure, friction, heat flux and y+ along its walls, sample by sample."""
+
+from pathlib import Path
+
+import numpy as np
+
+from hiresx.case.monitors import Distribution
+from hiresx.output.watch.columns import dimension
+from hiresx.output.watch.sampling import Monitor
+from hiresx.output.watch.wall_file import KIND, WallFile
+from hiresx.output.watch.wall_nodes import COLUMNS, WallNodes
+from hiresx.solver import Solver
+
+
+class WallDistribution(Monitor):
+    """Monitor of the flow at the `nodes` of the walls of the force `name`. Only rank 0 has the samples. `folder`: that
+    of their files."""
+
+    def __init__(self, spec: Distribution, name: str, nodes: WallNodes, solver: Solver, folder: Path):
+        super().__init__(solver.comm, name, KIND.name, COLUMNS, spec.every, spec.every_time)
+        self.name, self._nodes = f"walls.{name}", nodes
+        own = (nodes.numbers, nodes.where, nodes.places, nodes.normals, nodes.areas)
+        of_ranks = self._comm.gather(own) or [own]
+        numbers, *fixed = (np.concatenate(part, axis=-1) for part in zip(*of_ranks, strict=True))
+        self._order = np.argsort(numbers)
+        unit = ("1", "L", "L^2")[dimension(solver) - 1]
+        blocks = [block.name for block in solver.decomposition.blocks]
+        where, places, normals, areas = (values[..., self._order] for values in fixed)
+        self.history = WallFile(name, where, places, normals, areas, unit, blocks, spec.precision, folder)
+
+    def measure(self, solver: Solver) -> dict[str, np.ndarray]:
+        rows = self._comm.gather(np.stack(list(self._nodes.measure().values())))
+        if rows is None:
+            return {}
+        found = np.concatenate(rows, axis=1)[:, self._order]
+        return dict(zip((column.name for column in COLUMNS), found, strict=True))

@@ -1,0 +1,96 @@
+"""Files of walls: pressure, friction, heat flux and y+ at their nodes, sample by sample."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hiresx.output.watch import place_file
+from hiresx.output.watch.history import Column
+from hiresx.output.watch.place_file import Kind, PlaceFile, StoredPlaces, normal_columns
+from hiresx.output.watch.wall_nodes import COLUMNS
+
+# The last of what is held of a node.
+_WHERE = ("block", "i", "j", "k")
+KIND = Kind(
+    "wall distribution",
+    "walls",
+    COLUMNS,
+    ("normal_x", "normal_y", "normal_z", "area", *_WHERE),
+    ("blocks",),
+)
+
+
+class WallFile(PlaceFile):
+    """Samples of the walls of a force in <folder>/<name>.nc. `where` (4, n), `places` (3, n), `normals` (3, n) and
+    `areas` (n,) of their nodes are those of `WallNodes`; `unit`: of the areas; `blocks`: names of the whole blocks."""
+
+    _kind_of_change = "nodes or precision"
+
+    def __init__(
+        self,
+        name: str,
+        where: np.ndarray,
+        places: np.ndarray,
+        normals: np.ndarray,
+        areas: np.ndarray,
+        unit: str,
+        blocks: Sequence[str],
+        precision: str,
+        folder: Path,
+    ):
+        fixed = [
+            *normal_columns(normals.T, "normal out of the gas"),
+            (Column("area", "area", unit), areas),
+            (Column("block", "number of the block", "1"), where[0]),
+            *((Column(axis, f"index {axis}", "1"), row) for axis, row in zip("ijk", where[1:], strict=True)),
+        ]
+        super().__init__(KIND, name, places.T, fixed, {"blocks": json.dumps(blocks)}, precision, folder)
+
+    def _fits(self, there: bytes) -> bool:
+        """What is compared is which nodes these are. Where they are, their normals and areas follow from the grid,
+        which a restart compares, and differ in their last bits by how it is cut and by the backend."""
+        whole, fixed = len(self._header), self._fixed_columns()
+        row = fixed[0][1].nbytes
+        begin, where = whole - len(fixed) * row, whole - len(_WHERE) * row
+        return super()._fits(there[:begin] + self._header[begin:where] + there[where:])
+
+
+@dataclass(frozen=True, eq=False)
+class StoredWalls(StoredPlaces):
+    """The walls of a force that were read: `records` have the `COLUMNS`, `fixed` has normal_x, ..., area, block, i, j,
+    k."""
+
+    @property
+    def blocks(self) -> list[str]:
+        """Names of all whole blocks of the grid."""
+        return list(json.loads(self.attributes["blocks"]))
+
+    @property
+    def where(self) -> np.ndarray:
+        """Block, i, j, k, (4, n), of the nodes."""
+        return self.fixed_columns(*_WHERE).T.astype(np.int64)
+
+    def sample(self, n: int) -> dict[str, np.ndarray]:
+        """The values (n,) of each column at sample number `n`, in double precision."""
+        record = self.records[n]
+        return {name: np.asarray(record[name], dtype=np.float64) for name in self.quantities}
+
+
+def walls(run: str | Path) -> dict[str, Path]:
+    """The distributions along walls of a run directory, by the name of their force, in alphabetical order."""
+    return KIND.files(run)
+
+
+def read(path: str | Path) -> StoredWalls:
+    """Open a file of walls; a run may still be writing to it. The samples are read when they are used. Raises
+    HiresxError if the file is missing, truncated, or of something else."""
+    return place_file.read(path, KIND, StoredWalls)
+
+
+def describe(stored: StoredWalls) -> Mapping[str, Any]:
+    """Numbers that describe a file of walls, fit for JSON."""
+    return {"places": len(stored.fixed["x"]), "samples": stored.samples, "area": float(stored.fixed["area"].sum())}

@@ -1,0 +1,82 @@
+"""The nodes of walls, and pressure, friction, heat flux and y+ there: what a `[[force]]` watches of them, and what
+`hiresx post wall` shows."""
+
+import numpy as np
+
+from hiresx.case import Case
+from hiresx.output.watch.history import Column
+from hiresx.output.watch.node_numbers import NodeNumbers
+from hiresx.output.watch.watched_surface import FaceFlow, WatchedSurface
+from hiresx.solver import Solver
+
+# What a node has. Friction is the force of the gas on the wall, along it and per area.
+COLUMNS = (
+    Column("p", "pressure", "rho_ref c_ref^2"),
+    *(Column(f"friction_{axis}", f"shear stress along {axis}", "rho_ref c_ref^2") for axis in "xyz"),
+    Column("heat", "heat flux into the wall", "rho_ref c_ref^3"),
+    Column("y_plus", "distance of the first node in wall units", "1"),
+)
+
+
+class WallNodes:
+    """This rank's nodes on the walls of `surface`, each once, in the order of block, k, j, i.
+
+    `numbers` (n,), by which they are in this order over all ranks; `where` (4, n): block, i, j, k of the whole blocks;
+    `places` (3, n): x, y, z, in L; `normals` (3, n): outward unit normals; `areas` (n,): in L^2 (per unit length in
+    plane flow); `slips` (n,): whether all walls there are slip walls. Where a node counts in several parts, as at an
+    edge, forces and areas of these are added, and the normal is that of the sum of their area vectors. What has no
+    area, as a node on an axis, has no normal (nan).
+    """
+
+    def __init__(self, solver: Solver, surface: WatchedSurface):
+        self._case, self._surface = solver.case, surface
+        numbering, where = NodeNumbers(solver.decomposition.blocks), surface.nodes(surface.places)
+        self.numbers, self._first, self._same = np.unique(
+            numbering.of(where[0], where[1:]), return_index=True, return_inverse=True
+        )
+        self.where = where[:, self._first]
+        places = surface.coordinates(surface.places)
+        self.places = places[:, self._first]
+        area, (self.areas,) = self._sums(surface.push), self._sums(np.linalg.norm(surface.push, axis=0)[None])
+        self._shares = np.where(self.areas > 0, self.areas, np.nan)
+        length = np.linalg.norm(area, axis=0)
+        self.normals = area / np.where(length > 0, length, np.nan)
+        self.slips = self._sums(~surface.mirror[None])[0] == 0
+        self._heights = np.zeros(len(self.numbers))
+        if surface.inner.size:
+            apart = (surface.coordinates(surface.inner) - places)[:, self._first]
+            self._heights = np.abs((apart * self.normals).sum(axis=0))
+
+    def _sums(self, values: np.ndarray) -> np.ndarray:
+        """Sums (m, n) of `values` over the parts of each node."""
+        return np.stack([np.bincount(self._same, row, len(self.numbers)) for row in values])
+
+    def measure(self, flow: FaceFlow | None = None) -> dict[str, np.ndarray]:
+        """Return the values (n,) of each of the `COLUMNS`, in their units, of `flow` or of the state as it is.
+
+        Without viscosity, and at slip walls, friction, heat flux and y+ are 0. At modelled walls friction and heat flux
+        are those of the model, and y+, the distance of the first node, is by the friction of the model.
+        """
+        flow = self._surface.measure() if flow is None else flow
+        p, temperature = flow.p[self._first], flow.temperature[self._first]
+        stress = self._sums(flow.friction) / self._shares
+        stress = np.where(self.slips, 0.0, stress - (stress * self.normals).sum(axis=0) * self.normals)
+        heat = self._sums(flow.heat[None])[0] / self._shares
+        y_plus = _wall_units(self._case, p, temperature, shear(stress), self._heights)
+        return dict(zip((column.name for column in COLUMNS), (p, *stress, heat, y_plus), strict=True))
+
+
+def shear(stress: np.ndarray) -> np.ndarray:
+    """Return the size (n,) of shear stresses (3, n)."""
+    return np.asarray(np.linalg.norm(stress, axis=0))
+
+
+def _wall_units(
+    case: Case, p: np.ndarray, temperature: np.ndarray, friction: np.ndarray, height: np.ndarray
+) -> np.ndarray:
+    """`height` (n,) over nu/u_tau, with the density and the viscosity of the wall; 0 without viscosity."""
+    gas = case.gas
+    if gas.reynolds is None:
+        return np.zeros(len(p))
+    viscosity = gas.viscosity.viscosity(temperature) / gas.reynolds
+    return np.asarray(height * np.sqrt(friction * gas.gamma * p / temperature) / viscosity)

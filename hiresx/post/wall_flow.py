@@ -1,0 +1,141 @@
+"""The flow at the nodes of walls, at one time or many: of the newest checkpoint of a run, or of the samples along the
+walls of a `[[force]]`."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hiresx.base.plural import plural
+from hiresx.case import Case
+from hiresx.case.monitors import Force
+from hiresx.errors import HiresxError
+from hiresx.output.saved import checkpoint
+from hiresx.results import Run
+
+if TYPE_CHECKING:
+    from hiresx.output.watch.monitors.force import ForceMonitor
+    from hiresx.simulation import Simulation
+
+
+@dataclass(frozen=True, eq=False)
+class WallFlow:
+    """Nodes of the walls of the force `spec` in the order of block, k, j, i: `where` (4, n), block and i, j, k;
+    `places` (3, n), the coordinates; `normals` (3, n) out of the gas. `blocks`: names of all blocks. `steps` and
+    `times` (samples,); `sample(m)` gives the values (n,) of sample number m by the names of `wall_nodes.COLUMNS`."""
+
+    case: Case
+    spec: Force
+    blocks: list[str]
+    where: np.ndarray
+    places: np.ndarray
+    normals: np.ndarray
+    steps: np.ndarray
+    times: np.ndarray
+    sample: Callable[[int], Mapping[str, np.ndarray]]
+
+    @property
+    def timed(self) -> bool:
+        """Whether the samples have times of their own; not with local time steps."""
+        return bool((np.diff(self.times) > 0).all())
+
+
+def of_checkpoint(path: Path, force: str | None) -> WallFlow:
+    """The flow of the newest checkpoint of a run, on the walls of `force`, or of its only force, or on all walls.
+    Nothing of the run is written. Raises HiresxError for a force that does not exist."""
+    # Imported here, as no other verb needs the solver, which takes a tenth of a second.
+    from hiresx.simulation import Simulation
+    from hiresx.simulation.continuation import kept_case
+
+    found = checkpoint.find(path)
+    simulation = Simulation(kept_case(found), backend="cpu", restart=replace(found, directory=None))
+    spec, monitor = _monitor(simulation, force)
+    nodes, solver = monitor.nodes, simulation.solver
+    values = nodes.measure()
+    return WallFlow(
+        simulation.case, spec, [block.name for block in solver.decomposition.blocks], nodes.where, nodes.places,
+        nodes.normals, np.array([solver.steps]), np.array([float(solver.time)]), lambda _: values,
+    )  # fmt: skip
+
+
+def of_samples(run: Run, force: str | None) -> WallFlow:
+    """The samples along the walls of `force`, or of the only force that has some. Raises HiresxError if there are
+    none."""
+    stored = run.stored_wall(_chosen(run.walls, force, "wall distribution"))
+    if not stored.samples:
+        raise HiresxError(f"{stored.path} has no sample yet", "let the run go on")
+    case = Case.model_validate(run.case)
+    return WallFlow(
+        case, next(spec for spec in case.force if spec.name == stored.name), stored.blocks, stored.where,
+        stored.fixed_columns("x", "y", "z").T, stored.fixed_columns("normal_x", "normal_y", "normal_z").T,
+        np.array(stored.records["step"], dtype=np.int64), np.array(stored.records["time"], dtype=float), stored.sample,
+    )  # fmt: skip
+
+
+def _chosen(names: list[str], name: str | None, what: str) -> str:
+    """The `name` that is asked for, or the only one. Raises HiresxError where there are several of `what`."""
+    if name is None and len(names) > 1:
+        raise HiresxError(f"there are {plural(len(names), what)}", f"name one: {', '.join(names)}")
+    return name if name is not None else names[0] if names else ""
+
+
+def _monitor(simulation: "Simulation", name: str | None) -> "tuple[Force, ForceMonitor]":
+    """The table and the monitor of the force; without one those of all walls."""
+    from hiresx.output.watch.monitors.force import ForceMonitor
+
+    forces = [monitor for monitor in simulation.attachments if isinstance(monitor, ForceMonitor)]
+    names = [monitor.history.name for monitor in forces]
+    name = _chosen(names, name, "force")
+    if name and name not in names:
+        there = f"it has {', '.join(names)}" if names else "it has none: leave the name out, for all walls"
+        raise HiresxError(f'the case has no force "{name}"', there)
+    if not forces:
+        spec = Force(name="all")
+        return spec, ForceMonitor("walls", spec, simulation.solver, None)
+    return next(spec for spec in simulation.case.force if spec.name == name), forces[names.index(name)]
+
+
+def nearest(flow: WallFlow, time: float) -> int:
+    """The number of the sample nearest to `time`. Raises HiresxError for samples without times of their own, and for a
+    time that lies beyond them by more than their distance."""
+    _check_timed(flow, "--time")
+    first, last = flow.times[[0, -1]]
+    beyond = max(first - time, time - last)
+    if beyond > max(np.diff(flow.times), default=0.0):
+        raise HiresxError(f"there is no sample at time {time:g}", f"there are some from {first:g} to {last:g}")
+    return int(np.abs(flow.times - time).argmin())
+
+
+def mean_weights(flow: WallFlow, start: float | None, end: float | None) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the samples from `start` to `end`, and the weights of these in a mean over time by the trapezoidal
+    rule; over steps where samples have no times of their own. Raises HiresxError if there are none."""
+    if start is not None or end is not None:
+        _check_timed(flow, "--from and --to")
+    times = flow.times if flow.timed else flow.steps.astype(float)
+    low, high = (-np.inf if start is None else start), (np.inf if end is None else end)
+    chosen = np.flatnonzero((times >= low) & (times <= high))
+    if not chosen.size:
+        raise HiresxError("there is no sample in this range", f"there are some from {times[0]:g} to {times[-1]:g}")
+    steps = np.diff(times[chosen])
+    return chosen, 0.5 * (np.append(steps, 0) + np.append(0, steps)) if steps.size else np.ones(1)
+
+
+def _check_timed(flow: WallFlow, asked: str) -> None:
+    if not flow.timed:
+        raise HiresxError(
+            f"{asked}: with local time steps samples have no time", "leave it out; --mean alone is over all samples"
+        )
+
+
+def mean_and_rms(samples: Iterable[tuple[float, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and root mean square fluctuation (m, n) of samples (m, n) with positive weights, without cancellation
+    (West 1979)."""
+    total, mean, squares = 0.0, np.zeros(()), np.zeros(())
+    for weight, values in samples:
+        total += weight
+        change = values - mean
+        mean = mean + weight / total * change
+        squares = squares + weight * change * (values - mean)
+    return mean, np.sqrt(squares / total)
