@@ -333,7 +333,8 @@ _BUS_ID = re.compile(r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1
 
 
 def bus_id(text: str) -> str:
-    """A PCI bus id in one form, 0000:3b:00.0: NVML writes 8 digits of domain, some builds of hwloc keep only 4."""
+    """Return a PCI bus id in one form, 0000:3b:00.0, and other text in lower case. NVML writes 8 digits of the domain,
+    some builds of hwloc only 4."""
     match = _BUS_ID.fullmatch(text.strip())
     if not match:
         return text.strip().lower()

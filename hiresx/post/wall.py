@@ -101,7 +101,7 @@ def wall(
 
 def _simulation(path: Path) -> "Simulation":
     """The simulation that the newest checkpoint of a run holds; nothing of it is written."""
-    # Imported here, as no other verb needs the solver, which takes a tenth of a second.
+    # Imported here, as no other command needs the solver, which takes a tenth of a second.
     from hiresx.simulation import Simulation
     from hiresx.simulation.continuation import kept_case
 

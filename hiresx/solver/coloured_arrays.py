@@ -46,8 +46,8 @@ def neighbour_blocks(blocks: Reals, storage: BlockStorage, variables: int, model
 
 
 def in_precision(kept: Reals, numbers: int, precision: SweepPrecision) -> np.ndarray:
-    """Return the array (numbers, k, j, i), float64 or float32, whose values at the places of the sweeps `kept` (reals,
-    k, j, i) holds one behind the other."""
+    """Return an array (numbers, k, j, i), of float64 or of float32 by `precision`, in the order of the grid. `kept`
+    (reals, k, j, i) has its values in the order of the sweeps, and of float32 two in each of its float64."""
     values = kept.reshape(-1).view(_KINDS[precision])[: numbers * kept[0].size]
     return in_grid_order(values.reshape(numbers, *kept.shape[1:]))
 

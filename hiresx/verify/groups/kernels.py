@@ -2,7 +2,7 @@
 
 Each kernel is run point by point on states with a jump, by the loops of the CPU and by the threads of this backend (on
 the CPU: by the emulated threads of the CUDA form). The number is the largest difference, relative to the largest
-result. The right-hand side is computed for a rough flow on the wavy grid of the group "free-stream": by the plan
+result. The right-hand side is computed for a flow with a jump on the wavy grid of the group "free-stream": by the plan
 `pencils` on the CPU, by `decomposed` on the CPU, and on this backend. Together, the sets of choices contain every file
 in kernels/ that a case can choose; files that the listed sets leave out get a set of their own.
 Then the vortex on a wavy grid and the planar jet are compared in the same way after 20 steps, and the updates that the
@@ -102,8 +102,9 @@ def compared(backend: str) -> tuple[str, str]:
     return "cpu", partner(backend)
 
 
-def rough(strength: float) -> Callable[..., tuple[np.ndarray, ...]]:
-    """A smooth flow with a jump in it by about `strength` in density and its square in pressure, on the unit cube."""
+def flow_with_jump(strength: float) -> Callable[..., tuple[np.ndarray, ...]]:
+    """Return a function of x, y, z in the unit cube that gives rho, u, v, w, p: waves, and a plane oblique jump. Behind
+    it density is multiplied by `strength` and pressure by its square."""
 
     def state(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
         wave = np.sin(2 * np.pi * (x + 0.7 * y + 0.4 * z))
@@ -158,11 +159,11 @@ def _solvers(bench: Workbench, run: CheckRun) -> list[Solver]:
 
 
 def right_hand_side(bench: Workbench, run: CheckRun) -> float:
-    """Largest difference of the right-hand side of a rough state between two backends."""
+    """Largest difference of the right-hand side of a flow with a jump between two backends."""
     results = []
     for solver in _solvers(bench, run):
         # The bare scheme would make negative pressures at a strong jump.
-        solver.initialize(rough(1.1 if run.loaded_case.scheme.positivity == "none" else 3.0))
+        solver.initialize(flow_with_jump(1.1 if run.loaded_case.scheme.positivity == "none" else 3.0))
         solver.choose_dt()
         solver.right_hand_side()
         results.append([s.interior(solver.backend.to_host(s.r)) for s in solver.states])

@@ -36,7 +36,7 @@ def ratio(run: CompletedRun) -> complex:
 def theory(run: CompletedRun) -> complex:
     """Exact amplification factor of the scheme for the wave of this run, after the time of the run."""
     points = run.blocks[0].x.shape[-1] / IN_BOX
-    return plane_wave.factor(run.case.scheme.flux, points, WAVES, CFL, run.case.gas.gamma)
+    return plane_wave.amplitude_ratio(run.case.scheme.flux, points, WAVES, CFL, run.case.gas.gamma)
 
 
 def errors(ratios: Sequence[complex]) -> tuple[np.ndarray, np.ndarray]:
