@@ -349,7 +349,7 @@ def address(bus: str, mig_uuid: str = "") -> str:
 
 
 def read_text(path: Path) -> str:
-    """A recording's text. Raises HiresxError for what cannot be read or is too large to be a recording."""
+    """Return the text of a recording. Raises HiresxError for a file that cannot be read, or is too large to be one."""
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)

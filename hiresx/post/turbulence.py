@@ -21,7 +21,7 @@ from hiresx.post.budgets import (
     statistics,
     stress_budgets,
 )
-from hiresx.post.profile_walls import wall_frame, walls_and_units
+from hiresx.post.profile_walls import wall_frame, wall_profiles
 from hiresx.post.result import Result, as_run, dataset, file_stem
 
 _RATE = "rho_ref c_ref^3 / L"
@@ -100,7 +100,7 @@ def turbulence(run: Any, over: str | None = None, frame: str = "xyz") -> Result:
     if stresses:
         summary["stress_budgets"] = [{"of": f"R_{pair}"} | _largest(own) for pair, own in budgets.items()]
     if len(left) == 1:
-        walls, units, warnings = walls_and_units(run, held, place, left[0])
+        walls, units, warnings = wall_profiles(run, held, place, left[0])
         summary |= {"walls": walls} if walls else {}
         summary["warnings"] += warnings
         kept |= {key: (dimensions, *entry) for key, entry in units.items()}

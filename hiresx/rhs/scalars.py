@@ -324,7 +324,7 @@ def conditions(
         yield made
 
 
-def meet(conditions: Sequence[FaceCondition]) -> None:
+def share_corners(conditions: Sequence[FaceCondition]) -> None:
     """Set the `share` of no-slip walls that prescribe a value of the same scalar on the same part: at nodes where
     several of them meet, the shares of the walls in the value."""
     walls = [c for c in conditions if isinstance(c, Wall) and c.holds]
