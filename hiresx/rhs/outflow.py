@@ -57,8 +57,8 @@ def _nodes_of(block: Block) -> Iterator[np.ndarray]:
 
 
 class Outflow:
-    """All outflow patches of this rank. A call corrects `r` of their nodes; `convection()` before it finds the means over
-    their faces. Sums stay on the device, also over ranks where launches can add them (`sums_of_ranks`, as
+    """All outflow patches of this rank. A call corrects `r` of their nodes; `convection()` before it finds the means
+    over their faces. Sums stay on the device, also over ranks where launches can add them (`sums_of_ranks`, as
     `SignalledMemory.sums`). `join_ranks()` finds out whether a face lies on several ranks. Both are collective.
     `nodes`: of each part with such nodes its state, the nodes and their faces, as `_faces_of_nodes` has them; `given`:
     what the patches give, on the device (kernels/outflow_given.h). `any`: whether a rank has such patches; `on_host`:
