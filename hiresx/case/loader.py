@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hiresx.base.shell import quote
 from hiresx.case import functions
 from hiresx.case.bundle import bundled_cases, bundled_directory
 from hiresx.case.error_messages import Origin, did_you_mean, format_value
@@ -83,6 +84,10 @@ def load(
     document = read(path)
     presets = document.pop("presets", {})
     _check_presets(presets, path)
+    if not isinstance(preset, str | Sequence | None):
+        raise HiresxError(
+            f"preset: {preset!r} is neither a name nor a list of names", 'write for instance preset="quick"'
+        )
     chosen = [preset] if isinstance(preset, str) else list(preset or ())
     for name in chosen:
         if name not in presets:
@@ -217,7 +222,10 @@ def find(name_or_path: str | Path) -> Path:
     if not text:
         raise HiresxError("the name of the case is empty", "name a bundled case, a TOML file or a case's folder")
     if os.path.isdir(path):
-        raise HiresxError(f"{text}: this folder holds no {FILE}", "name a bundled case, a TOML file or a case's folder")
+        hint = "name a bundled case, a TOML file or a case's folder"
+        if os.path.isfile(path / "case" / FILE):
+            hint = f"it is a run: go on with it by --restart {quote(text)}, or name its case, {quote(f'{text}/case')}"
+        raise HiresxError(f"{text}: this folder holds no {FILE}", hint)
     if looks_like_path:
         near = sorted(str(other) for other in path.parent.glob("*.toml")) if os.path.isdir(path.parent) else []
         raise HiresxError(f"{text}: no such file", did_you_mean(text, near, "case files there"))

@@ -52,7 +52,10 @@ def raw_blocks(path: str | os.PathLike[str]) -> list[RawBlock]:
             else:
                 arrays = [list(block) for block in read_ascii(path, file.read())]
     except OSError as error:
-        raise HiresxError(f"{path}: cannot be read: {error.strerror or error}", "check grid.file") from error
+        raise HiresxError(
+            f"{path}: cannot be read: {error.strerror or error}",
+            "name a grid file that exists; a relative path in a case begins at the folder of the case",
+        ) from error
     try:
         return [
             RawBlock(f"block-{n}", *triple([*nodes, *[np.broadcast_to(0.0, nodes[0].shape)] * (3 - len(nodes))]))

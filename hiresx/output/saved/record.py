@@ -86,6 +86,8 @@ def read(directory: str | Path) -> dict[str, Any]:
     path = Path(directory) / "run.json"
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise HiresxError(f"cannot read {path}: it does not exist", "give the folder that hiresx run made") from None
     except OSError as error:
         raise files.io_error(path, error, "read") from None
     except (ValueError, RecursionError) as error:

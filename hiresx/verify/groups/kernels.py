@@ -2,7 +2,7 @@
 
 Each kernel is run point by point on states with a jump, by the loops of the CPU and by the threads of this backend (on
 the CPU: by the emulated threads of the CUDA form). The number is the largest difference, relative to the largest
-result. The right-hand side is computed for a flow with a jump on the wavy grid of the group "free-stream": by the plan
+result. The right-hand side is computed for a rough flow on the wavy grid of the group "free-stream": by the plan
 `pencils` on the CPU, by `decomposed` on the CPU, and on this backend. Together, the sets of choices contain every file
 in kernels/ that a case can choose; files that the listed sets leave out get a set of their own.
 Then the vortex on a wavy grid and the planar jet are compared in the same way after 20 steps, and the updates that the
