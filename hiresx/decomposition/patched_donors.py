@@ -209,11 +209,11 @@ class Rows:
     turn: np.ndarray | None = None
 
 
-def rows(
+def interpolation_rows(
     whole: Decomposition, cut: Decomposition, maps: Sequence[BlockMap], donor: np.ndarray, xi: np.ndarray
 ) -> Iterator[Rows]:
-    """Yield the contributions of all parts of `cut`, in their order, to the ghosts at the places `xi` (n, 3) in the
-    index space of the whole blocks `donor` (n,)."""
+    """Yield, for each part of `cut` in turn, its contributions to n ghosts that are interpolated. `xi` (n, 3): where
+    the ghosts lie, as real indices i, j, k in the `whole` blocks number `donor` (n,). `maps`: of the whole blocks."""
     prepared = {}
     for b in np.unique(donor):
         at = np.flatnonzero(donor == b)

@@ -27,8 +27,8 @@ def diagonal_blocks(blocks: Reals, variables: int) -> Reals:
 
 
 def neighbour_blocks(blocks: Reals, storage: BlockStorage, variables: int, model: str = "none") -> Reals:
-    """Return the blocks of neighbours (side, row, column, k, j, i) that the field `implicit_blocks` holds.
-    `model`: that of turbulence (`turbulence.model`), whose variables are the last ones."""
+    """Return the blocks that couple a node with its six neighbours, (side, row, column, k, j, i), from the field
+    `implicit_blocks`. `variables`: how many a block has; the last ones are those of the turbulence model `model`."""
     bits, words = BLOCK_BITS[storage], neighbour_words(storage, variables)
     shape = blocks.shape[1:]
     kept = in_grid_order(blocks[variables**2 :]).reshape(6, words, -1)
