@@ -97,12 +97,12 @@ def load(
     for name in chosen:
         below = _Layered(merge(below.data, presets[name]), ((f"[presets.{name}]", presets[name]), *below.layers))
     asked = list(_overrides(overrides))
-    below = _without(below, _removed(unset, asked), path)
+    below = _without(below, _keys_to_remove(unset, asked), path)
     # these first: what they drop is that of the layers below, not another override
     over = sorted((found for found in asked if found.value is not None), key=lambda found: found.keys not in DROPPING)
     label = "-".join(chosen) or None
     try:
-        case = _validated(below, over, path, label, complete)
+        case = _apply_overrides(below, over, path, label, complete)
     except HiresxError as error:
         raise _blaming_overrides(error, below, over, path, complete) from error.__cause__
     for name, table in presets.items():
@@ -111,7 +111,9 @@ def load(
     return case
 
 
-def _validated(below: _Layered, over: Sequence[_Override], path: Path, preset: str | None, complete: bool) -> Case:
+def _apply_overrides(
+    below: _Layered, over: Sequence[_Override], path: Path, preset: str | None, complete: bool
+) -> Case:
     """The case `below` with overrides, which must not exclude each other."""
     data, layers = below
     given: dict[str, set[str]] = {}
@@ -137,7 +139,7 @@ def _blaming_overrides(
 
     def is_valid(others: Sequence[_Override]) -> bool:
         try:
-            _validated(below, others, path, None, complete)
+            _apply_overrides(below, others, path, None, complete)
         except HiresxError:
             return False
         return True
@@ -160,8 +162,8 @@ def _blaming_overrides(
     return blamed
 
 
-def _removed(unset: Sequence[str], overrides: Sequence[_Override]) -> list[str]:
-    """The dotted keys that are to be removed."""
+def _keys_to_remove(unset: Sequence[str], overrides: Sequence[_Override]) -> list[str]:
+    """Return the dotted keys that are to be removed."""
     if isinstance(unset, str) or not all(isinstance(key, str) for key in unset):
         raise HiresxError(f"unset: {unset!r:.80} is no list of keys", 'write for instance unset=["implicit"]')
     return [*unset, *(".".join(found.keys) for found in overrides if found.value is None)]

@@ -165,14 +165,14 @@ def _nodes(
     where, first, same = np.unique(surface.nodes(surface.places), axis=1, return_index=True, return_inverse=True)
     same = same.ravel()
 
-    def added(values: np.ndarray) -> np.ndarray:
+    def sum_parts(values: np.ndarray) -> np.ndarray:
         """Sums (m, nodes) over the parts of each node."""
         return np.stack([np.bincount(same, row, len(first)) for row in values])
 
-    area, (size,) = added(flow.push), added(np.linalg.norm(flow.push, axis=0)[None])
+    area, (size,) = sum_parts(flow.push), sum_parts(np.linalg.norm(flow.push, axis=0)[None])
     size, length = np.where(size > 0, size, np.nan), np.linalg.norm(area, axis=0)
     normal = area / np.where(length > 0, length, np.nan)
-    stress = added(flow.friction) / size
+    stress = sum_parts(flow.friction) / size
     stress = stress - (stress * normal).sum(axis=0) * normal
     shear = np.linalg.norm(stress, axis=0)
     p = flow.p[first]
@@ -183,7 +183,7 @@ def _nodes(
         tangent = along / np.where(length > 0, length, np.nan)
         values["cp"] = (p - pressure) / stream.pressure
         values["cf"] = (stress * tangent).sum(axis=0) / stream.pressure
-    values["friction"], values["heat"] = shear, added(flow.heat[None])[0] / size
+    values["friction"], values["heat"] = shear, sum_parts(flow.heat[None])[0] / size
     values["y_plus"] = np.zeros(len(p))
     if surface.inner.size:
         apart = (surface.coordinates(surface.inner) - coordinates)[:, first]

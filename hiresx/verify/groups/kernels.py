@@ -97,7 +97,7 @@ def partner(backend: str) -> str:
     return "emulated" if backend == "cpu" else backend
 
 
-def compared(backend: str) -> tuple[str, str]:
+def backends_to_compare(backend: str) -> tuple[str, str]:
     """Names of the two backends that are compared when `backend` is verified."""
     return "cpu", partner(backend)
 
@@ -124,7 +124,7 @@ def _relative(found: np.ndarray, reference: np.ndarray, scale: float) -> float:
 
 def point_by_point(bench: Workbench, configuration: Configuration) -> float:
     """Largest difference of any kernel between the CPU and the backend that is verified."""
-    backends = [find_backend(name) for name in compared(bench.backend)]
+    backends = [find_backend(name) for name in backends_to_compare(bench.backend)]
     return float(np.max(list(differences(backends, configuration).values())))
 
 
@@ -203,7 +203,7 @@ def sweeps(bench: Workbench, run: CheckRun) -> float:
     side."""
     results: list[list[np.ndarray]] = []
     rates: Any = None
-    for name in compared(bench.backend):
+    for name in backends_to_compare(bench.backend):
         solver = Solver(run.loaded_case, find_backend(name))
         solver.initialize()
         linear, system = cast(Implicit, solver.integrator).linearised, solver.system
@@ -237,7 +237,7 @@ def _check(name: str, function: Callable[[Workbench, Any], float], argument: Any
         at_most(AGREE),
         lambda bench: function(bench, argument),
         configurations=(run.configuration,),
-        backends=compared,
+        backends=backends_to_compare,
     )
 
 
@@ -279,6 +279,6 @@ for title, (name, preset, keys) in SWEEPS.items():
             at_most(SWEEPS_AGREE),
             lambda bench, swept=swept: sweeps(bench, swept),
             configurations=(swept.configuration,),
-            backends=compared,
+            backends=backends_to_compare,
         )
     )
