@@ -19,6 +19,7 @@ from hiresx.grid.motions import Motion, Vector
 from hiresx.grid.plane import checked_grid, flatten, make_right_handed, move_grid, reverse_i
 from hiresx.grid.plot3d import raw_blocks
 from hiresx.grid.plot3d_binary import find_layout
+from hiresx.grid.plot3d_layout import UNREADABLE
 from hiresx.grid.shaping import shape_grid
 from hiresx.grid.touching import drop_chance_contacts, touching
 
@@ -145,6 +146,6 @@ def file_kind(path: Path) -> str:
         why = getattr(error, "strerror", None) or error
         raise HiresxError(
             f"{format_value(str(path))}: cannot be read: {why}",
-            "name a grid file that exists; a relative path in a case begins at the folder of the case",
+            UNREADABLE,
         ) from error
     return "CGNS" if is_cgns(start) else "Plot3D"

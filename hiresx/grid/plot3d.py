@@ -16,7 +16,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, RawBlock
 from hiresx.grid.connections import Grid
 from hiresx.grid.plot3d_binary import read_binary
-from hiresx.grid.plot3d_layout import EXPORT
+from hiresx.grid.plot3d_layout import EXPORT, UNREADABLE
 from hiresx.grid.plot3d_text import read_ascii
 from hiresx.grid.stored_coordinates import Nodes
 
@@ -54,7 +54,7 @@ def raw_blocks(path: str | os.PathLike[str]) -> list[RawBlock]:
     except OSError as error:
         raise HiresxError(
             f"{path}: cannot be read: {error.strerror or error}",
-            "name a grid file that exists; a relative path in a case begins at the folder of the case",
+            UNREADABLE,
         ) from error
     try:
         return [
