@@ -31,8 +31,10 @@ class Branch:
         )
 
 
-def layout(machine: Machine) -> Branch:
-    """The tree of a machine, constructed from its levels alone."""
+def device_tree(machine: Machine) -> Branch:
+    """Return the GPUs and network adapters of a machine as a tree: NUMA nodes at the top, nested PCIe bridges and
+    switches below. It is made from the level of each pair of devices (PIX, PXB, PHB, NODE, SYS) alone, so that every
+    kind of recording gives it."""
     count = len(machine.gpus)
     rank = _ranks(machine)
     parts: list[list[int]] = [list(part) for part in numa_groups(machine)]

@@ -333,7 +333,8 @@ _BUS_ID = re.compile(r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1
 
 
 def bus_id(text: str) -> str:
-    """A PCI bus id in one form, 0000:3b:00.0: NVML writes 8 digits of domain, some builds of hwloc keep only 4."""
+    """Return a PCI bus id in one form, 0000:3b:00.0, and other text in lower case. NVML writes 8 digits of the domain,
+    some builds of hwloc only 4."""
     match = _BUS_ID.fullmatch(text.strip())
     if not match:
         return text.strip().lower()
@@ -348,7 +349,7 @@ def address(bus: str, mig_uuid: str = "") -> str:
 
 
 def read_text(path: Path) -> str:
-    """A recording's text. Raises HiresxError for what cannot be read or is too large to be a recording."""
+    """Return the text of a recording. Raises HiresxError for a file that cannot be read, or is too large to be one."""
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)

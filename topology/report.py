@@ -7,7 +7,7 @@ from hiresx.base.plural import plural
 from hiresx.topology.cpus import format_list
 from hiresx.topology.domains import nvlink_domains
 from hiresx.topology.groups import groups
-from hiresx.topology.layout import Branch, layout
+from hiresx.topology.layout import Branch, device_tree
 from hiresx.topology.levels import NVLINK, PCIE_SHARE, assumed_pcie_speed, generation, nvlinks
 from hiresx.topology.machine import GPU, NIC, Machine, Matrix, to_json
 from hiresx.topology.place import EXPLICIT, PlacementPlan, is_even
@@ -31,7 +31,7 @@ def document(machine: Machine) -> dict[str, Any]:
         "nvlink_bandwidth": [NVLINK.get(generation(gpu.model) or "") for gpu in machine.gpus],
         "problems": problems(machine),
         "groups": {level: [list(part) for part in parts] for level, parts in groups(machine).items()},
-        "tree": _tree_json(layout(machine), machine),
+        "tree": _tree_json(device_tree(machine), machine),
     }
 
 
@@ -119,7 +119,7 @@ def picture_tree(machine: Machine) -> "Tree":
         if len(part) > 1:
             top.add(Text(f"NVLink joins GPU {format_list(part)}", "bold green"))
     if machine.gpus and not any(gpu.path for gpu in machine.gpus):
-        whole = layout(machine)
+        whole = device_tree(machine)
         for branch in whole.children:
             members = [machine.gpus[g] for g in branch.gpus]
             cpus = members[0].cpus

@@ -15,6 +15,25 @@ from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.output.saved import files
 
+# Programs in docs/make/ by the modules of the package that stored results name, from before they were moved.
+MOVED = {
+    "bench.counted": "stage_costs",
+    "bench.exchange": "exchange_times",
+    "bench.loop_modes": "loop_times",
+    "bench.precisions": "precision_speed",
+    "bench.sizes": "grid_sizes",
+    "scaling.ready": "ready",
+    "verify.device": "measure_gpu",
+    "verify.robustness": "robustness_runs",
+}
+
+
+def current_text(text: str) -> str:
+    """A text of a stored result, with the programs that it names where they are now."""
+    for module, program in MOVED.items():
+        text = text.replace(f"python -m hiresx.{module}", f"python docs/make/{program}.py")
+    return text
+
 
 def by(rows: Iterable[dict[str, Any]], key: str) -> list[tuple[Any, list[dict[str, Any]]]]:
     """Each value of `key` once, in the order of the rows, with the rows that have it."""
@@ -51,6 +70,7 @@ def read(path: Path, needed: Sequence[str], held: str, hint: str) -> dict[str, A
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         for key in needed:
             document[key]
+        document |= {key: current_text(document[key]) for key in ("command", "predicted_from") if key in document}
     except OSError as error:
         raise files.io_error(path, error, "read") from None
     except (ValueError, KeyError, TypeError) as error:

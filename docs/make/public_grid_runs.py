@@ -31,7 +31,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid import Grid, build, check_jacobian, matched_connections
 from hiresx.grid.blocks import direction
 from hiresx.grid.connections import Connection
-from hiresx.grid.from_file import describe_form, form
+from hiresx.grid.from_file import describe_form, file_kind
 from hiresx.grid.grid_report import grid_report
 from hiresx.grid.starting_case import case_text
 from hiresx.output.saved import files
@@ -142,7 +142,7 @@ def _one(path: Path, joins: Path | None, flow: list[str] | None, known: str | No
 def _agreement(path: Path, joins: Path | None, grid: Grid) -> dict[str, Any]:
     """Where the author lists joins: whether nodes that coincide give the same ghosts at every node inside them
     ("agree"), and how many nodes of faces coincide that the author does not join ("beyond")."""
-    if joins is None and form(path) != "CGNS":
+    if joins is None and file_kind(path) != "CGNS":
         return {}
     theirs = _ghosts([c for c in grid.connections if c.motion.still], grid, rim=False)
     held = _ghosts(grid.connections, grid, rim=True)

@@ -26,7 +26,7 @@ def triple(items: Iterable[_T]) -> tuple[_T, _T, _T]:
 
 
 def prime_factors(number: int) -> list[int]:
-    """The prime factors of a number, the least first."""
+    """Return the prime factors of a number, each as often as it divides it, the least first; none of 1."""
     found, p = [], 2
     while p * p <= number:
         while number % p == 0:

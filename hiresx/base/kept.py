@@ -8,8 +8,8 @@ Results = Mapping[tuple[Hashable, tuple[Any, ...]], Any]
 
 
 class Kept:
-    """Results by a key and by the objects that they were made of, for instance from one solver of a run to the next.
-    `given`: results that an earlier instance had."""
+    """A cache of results by a key and by the objects that they were computed from. `given`: results of an earlier
+    instance, for instance that of the solver before the grid was cut anew, which may be used again."""
 
     def __init__(self, given: Results | None = None):
         self._given: Results = given or {}
@@ -25,5 +25,5 @@ class Kept:
         return found
 
     def with_all_of(self, there: Collection[Any]) -> Results:
-        """Return the results that were asked for and whose objects all are among `there`, for the next instance."""
+        """Return the results that were used and whose objects are all in `there`, as `given` of the next instance."""
         return {place: result for place, result in self._used.items() if all(one in there for one in place[1])}

@@ -160,7 +160,9 @@ def _describe(item: Any, path: Sequence[str | int], level: Any, model: type[Base
     if kind == "case":
         return f": {context['expected']}", ""
     if kind == "choice":
-        return f" = {format_value(value)}: not available", did_you_mean(value, context["choices"], "choices")
+        choices = f"choices: {', '.join(context['choices'])}"
+        near = closest(value, context["choices"])
+        return f" = {format_value(value)}: not available", f'did you mean "{near}"? {choices}' if near else choices
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         names = re.findall(r"'([^']*)'", context.get("expected_tags", "")) or list(_tags(level))
         names = [name for name in names if " " not in name]
@@ -223,7 +225,8 @@ def _key_hint(key: str, path: Sequence[str | int], level: Any, model: type[BaseM
     everywhere = _all_keys(model)
     elsewhere = everywhere.get(key) or everywhere.get(closest(key, list(everywhere), 0.8) or "")
     if elsewhere:
-        return f"did you mean {' or '.join(elsewhere[:3])}?"
+        top = [f"{place}, which belongs to no table" if "." not in place else place for place in elsewhere[:3]]
+        return f"did you mean {' or '.join(top)}?"
     return f"keys of {dotted_key(path[:-1]) or 'a case'}: {', '.join(here)}"
 
 

@@ -316,10 +316,10 @@ class Cone(Generator):
 
 
 class Inlet(Generator):
-    """Plane inlet between two walls of straight pieces, which turn at the same x.
+    """Plane inlet between two boundaries of straight segments with corners at the same x.
 
-    i runs along x, uniform between corners, j from the lower wall to the upper one, which begins at the last but one
-    of `corners`, the lip.
+    i runs along x, uniform between corners, j from the lower wall to the upper boundary. The upper boundary is a wall
+    only behind the lip, which is the last corner but one.
     Regions for the boundary conditions: "inflow", "outflow", "lower-wall", "above" (ahead of the lip), "cowl".
     """
 

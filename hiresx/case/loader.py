@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hiresx.base.shell import quote
 from hiresx.case import functions
 from hiresx.case.bundle import bundled_cases, bundled_directory
 from hiresx.case.error_messages import Origin, did_you_mean, format_value
@@ -83,6 +84,10 @@ def load(
     document = read(path)
     presets = document.pop("presets", {})
     _check_presets(presets, path)
+    if not isinstance(preset, str | Sequence | None):
+        raise HiresxError(
+            f"preset: {preset!r} is neither a name nor a list of names", 'write for instance preset="quick"'
+        )
     chosen = [preset] if isinstance(preset, str) else list(preset or ())
     for name in chosen:
         if name not in presets:
@@ -92,12 +97,12 @@ def load(
     for name in chosen:
         below = _Layered(merge(below.data, presets[name]), ((f"[presets.{name}]", presets[name]), *below.layers))
     asked = list(_overrides(overrides))
-    below = _without(below, _removed(unset, asked), path)
+    below = _without(below, _keys_to_remove(unset, asked), path)
     # these first: what they drop is that of the layers below, not another override
     over = sorted((found for found in asked if found.value is not None), key=lambda found: found.keys not in DROPPING)
     label = "-".join(chosen) or None
     try:
-        case = _validated(below, over, path, label, complete)
+        case = _apply_overrides(below, over, path, label, complete)
     except HiresxError as error:
         raise _blaming_overrides(error, below, over, path, complete) from error.__cause__
     for name, table in presets.items():
@@ -106,7 +111,9 @@ def load(
     return case
 
 
-def _validated(below: _Layered, over: Sequence[_Override], path: Path, preset: str | None, complete: bool) -> Case:
+def _apply_overrides(
+    below: _Layered, over: Sequence[_Override], path: Path, preset: str | None, complete: bool
+) -> Case:
     """The case `below` with overrides, which must not exclude each other."""
     data, layers = below
     given: dict[str, set[str]] = {}
@@ -132,7 +139,7 @@ def _blaming_overrides(
 
     def is_valid(others: Sequence[_Override]) -> bool:
         try:
-            _validated(below, others, path, None, complete)
+            _apply_overrides(below, others, path, None, complete)
         except HiresxError:
             return False
         return True
@@ -155,8 +162,8 @@ def _blaming_overrides(
     return blamed
 
 
-def _removed(unset: Sequence[str], overrides: Sequence[_Override]) -> list[str]:
-    """The dotted keys that are to be removed."""
+def _keys_to_remove(unset: Sequence[str], overrides: Sequence[_Override]) -> list[str]:
+    """Return the dotted keys that are to be removed."""
     if isinstance(unset, str) or not all(isinstance(key, str) for key in unset):
         raise HiresxError(f"unset: {unset!r:.80} is no list of keys", 'write for instance unset=["implicit"]')
     return [*unset, *(".".join(found.keys) for found in overrides if found.value is None)]
@@ -217,7 +224,10 @@ def find(name_or_path: str | Path) -> Path:
     if not text:
         raise HiresxError("the name of the case is empty", "name a bundled case, a TOML file or a case's folder")
     if os.path.isdir(path):
-        raise HiresxError(f"{text}: this folder holds no {FILE}", "name a bundled case, a TOML file or a case's folder")
+        hint = "name a bundled case, a TOML file or a case's folder"
+        if os.path.isfile(path / "case" / FILE):
+            hint = f"it is a run: go on with it by --restart {quote(text)}, or name its case, {quote(f'{text}/case')}"
+        raise HiresxError(f"{text}: this folder holds no {FILE}", hint)
     if looks_like_path:
         near = sorted(str(other) for other in path.parent.glob("*.toml")) if os.path.isdir(path.parent) else []
         raise HiresxError(f"{text}: no such file", did_you_mean(text, near, "case files there"))

@@ -1,6 +1,6 @@
 """Checks of what Python gives to a case: names of functions, and states of the flow."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +13,16 @@ if TYPE_CHECKING:
     from hiresx.case.schema import Case
 
 
-def check_profiles(case: "Case", profiles: Iterable[str]) -> None:
-    """Raises HiresxError for the first of the names `profiles` that no boundary condition and no sponge asks for: it is
-    a misspelt one, and would be ignored."""
+def check_arguments(case: "Case", initial: Any, profiles: Iterable[str], monitors: Any, grid: Any) -> None:
+    """Check arguments of `hiresx.Simulation`. Raises HiresxError for an `initial` that is no function, `monitors` that
+    are no list of functions, a `grid` that has no blocks, and the first of the names `profiles` that no boundary
+    condition and no sponge of the case uses: it would be ignored."""
+    if initial is not None and not callable(initial):
+        raise HiresxError(f"initial: {initial!r:.60} is not a function", "give f(x, y, z, *, ...) -> (rho, u, v, w, p)")
+    if not isinstance(monitors, Sequence) or not all(map(callable, monitors)):
+        raise HiresxError("monitors: not a list of functions", "write for instance monitors=[f]")
+    if grid is not None and not hasattr(grid, "blocks"):
+        raise HiresxError(f"grid: {grid!r:.60} is not a Grid", "read one: hiresx.grid.read_plot3d(path)")
     asked = {name for table in (*case.boundary, *case.sponge) for name in _functions(table.model_dump())}
     for name in profiles:
         if name in asked:
@@ -29,7 +36,7 @@ def check_profiles(case: "Case", profiles: Iterable[str]) -> None:
         hint = (
             did_you_mean(name, sorted(asked), "functions of the case")
             if asked
-            else "no function is asked for: leave it away"
+            else "the case asks for no function: leave profiles out"
         )
         raise HiresxError(f'profiles: no boundary condition and no sponge asks for "{name}"', hint)
 

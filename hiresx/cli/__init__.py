@@ -1,8 +1,9 @@
-"""The command line: `main` is what `hiresx` calls. One file per verb; heavy modules are imported by the verb that runs.
+"""The command line: `main` is what `hiresx` calls. One file per command; heavy modules are imported by the
+command that runs.
 
-Exit status: 0 the verb did what was asked; 1 it ran and what it looked at is not in order (a check of `verify` failed,
-`doctor` misses something that CPU runs need); 2 an error the user can correct; 3 the run stopped before its end;
-130 interrupted; 128 + N terminated by signal N (143: SIGTERM).
+Exit status: 0 the command did what was asked; 1 it ran and what it looked at is not in order (a check of `verify`
+failed, `doctor` misses something that CPU runs need); 2 an error the user can correct; 3 the run stopped before its
+end; 130 interrupted; 128 + N terminated by signal N (143: SIGTERM).
 """
 
 import os
@@ -110,10 +111,10 @@ def _complete_arguments(arguments: list[str]) -> list[str]:
 
 
 def _whose(option: str) -> str:
-    """The hint for an option that a few other verbs take."""
-    from hiresx.cli.app import command as all_verbs
+    """The hint for an option that a few other commands take."""
+    from hiresx.cli.app import command as all_commands
 
-    found, left = [], [("hiresx", all_verbs())]
+    found, left = [], [("hiresx", all_commands())]
     while left:
         path, command = left.pop()
         found += [path] if any(option in parameter.opts for parameter in command.params) else []
@@ -130,24 +131,27 @@ def _is_like(name: str, option: str) -> bool:
 
 
 def _usage(error: Any, arguments: Sequence[str]) -> tuple[str, str]:
-    """Return (message, hint) for an unknown verb, an unknown option or a missing argument."""
+    """Return (message, hint) for an unknown command, an unknown option or a missing argument."""
     import re
 
-    from hiresx.cli.app import VERBS
+    from hiresx.cli.app import COMMANDS
 
-    message = error.format_message() or "no verb is given"
-    verb = next((word for word in arguments if word in VERBS), None)
-    # Of a verb of a verb its own page, where the fault lies there: hiresx post slice.
-    path = getattr(getattr(error, "ctx", None), "command_path", None) or " ".join(filter(None, ("hiresx", verb)))
+    message = error.format_message() or "no command is given"
+    name = next((word for word in arguments if word in COMMANDS), None)
+    # the page of a command within a command, where the error lies there: hiresx post slice
+    path = getattr(getattr(error, "ctx", None), "command_path", None) or " ".join(filter(None, ("hiresx", name)))
     unknown = re.search(r"No such command '([^']*)'", message)
     if unknown:
         from hiresx.case.error_messages import did_you_mean
 
-        verbs = getattr(getattr(error.ctx, "command", None), "commands", None) or VERBS
-        return f'no verb "{unknown[1]}"', did_you_mean(unknown[1], list(verbs), "verbs")
+        known = getattr(getattr(error.ctx, "command", None), "commands", None) or COMMANDS
+        return f'no command "{unknown[1]}"', did_you_mean(unknown[1], list(known), "commands")
     near = [name for name in getattr(error, "possibilities", None) or () if _is_like(name, error.option_name)]
     option = getattr(error, "option_name", None)
     if option:
         others = "" if near else _whose(option)
         return f'no option "{option}"', f"did you mean {' or '.join(near)}?" if near else f"{others}see {path} --help"
+    # numbers that are wrong are described by pydantic in newer versions of Typer
+    message = message.replace("Input should be ", "must be ").replace("greater than or equal to", "at least")
+    message = re.sub(r"a valid integer.*", "a whole number", re.sub(r"a valid number.*", "a number", message))
     return message, f"see {path} --help"

@@ -1,4 +1,4 @@
-"""The verbs, put together. Nothing heavy is imported here: this is all that `hiresx --help` loads."""
+"""The commands, put together. Nothing heavy is imported here: this is all that `hiresx --help` loads."""
 
 from collections.abc import Callable
 from functools import cache
@@ -26,7 +26,7 @@ from hiresx.cli import (
     verify,
 )
 
-VERBS = {
+COMMANDS = {
     "run": run.run,
     "launch": launch.launch,
     "sweep": sweep.sweep,
@@ -56,11 +56,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for name, verb in VERBS.items():
-    if isinstance(verb, typer.Typer):  # a verb with verbs of its own
-        app.add_typer(verb, name=name)
+for name, called in COMMANDS.items():
+    if isinstance(called, typer.Typer):  # a command with commands of its own
+        app.add_typer(called, name=name)
     else:
-        app.command(name, context_settings=CONTEXTS.get(name))(cast(Callable[..., object], verb))
+        app.command(name, context_settings=CONTEXTS.get(name))(cast(Callable[..., object], called))
 
 
 def _version(wanted: bool) -> None:
@@ -78,12 +78,12 @@ def start(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
-    """Print the help where no verb is given."""
+    """Print the help where no command is given."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
 @cache
 def command() -> Any:
-    """The command of all verbs, made of their signatures once in a process."""
+    """The program with all commands, made of their signatures once in a process."""
     return typer.main.get_command(app)

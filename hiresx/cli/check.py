@@ -28,7 +28,7 @@ def check(
     """Validate a case without running it: grid quality, boundaries, sponges, the frequencies that the grid resolves,
     memory, time step and cost; how ranks share it.
 
-    Its case.py is executed, as by every verb that reads a case.
+    Its case.py is executed, as by every command that reads a case.
     """
     from hiresx.case import load
 

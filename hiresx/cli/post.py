@@ -90,8 +90,8 @@ post = typer.Typer(
 )
 
 
-def _analysis(verb: str, out: Any = Out) -> Callable[[Callable[..., Any]], Callable[..., int]]:
-    """Makes a function that gives the `Result` of a run, or of the first of `runs`, the command `hiresx post VERB`: it
+def _analysis(name: str, out: Any = Out) -> Callable[[Callable[..., Any]], Callable[..., int]]:
+    """Makes a function that gives the `Result` of a run, or of the first of `runs`, the command `hiresx post NAME`: it
     has --out (as `out` says) and --json too, writes the result and prints what was found."""
     written = [Parameter("out", Parameter.KEYWORD_ONLY, default=None, annotation=out)]
     written += [Parameter("json", Parameter.KEYWORD_ONLY, default=False, annotation=options.Json)]
@@ -104,7 +104,7 @@ def _analysis(verb: str, out: Any = Out) -> Callable[[Callable[..., Any]], Calla
             return _give(run, out, json, lambda: call(**given))
 
         parameters = [*inspect.signature(call).parameters.values(), *written]
-        return post.command(verb)(with_parameters(command, analyse, parameters))
+        return post.command(name)(with_parameters(command, analyse, parameters))
 
     return register
 

@@ -56,7 +56,7 @@ def sweep(
     start: Annotated[float | None, option("--from", "T", "Columns: leave out earlier times.")] = None,
     collect: Annotated[
         list[str] | None,
-        option("--collect", "VERB", "Numbers of hiresx post into the table, e.g. 'jet --from 15'; repeatable."),
+        option("--collect", "COMMAND", "Numbers of hiresx post into the table, e.g. 'jet --from 15'; repeatable."),
     ] = None,
     plot: Annotated[str | None, option("--plot", "X,Y", "Draw a column over another: DIR/table.png.")] = None,
     dry_run: Annotated[bool, option("--dry-run", None, "List the runs and their commands; run none.")] = False,
@@ -113,10 +113,11 @@ def _analyses(texts: Sequence[str]) -> Any:
     from hiresx.sweeps import numbers
 
     found = numbers.analyses(texts)
-    verbs = [str(command.name) for command in post.registered_commands]
+    known = [str(command.name) for command in post.registered_commands]
     for analysis in found:
-        if analysis.verb not in verbs:
-            raise HiresxError(f'--collect: no verb "{analysis.verb}"', did_you_mean(analysis.verb, verbs, "verbs"))
+        if analysis.command not in known:
+            hint = did_you_mean(analysis.command, known, "commands")
+            raise HiresxError(f'--collect: no command "{analysis.command}"', hint)
     return found
 
 

@@ -153,7 +153,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
 
 
 def text(value: Any) -> str:
-    """A value for people: six digits are enough."""
+    """Return a value as text for people: floats with six digits, lists and tables separated by commas."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]
     if isinstance(value, float):

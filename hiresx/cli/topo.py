@@ -34,7 +34,7 @@ def show(
     plot: Plot = None,
     json: options.Json = False,
 ) -> int:
-    """Show or save the machine, this one or a recording of one, where no further verb is given; the exit status."""
+    """Show or save the machine, this one or a recording of one, where no further command is given; the exit status."""
     if context.invoked_subcommand is not None:
         return 0
     with terminal.only_json(json):

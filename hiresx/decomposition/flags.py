@@ -13,7 +13,7 @@ from hiresx.grid.blocks import Range
 
 
 def looked_at(table: Refine) -> int:
-    """How many of rho, u, v, w the criterion of `table` looks at."""
+    """Return how many of rho, u, v, w, in this order, the criterion of `table` needs."""
     return 4 if table.criterion == "vorticity" else 1
 
 

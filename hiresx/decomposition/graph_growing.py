@@ -20,7 +20,8 @@ THIN = (0.25, 0.5, 0.9)
 
 
 class GraphGrowing:
-    """`boxes` of the blocks for ranks of given `speed` (mean 1); parts have `least` nodes in every direction."""
+    """A partitioner of the nodes of several blocks, `boxes`, among ranks of relative speeds `speed`, whose mean is 1.
+    Every part has at least `least` nodes in each direction. `neighbourhood`: the connections of the blocks."""
 
     def __init__(self, neighbourhood: Neighbourhood, boxes: Boxes, speed: Sequence[float], least: int):
         self._boxes, self._speed, self._least = boxes, speed, least
@@ -35,8 +36,8 @@ class GraphGrowing:
                     self._near[n][other] = self._near[n].get(other, 0) + nodes + CONTACT
 
     def partitions(self) -> Iterator[tuple[Boxes, np.ndarray]]:
-        """Yield partitions: boxes, and the rank (n,) of each. Each partition comes from another starting front or
-        direction of growth."""
+        """Yield partitions as (boxes, rank of each box (n,)). They differ in the box from which the front grows, in its
+        direction, and in how thin the pieces of a block may be."""
         for seed in self._seeds():
             order = self._order(seed)
             for thin in THIN:

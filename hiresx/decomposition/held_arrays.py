@@ -13,8 +13,8 @@ from hiresx.base.arrays import triple
 from hiresx.grid.blocks import Range
 
 
-class Later:
-    """An array that is made when it is asked for: `shape` and `dtype` are known before, np.asarray(it) calls `make`."""
+class LazyArray:
+    """An array that is computed when it is used: np.asarray(it) calls `make`. `shape` and `dtype` are known before."""
 
     def __init__(self, shape: Sequence[int], dtype: Any, make: Callable[[], np.ndarray]):
         self.shape, self.dtype, self._make = tuple(shape), np.dtype(dtype), make
@@ -25,12 +25,13 @@ class Later:
 
 @dataclass(frozen=True)
 class Piece:
-    """The nodes `box` of the array `name`: `array` (..., nk, nj, ni). The pieces that all ranks have of a name make up
-    the array from node (0, 0, 0) on, no node twice. ValueError for an array of another size than the box."""
+    """The nodes `box` of the distributed array `name`: `array` (..., nk, nj, ni). The pieces of all ranks with one name
+    make up the whole array, from node (0, 0, 0) on, with no node twice. Raises ValueError if `array` does not have the
+    size of the box."""
 
     name: str
     box: Range
-    array: np.ndarray | Later
+    array: np.ndarray | LazyArray
 
     def __post_init__(self) -> None:
         if tuple(self.array.shape[-3:]) != sizes(self.box) or 0 in sizes(self.box):

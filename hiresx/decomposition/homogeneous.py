@@ -64,7 +64,7 @@ def all_homogeneous(decomposition: Decomposition) -> list[str]:
 def _find(decomposition: Decomposition, number: int, letter: str) -> Homogeneous:
     block, d = decomposition.blocks[number], AXES.index(letter)
 
-    def refused(reason: str) -> HiresxError:
+    def refusal(reason: str) -> HiresxError:
         return HiresxError(
             f"block '{block.name}' is not homogeneous along {letter}: {reason}",
             "name directions that are periodic with equal steps, or leave average.over out",
@@ -72,13 +72,13 @@ def _find(decomposition: Decomposition, number: int, letter: str) -> Homogeneous
 
     n = block.size[d]
     if n == 1:
-        raise refused("it has one node there")
+        raise refusal("it has one node there")
     ends = [p for p in decomposition.patches if p.block == number and direction(p.face) == d]
     if ends:
-        raise refused(f'it ends at {ends[0].face} with a boundary condition "{ends[0].condition.type}"')
+        raise refusal(f'it ends at {ends[0].face} with a boundary condition "{ends[0].condition.type}"')
     found = step(block.coordinates, 2 - d)
     if found is None:
-        raise refused("the steps between its nodes differ, and with them the metrics")
+        raise refusal("the steps between its nodes differ, and with them the metrics")
     shared = any(
         c.block == c.donor == number and direction(c.face) == d and abs(c.offset[d]) == n - 1
         for c in decomposition.connections

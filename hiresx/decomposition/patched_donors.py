@@ -209,11 +209,11 @@ class Rows:
     turn: np.ndarray | None = None
 
 
-def rows(
+def interpolation_rows(
     whole: Decomposition, cut: Decomposition, maps: Sequence[BlockMap], donor: np.ndarray, xi: np.ndarray
 ) -> Iterator[Rows]:
-    """Yield the contributions of all parts of `cut`, in their order, to the ghosts at the places `xi` (n, 3) in the
-    index space of the whole blocks `donor` (n,)."""
+    """Yield, for each part of `cut` in turn, its contributions to n ghosts that are interpolated. `xi` (n, 3): where
+    the ghosts lie, as real indices i, j, k in the `whole` blocks number `donor` (n,). `maps`: of the whole blocks."""
     prepared = {}
     for b in np.unique(donor):
         at = np.flatnonzero(donor == b)
@@ -247,10 +247,13 @@ def share(
     turn: Sequence[int] = (0, 0, 0),
     step: Sequence[int] | np.ndarray = (0, 0, 0),
 ) -> tuple[np.ndarray, np.ndarray, Size, np.ndarray] | None:
-    """Restrict interpolations to the nodes of one part. Their boxes of nodes begin at `base` (n, 3) in a block of
-    `size`, and the part holds the nodes `box`. Returns (indexes of the interpolations that use the part, first nodes
-    within the part (m, 3), widths, weights), or None if there are none. `turn`: per direction 0 for nodes
-    within the block, -1 or 1 for those below or above it, where it continues in itself `step` nodes before."""
+    """Restrict n interpolations to the nodes of one part. Returns None if none of them uses the part, and else (indexes
+    of those that do (m,), their first nodes within the part (m, 3), numbers of nodes in each direction, weights).
+
+    Interpolation number n uses a box of nodes of a block with `size` nodes, from node `base[n]` on, with the `weights`
+    along each direction. The part has the nodes `box` of the block. `turn` is for blocks that continue in themselves:
+    for each direction 0 takes the nodes within the block, -1 or 1 those before its first or behind its last node, which
+    are the nodes `step` before."""
     keep = np.ones(len(base), dtype=bool)
     starts, parts, widths = np.zeros_like(base), [], []
     for d, (lo, hi) in enumerate(box):

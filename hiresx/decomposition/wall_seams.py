@@ -25,8 +25,8 @@ def same_face(face: str, c: Connection, nodes: np.ndarray) -> str:
     return FACES[2 * axis + int(step[axis] < 0)]
 
 
-def holds(block: Block, nodes: np.ndarray) -> bool:
-    """Whether nodes (3, n) lie in the block."""
+def contains_nodes(block: Block, nodes: np.ndarray) -> bool:
+    """True if all nodes, indices i, j, k (3, n), lie in the block."""
     return bool(((nodes >= 0) & (nodes < np.array(block.size)[:, None])).all())
 
 
@@ -72,7 +72,7 @@ def _shared_lines(
                     continue
                 nodes = np.array(np.meshgrid(*(np.arange(*ends) for ends in shared), indexing="ij")).reshape(3, -1)
                 donors = c.donors(nodes)
-                if holds(blocks[c.donor], donors):
+                if contains_nodes(blocks[c.donor], donors):
                     lows, highs = donors.min(axis=1), donors.max(axis=1)
                     line = triple((int(lo), int(hi) + 1) for lo, hi in zip(lows, highs, strict=True))
                     yield c.donor, same_face(face, c, nodes), line

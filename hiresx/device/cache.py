@@ -217,7 +217,7 @@ def find_or_make(name: str, make: Callable[[Path], Path]) -> Path:
     Errors of `make` propagate. Raises HiresxError for a cache that cannot be written, or is not safe to use.
     """
     path = directory() / name
-    with _held(_making.setdefault(path, threading.Lock())):
+    with _hold(_making.setdefault(path, threading.Lock())):
         if is_intact(path):
             return path
         with _sole_maker(path):
@@ -225,7 +225,7 @@ def find_or_make(name: str, make: Callable[[Path], Path]) -> Path:
 
 
 @contextmanager
-def _held(lock: threading.Lock) -> Iterator[None]:
+def _hold(lock: threading.Lock) -> Iterator[None]:
     """Hold `lock`. The main thread looks for signals while it waits: without a timeout it would not see one that
     arrives just before it begins to wait."""
     while not lock.acquire(timeout=0.1):

@@ -86,8 +86,9 @@ def version() -> str:
 
 
 def target(capability: int) -> str:
-    """Return the architecture to compile for on a GPU of that compute capability (90 for 9.0): its own, or, on a GPU
-    newer than NVRTC, PTX of the newest architecture that NVRTC knows, which the driver translates."""
+    """Return what to compile for on a GPU of a compute capability (90 for 9.0): its own architecture, such as "sm_90".
+    For a GPU that NVRTC does not know yet it is PTX of the newest architecture that NVRTC knows, such as "compute_120",
+    which the driver translates."""
     known = bindings().getSupportedArchs()
     return f"sm_{capability}" if capability in known else f"compute_{max(known)}"
 

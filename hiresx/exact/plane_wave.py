@@ -18,10 +18,11 @@ _CORRECTION = np.array([17 / 256, -13 / 320, 19 / 3840])
 _STEP = 1e-6
 
 
-def factor(flux: str, points: float, waves: float, cfl: float, gamma: float = 1.4) -> complex:
-    """Ratio of the computed to the exact complex amplitude of a plane sound wave (of its pressure), after it has
-    travelled `waves` wavelengths through gas at rest with `points` nodes per wavelength. It is 1 for an exact scheme.
-    `flux`: a choice of scheme.flux. Source: Fourier analysis of the linear scheme, see the module."""
+def amplitude_ratio(flux: str, points: float, waves: float, cfl: float, gamma: float = 1.4) -> complex:
+    """Return the ratio of the computed to the exact complex amplitude of a plane sound wave (of its pressure), after it
+    has travelled `waves` wavelengths through gas at rest with `points` nodes per wavelength. It is 1 for an exact
+    scheme. `flux`: a choice of scheme.flux; `cfl`: the sound's CFL number. Source: Fourier analysis of the linear
+    scheme, see the module."""
     theta = 2 * np.pi / points
     left = np.sum(_LEFT * np.exp(1j * theta * np.arange(-2, 3)))
     right = np.exp(1j * theta) * np.conj(left)

@@ -285,7 +285,7 @@ class PatchedExchange(InterpolatedGhosts):
     def _shares(self, domain: Domain, found: Sequence[Any]) -> Iterator[patched_donors.Rows]:
         donor, xi = np.concatenate([f.donor for f in found]), np.concatenate([f.xi for f in found])
         maps = patched_donors.shape_maps(domain.whole)
-        return patched_donors.rows(domain.whole, domain.cut, maps, donor, xi)
+        return patched_donors.interpolation_rows(domain.whole, domain.cut, maps, donor, xi)
 
     def nodes(self) -> None:
         """Change nodes before ghosts are made of them; patched faces change none."""

@@ -143,8 +143,9 @@ class Block:
             if not isinstance(array, StoredCoordinates):
                 array = np.asarray(array, dtype=np.float64)
             if array.ndim != 3 or array.shape != np.shape(self.x):
+                other = f"; x has {np.shape(self.x)}" if name != "x" else ""
                 raise HiresxError(
-                    f"block '{self.name}': {name} has shape {array.shape}, x has {np.shape(self.x)}",
+                    f"block '{self.name}': {name} has the shape {array.shape}{other}",
                     "give x, y and z as three arrays of one shape (nk, nj, ni)",
                 )
             if not _largest(array) <= LARGEST:

@@ -16,7 +16,7 @@ from hiresx.base import optional
 from hiresx.base.shell import quote
 from hiresx.errors import HiresxError
 from hiresx.grid.cgns_tree import HINT, Node, plain
-from hiresx.grid.stored_coordinates import CoordinateSource, Hdf5
+from hiresx.grid.stored_coordinates import CoordinateSource, Hdf5Dataset
 
 
 class Hdf5Node(Node):
@@ -43,7 +43,7 @@ class Hdf5Node(Node):
 
     def _source(self, shape: tuple[int, int, int]) -> CoordinateSource:
         data = self.group[" data"]
-        return Hdf5(Path(data.file.filename), data.name, shape)
+        return Hdf5Dataset(Path(data.file.filename), data.name, shape)
 
     def _all(self) -> Iterator[Node]:
         import h5py

@@ -6,7 +6,7 @@ from pathlib import Path
 from hiresx.case.grid_file import GridFile
 from hiresx.errors import HiresxError
 from hiresx.grid.cgns_file import open_tree
-from hiresx.grid.from_file import form
+from hiresx.grid.from_file import file_kind
 from hiresx.grid.plot3d_binary import find_layout
 
 
@@ -17,7 +17,7 @@ def file_nodes(spec: GridFile, directory: Path | None) -> int | None:
         return None
     path = Path(directory or "") / spec.file
     try:
-        if form(path) == "CGNS":
+        if file_kind(path) == "CGNS":
             with open_tree(path) as root:
                 (base,) = root.children("CGNSBase_t")
                 cells = int(base.numbers((2,))[0])

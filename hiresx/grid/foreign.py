@@ -80,7 +80,7 @@ class Lines:
             self.error(f"{what}: {count} whole numbers are wanted, found '{' '.join(words)[:60]}'")
 
 
-def form(path: Path) -> Callable[[Path, Sequence[Block]], dict[str, Any]] | None:
+def choose_reader(path: Path) -> Callable[[Path, Sequence[Block]], dict[str, Any]] | None:
     """Return the reader of a connectivity file of another program, by its content; None for a HiResX file."""
     if path.suffix.lower() == ".toml":
         return None
@@ -104,7 +104,7 @@ def form(path: Path) -> Callable[[Path, Sequence[Block]], dict[str, Any]] | None
 def tables(path: Path, blocks: Sequence[Block]) -> dict[str, Any] | None:
     """Return the content of a file of another program as the tables of a HiResX connectivity file; None for a HiResX
     file. Raises HiresxError naming the line."""
-    reader = form(path)
+    reader = choose_reader(path)
     return None if reader is None else reader(path, blocks)
 
 

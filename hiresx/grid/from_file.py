@@ -19,6 +19,7 @@ from hiresx.grid.motions import Motion, Vector
 from hiresx.grid.plane import checked_grid, flatten, make_right_handed, move_grid, reverse_i
 from hiresx.grid.plot3d import raw_blocks
 from hiresx.grid.plot3d_binary import find_layout
+from hiresx.grid.plot3d_layout import UNREADABLE
 from hiresx.grid.shaping import shape_grid
 from hiresx.grid.touching import drop_chance_contacts, touching
 
@@ -40,7 +41,7 @@ def read(spec: GridFile, directory: Path | None = None) -> Grid:
     try:
         check_connections(grid.blocks, grid.connections)
     except HiresxError as error:
-        guessed = connectivity is None and form(path) == "Plot3D" and not isinstance(error, OverlapError)
+        guessed = connectivity is None and file_kind(path) == "Plot3D" and not isinstance(error, OverlapError)
         hint = "what is connected was found from nodes that coincide: say it in a connectivity file" if guessed else ""
         raise HiresxError(f"{path}: {error.message}", hint or error.hint) from None
     return replace(grid, period=tuple({**known, **period} for known in grid.period))
@@ -67,7 +68,7 @@ def read_raw(
 ) -> tuple[Grid, bool, list[str]]:
     """Return (the grid as in the file, whether the file or `connectivity` gives the connections, notes on its lengths).
     `drop` and `broken`: see `hiresx.grid.cgns.read_cgns`. Raises HiresxError naming the place of the error."""
-    if form(path) == "CGNS":
+    if file_kind(path) == "CGNS":
         from hiresx.grid.cgns import read_cgns
 
         if connectivity is not None:
@@ -126,7 +127,7 @@ def _is_set(spec: GridFile, key: str) -> bool:
 
 def describe_form(path: Path) -> str:
     """Return, in words, the form of a grid file, its byte order and precision. Raises HiresxError as reading does."""
-    if form(path) == "CGNS":
+    if file_kind(path) == "CGNS":
         from hiresx.grid.cgns import describe_cgns
 
         return describe_cgns(path)
@@ -136,14 +137,15 @@ def describe_form(path: Path) -> str:
         return find_layout(path, file, file.seek(0, 2)).describe
 
 
-def form(path: Path) -> str:
-    """ "CGNS" or "Plot3D", by how the file begins."""
+def file_kind(path: Path) -> str:
+    """Return "CGNS" or "Plot3D", by how the file begins. Raises HiresxError for a file that cannot be read."""
     try:
         with Path(path).open("rb") as file:
             start = file.read(64)
     except (OSError, ValueError) as error:  # a ValueError for a name that no file can have
         why = getattr(error, "strerror", None) or error
         raise HiresxError(
-            f"{format_value(str(path))}: cannot be read: {why}", "see that it is there and may be read"
+            f"{format_value(str(path))}: cannot be read: {why}",
+            UNREADABLE,
         ) from error
     return "CGNS" if is_cgns(start) else "Plot3D"

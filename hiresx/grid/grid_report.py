@@ -23,7 +23,7 @@ from hiresx.grid.blocks import (
 )
 from hiresx.grid.connections import Grid, Touching
 from hiresx.grid.doubled import doubled_line
-from hiresx.grid.from_file import describe_form, form, load_grid, read_raw
+from hiresx.grid.from_file import describe_form, file_kind, load_grid, read_raw
 from hiresx.grid.quality import NotPositive, hands, not_positive
 from hiresx.grid.singular import COLLAPSED, collapsed_direction
 from hiresx.grid.stored_coordinates import slabs
@@ -51,7 +51,7 @@ def _report(path: Path, connectivity: Path | None) -> dict[str, Any]:
     broken: dict[str, str] = {}
     grid, _, _ = read_raw(path, connectivity, broken=broken)
     found: dict[str, Any] = {
-        "kind": f"grid ({form(path)})",
+        "kind": f"grid ({file_kind(path)})",
         "form": describe_form(path),
         "points": grid.points,
         "blocks": [_block(block) for block in grid.blocks],
@@ -87,7 +87,7 @@ def _lines(grid: Grid) -> list[tuple[int, Range]]:
 def _regions(path: Path, grid: Grid) -> list[dict[str, Any]]:
     """Return the named parts of faces: region, block, face, nodes, and for a CGNS file the kind of its patches."""
     kinds: dict[str, str] | None = None
-    if form(path) == "CGNS":
+    if file_kind(path) == "CGNS":
         from hiresx.grid.cgns import kinds_of
 
         kinds = kinds_of(path)
@@ -125,9 +125,9 @@ def _not_positive(bad: NotPositive) -> dict[str, Any]:
 
 
 def unassigned_parts(grid: Grid) -> list[dict[str, Any]]:
-    """The parts of faces that no connection and no region holds: "block", "face", "nodes", "centre" and the mean
-    outward "normal", a unit vector; zero for a part that closes around something; "collapsed" where a whole face has,
-    to a line."""
+    """Return the rectangles of face nodes that belong to no connection and no region, as tables: "block", "face",
+    "nodes", "centre" (x, y, z) and "normal". The normal is the mean outward unit vector, or zero where the part closes
+    around something. A whole face that has collapsed to a line also has the key "collapsed"."""
     found: list[dict[str, Any]] = []
     for b, block in enumerate(grid.blocks):
         held = [(c.face, c.range) for c in grid.connections if c.block == b]

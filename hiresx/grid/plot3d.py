@@ -16,7 +16,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, RawBlock
 from hiresx.grid.connections import Grid
 from hiresx.grid.plot3d_binary import read_binary
-from hiresx.grid.plot3d_layout import EXPORT
+from hiresx.grid.plot3d_layout import EXPORT, UNREADABLE
 from hiresx.grid.plot3d_text import read_ascii
 from hiresx.grid.stored_coordinates import Nodes
 
@@ -52,7 +52,10 @@ def raw_blocks(path: str | os.PathLike[str]) -> list[RawBlock]:
             else:
                 arrays = [list(block) for block in read_ascii(path, file.read())]
     except OSError as error:
-        raise HiresxError(f"{path}: cannot be read: {error.strerror or error}", "check grid.file") from error
+        raise HiresxError(
+            f"{path}: cannot be read: {error.strerror or error}",
+            UNREADABLE,
+        ) from error
     try:
         return [
             RawBlock(f"block-{n}", *triple([*nodes, *[np.broadcast_to(0.0, nodes[0].shape)] * (3 - len(nodes))]))

@@ -73,7 +73,7 @@ def _numbers(path: Path, text: bytes) -> tuple[np.ndarray, np.ndarray | None, in
         # The array of tokens below is as wide as the longest one.
         if max(map(len, tokens), default=0) > LONGEST_NUMBER:
             n = next(n for n, token in enumerate(tokens) if len(token) > LONGEST_NUMBER)
-            _refuse_token(path, text, begun + n, tokens[n])
+            _refuse_token(path, text, begun + n)
         if repeated:
             counts.append(_strip_repeats(path, text, begun, tokens))
         if tokens:
@@ -101,7 +101,7 @@ def _strip_repeats(path: Path, text: bytes, begun: int, tokens: list[bytes]) -> 
             match = _REPEATED.fullmatch(token)
             # Ten digits would be more nodes than one record holds; cumulative counts must not overflow.
             if not match or len(match[1]) > 9:
-                _refuse_token(path, text, begun + n, token)
+                _refuse_token(path, text, begun + n)
             counts[n], tokens[n] = int(match[1]), match[2]
     return counts
 
@@ -114,18 +114,18 @@ def _floats(path: Path, text: bytes, begun: int, tokens: list[bytes]) -> np.ndar
             try:
                 np.array(token, dtype="S").astype(np.float64)
             except ValueError:
-                _refuse_token(path, text, begun + n, token)
+                _refuse_token(path, text, begun + n)
         raise
 
 
-def _refuse_token(path: Path, text: bytes, n: int, token: bytes) -> NoReturn:
+def _refuse_token(path: Path, text: bytes, n: int) -> NoReturn:
     """Raise for the n-th token, naming its line."""
     for line, content in enumerate(text.split(b"\n"), 1):
-        n -= len(content.replace(b",", b" ").split())
-        if n < 0:
-            raise HiresxError(
-                f"{path}, line {line}: '{token[:40].decode(errors='backslashreplace')}' is not a number", EXPORT
-            )
+        words = content.replace(b",", b" ").split()
+        if n < len(words):
+            word = words[n][:40].decode(errors="backslashreplace")
+            raise HiresxError(f"{path}, line {line}: '{word}' is not a number", EXPORT)
+        n -= len(words)
     raise AssertionError("the text has fewer numbers than were read from it")
 
 

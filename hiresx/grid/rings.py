@@ -19,9 +19,11 @@ from hiresx.grid.singular import PAGE, collapsed_direction
 
 @dataclass(frozen=True)
 class RingBlock:
-    """A block of a ring: its node (i, j, k) is the node I of the ring's indexes with (i, j, k) = `matrix` @ I +
-    `offset`. `face`: the one that has collapsed. `first`, `last`: of its nodes around the pole, in the ring's
-    indexes."""
+    """A block of a ring around a pole. A node with the indexes I of the ring has the indexes (i, j, k) = `matrix` @ I +
+    `offset` of block number `block`.
+
+    `face`: the face that has collapsed to the pole. `first`, `last`: the first and the last node of the block around
+    the pole, in the indexes of the ring."""
 
     block: int
     face: str
@@ -36,8 +38,9 @@ class Ring:
     """The rings around a pole, `members` in the order in which they follow each other.
 
     `normal`, `around`, `along`: the directions of the ring's indexes away from the pole, around it and along its line;
-    `pole`: the index of the pole in the first of them. `nodes`: different ones around, of a half model the steps from
-    end to end. `mirror`: None, or the reflection at the plane of symmetry of a half model."""
+    `pole`: the index of the pole in the direction `normal`. `nodes`: the number of different nodes around the pole; in
+    a half model the number of steps from end to end. `mirror`: the reflection at the plane of symmetry of a half model,
+    or None."""
 
     members: tuple[RingBlock, ...]
     normal: int
@@ -48,12 +51,13 @@ class Ring:
     mirror: Motion | None = None
 
     def member(self, block: int) -> RingBlock:
-        """The part of the ring in block number `block`."""
+        """Return the part of the ring in block number `block`."""
         return next(m for m in self.members if m.block == block)
 
     def shares(self, member: RingBlock) -> tuple[float, float]:
-        """Weights of the first and the last node of a member around the pole: 1/2 where another member has the node
-        too. At the ends of a half model the node stands for one of the whole ring, the others for two."""
+        """Return the weights of the first and the last node of a member in a mean around the pole: 1/2 where another
+        member has the same node. At the ends of a half model the weight is 1/2, too, because each other node stands for
+        two nodes of the whole ring."""
         if self.mirror is not None and len(self.members) == 1:
             return 0.5, 0.5
         number = [m.block for m in self.members].index(member.block)

@@ -103,7 +103,7 @@ class Bytes:
 
 
 @dataclass(frozen=True)
-class Hdf5:
+class Hdf5Dataset:
     """A dataset of an HDF5 file."""
 
     path: Path

@@ -49,8 +49,8 @@ class Batch:
         return f"0-{len(self.members) - 1}" if len(self.members) > 1 else None
 
     @property
-    def verb(self) -> str:
-        """The verb of hiresx that the script runs."""
+    def command(self) -> str:
+        """The command of hiresx that the script runs."""
         return "sweep" if self.members else "launch"
 
     @property

@@ -132,7 +132,7 @@ def find(given: str | None = None) -> tuple[MpiLibrary, Mpirun]:
     if given is not None:
         path = shutil.which(given)
         if path is None:
-            raise HiresxError(f"--mpirun {given}: there is no such command", "leave it away: hiresx looks for it")
+            raise HiresxError(f"--mpirun {given}: there is no such command", "leave it out: hiresx looks for it")
         return used, query_launcher(path)
     others: dict[str, Mpirun] = {}
     for path in launcher_candidates(used.kind, used.path):

@@ -28,7 +28,7 @@ def script(batch: Batch, file: str, kind: str) -> str:
     array = [f"#PBS -J {batch.array}"] if batch.array else []
     head = [
         "#!/bin/bash",
-        f"# Written by hiresx {batch.verb}. Submit it with: qsub {quote_for_comment(file)}",
+        f"# Written by hiresx {batch.command}. Submit it with: qsub {quote_for_comment(file)}",
         "# and once more to go on from the newest checkpoint.",
         f"#PBS -N {batch.job[:15]}",
         *array,

@@ -8,7 +8,7 @@ def script(batch: Batch, file: str, mpi: str = "pmix") -> str:
     """Text of the script that will lie in `file`. `mpi`: what srun starts MPI programs with."""
     head = [
         "#!/bin/bash",
-        f"# Written by hiresx {batch.verb}. Submit it with: sbatch {quote_for_comment(file)}",
+        f"# Written by hiresx {batch.command}. Submit it with: sbatch {quote_for_comment(file)}",
         f"#SBATCH --job-name={batch.job}",
         f"#SBATCH --nodes={batch.nodes}",
         f"#SBATCH --ntasks-per-node={batch.ranks}",

@@ -157,7 +157,9 @@ def _name(i: int, j: int) -> str:
 
 
 def energy_budget(held: Mapping[str, np.ndarray], place: Place) -> dict[str, np.ndarray]:
-    """`ENERGY_TERMS` of moments that hold what they need (`average.budget`)."""
+    """Return the terms of the budget of the turbulent kinetic energy, arrays (nk, nj, ni) by the names of
+    `ENERGY_TERMS`, in rho_ref c_ref^3 / L. `held`: the moments of averages with `average.budget = true`. Source: see
+    the module."""
     rho, stress = held["rho"], held["rho"] * held["R"][PLACE]
     energy = 0.5 * rho * held["R"][:3].sum(axis=0)
     slope, force = _slopes_and_force(held, place)
@@ -175,7 +177,8 @@ def energy_budget(held: Mapping[str, np.ndarray], place: Place) -> dict[str, np.
 
 
 def stress_budgets(held: Mapping[str, np.ndarray], place: Place) -> dict[str, np.ndarray]:
-    """`STRESS_TERMS`, tensors (3, 3, ...), of moments that hold what they need (`average.stress_budgets`)."""
+    """Return the terms of the budgets of the Reynolds stresses, arrays (3, 3, nk, nj, ni) by the names of
+    `STRESS_TERMS`, in rho_ref c_ref^3 / L. `held`: the moments of averages with `average.stress_budgets = true`."""
     rho, stress = held["rho"], held["rho"] * held["R"][PLACE]
     slope, force = _slopes_and_force(held, place)
     work, rise = held["u_tau"], np.stack([place.gradient(flux) for flux in held["p_u"]])

@@ -47,13 +47,19 @@ def isosurface(
     opacity: float = 1.0,
     look: Look | None = None,
 ) -> Result:
-    """The surfaces `variable` = each of `values` in the fields `which` (see `Run.fields`), coloured by `by` (absent: by
-    the value). `clip`: least and greatest x, y, z. `camera`: "azimuth,elevation[,zoom]", degrees from +x towards +y and
-    above the plane z, or "xy", "xz", "yz". `look`: colours and size. In `summary` the areas; `write` also knows .vtp,
-    .ply and .stl. Drawn by PyVista in a process that shows nothing; without OpenGL the surface can still be written.
+    """Return the surfaces on which `variable` has each of `values`, in the fields `which` of `run` (see `Run.fields`).
 
-    Raises HiresxError for something missing, a field that is not in space, values that are not met, and without
-    PyVista.
+    - `by`: the variable that colours them; by default the value itself.
+    - `subset`: the output whose fields are taken.
+    - `clip`: (x0, x1, y0, y1, z0, z1) in L, the box that is drawn; by default the whole grid.
+    - `camera`: "azimuth,elevation[,zoom]", in degrees from +x towards +y and above the plane z, or "xy", "xz", "yz".
+    - `opacity`: above 0, at most 1. `look`: colours and size of the picture.
+
+    `Result.summary` has the area of each surface, in L^2. `Result.write` also writes .vtp, .ply and .stl. PyVista draws
+    the picture without a window; where OpenGL is missing the surfaces can still be written.
+
+    Raises HiresxError for an unknown variable or run, for fields of less than three dimensions, for values that the
+    variable does not take, and without PyVista.
     """
     # first of all: its extra brings what opens a run as well
     pyvista = optional.import_required("pyvista", "surfaces need PyVista", _MEND)

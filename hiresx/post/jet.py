@@ -79,13 +79,14 @@ def analyse(
     run: Run, state: jet_theory.ExpandedJet, start: float | None = None, end: float | None = None,
     segments: int | None = None, lips: str | None = None, line: str | None = None,
 ) -> Jet:  # fmt: skip
-    """Analyse one run; `state` comes from `expanded_jet`. Other arguments as of `jet`."""
+    """Analyse one run; `state` comes from `expanded_jet`. Other arguments as of `jet`. Raises HiresxError for a run
+    without a mean flow, screech and convection velocity."""
     missing: list[str] = []
     if start is None:
         # The time that the averages leave out as the start of the flow is left out of the probes, too.
         begun = float((run.case.get("average") or {}).get("start") or 0.0)
         start = begun if begun < float(run.record.get("time") or 0.0) else None
-    flow = cells = heard = None
+    flow = cells = heard = absent = None
     summary: dict[str, Any] = {
         "run": str(run.path), "shape": state.shape, "Mj": state.mach, "NPR": state.npr,
         "pressure_ratio": state.pressure_ratio, "Uj": state.velocity, "hj": state.height,
@@ -94,8 +95,7 @@ def analyse(
     try:
         flow = jet_shape.mean(run, start, end)
     except HiresxError as error:
-        if lips is None and line is None and not run.histories:
-            raise
+        absent = error
         missing.append(f"shock cells: {error.message}; {error.hint}")
     if flow is not None:
         sheet = jet_theory.spacing(state)
@@ -129,6 +129,8 @@ def analyse(
         if line is not None:
             raise
         missing.append(f"convection velocity: {error.message}; {error.hint}")
+    if absent and heard is None and "convection" not in summary:
+        raise absent
     summary["predictions"] = _predictions(state, cells, summary.get("convection"))
     return Jet(run, state, flow, cells, heard, summary)
 

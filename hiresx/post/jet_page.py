@@ -55,7 +55,7 @@ def template(name: str) -> Any:
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     environment.filters["cell"] = lambda v: "" if v is None else f"{v:.4g}" if isinstance(v, float) else v
     environment.globals |= {
-        "name_of": jet_pictures.name_of, "unit_of": jet_pictures.unit, "plural": plural, "progress": _progress,
+        "run_name": jet_pictures.run_name, "unit_of": jet_pictures.unit, "plural": plural, "progress": _progress,
     }  # fmt: skip
     return environment.get_template(name)
 
@@ -66,7 +66,7 @@ def _row(jet: "Jet") -> dict[str, Any]:
     tone = (found.get("screech") or {}).get("fundamental") or {}
     keys = ("Mj", "pressure_ratio", "cell_spacing", "cell_spacing_spread", "cell_spacing_over_vortex_sheet", "core_end")
     return {
-        **{key: found.get(key) for key in keys}, "run": jet_pictures.name_of(jet),
+        **{key: found.get(key) for key in keys}, "run": jet_pictures.run_name(jet),
         "count": len(found.get("cells") or ()), "St": tone.get("strouhal", "none found"), "mode": tone.get("mode"),
         "uc": (found.get("convection") or {}).get("over_Uj"),
     }  # fmt: skip

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hiresx.errors import HiresxError
 from hiresx.output.fields import cut
 from hiresx.output.show import colours, picture_file
 from hiresx.output.show.look import Look
@@ -56,7 +57,7 @@ def against_theory(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> An
                 ax.plot(*points.columns[key], **how)
     for n, jet in enumerate(jets):
         colour = picture_file.BLUE if n == 0 else picture_file.OTHERS[(n - 1) % len(picture_file.OTHERS)]
-        mark = {"marker": "o", "ms": 6, "color": colour, "ls": "", "zorder": 4, "label": name_of(jet)}
+        mark = {"marker": "o", "ms": 6, "color": colour, "ls": "", "zorder": 4, "label": run_name(jet)}
         if jet.cells is not None and jet.cells.mean:
             least, most = min(jet.cells.lengths), max(jet.cells.lengths)
             reach = [[jet.cells.mean - least], [most - jet.cells.mean]]
@@ -80,7 +81,7 @@ def against_theory(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> An
     return figure
 
 
-def name_of(jet: "Jet") -> str:
+def run_name(jet: "Jet") -> str:
     """Name of the folder of the run."""
     return jet.run.path.resolve().name
 
@@ -185,6 +186,10 @@ def flow(ours: "Jet") -> Any:
     inside = [(p["x"] > box[0]) & (p["x"] < box[1]) & (p["y"] > box[2]) & (p["y"] < box[3]) for p in pieces]
     spin = np.concatenate([np.abs(p["vorticity_z"][here]) for p, here in zip(pieces, inside, strict=True)])
     sound = np.concatenate([np.abs(p["dilatation"][here]) for p, here in zip(pieces, inside, strict=True)])
+    if not spin.size:
+        raise HiresxError(
+            "no node of the fields lies between the sponges", "give a run of a jet in two or three dimensions"
+        )
     strongest = max(float(np.quantile(spin, 0.985)), 1e-12)
     # What sounds is where nothing turns.
     quiet = sound[spin < 0.01 * strongest]

@@ -32,11 +32,15 @@ _TEXTS = {
 }
 
 
-def walls_and_units(
+def wall_profiles(
     run: Any, held: Mapping[str, np.ndarray], place: Place, axis: int
 ) -> tuple[list[dict[str, Any]], dict[str, tuple[np.ndarray, str, str]], list[str]]:
-    """A row for each wall at an end of the direction `axis` that is left of the averages of `run`, with the moments
-    `held`; profiles in the wall units of the nearer wall; and warnings of walls whose stress is not known."""
+    """Return (walls, profiles, warnings) of averages over the homogeneous directions of `run`. `axis`: the one
+    direction that is left. `held`: their moments by name. `place`: their coordinates and gradients.
+
+    `walls` has a table for each wall at an end of the direction: its stress, friction velocity and viscous length. Each
+    profile is (values, description, unit), in the units of the nearer wall. The warnings name walls whose stress is not
+    known. Everything is empty without a wall or in inviscid flow."""
     law, conditions = Case.model_validate(run.case).gas, homogeneous.conditions(run.case)
     walls = _ends(run.case, axis)
     if not walls or law.reynolds is None:

@@ -21,7 +21,7 @@ from hiresx.post.budgets import (
     statistics,
     stress_budgets,
 )
-from hiresx.post.profile_walls import wall_frame, walls_and_units
+from hiresx.post.profile_walls import wall_frame, wall_profiles
 from hiresx.post.result import Result, as_run, dataset, file_stem
 
 _RATE = "rho_ref c_ref^3 / L"
@@ -63,8 +63,8 @@ def turbulence(run: Any, over: str | None = None, frame: str = "xyz") -> Result:
             raise HiresxError("the frame of a wall is that of one direction that is left", 'take frame "xyz"')
         axes = wall_frame(run.case, place, left[0])
         velocity, excess = (np.einsum("ai,i...->a...", axes, vector) for vector in (velocity, excess))
-        stress = _turned(axes, stress)
-        stresses = {term: _turned(axes, values) for term, values in stresses.items()}
+        stress = _rotate_tensor(axes, stress)
+        stresses = {term: _rotate_tensor(axes, values) for term, values in stresses.items()}
     dimensions = tuple(LETTERS[axis] for axis in left)
 
     def on(values: np.ndarray) -> np.ndarray:
@@ -100,7 +100,7 @@ def turbulence(run: Any, over: str | None = None, frame: str = "xyz") -> Result:
     if stresses:
         summary["stress_budgets"] = [{"of": f"R_{pair}"} | _largest(own) for pair, own in budgets.items()]
     if len(left) == 1:
-        walls, units, warnings = walls_and_units(run, held, place, left[0])
+        walls, units, warnings = wall_profiles(run, held, place, left[0])
         summary |= {"walls": walls} if walls else {}
         summary["warnings"] += warnings
         kept |= {key: (dimensions, *entry) for key, entry in units.items()}
@@ -111,7 +111,7 @@ def turbulence(run: Any, over: str | None = None, frame: str = "xyz") -> Result:
     return Result(file_stem("turbulence"), summary, data, lambda: _draw(data, summary), case=run.case)
 
 
-def _turned(axes: np.ndarray, tensor: np.ndarray) -> np.ndarray:
+def _rotate_tensor(axes: np.ndarray, tensor: np.ndarray) -> np.ndarray:
     return np.asarray(np.einsum("ai,bj,ij...->ab...", axes, axes, tensor))
 
 

@@ -45,7 +45,7 @@ class WallFlow:
 def of_checkpoint(path: Path, force: str | None) -> WallFlow:
     """The flow of the newest checkpoint of a run, on the walls of `force`, or of its only force, or on all walls.
     Nothing of the run is written. Raises HiresxError for a force that does not exist."""
-    # Imported here, as no other verb needs the solver, which takes a tenth of a second.
+    # Imported here, as no other command needs the solver, which takes a tenth of a second.
     from hiresx.simulation import Simulation
     from hiresx.simulation.continuation import kept_case
 

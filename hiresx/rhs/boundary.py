@@ -327,8 +327,8 @@ class Characteristic(FaceCondition):
         _characteristic_ghosts(self, self._target)
 
 
-def meet(conditions: Sequence[FaceCondition]) -> None:
-    """Give the walls of a part the nodes at which they meet each other (`hiresx.rhs.wall_corners`)."""
+def share_corners(conditions: Sequence[FaceCondition]) -> None:
+    """Set the shares of walls in the values of nodes where several walls of a part meet (`hiresx.rhs.wall_corners`)."""
     of_state: dict[BlockState, list[FaceCondition]] = {}
     for c in conditions:
         of_state.setdefault(c.state, []).append(c)
@@ -341,7 +341,7 @@ def meet(conditions: Sequence[FaceCondition]) -> None:
         for c, corner in zip(sticking, found, strict=True):
             if corner is not None:
                 others = [p for p in patches if direction(p.face) != direction(c.patch.face)]
-                c.meet(corner, wall_corners.beside_walls(state.size, others))
+                c.set_shares(corner, wall_corners.beside_walls(state.size, others))
         # the axis too leaves no velocity normal to it
         slipping = [c for c in here if isinstance(c, Reflect | ModelledWall | AxisCondition)]
         if slipping:

@@ -20,9 +20,12 @@ from hiresx.rhs.wall_ends import slip_edges, takers, wall_arguments
 
 
 class NoSlip(FaceCondition):
-    """A no-slip wall, adiabatic, of given temperature or of given heat flux. `cut`: the parts of all ranks. `curved`:
-    whether a wall of given temperature is not plane. `case`, and `extended`, coordinates with ghosts: for values that
-    the case gives as formulas."""
+    """The kernels of a no-slip wall: adiabatic, of given temperature or of given heat flux, with or without gas that is
+    blown or sucked through it.
+
+    `patch`: the nodes of the wall. `cut`: the decomposition, with the parts of all ranks. `curved`: whether the wall is
+    not plane, for one of given temperature. `case` and the coordinates with ghosts `extended` evaluate values that the
+    case gives as formulas. Raises HiresxError where gas is blown in and the wall has no temperature."""
 
     kernel = "no_slip"
     rank = 2
@@ -77,15 +80,15 @@ class NoSlip(FaceCondition):
         return self._temperature > 0
 
     def wall_heat(self) -> np.ndarray:
-        """Heat flux (n,) into the gas at `places`, in rho_ref c_ref^3, of a wall whose temperature is not given: the
-        given one at the time of the state, 0 at an adiabatic wall."""
+        """Return the heat flux (n,) into the gas at the n nodes of the wall, in rho_ref c_ref^3, for a wall whose
+        temperature is not given: the given flux at the time of the state, or 0 at an adiabatic wall."""
         if self._heat is None:
             return np.zeros(self._count["count"])
         return self._backend.to_host(self._heat).ravel().astype(np.float64)
 
-    def meet(self, found: Shares, walls: np.ndarray) -> None:
-        """Set the share of this wall in the values of nodes where other no-slip walls meet it. `walls`: see
-        `beside_walls`."""
+    def set_shares(self, found: Shares, walls: np.ndarray) -> None:
+        """Set the share of this wall in the values of its nodes on edges and corners with other no-slip walls. `walls`:
+        see `beside_walls`."""
         real, put = self.state.real, self._backend.to_device
         rows = np.stack([found.velocity, found.held, found.walls])
         self._corner = {"corner": put(rows.astype(real)), "inward": put(found.inward.astype(np.int32))}

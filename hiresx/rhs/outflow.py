@@ -57,9 +57,9 @@ def _nodes_of(block: Block) -> Iterator[np.ndarray]:
 
 
 class Outflow:
-    """All outflow patches of this rank. Calling it corrects `r` of their nodes; `convection()` before that finds the
-    means over their faces. It stays on the device unless a face lies on several ranks, which `meet()` finds out, and
-    even then where launches can add what ranks have (`sums_of_ranks`, as `SignalledMemory.sums`). Both are collective.
+    """All outflow patches of this rank. A call corrects `r` of their nodes; `convection()` before it finds the means
+    over their faces. Sums stay on the device, also over ranks where launches can add them (`sums_of_ranks`, as
+    `SignalledMemory.sums`). `join_ranks()` finds out whether a face lies on several ranks. Both are collective.
     `nodes`: of each part with such nodes its state, the nodes and their faces, as `_faces_of_nodes` has them; `given`:
     what the patches give, on the device (kernels/outflow_given.h). `any`: whether a rank has such patches; `on_host`:
     whether a face lies on several ranks whose sums meet there."""
@@ -157,7 +157,7 @@ class Outflow:
         )  # fmt: skip
         return program.prepare([call])
 
-    def meet(self) -> None:
+    def join_ranks(self) -> None:
         """Find out whether ranks share a face, and prepare its sums over ranks, on the device where it can.
         Collective."""
         if self.any and self._comm.size > 1:

@@ -200,7 +200,7 @@ class Prescription(ScalarCondition):
         )  # fmt: skip
 
 
-class Open(ScalarCondition):
+class OpenFace(ScalarCondition):
     """A passive scalar at inflows and outflows whose nodes obey the equations. Gas that enters has the given value or
     that of the node."""
 
@@ -227,7 +227,7 @@ class Open(ScalarCondition):
             )
 
 
-class Leaving(Open):
+class SupersonicOutflow(OpenFace):
     """A passive scalar at supersonic outflows."""
 
     continued = False
@@ -236,8 +236,8 @@ class Leaving(Open):
         self._leaving_flux(fluxes[self._direction][self._row : self._row + 1], 1, self._inverse_reynolds)
 
 
-class Entering(Open):
-    """A passive scalar at inflows where it is given and the state of the gas is computed."""
+class PrescribedInflow(OpenFace):
+    """A passive scalar at inflows that prescribe the scalar at their nodes, while the gas obeys its equations."""
 
     gives_nodes = True
 
@@ -269,11 +269,11 @@ _KINDS: dict[str, type[ScalarCondition]] = {
     "reflect": Symmetry,
     "no_slip": Wall,
     "prescribe": Prescription,
-    "characteristic": Open,
-    "total_inflow": Entering,
-    "precursor": Entering,
-    "extrapolate": Leaving,
-    "outflow": Open,
+    "characteristic": OpenFace,
+    "total_inflow": PrescribedInflow,
+    "precursor": PrescribedInflow,
+    "extrapolate": SupersonicOutflow,
+    "outflow": OpenFace,
     "patched": WithTheGas,
     "pole": WithTheGas,
     "axis": WithTheGas,
@@ -324,7 +324,7 @@ def conditions(
         yield made
 
 
-def meet(conditions: Sequence[FaceCondition]) -> None:
+def share_corners(conditions: Sequence[FaceCondition]) -> None:
     """Set the `share` of no-slip walls that prescribe a value of the same scalar on the same part: at nodes where
     several of them meet, the shares of the walls in the value."""
     walls = [c for c in conditions if isinstance(c, Wall) and c.holds]

@@ -42,10 +42,11 @@ def moments(values: np.ndarray) -> np.ndarray:
 
 
 class SpongeLayer:
-    """[[sponge]] `number` of the case in one block, over the index box that holds its nodes; `empty` if it has none.
-    `call` is its launch.
+    """The part of a sponge that lies in one block. `call`: the launch of its kernel, over the index box of its nodes.
+    `empty`: whether it has no nodes in the block.
 
-    `reference(x, y, z)` gives the flow it draws to, None: the state of `spec`.
+    `spec`: the table [[sponge]] of the case, which is number `number`. `reference(x, y, z)` returns the flow towards
+    which the sponge forces the state; without it this is the state of `spec`.
     """
 
     def __init__(

@@ -18,6 +18,7 @@ import numpy as np
 from pydantic import Field, ValidationError
 
 from hiresx.base.plural import plural
+from hiresx.base.whole_files import io_error
 from hiresx.case import Case
 from hiresx.case.error_messages import Origin, describe_validation_error
 from hiresx.case.model import Table
@@ -62,7 +63,9 @@ class Rates(Table):
             rates = cls.model_validate(json.loads(path.read_bytes()))
         except ValidationError as error:
             raise describe_validation_error(error, cls, Origin(str(path))) from None
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            raise io_error(path, error, "read") from None
+        except ValueError as error:
             raise HiresxError(f"{path}: {error}", "give a file as docs/parallel.md describes") from None
         if rates.topology is None and rates.copy_gb_per_s is None:
             raise HiresxError(f"{path}: neither topology nor copy_gb_per_s is given", "give one of the two")

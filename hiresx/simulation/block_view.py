@@ -52,7 +52,7 @@ class BlockView:
         with self._solver.comm.together():
             known = self._solver.layout.equations.scalars
             if unknown := [name for name in scalars or {} if name not in known]:
-                there = f"it has {', '.join(known)}" if known else "it has none"
+                there = f"it has {', '.join(known)}" if known else "it has no scalars: give it a [[scalar]]"
                 raise HiresxError(f'the case has no scalar "{unknown[0]}"', there)
             named = {**dict(zip(STATE, (rho, u, v, w, p), strict=True)), **(scalars or {})}
             for name, given in named.items():

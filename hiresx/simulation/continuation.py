@@ -8,7 +8,7 @@ import numpy as np
 
 from hiresx import __version__
 from hiresx.case import Case, load
-from hiresx.decomposition.held_arrays import Later, Piece
+from hiresx.decomposition.held_arrays import LazyArray, Piece
 from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import checkpoint, distributed_arrays, identity, record
@@ -129,7 +129,7 @@ def _alive(solver: Solver, piece: Piece) -> Piece:
             raise blow_up.nowhere(solver, "a momentum is not finite")
         return array
 
-    return Piece(piece.name, piece.box, Later(piece.array.shape, piece.array.dtype, make))
+    return Piece(piece.name, piece.box, LazyArray(piece.array.shape, piece.array.dtype, make))
 
 
 def as_case(case: Any, found: checkpoint.FoundCheckpoint | None) -> Case:

@@ -60,7 +60,7 @@ class Ends:
 
 
 def check_steps(steps: Any) -> None:
-    """Raises HiresxError for a number of steps to run that is none."""
+    """Raises HiresxError for steps to run that are neither None nor a whole number of 0 or more."""
     if steps is not None and not (isinstance(steps, int | np.integer) and steps >= 0):
         raise HiresxError(
             f"run(steps={steps!r}): steps are a whole number, 0 or more", "leave it out to run to the end"

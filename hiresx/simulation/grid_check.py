@@ -15,9 +15,12 @@ from hiresx.rhs.metrics import refuse_volumes
 
 
 def refuse_folded(case: Case, ground: Domain, compiled: Callable[[], bool]) -> None:
-    """Raises HiresxError as `compute_metrics` would, for the parts of the ranks of this host: cell volumes from the
-    same coordinates by the same differences. Stops when the kernels are `compiled`, which find the rest sooner, but for
-    volumes too small for them, which they take for 0. Blocks that are left in their file are not looked at."""
+    """Check the cell volumes of the parts of this host. Raises HiresxError for a volume that is not positive, as
+    `compute_metrics` does, from the same coordinates by the same differences.
+
+    The check ends as soon as `compiled` says that the kernels are ready, because these find such volumes faster. Blocks
+    with volumes below the smallest number are always checked, as kernels take these for 0. Blocks whose coordinates
+    stay in their file are not checked."""
     comm, stencil = ground.comm, ground.whole.stencil
     here = {rank for rank, host in enumerate(comm.hosts) if host == comm.hosts[comm.rank]}
     for n, part in enumerate(ground.cut.parts):

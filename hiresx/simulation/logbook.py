@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class Logbook:
-    """Keeps run.json during one `Simulation.run`, which ends after `last_step` at the latest (None: only by time).
-    Without a run directory the record is only returned."""
+    """The writer of run.json during one `Simulation.run`. Without a run directory the record is only returned.
+    `last_step`: the step after which the run ends at the latest; None if only the time ends it."""
 
     def __init__(self, simulation: "Simulation", last_step: int | None = None):
         self.simulation, self._last_step = simulation, last_step
@@ -92,7 +92,7 @@ class Logbook:
                 self._record.update(**self._entries())
 
     def finish(self, status: record.Status, error: str | None = None) -> dict[str, Any]:
-        """Write the end of a run into run.json. Collective, except for a run that `fail`s."""
+        """Write the end of a run into run.json. Collective, except where `fail` calls it."""
         if error is None:
             s = self.simulation
             own = {"stages": s.solver.stopwatch.seconds, "waited_s": s.solver.halo.seconds_waited}
@@ -104,8 +104,8 @@ class Logbook:
         return {"status": status, "error": error, **entries}
 
     def fail(self, error: BaseException, others: Sequence[Exception]) -> None:
-        """Record how the run ended as far as that is possible: what cannot be written hides no `error`. A restart that
-        was refused leaves the record as the run before left it."""
+        """Record that the run ended by `error`; `others` are errors that followed it. An error of writing the record is
+        ignored, so that it does not hide `error`. A restart that was refused does not change the record of the run."""
         if not self._begun and self.simulation.restarts:
             return
         status: record.Status = "failed"

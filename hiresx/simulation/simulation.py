@@ -12,7 +12,7 @@ from hiresx.base import garbage
 from hiresx.base.signals import Requests
 from hiresx.base.threads import start_in_background
 from hiresx.case import Case
-from hiresx.case.validation import check_profiles
+from hiresx.case.validation import check_arguments
 from hiresx.decomposition import Decomposition, Part, domain
 from hiresx.decomposition.partition import check_weights, partition
 from hiresx.device import asynchronous_compilation
@@ -105,13 +105,13 @@ class Simulation(AdaptedRun):
         with self.comm.together():
             if out == "":
                 raise HiresxError(
-                    'out = "" is not a run directory', "name one, or leave it away: nothing is then written"
+                    'out = "" is not a run directory', "name one, or leave it out: nothing is then written"
                 )
             self.case = as_case(case, found)
             self.out: Path | None = Path(out) if out is not None else None if found is None else found.directory
             rebalance = parse_rule(rebalance)
             field_output.check(self.case)
-            check_profiles(self.case, profiles or ())
+            check_arguments(self.case, initial, profiles or (), monitors, grid)
             if weights is not None:
                 check_weights(self.comm.size, weights)
             if self.out is not None:

@@ -14,7 +14,8 @@ from hiresx.output.saved.container import Container
 
 
 def stored_tiles(whole: Decomposition) -> list[Any] | None:
-    """The tiles of a checkpoint: [level, block of the grid, [[first, last + 1], ...]] each; None without levels."""
+    """Return the blocks of all refinement levels as a checkpoint stores them, or None without levels. Each is
+    [level, number of the block of the grid, [[first, last + 1] along i, j, k in the indexes of that level]]."""
     if whole.levels is None:
         return None
     return [[tile.level, tile.base, [list(ends) for ends in tile.box]] for tile in whole.levels.tiles]

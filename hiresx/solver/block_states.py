@@ -12,7 +12,7 @@ from hiresx.base.kept import Kept, Results
 from hiresx.base.threads import lines_of, map_ahead, planes
 from hiresx.case import Case
 from hiresx.decomposition import Domain
-from hiresx.decomposition.held_arrays import Later, Piece
+from hiresx.decomposition.held_arrays import LazyArray, Piece
 from hiresx.decomposition.levels import Tile, part_on_level
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition
@@ -172,7 +172,9 @@ class LocalBlocks:
         precision, and its rounding errors, where they are kept, as a piece of carry.<whole block>."""
         for state in self.states:
             for name, array in state.restarting.items():
-                piece = Later((len(array), *reversed(state.size)), array.dtype, partial(self.host_values, state, array))
+                piece = LazyArray(
+                    (len(array), *reversed(state.size)), array.dtype, partial(self.host_values, state, array)
+                )
                 yield Piece(f"{name}.{state.part.whole}", state.part.box, piece)
 
     def read(self, read: Callable[[str, Range], np.ndarray]) -> list[dict[str, np.ndarray]]:

@@ -27,8 +27,8 @@ def diagonal_blocks(blocks: Reals, variables: int) -> Reals:
 
 
 def neighbour_blocks(blocks: Reals, storage: BlockStorage, variables: int, model: str = "none") -> Reals:
-    """Return the blocks of neighbours (side, row, column, k, j, i) that the field `implicit_blocks` holds.
-    `model`: that of turbulence (`turbulence.model`), whose variables are the last ones."""
+    """Return the blocks that couple a node with its six neighbours, (side, row, column, k, j, i), from the field
+    `implicit_blocks`. `variables`: how many a block has; the last ones are those of the turbulence model `model`."""
     bits, words = BLOCK_BITS[storage], neighbour_words(storage, variables)
     shape = blocks.shape[1:]
     kept = in_grid_order(blocks[variables**2 :]).reshape(6, words, -1)
@@ -46,8 +46,8 @@ def neighbour_blocks(blocks: Reals, storage: BlockStorage, variables: int, model
 
 
 def in_precision(kept: Reals, numbers: int, precision: SweepPrecision) -> np.ndarray:
-    """Return the array (numbers, k, j, i), float64 or float32, whose values at the places of the sweeps `kept` (reals,
-    k, j, i) holds one behind the other."""
+    """Return an array (numbers, k, j, i), of float64 or of float32 by `precision`, in the order of the grid. `kept`
+    (reals, k, j, i) has its values in the order of the sweeps, and of float32 two in each of its float64."""
     values = kept.reshape(-1).view(_KINDS[precision])[: numbers * kept[0].size]
     return in_grid_order(values.reshape(numbers, *kept.shape[1:]))
 

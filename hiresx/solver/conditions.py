@@ -76,15 +76,15 @@ class Conditions:
                     blocks.cut, p.place in mirrored,
                 )
             ]  # fmt: skip
-            boundary.meet(of_gas)
-            scalars.meet(of_scalars)
+            boundary.share_corners(of_gas)
+            scalars.share_corners(of_scalars)
             self.all = sorted([*of_gas, *of_scalars], key=lambda c: c.rank)
             self.sponges = self._sponge_layers()
             together = None if memory is None else memory.sums
             self.outflow = Outflow(
                 backend, program, comm, grid, blocks.decomposition, blocks.cut, states, together
             )  # fmt: skip
-        self.outflow.meet()
+        self.outflow.join_ranks()
         with comm.together():
             self.recycling = Recycling(
                 backend, comm, case, blocks.decomposition, states, self.all, self._profile

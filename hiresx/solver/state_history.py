@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.decomposition.held_arrays import Later, Piece
+from hiresx.decomposition.held_arrays import LazyArray, Piece
 from hiresx.grid.blocks import Range
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.vectors import Vectors
@@ -75,7 +75,7 @@ class StateHistory:
         """Yield each earlier state (n, nk, nj, ni) of each part as a piece of history.<number>.<whole block>."""
         for n, step in enumerate(self._steps_to_store):
             for s, array in zip(self._blocks.states, step.state.arrays, strict=True):
-                values = Later(
+                values = LazyArray(
                     (len(array), *reversed(s.size)), array.dtype, partial(self._blocks.host_values, s, array)
                 )
                 yield Piece(f"history.{n}.{s.part.whole}", s.part.box, values)

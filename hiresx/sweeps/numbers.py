@@ -103,15 +103,15 @@ def column(text: str, start: float | None = None) -> ReducedColumn:
 
 @dataclass(frozen=True)
 class Analysis:
-    """A verb of `hiresx post` with the `words` after the run; its numbers become columns that begin with `name`."""
+    """A command of `hiresx post` with the `words` after the run; its numbers become columns that begin with `name`."""
 
     name: str
-    verb: str
+    command: str
     words: tuple[str, ...]
 
     def values(self, run: Path) -> dict[str, Any]:
-        """Return the numbers of a run by the names of their columns. Raises the HiresxError of the verb if it fails."""
-        line = [sys.executable, "-P", "-m", "hiresx", "post", self.verb, str(run), *self.words, "--json"]
+        """Return the numbers of a run by the names of their columns. Raises HiresxError if the command fails."""
+        line = [sys.executable, "-P", "-m", "hiresx", "post", self.command, str(run), *self.words, "--json"]
         done = subprocess.run(line, capture_output=True, text=True, stdin=subprocess.DEVNULL, start_new_session=True)
         try:
             found = json.loads(done.stdout)
@@ -120,23 +120,23 @@ class Analysis:
         if done.returncode or not isinstance(found, dict):
             message = found.get("error") if isinstance(found, dict) else None
             raise HiresxError(
-                f"hiresx post {self.verb}: {message or f'ended with {done.returncode}'}",
+                f"hiresx post {self.command}: {message or f'ended with {done.returncode}'}",
                 f"run it alone: {shlex.join(['hiresx', *line[4:]])}",
             )
         return dict(_numbers(found, self.name))
 
 
 def analyses(texts: Sequence[str]) -> tuple[Analysis, ...]:
-    """Return the analyses of --collect "VERB [options]". Raises HiresxError for an unknown verb."""
+    """Return the analyses of --collect "COMMAND [options]". Raises HiresxError for an unknown command."""
     found: list[Analysis] = []
     for text in texts:
         try:
-            verb, *words = shlex.split(text)
+            command, *words = shlex.split(text)
         except ValueError:
             hint = "write for instance --collect 'jet --from 15'"
-            raise HiresxError(f'--collect "{text}" does not name a verb', hint) from None
-        same = sum(other.verb == verb for other in found)
-        found.append(Analysis(verb if not same else f"{verb}-{same + 1}", verb, tuple(words)))
+            raise HiresxError(f'--collect "{text}" does not name a command', hint) from None
+        same = sum(other.command == command for other in found)
+        found.append(Analysis(command if not same else f"{command}-{same + 1}", command, tuple(words)))
     return tuple(found)
 
 

@@ -41,14 +41,20 @@ class Solved(NamedTuple):
 
 
 class Stages(Implicit):
-    """A stage at the time t solves `over_time` q - `constant` = R(q, t), with the conditions of t at the nodes of
-    faces, as f(q) = 0 (`Linearised.unsteady`), by Newton's method (D. A. Knoll & D. E. Keyes, Journal of Computational
-    Physics 193 (2004) 357). Its residual is the norm of f/e, e being the length of the short explicit step of every
-    node; it falls from that of the state at the start of the step, with the conditions of t. Stages of a step with the
-    same `over_time` use the same blocks, as long as the linear equations are solved with them.
+    """An implicit integrator of unsteady flow whose steps have stages. A stage at the time t solves
 
-    `memory`: the number of stages that ended early, `stalled`, and the smallest fall of the residual in them.
-    `last_stall`: where and when this process met the last one.
+        `over_time` q - `constant` = R(q, t)
+
+    for the state q, with the boundary conditions of t, as f(q) = 0 (`Linearised.unsteady`). `over_time` is a number
+    over the time step. The method is Newton's (D. A. Knoll & D. E. Keyes, Journal of Computational Physics 193 (2004)
+    357).
+
+    The residual of a stage is the norm of f/e, where e is the length of a short explicit time step of every node. Its
+    drop is measured from the state at the start of the step, with the boundary conditions of t. Stages of a step with
+    the same `over_time` use the same preconditioner, as long as GMRES converges with it.
+
+    `memory`: the number of stages that ended before their residual had dropped as far as asked, `stalled`, and the
+    smallest drop among them. `last_stall`: where and when this process met the last one.
     """
 
     vectors = 8
@@ -109,9 +115,11 @@ class Stages(Implicit):
     # ---- a stage
 
     def solve(self, system: System, time: float, over_time: float, of_guess: float = 0.0) -> Solved:
-        """Solve a stage with `_constant` from the guess `_x`, by which it is replaced. Where the case does not say how
-        far, it is solved to `of_guess` of the residual of the guess, which is a measure of the error in time, but by
-        no more than `usual_drop`. Raises FloatingPointError, on all ranks, where no solution is found."""
+        """Solve a stage with `_constant`. `_x` is the guess, and the solution afterwards.
+
+        `implicit.newton_drop` of the case says how far the residual has to drop. Without it the goal is `of_guess`
+        times the residual of the guess, which measures the error in time, and the drop is at most `usual_drop`. Raises
+        FloatingPointError, on all ranks, where no solution is found."""
         linear, settings = self._linear, self._linear.settings
         linear.unsteady(time, over_time, self._constant)
         begin, residual = self._begin(system, time)

@@ -42,10 +42,10 @@ def sympy() -> ModuleType:
 
 
 class Manufactured:
-    """A flow of a `gas` by `formulas` of x, y, z and t, one for each of rho, u, v, w and p, as Python writes them:
-    "1 + 0.1*sin(2*pi*x)". The functions are SymPy's.
+    """A manufactured flow of a `gas`. `formulas`: the texts of rho, u, v, w and p as functions of x, y, z and t in
+    Python's notation, such as "1 + 0.1*sin(2*pi*x)", with the functions of SymPy.
 
-    Raises HiresxError without SymPy, and ValueError for a formula that is none or that has other names in it.
+    Raises HiresxError without SymPy, and ValueError for a formula that cannot be read or that has other names in it.
     """
 
     def __init__(self, formulas: tuple[str, str, str, str, str], gas: Gas):
@@ -68,16 +68,16 @@ class Manufactured:
         self._conservative = [rho, rho * u, rho * v, rho * w, energy]
 
     def state(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> tuple[np.ndarray, ...]:
-        """rho, u, v, w, p, of the shape of x, y and z together."""
+        """Return rho, u, v, w, p, in the shape to which x, y and z broadcast."""
         return _values(self._state, x, y, z, t)
 
     def flux_divergence(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
-        """div(F - F_viscous) of every conservative variable, (5, ...): the negative of what a scheme's right-hand side
-        is to give at this state, dq/dt without a source."""
+        """Return div(F - F_viscous) of the five conservative variables, (5, ...). The exact right-hand side at this
+        state, dq/dt without a source, is its negative."""
         return np.stack(_values(self._divergence, x, y, z, t))
 
     def source(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
-        """dq/dt + div(F - F_viscous), (5, ...): the rate by which the flow solves the equations."""
+        """Return the source dq/dt + div(F - F_viscous), (5, ...), with which the flow solves the equations."""
         return np.stack(_values(self._source, x, y, z, t))
 
     @cached_property

@@ -330,6 +330,9 @@ def test_names_that_are_nowhere(tmp_path, monkeypatch):
     assert load("mine.toml").name == "mine"
     (tmp_path / "empty").mkdir()
     assert "holds no case.toml" in refusal(load, "empty")
+    (tmp_path / "a run" / "case").mkdir(parents=True)
+    (tmp_path / "a run" / "case" / "case.toml").touch()
+    assert "--restart 'a run', or name its case, 'a run/case'" in refusal(load, "a run")
 
 
 def test_toml_faults_name_line_and_column(tmp_path):

@@ -93,6 +93,7 @@ def integers(*values) -> bytes:
         (b"\0", "byte 0"),
         (b"\0" * 100, "byte 0"),
         (b"hello world\n", r"line 1: 'hello'"),
+        (b"solid part\n", r"line 1: 'solid'"),
         (b"2 2\n1 2\n3 x 1\n", r"line 3: 'x'"),
         (b"7 7\n" + b"1 " * 97, "take 100 numbers, the file holds 99"),
         (b"2 7 7 1 9 7 1\n" + b"1 " * 97, "7 x 7 x 1, 9 x 7 x 1 nodes take 343 numbers, the file holds"),

@@ -11,7 +11,7 @@ from checkpoint_pieces import cut, inside
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hiresx.decomposition.held_arrays import Later, Piece
+from hiresx.decomposition.held_arrays import LazyArray, Piece
 from hiresx.grid.blocks import slices
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import container, distributed_arrays
@@ -53,7 +53,7 @@ def test_a_piece_is_held_neither_in_writing_nor_in_reading(tmp_path):
     made = [
         (
             distributed_arrays.label("q", ((64 * n, 64 * (n + 1)), (0, 64), (0, 64))),
-            Later(shape, float, lambda: np.ones(shape)),
+            LazyArray(shape, float, lambda: np.ones(shape)),
         )
         for n in range(8)
     ]

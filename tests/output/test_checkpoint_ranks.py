@@ -20,7 +20,7 @@ from checkpoint_pieces import cut, inside
 from ranks import ENVIRONMENT, launcher, run_ranks
 
 from hiresx import HiresxError, load
-from hiresx.decomposition.held_arrays import Later, Piece
+from hiresx.decomposition.held_arrays import LazyArray, Piece
 from hiresx.grid.blocks import slices
 from hiresx.mpi.communicator import Communicator, world
 from hiresx.output.saved import checkpoint, container, directories, distributed_arrays, files
@@ -43,7 +43,7 @@ def held(ranks: int, rank: int, dice: random.Random, step: int = 0, name: str = 
         for box in cut(size, dice.randint(1, 3 * ranks), dice):
             if dice.randrange(ranks) == rank:
                 array = whole(size, step)[(..., *slices(box))]
-                found.append(Piece(f"{name}.{b}", box, Later(array.shape, array.dtype, lambda array=array: array)))
+                found.append(Piece(f"{name}.{b}", box, LazyArray(array.shape, array.dtype, lambda array=array: array)))
     return found
 
 
@@ -146,7 +146,7 @@ def failing(comm: Communicator, folder: Path) -> dict:
     found["two files"] = write(mine, folder / ("c" if comm.rank else "d"))
     found["kind"] = write([("a", np.array([None]))] if comm.rank == 1 else mine)
     found["another shape"] = write(
-        [(str(comm.rank), Later((3,), float, lambda: np.zeros(2 if comm.rank == 1 else 3)))],
+        [(str(comm.rank), LazyArray((3,), float, lambda: np.zeros(2 if comm.rank == 1 else 3)))],
     )
 
     def bad():
@@ -154,7 +154,7 @@ def failing(comm: Communicator, folder: Path) -> dict:
             raise HiresxError("it cannot be had", "ask another")
         return np.zeros(3)
 
-    found["not made"] = write([(str(comm.rank), Later((3,), float, bad))])
+    found["not made"] = write([(str(comm.rank), LazyArray((3,), float, bad))])
     found["value"] = said(comm, lambda: container.write(folder / "c", {"a": {1}}, mine, comm))
     found["no directory"] = write(mine, folder / "nowhere/c")
 
@@ -248,7 +248,7 @@ def forever(comm: Communicator, folder: Path) -> None:
         def fatal() -> checkpoint.Contents:
             values, arrays = contents()
             return values, [
-                (name, Later(a.shape, a.dtype, lambda a=a: dies(np.asarray(a))))
+                (name, LazyArray(a.shape, a.dtype, lambda a=a: dies(np.asarray(a))))
                 for name, a in [*arrays, (f"{comm.rank}", np.zeros(1000))]
             ]
 

@@ -22,11 +22,11 @@ def one_file(path):
 
 
 def layout(path):
-    fields.Series(BLOCKS, case("Box"), linked="grid.nc").learn(path)
+    fields.Series(BLOCKS, case("Box"), linked="grid.nc").measure_layout(path)
 
 
 def coordinates(path):
-    fields.Coordinates(BLOCKS, case("Box"), "", "digest").learn(path)
+    fields.Coordinates(BLOCKS, case("Box"), "", "digest").measure_layout(path)
 
 
 def result(path):

@@ -232,11 +232,12 @@ def test_record_from_start_to_end(tmp_path):
 
 
 def test_records_that_cannot_be_read(tmp_path):
-    with pytest.raises(HiresxError, match=r"cannot read .*run\.json"):
+    with pytest.raises(HiresxError, match=r"cannot read .*run\.json: it does not exist"):
         record.read(tmp_path)
     (tmp_path / "run.json").write_text("{")
-    with pytest.raises(HiresxError, match="is not a run record"):
+    with pytest.raises(HiresxError, match="is not a run record") as error:
         record.read(tmp_path)
+    assert "copy it again" in error.value.hint
 
 
 def test_the_case_is_kept_beside_the_results(tmp_path):

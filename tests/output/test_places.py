@@ -53,7 +53,7 @@ def test_many_parts_of_one_process(tmp_path):
 def test_where_arrays_lie_in_a_file_of_many_blocks(tmp_path):
     blocks = [SimpleNamespace(name=f"b{n}", shape=(3, 40, 30 + n % 7), gaps=()) for n in range(60)]
     series = fields.Series(blocks, {"title": "", "output": {"variables": VARIABLES}}, precision="fp32")
-    found = series.learn(tmp_path / "f.nc")
+    found = series.measure_layout(tmp_path / "f.nc")
     assert len(found.arrays) == 2 + 60 * (3 + len(VARIABLES))
     ends = sorted((offset, dtype.itemsize * int(np.prod(shape))) for offset, dtype, shape in found.arrays.values())
     assert all(a + size <= b for (a, size), (b, _) in itertools.pairwise(ends))

@@ -305,7 +305,7 @@ def test_files_of_a_series_are_what_the_library_writes(tmp_path, shapes, precisi
     monkeypatch.setattr(files, "_SLAB", 1000)
     first = some_blocks(0, *shapes, gaps=gaps)
     series = fields.Series(first, ABOUT, None, precision, "a part")
-    known = series.learn(tmp_path / "ours.nc")
+    known = series.measure_layout(tmp_path / "ours.nc")
     assert not os.listdir(tmp_path), "where the arrays lie"
     for step in (1, 2, 3):
         blocks = some_blocks(step, *shapes, gaps=gaps)
@@ -362,7 +362,7 @@ def test_arrays_that_are_not_contiguous_are_refused(tmp_path):
         return {"p": file.createVariable("p", "f8", ("x",))}
 
     with pytest.raises(HiresxError, match=r"does not write /p as a contiguous array"):
-        file_layout.learn(tmp_path / "f.nc", define)
+        file_layout.measure_layout(tmp_path / "f.nc", define)
 
 
 @pytest.mark.parametrize(("fault", "passes"), [(None, True), (errno.EINVAL, True), (errno.EIO, False)])

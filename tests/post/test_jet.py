@@ -1,4 +1,4 @@
-"""The jet's verb: formulas, cells, screech and convection of flows in which they are known, and the page."""
+"""hiresx post jet: formulas, cells, screech and convection of flows in which they are known, and the page."""
 
 import csv
 import json
@@ -470,15 +470,6 @@ def test_the_lips_are_the_nearest_places_on_both_sides(tmp_path, shape, places, 
             lips(hiresx.open(folder), shape=shape)
     else:
         assert lips(hiresx.open(folder), shape=shape) == "lips.p_{},p_{}".format(*taken)
-
-
-def test_a_mean_of_no_sample_is_missing(tmp_path):
-    folder = made_runs.run(tmp_path, CASE)
-    x = np.linspace(0, 10, 41)
-    line = np.stack([x, 0 * x, 0 * x], axis=1)
-    made_runs.probe(folder, "axis", np.linspace(0, 3, 31), line, p=np.ones((31, 41)), u=np.ones((31, 41)))
-    missing = " ".join(jet(folder, start=4.0).summary["missing"])
-    assert "axis has no sample from t = 4 to 3; its samples are from t = 0 to 3" in missing
 
 
 def test_the_lips_may_be_named(tmp_path):

@@ -13,8 +13,9 @@ import jets
 import made_runs
 
 from hiresx.errors import HiresxError
-from hiresx.post import jet_theory
+from hiresx.post import jet, jet_theory
 
+JET = made_runs.CASE | {"parameters": {"pressure_ratio": 2.09, "exit_mach": 1.0}}
 STORED = "docs/results/jets-h200.json"
 
 
@@ -112,3 +113,21 @@ def test_a_picture_of_vorticity_over_dilatation(tmp_path, monkeypatch):
     red, blue = (colours[..., a] - colours[..., b] > 0.3 for a, b in ((0, 2), (2, 0)))
     axes = slice(40, 420), slice(120, 1000)
     assert red[axes][:150].mean() > 0.9 and blue[axes][-150:].mean() > 0.9
+
+
+def test_a_run_without_any_result_is_refused(tmp_path):
+    """Nothing but the residual: the page would be empty."""
+    folder = made_runs.run(tmp_path, JET)
+    made_runs.probe(folder, "residual", np.linspace(0, 3, 31), [[0.0, 0.0, 0.0]], rho=np.ones((31, 1)))
+    with pytest.raises(HiresxError, match="has neither averages nor a probe of p and u along the axis"):
+        jet(folder)
+
+
+def test_a_mean_of_no_sample_is_refused(tmp_path):
+    folder = made_runs.run(tmp_path, JET)
+    x = np.linspace(0, 10, 41)
+    line = np.stack([x, 0 * x, 0 * x], axis=1)
+    made_runs.probe(folder, "axis", np.linspace(0, 3, 31), line, p=np.ones((31, 41)), u=np.ones((31, 41)))
+    with pytest.raises(HiresxError, match="axis has no sample from t = 4 to 3") as error:
+        jet(folder, start=4.0)
+    assert "its samples are from t = 0 to 3" in error.value.hint

@@ -198,7 +198,7 @@ ADDED = {
             '    n: Counts = Field(description="nodes")\n',
         ),
     },
-    "form of grid file": {
+    "format of grid files": {
         "hiresx/grid/counted_file.py": (
             "",
             "import numpy as np\n"

@@ -18,7 +18,7 @@ from hiresx.errors import HiresxError
 from hiresx.estimate import estimate, memory_bytes
 from hiresx.rhs.compact import obstacle
 from hiresx.solver import Solver
-from hiresx.verify.groups.kernels import rough
+from hiresx.verify.groups.kernels import flow_with_jump
 
 # Four blocks, with walls, outflows, sponges and planes of symmetry.
 JET = [
@@ -31,7 +31,7 @@ OWN = {"cpu": "pencils", "emulated": "decomposed"}
 def rates(case, where: str, name: str, **more) -> list[np.ndarray]:
     """r of every block, from a flow with a jump."""
     solver = Solver(case, backend(where), plan=name, **more)
-    solver.initialize(rough(1.5))
+    solver.initialize(flow_with_jump(1.5))
     solver.right_hand_side()
     solver.right_hand_side()  # ghosts of the inviscid terms are made anew
     return [s.interior(solver.backend.to_host(s.r)).astype(float) for s in solver.states]

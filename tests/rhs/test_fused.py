@@ -15,7 +15,7 @@ from hiresx.device.wrappers import TILE, dynamic_shared_memory, generate
 from hiresx.errors import HiresxError
 from hiresx.rhs import chunks, fused
 from hiresx.solver import Solver
-from hiresx.verify.groups.kernels import rough
+from hiresx.verify.groups.kernels import flow_with_jump
 
 TURNED = {"i": "[24,1,1]", "ij": "[20,18,1]", "ijk": "[34,9,18]"}
 
@@ -23,7 +23,7 @@ TURNED = {"i": "[24,1,1]", "ij": "[20,18,1]", "ijk": "[34,9,18]"}
 def rates(case, plan: str, strength: float = 3.0) -> list[np.ndarray]:
     """r of every block and what a wall's condition finds behind it, from a flow with a jump."""
     solver = Solver(case, backend("emulated"), plan=plan)
-    solver.initialize(rough(strength))
+    solver.initialize(flow_with_jump(strength))
     solver.choose_dt()
     solver.right_hand_side()
     assert len({name for name, _ in solver.tasks}) > 2
@@ -110,7 +110,7 @@ def test_what_a_step_leaves_for_the_norms():
     found = []
     for plan in ("decomposed", "fused"):
         solver = Solver(rhs.flow(12, True, "fp64"), backend("emulated"), plan=plan)
-        solver.initialize(rough(1.5))
+        solver.initialize(flow_with_jump(1.5))
         solver.step()
         found.append([s.interior(solver.backend.to_host(a)) for s in solver.states for a in (s.q, s.r)])
     for one, other in zip(*found, strict=True):

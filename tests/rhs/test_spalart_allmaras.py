@@ -143,7 +143,7 @@ def test_what_the_model_cannot_do_is_refused(tables, words):
 
 def test_every_face_through_which_gas_enters_gives_the_variable():
     giving = {
-        kernel for kernel, kind in scalars._KINDS.items() if issubclass(kind, scalars.Open | scalars.Prescription)
+        kernel for kernel, kind in scalars._KINDS.items() if issubclass(kind, scalars.OpenFace | scalars.Prescription)
     }
     assert giving - {"extrapolate"} == set(_OPEN)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hiresx import HiresxError, Simulation
+from hiresx import HiresxError, Simulation, load
 from hiresx.case import Case
 
 P = 1 / 1.4
@@ -44,10 +44,24 @@ ASKS = {"faces": ["imin"], "type": "profile-inflow", "function": "inflow"}
 SPONGE = {"axis": "x", "start": 0.5, "end": 0.8, "strength": 1.0, "function": "quiet"}
 
 
+def test_arguments_of_other_kinds_are_refused():
+    for given, words in (
+        ({"initial": 3}, "initial: 3 is not a function"),
+        ({"monitors": inflow}, "monitors: not a list of functions"),
+        ({"monitors": ["drag"]}, "monitors: not a list of functions"),
+        ({"grid": "a.xyz"}, "grid: 'a.xyz' is not a Grid"),
+    ):
+        with pytest.raises(HiresxError, match=words) as error:
+            Simulation(case(), "cpu", **given)
+        assert error.value.hint
+    with pytest.raises(HiresxError, match="preset: 3 is neither a name nor a list"):
+        load("sod", preset=3)
+
+
 def test_a_profile_that_nobody_asks_for_is_refused():
     for boundary, profiles, words, hint in (
         ([ASKS], {"inflow": inflow, "inflw": inflow}, 'asks for "inflw"', "inflow"),
-        ([], {"inflow": inflow}, 'asks for "inflow"', "no function is asked for"),
+        ([], {"inflow": inflow}, 'asks for "inflow"', "the case asks for no function"),
     ):
         with pytest.raises(HiresxError, match=words) as error:
             Simulation(case(*boundary), "cpu", profiles=profiles)

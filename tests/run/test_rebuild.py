@@ -21,7 +21,7 @@ from thread_ranks import run_threads
 
 from hiresx import Case, HiresxError, Simulation, load
 from hiresx.decomposition import Decomposition, Part, domain
-from hiresx.decomposition.held_arrays import Later, Piece
+from hiresx.decomposition.held_arrays import LazyArray, Piece
 from hiresx.grid.blocks import slices
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.show.progress import Progress
@@ -222,7 +222,7 @@ def test_every_node_arrives_at_the_rank_that_has_it_next(ranks, buffer, monkeypa
         for part in before:
             if part.rank == comm.rank:
                 array = value(sizes[part.whole])[(..., *slices(part.box))]
-                later = Later(array.shape, array.dtype, lambda array=array: array)
+                later = LazyArray(array.shape, array.dtype, lambda array=array: array)
                 pieces.append(Piece(f"q.{part.whole}", part.box, later))
         read = redistribute(pieces, after, comm)
         mine = [part for part in after if part.rank == comm.rank]

@@ -91,7 +91,7 @@ def test_values_are_shown_as_they_are_written_in_a_case():
         ((*SET, "--plot", "strenght,steps"), 'no column "strenght"', "strength"),
         ((*SET, "--column", "residual"), "not of the form HISTORY.QUANTITY", "residual.rho"),
         ((*SET, "--column", "residual.rho:most"), 'no "most"', "max"),
-        ((*SET, "--collect", "jett"), 'no verb "jett"', 'did you mean "jet"'),
+        ((*SET, "--collect", "jett"), 'no command "jett"', 'did you mean "jet"'),
         ((*SET, "--table"), "holds no sweep", "--table"),
         ((*SET, "--zip", "--set", "time.steps=1,2"), "different numbers", "one"),
     ],

@@ -149,6 +149,6 @@ def test_a_run_that_is_about_to_end_is_waited_for(monkeypatch, tmp_path):
 
 def test_two_analyses_of_one_verb_have_names_of_their_own():
     found = analyses(["jet --from 15", "spectrum lips", "jet --from 30"])
-    assert [(one.name, one.verb, one.words) for one in found] == [
+    assert [(one.name, one.command, one.words) for one in found] == [
         ("jet", "jet", ("--from", "15")), ("spectrum", "spectrum", ("lips",)), ("jet-2", "jet", ("--from", "30"))
     ]  # fmt: skip

@@ -124,4 +124,4 @@ def test_the_estimate_of_bdf2(sizes):
 
     slope = derivative(1.0) - derivative(0.0)
     x = (np.polyder(q)(dt) - derivative(0.0)) / slope
-    assert bdf2.share_of_error(dt, before) * (x - guess) == pytest.approx(q(dt) - x, rel=1e-9)
+    assert bdf2.error_ratio(dt, before) * (x - guess) == pytest.approx(q(dt) - x, rel=1e-9)

@@ -26,7 +26,7 @@ def test_jacobians_add_up_to_that_of_the_flux(flux):
 @pytest.mark.parametrize("flux", FLUXES)
 def test_a_wave_loses_by_the_fifth_power_of_the_spacing(flux):
     # Over one wave length; the CFL number so small that time integration is not seen.
-    lost = [1 - abs(plane_wave.factor(flux, points, 1.0, 1e-3)) for points in (32, 64)]
+    lost = [1 - abs(plane_wave.amplitude_ratio(flux, points, 1.0, 1e-3)) for points in (32, 64)]
     assert np.log2(lost[0] / lost[1]) == pytest.approx(5, abs=0.05) and lost[1] > 0
 
 
@@ -41,7 +41,7 @@ def test_a_wave_that_is_upwinded_exactly_is_scalar_advection():
     z = cfl * slope
     steps = round(2 * points / cfl)
     wanted = (1 - z + z**2 / 2 - z**3 / 6) ** steps * np.exp(1j * theta * 2 * points)
-    assert plane_wave.factor("roe", points, 2.0, cfl) == pytest.approx(wanted, rel=1e-9)
+    assert plane_wave.amplitude_ratio("roe", points, 2.0, cfl) == pytest.approx(wanted, rel=1e-9)
 
 
 def test_the_largest_rate_of_an_incompressible_layer_is_michalkes():

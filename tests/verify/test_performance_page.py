@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pages
 import performance as page
 import pytest
 from paths import ROOT
@@ -129,7 +130,16 @@ def test_the_page_is_what_its_results_make(monkeypatch):
     text = out.read_text(encoding="utf-8")
     words = next(line for line in text.splitlines() if "python docs/make/performance.py" in line).split()
     names = words[words.index("docs/make/performance.py") + 1 : words.index("--out")]
-    assert page.page({name: json.loads(Path(name).read_text()) for name in names}, out) == text, "make it anew"
+    found = {name: pages.read(Path(name), ["kind"], "results", "") for name in names}
+    assert page.page(found, out) == text, "make it anew"
+
+
+def test_programs_that_moved_are_named_where_they_are_now(tmp_path):
+    stored = tmp_path / "r.json"
+    stored.write_text(json.dumps({"command": "CUDA_VISIBLE_DEVICES=0 python -m hiresx.bench.exchange --backend cuda"}))
+    found = pages.read(stored, ["command"], "results", "")
+    assert found["command"] == "CUDA_VISIBLE_DEVICES=0 python docs/make/exchange_times.py --backend cuda"
+    assert all((ROOT / "docs" / "make" / f"{program}.py").is_file() for program in pages.MOVED.values())
 
 
 def test_the_later_result_counts(tmp_path):

@@ -120,7 +120,7 @@ class Series:
 
     def write(self, path: str | Path, blocks: Sequence[FieldBlock], time: float, step: int) -> Path:
         """Write the file of one time. See the function `write`."""
-        file = JointFile(Path(path), self.learn(path), os.getpid(), root=True)
+        file = JointFile(Path(path), self.measure_layout(path), os.getpid(), root=True)
         try:
             with file:
                 file.frame({("", name): number for name, number in (("time", time), ("step", step))})
@@ -133,12 +133,12 @@ class Series:
             raise
         return file.path
 
-    def learn(self, path: str | Path) -> FileLayout:
+    def measure_layout(self, path: str | Path) -> FileLayout:
         """Layout of these files, found from a temporary file beside `path`. Raises HiresxError as for writing
         `path`."""
         path = Path(path)
         with library_files.replacing(path, self._size, keep=False) as temporary:
-            return file_layout.learn(temporary, self._define, self._link)
+            return file_layout.measure_layout(temporary, self._define, self._link)
 
     def _link(self, path: Path) -> None:
         """Have the file, which is closed, refer to the coordinates."""

@@ -71,7 +71,10 @@ def open_file(path: str | Path) -> Iterator[FieldReader]:
     except FileNotFoundError as error:
         raise files.io_error(path, error, "read") from None
     except FAULTS as error:
-        raise HiresxError(f"{path} is not a whole field file ({error})", "give one that hiresx run wrote") from None
+        raise HiresxError(
+            f"{path} is not a whole field file ({error})",
+            "give one that hiresx run wrote; if it was cut off or changed, copy it again",
+        ) from None
 
 
 @contextmanager

@@ -151,11 +151,13 @@ class LocalBoxes:
 
 
 class LocalSamples:
-    """The points of a `SampledBlock` in this process.
+    """The points of the plane or line `piece` whose values this process computes, and the values that it exchanges for
+    them. A value at a point is a weighted mean of those at nodes, which may lie on several ranks.
 
-    Values at the nodes of its parts are counted through; behind them come those that other processes send, in the order
-    of the ranks and within one of the points and their nodes, an order that both sides know. Constructed by all `ranks`
-    processes; `parts`: of all, `own`: of this one, whose number is `rank`; `margin`: whether variables need gradients.
+    Every process constructs one, for the `parts` of all `ranks` processes, its `own` parts and its number `rank`.
+    `margin`: whether variables need gradients. First the values at nodes of the own parts are numbered. The values from
+    other processes follow by rank, and of one rank in the order of the points and of their nodes. Sender and receiver
+    derive this order from `piece` and `parts`.
     """
 
     def __init__(
@@ -228,8 +230,9 @@ class LocalSamples:
     def regions(
         self, names: Sequence[str], states: Sequence[LocalState], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[LocalRegion], np.ndarray | None]:
-        """Regions of the complete points, with the variables `names` as `dtype`, computed from the state of each
-        source; and the values at all nodes (variables, nodes) where other points still need them."""
+        """Return the regions of the points whose nodes all lie on this process, with the variables `names` as `dtype`.
+        `states`: the state of each of `sources`. The second result is the array (variables, nodes) of values at all
+        nodes, or None if no process needs it."""
         values = np.empty((len(names), self._count))
         first = 0
         for source, held in zip(self.sources, states, strict=True):

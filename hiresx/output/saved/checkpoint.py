@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hiresx.base.shell import quote
-from hiresx.decomposition.held_arrays import Later, Piece
+from hiresx.decomposition.held_arrays import LazyArray, Piece
 from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import Communicator, single_process
 from hiresx.output.saved import container, directories, distributed_arrays, files
@@ -43,7 +43,7 @@ SHARE = 0.01
 _PATTERN = re.compile(r"checkpoint_(\d+)_step_(\d+)\.hxc")
 _FORMATS = "install the version of hiresx that wrote it, or begin a new run"
 
-Arrays = Iterable[tuple[str, np.ndarray | Later]]
+Arrays = Iterable[tuple[str, np.ndarray | LazyArray]]
 Contents = tuple[Mapping[str, Any], Arrays]
 
 
@@ -311,7 +311,7 @@ def pack(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None = 
     may be empty on a rank, but not absent."""
     root = comm is None or comm.root
     values: dict[str, Any] = {}
-    arrays: list[tuple[str, np.ndarray | Later]] = []
+    arrays: list[tuple[str, np.ndarray | LazyArray]] = []
     for name, found in captured.items():
         plain, whole, spread = split_captured(name, found)
         values[name] = {"values": plain, "arrays": list(whole), "pieces": list(spread)}

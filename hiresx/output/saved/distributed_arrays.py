@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from hiresx.base.arrays import triple
-from hiresx.decomposition.held_arrays import Later, Piece, label, sizes
+from hiresx.decomposition.held_arrays import LazyArray, Piece, label, sizes
 from hiresx.grid.blocks import Range, intersection, slices
 from hiresx.grid.cutting import within
 from hiresx.output.saved.container import Container
@@ -31,7 +31,7 @@ def parse_label(text: str) -> tuple[str, Range] | None:
     return found[1], ((ends[0], ends[1]), (ends[2], ends[3]), (ends[4], ends[5]))
 
 
-def label_pieces(prefix: str, pieces: Iterable[Piece]) -> Iterator[tuple[str, np.ndarray | Later]]:
+def label_pieces(prefix: str, pieces: Iterable[Piece]) -> Iterator[tuple[str, np.ndarray | LazyArray]]:
     """Yield (name, array) for each piece, as `container.write` takes them, with names that begin with `prefix`."""
     for piece in pieces:
         yield prefix + label(piece.name, piece.box), piece.array
@@ -54,9 +54,11 @@ def _ends(boxes: Iterable[Range]) -> tuple[int, ...]:
 
 
 class Reader:
-    """Callable read(name, box) that returns an array (..., nk, nj, ni), assembled from the stored `pieces` that meet
-    the box. Only these are read. It raises the error that `fault` makes of a reason, if there is no such array or if a
-    node of the box lies in no piece or in two. Memory holds the array and a few planes of one piece."""
+    """A reader of stored arrays: reader(name, box) returns the nodes `box` of an array as (..., nk, nj, ni). Only the
+    stored pieces that overlap the box are read, a few planes at a time.
+
+    `stored`: the pieces by name. `fault`: makes the exception that is raised from a text. It is raised if there is no
+    such array, if pieces of an array have different types, or if a node of the box lies in no piece or in two."""
 
     def __init__(
         self,

@@ -19,12 +19,14 @@ from hiresx.output.saved.files import FileLayout
 from hiresx.output.saved.netcdf_library import LOCK, h5py, library
 
 
-def learn(
+def measure_layout(
     path: Path, define: Callable[[Any], Mapping[Any, Any]], finish: Callable[[Path], None] = lambda path: None
 ) -> FileLayout:
-    """The layout of the file that `define` describes: it is given a new netCDF4.Dataset and returns its variables
-    by key; `finish` gets the closed file. `path`: a file to try it on, which becomes as large as the real one, but
-    takes little room on disk.
+    """Return the layout of a netCDF file: its size and where each array lies in it. A file is written to `path` for
+    this. It becomes as large as the real one, but is sparse and takes little room on disk.
+
+    `define` gets a new netCDF4.Dataset, defines the file in it, and returns its variables by key. `finish` gets the
+    path of the closed file.
 
     Raises OSError and RuntimeError as the libraries do, HiresxError where an array is not contiguous.
     """

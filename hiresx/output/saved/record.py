@@ -18,6 +18,7 @@ from hiresx.output.saved.machine_record import hardware, versions
 if TYPE_CHECKING:
     from hiresx.case import Case
 
+_NO_RECORD = "copy it again, or give the folder of another run; a restart needs the checkpoints alone"
 _KEYS = (
     "status",
     "case",
@@ -85,12 +86,14 @@ def read(directory: str | Path) -> dict[str, Any]:
     path = Path(directory) / "run.json"
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise HiresxError(f"cannot read {path}: it does not exist", "give the folder that hiresx run made") from None
     except OSError as error:
         raise files.io_error(path, error, "read") from None
     except (ValueError, RecursionError) as error:
-        raise HiresxError(f"{path} is not a run record: {error}", "give the directory of a run") from None
+        raise HiresxError(f"{path} is not a run record: {error}", _NO_RECORD) from None
     if not isinstance(found, dict):
-        raise HiresxError(f"{path} is not a run record: it holds no table", "give the directory of a run")
+        raise HiresxError(f"{path} is not a run record: it holds no table", _NO_RECORD)
     keeper = found.get("process")
     if found.get("status") == "running" and isinstance(keeper, dict) and process.has_ended(keeper):
         found |= {"status": "lost", "error": f"process {keeper['pid']} on {keeper['host']} ended without a word"}

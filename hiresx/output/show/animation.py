@@ -19,7 +19,7 @@ SUFFIXES = (".gif", ".mp4")
 FASTEST = 60  # pictures a second
 
 
-def check(target: Path, fps: float) -> None:
+def check_target(target: Path, fps: float) -> None:
     """Raises HiresxError when `target` cannot be written as an animation of `fps` pictures a second."""
     suffix = target.suffix.lower()
     if suffix not in SUFFIXES:

@@ -82,8 +82,8 @@ def legend_beside(ax: Any, **more: Any) -> None:
 
 
 def label_points(ax: Any, places: Sequence[tuple[float, float, str]]) -> None:
-    """Names of places (x, y) of curves, in rows above all that is drawn, each with a line down to its place. The ends
-    of both axes are to be set before; the upper one of the vertical axis moves up."""
+    """Label places (x, y, name) of curves: the names stand in rows above all that is drawn, each with a line down to
+    its place. Set the limits of both axes before; the upper limit of the vertical axis is raised."""
     from matplotlib.transforms import offset_copy
 
     if not places:

@@ -24,14 +24,15 @@ def plot_quality(path: str | Path, out: str | Path | None = None, look: Look | N
     picture_file.require_matplotlib()
     path, look = Path(path), look or Look()
     grid = read_grid(path)
-    block, what, extreme = worst(grid)
+    block, what, extreme = worst_place(grid)
     target = Path(out) if out is not None else path.with_name(f"{path.name}-quality.png")
     with look.style():
         return [picture_file.save(_figure(grid, block, what, extreme, look), target)]
 
 
-def worst(grid: Grid) -> tuple[Block, str, dict[str, Any]]:
-    """Return (block, measure, {"value", "node", "position"}) of the worst place of a grid."""
+def worst_place(grid: Grid) -> tuple[Block, str, dict[str, Any]]:
+    """Return (block, measure, {"value", "node", "position"}) of the worst place of a grid: the smallest volume if one
+    is not positive, else the measure that is largest over its limit (`LIMITS`)."""
     found, blocks = quality(grid), {block.name: block for block in grid.blocks}
     by_volume = min(found, key=lambda record: record["volume_min"]["value"])
     if by_volume["volume_min"]["value"] <= 0:

@@ -96,7 +96,7 @@ def animate_files(
     """Write an animation of the field files `paths` to `film`. `style`: settings of matplotlib; `sampled`: files that
     decide on colours and axes (all, if empty). Other arguments and errors as those of `animate_run`."""
     picture_file.require_matplotlib()
-    animation.check(film, fps)
+    animation.check_target(film, fps)
     look = look or Look()
     request = _Request(paths[-1], variable, plane, line, reference, look)
     with look.style(dict(style)):

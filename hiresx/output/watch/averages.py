@@ -111,7 +111,7 @@ class Averages:
         """The work that writes the file, of which this rank has `regions`, by the number of the whole block;
         `numbers`: time, step, averaged_over. Collective; raises HiresxError when nothing can be written."""
         if self._layout is None:
-            self._layout = files.on_root(self._comm, lambda: self._series.learn(self._path))
+            self._layout = files.on_root(self._comm, lambda: self._series.measure_layout(self._path))
         file = JointFile(self._path, self._layout, self._tag, self._comm.root)
         frame = FieldFrame([file], self._blocks, {("", name): value for name, value in numbers.items()})
         return _AveragesWork(frame, regions)

@@ -14,7 +14,7 @@ from hiresx.decomposition import Decomposition
 from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.ghost_layers import GhostLayers, coordinates_in_box
 from hiresx.decomposition.halo_copies import flat_index
-from hiresx.decomposition.patched_donors import Rows, rows, shape_maps
+from hiresx.decomposition.patched_donors import Rows, interpolation_rows, shape_maps
 from hiresx.equations import GAS_CONSERVED, equations
 from hiresx.grid.blocks import direction, side
 from hiresx.grid.patched import WIDTH, BlockMap, nearest_nodes, wraps
@@ -172,7 +172,7 @@ def _rows(solver: Any, block: np.ndarray, xi: np.ndarray) -> Sequence[Rows]:
     whole = solver.decomposition
     if (xi == np.round(xi)).all():
         return _nodes(solver.cut, block, xi.astype(int))
-    return list(rows(whole, solver.cut, shape_maps(whole), block, xi))
+    return list(interpolation_rows(whole, solver.cut, shape_maps(whole), block, xi))
 
 
 def _nodes(cut: Decomposition, block: np.ndarray, index: np.ndarray) -> list[Rows]:

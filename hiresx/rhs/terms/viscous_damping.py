@@ -21,11 +21,13 @@ _OF_TRANSPORTED = 1.0
 
 
 def fill(backend: Backend, state: BlockState, whole: Decomposition) -> None:
-    """Fill the fields `damping_reach` and `transported_reach` of a part where it has them: for each node and direction
-    the distance in nodes from the patches of the `whole` blocks at which its grid line ends, negative from the upper
-    end. In general it is the half-width of the differences, and on a patch 0. In `damping_reach` it is 0 along the
-    lines of a block that end at a wall with friction: the layer there is seldom resolved so finely that its curvature
-    is no part of what is damped, and its friction would suffer."""
+    """Fill the fields `damping_reach` and `transported_reach` of a part, where it has them. Each is (3, nk, nj, ni):
+    how many nodes the damping at a node may use along i, j and k. In the interior this is the half-width of the
+    differences. Near a patch of the `whole` blocks it is the distance to it in nodes, negative for the upper end of a
+    grid line, and on a patch 0.
+
+    `damping_reach` is also 0 along grid lines that end at a wall with friction: the damping would act on the curvature
+    of the velocity in the layer there, and change the friction."""
     for name, left_alone in ((FIELD, "no_slip"), (OF_TRANSPORTED, None)):
         field = state.array(name)
         if field is not None:

@@ -57,16 +57,15 @@ class Scheme(ControlledStages):
         if self._too_long(system) or len(system.earlier) < 2:
             return False
         self._continue(system, self._work)
-        share = share_of_error(system.dt, [step.dt for step in system.earlier])
+        share = error_ratio(system.dt, [step.dt for step in system.earlier])
         system.combine(share, self._x, -share, self._work)
         return True
 
 
-def share_of_error(dt: float, sizes: Sequence[float]) -> float:
-    """Return the error of a BDF2 step over its difference from the parabola through the last three states. `sizes`: of
-    the two steps before, the last one first.
-
-    Both are evaluated for t^3, with t = 0 at the start of the step."""
+def error_ratio(dt: float, sizes: Sequence[float]) -> float:
+    """Return the ratio of the error of a BDF2 step of size `dt` to the difference between its result and the value
+    extrapolated by the parabola through the last three states. Both are those of the function t^3, where t = 0 is the
+    start of the step. `sizes`: sizes of the two steps before, the last one first."""
     before, ratio = sizes[0], dt / sizes[0]
     solved = (3 * dt**3 - ratio**2 / (1 + ratio) * -(before**3)) * (1 + ratio) / (1 + 2 * ratio)
     guess = extrapolation_weights(dt, sizes)[1:]

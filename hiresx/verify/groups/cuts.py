@@ -40,7 +40,7 @@ def _run(backend: str, case: Case, grid: Grid) -> list[np.ndarray]:
     return [np.asarray(piece.array, np.float64) for piece in solver.pieces()]
 
 
-def worst(bench: Workbench, run: CheckRun) -> float:
+def largest_difference(bench: Workbench, run: CheckRun) -> float:
     """Largest difference over all numbers of blocks COUNTS into which the grid is cut."""
     case = bench.case(run)
     grid = build(case.grid, case.directory)
@@ -53,7 +53,9 @@ def worst(bench: Workbench, run: CheckRun) -> float:
 
 
 def _check(name: str, run: CheckRun) -> Check:
-    return Check(name, at_most(AGREE), lambda bench: worst(bench, run), configurations=(run.configuration,))
+    return Check(
+        name, at_most(AGREE), lambda bench: largest_difference(bench, run), configurations=(run.configuration,)
+    )
 
 
 CHECKS = [_check(name, run) for name, run in RUNS.items()]

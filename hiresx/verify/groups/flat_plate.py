@@ -70,20 +70,20 @@ def displacement(run: CompletedRun, i: int) -> float:
     return np.trapezoid(1 - u, eta)
 
 
-def farthest(ratios: np.ndarray) -> float:
+def largest_deviation(ratios: np.ndarray) -> float:
     """The deviation from 1 that is largest in size."""
     return max(ratios - 1, key=abs)
 
 
 def friction_error(run: CompletedRun) -> float:
     """Relative error of the friction farthest from the similarity solution."""
-    return farthest(friction(run)[1] / FRICTION)
+    return largest_deviation(friction(run)[1] / FRICTION)
 
 
 def displacement_error(run: CompletedRun) -> float:
     """Relative error of the displacement thickness farthest from the similarity solution."""
     columns = compared_range(run.blocks[0].x[0, 0])
-    return farthest(np.array([displacement(run, i) for i in columns]) / DISPLACEMENT)
+    return largest_deviation(np.array([displacement(run, i) for i in columns]) / DISPLACEMENT)
 
 
 def points_in_layer(run: CompletedRun) -> float:

@@ -97,13 +97,14 @@ def partner(backend: str) -> str:
     return "emulated" if backend == "cpu" else backend
 
 
-def compared(backend: str) -> tuple[str, str]:
+def backends_to_compare(backend: str) -> tuple[str, str]:
     """Names of the two backends that are compared when `backend` is verified."""
     return "cpu", partner(backend)
 
 
-def rough(strength: float) -> Callable[..., tuple[np.ndarray, ...]]:
-    """A smooth flow with a jump in it by about `strength` in density and its square in pressure, on the unit cube."""
+def flow_with_jump(strength: float) -> Callable[..., tuple[np.ndarray, ...]]:
+    """Return a function of x, y, z in the unit cube that gives rho, u, v, w, p: waves, and a plane oblique jump. Behind
+    it density is multiplied by `strength` and pressure by its square."""
 
     def state(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
         wave = np.sin(2 * np.pi * (x + 0.7 * y + 0.4 * z))
@@ -123,7 +124,7 @@ def _relative(found: np.ndarray, reference: np.ndarray, scale: float) -> float:
 
 def point_by_point(bench: Workbench, configuration: Configuration) -> float:
     """Largest difference of any kernel between the CPU and the backend that is verified."""
-    backends = [find_backend(name) for name in compared(bench.backend)]
+    backends = [find_backend(name) for name in backends_to_compare(bench.backend)]
     return float(np.max(list(differences(backends, configuration).values())))
 
 
@@ -158,11 +159,11 @@ def _solvers(bench: Workbench, run: CheckRun) -> list[Solver]:
 
 
 def right_hand_side(bench: Workbench, run: CheckRun) -> float:
-    """Largest difference of the right-hand side of a rough state between two backends."""
+    """Largest difference of the right-hand side of a flow with a jump between two backends."""
     results = []
     for solver in _solvers(bench, run):
         # The bare scheme would make negative pressures at a strong jump.
-        solver.initialize(rough(1.1 if run.loaded_case.scheme.positivity == "none" else 3.0))
+        solver.initialize(flow_with_jump(1.1 if run.loaded_case.scheme.positivity == "none" else 3.0))
         solver.choose_dt()
         solver.right_hand_side()
         results.append([s.interior(solver.backend.to_host(s.r)) for s in solver.states])
@@ -202,7 +203,7 @@ def sweeps(bench: Workbench, run: CheckRun) -> float:
     side."""
     results: list[list[np.ndarray]] = []
     rates: Any = None
-    for name in compared(bench.backend):
+    for name in backends_to_compare(bench.backend):
         solver = Solver(run.loaded_case, find_backend(name))
         solver.initialize()
         linear, system = cast(Implicit, solver.integrator).linearised, solver.system
@@ -236,7 +237,7 @@ def _check(name: str, function: Callable[[Workbench, Any], float], argument: Any
         at_most(AGREE),
         lambda bench: function(bench, argument),
         configurations=(run.configuration,),
-        backends=compared,
+        backends=backends_to_compare,
     )
 
 
@@ -278,6 +279,6 @@ for title, (name, preset, keys) in SWEEPS.items():
             at_most(SWEEPS_AGREE),
             lambda bench, swept=swept: sweeps(bench, swept),
             configurations=(swept.configuration,),
-            backends=compared,
+            backends=backends_to_compare,
         )
     )

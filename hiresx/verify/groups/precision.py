@@ -43,8 +43,8 @@ def _run(flow: str, precision: str, *more: str) -> CheckRun:
     return CheckRun(case, preset, (*sets, f'scheme.precision="{precision}"', *more))
 
 
-def apart(run: CompletedRun, other: CompletedRun) -> float:
-    """Return the largest difference of two runs of a case at any node."""
+def largest_difference(run: CompletedRun, other: CompletedRun) -> float:
+    """Return the largest difference of rho, u, v, w and p between two runs of a case at any node."""
     return max(
         abs(run.state(name, b) - other.state(name, b)).max()
         for name in ("rho", "u", "v", "w", "p")
@@ -54,11 +54,11 @@ def apart(run: CompletedRun, other: CompletedRun) -> float:
 
 def over_amplitude(run: CompletedRun, other: CompletedRun) -> float:
     """Difference of two runs over the amplitude of the disturbance."""
-    return apart(run, other) / AMPLITUDE
+    return largest_difference(run, other) / AMPLITUDE
 
 
 def _check(flow: str, precision: str, limit: float, name: str, *more: str) -> Check:
-    measure = over_amplitude if "amplitude" in flow else apart
+    measure = over_amplitude if "amplitude" in flow else largest_difference
     return Check(name, at_most(limit), measure, (_run(flow, precision, *more), _run(flow, "fp64")))
 
 

@@ -36,7 +36,7 @@ def ratio(run: CompletedRun) -> complex:
 def theory(run: CompletedRun) -> complex:
     """Exact amplification factor of the scheme for the wave of this run, after the time of the run."""
     points = run.blocks[0].x.shape[-1] / IN_BOX
-    return plane_wave.factor(run.case.scheme.flux, points, WAVES, CFL, run.case.gas.gamma)
+    return plane_wave.amplitude_ratio(run.case.scheme.flux, points, WAVES, CFL, run.case.gas.gamma)
 
 
 def errors(ratios: Sequence[complex]) -> tuple[np.ndarray, np.ndarray]:
@@ -45,8 +45,8 @@ def errors(ratios: Sequence[complex]) -> tuple[np.ndarray, np.ndarray]:
     return np.abs(found) - 1, np.degrees(-np.angle(found))
 
 
-def distance(*runs: CompletedRun) -> float:
-    """Largest distance of the measured from the theoretical complex amplitude."""
+def amplitude_error(*runs: CompletedRun) -> float:
+    """Return the largest magnitude of the difference between the measured and the theoretical complex amplitude."""
     return max(abs(ratio(run) - theory(run)) for run in runs)
 
 
@@ -80,7 +80,7 @@ def _runs(amplitude: float, **scheme: str) -> tuple[CheckRun, ...]:
 
 def _small(flux: str, weights: str, most: float) -> Check:
     name = f"{flux}, {weights}, 1e-6: distance from theory"
-    return Check(name, at_most(most), distance, _runs(SMALL, flux=flux, weights=weights), curves)
+    return Check(name, at_most(most), amplitude_error, _runs(SMALL, flux=flux, weights=weights), curves)
 
 
 def _loud(weights: str, space: str, interpolation: str, amplitude: float, phase: float) -> list[Check]:

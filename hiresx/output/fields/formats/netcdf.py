@@ -86,7 +86,7 @@ class NetcdfSeries(FormatSeries):
         found: list[FileLayout] = []
 
         def learn() -> FileLayout:
-            found.append(series.learn(path))
+            found.append(series.measure_layout(path))
             return found[0].places
 
         places = files.on_root(self._about.comm, learn)

@@ -10,7 +10,7 @@ from hiresx.base.arrays import triple
 from hiresx.base.notify import notify
 from hiresx.case import Case
 from hiresx.case.monitors import Average as Spec
-from hiresx.decomposition.held_arrays import Later, Piece, sizes
+from hiresx.decomposition.held_arrays import LazyArray, Piece, sizes
 from hiresx.decomposition.homogeneous import collapsed
 from hiresx.device.averaging import BUDGETS, MEANS, MOMENTS, kinds, names, quantities
 from hiresx.equations import equations
@@ -217,8 +217,8 @@ class AverageMonitor(Attachment):
             found[f"{kind}.{whole}"][(slice(None), *slices(box))] = array
         return found
 
-    def _later(self, array: Any) -> Later:
-        return Later(array.shape, np.float64, lambda: self._solver.backend.to_host(array))
+    def _later(self, array: Any) -> LazyArray:
+        return LazyArray(array.shape, np.float64, lambda: self._solver.backend.to_host(array))
 
     def restore(self, captured: Mapping[str, Any]) -> None:
         """Continue averages from a checkpoint. Averages with another start time or over other directions, and averages
