@@ -5,6 +5,7 @@
     OMP_NUM_THREADS=1 python docs/make/levels.py turns
     OMP_NUM_THREADS=1 python docs/make/levels.py turns double-mach levels 1 time.end=0.02
     OMP_NUM_THREADS=1 python docs/make/levels.py case double-mach levels-quick
+    OMP_NUM_THREADS=1 python docs/make/levels.py jet levels-quick runs/jets
 
 Prints a table: nodes of all levels (the mean over the steps, in shares of the finest grid throughout), blocks at the
 end, processor seconds of the whole run without its set-up, of which those of looks and changes, and the mean difference
@@ -13,19 +14,24 @@ the case shock-diffraction, or another one and its preset, and the finest grid t
 machines that do other work meanwhile and for grids on which a whole run would take too long; behind the preset follow
 the number of steps without levels at each look, and overrides. `case` takes the name of a case whose grid is given by
 counts of nodes, a preset of it with levels ("-": none), and overrides; "alone" behind these leaves the grids without
-levels away.
+levels away. `jet` takes a preset of planar-jet with levels, a folder for the runs, a backend ("cpu") and overrides.
 """
 
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hiresx import Simulation, load
 from hiresx.case import Case
+from hiresx.decomposition import decompose
+from hiresx.decomposition.levels import finer, refined_extended
+from hiresx.grid import Grid, build
+from hiresx.post import jet
 
 # A quarter of a cylindrical shock tube: the two states of Sod's tube inside and outside of the radius 0.3.
 RADIUS, END = 0.3, 0.25
@@ -123,6 +129,48 @@ def throughout(case: Case, level: int) -> Case:
     return case.model_copy(update={"refine": None, "grid": grid, "boundary": boundary})
 
 
+def finest_grid(case: Case) -> Grid:
+    """The grid of the finest level of a case throughout, with the regions of its boundary conditions."""
+    assert case.refine is not None
+    grid = build(case.grid, case.directory)
+    made = decompose(case.model_copy(update={"refine": None}), grid)
+    for _ in range(case.refine.finest):
+        made = finer(made, refined_extended(made))
+    regions: list[dict[str, tuple[Any, ...]]] = [{} for _ in made.blocks]
+    for patch in made.patches:
+        name = str(patch.condition.range)
+        regions[patch.block][name] = (*regions[patch.block].get(name, ()), (patch.face, patch.range))
+    blocks = (replace(block, regions=own) for block, own in zip(made.blocks, regions, strict=True))
+    return replace(grid, blocks=tuple(blocks), connections=made.connections[: len(grid.connections)])
+
+
+def of_jet(preset: str, folder: str, backend: str = "cpu", *overrides: str) -> None:
+    """The rows of a planar jet with levels: its finest grid throughout, levels, the grid alone. The runs are written to
+    `folder`."""
+    case = load("planar-jet", preset=preset, overrides=[*overrides])
+    alone = case.model_copy(update={"refine": None})
+    print("| | nodes | blocks | steps | processor seconds | wall seconds | cell spacing, h | tone, f h / a | its St |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for title, one, grid in (
+        ("the finest spacing throughout", alone, finest_grid(case)),
+        ("with levels", case, None),
+        ("the grid alone", alone, None),
+    ):
+        out = Path(folder) / title.split()[-1]
+        simulation = Simulation(one, backend=backend, grid=grid, out=out)
+        began, began_at = time.process_time(), time.monotonic()
+        simulation.run(progress=False)
+        seconds, wall = time.process_time() - began, time.monotonic() - began_at
+        found = jet(out).summary
+        tone = found["screech"]["fundamental"] or {"frequency": np.nan, "strouhal": np.nan}
+        print(
+            f"| {title} | {simulation.solver.points:,} | {len(simulation.blocks)} | {simulation.step_count} | "
+            f"{seconds:.0f} | {wall:.0f} | {found['cell_spacing'] or np.nan:.3f} | {tone['frequency']:.4f} | "
+            f"{tone['strouhal']:.4f} |",
+            flush=True,
+        )
+
+
 def of_case(name: str, preset: str, *overrides: str) -> None:
     """The rows of a case with levels: its finest grid throughout, the next coarser one, levels, the grid alone."""
     alone = "alone" in overrides
@@ -189,6 +237,9 @@ def row(name: str, run: Run, fine: Run, coarse: Densities) -> None:
 
 
 def main() -> None:
+    if sys.argv[1] == "jet":
+        of_jet(*sys.argv[2:])
+        return
     if sys.argv[1] == "turns":
         name, preset, steps, *others = [*sys.argv[2:], *("shock-diffraction", "-", "4")[len(sys.argv[2:]) :]]
         turns(name, preset, int(steps), *others)

@@ -150,9 +150,7 @@ def refine_errors(case: "Case") -> Iterator[Exception]:
         "[turbulence]": case.turbulence.model != "none",
         '[[boundary]] type = "patched"': any(b.type == "patched" for b in case.boundary),
         '[[boundary]] type = "pole"': any(b.type == "pole" for b in case.boundary),
-        "[[sponge]] blocks": any(s.blocks for s in case.sponge),
         "[[force]], which sums over faces": bool(case.force),
-        "[[surface]], which sums over faces": bool(case.surface),
         "average.over": case.average is not None and bool(case.average.over),
     }
     integrator, with_criterion = case.time.integrator, {}

@@ -40,7 +40,7 @@ def check(
         from hiresx.estimate import CHECKING, estimate, estimate_ranks, refuse_oversized
         from hiresx.output.fields import derived, field_output
         from hiresx.output.watch import monitors
-        from hiresx.rhs import fast_waves
+        from hiresx.rhs import fast_waves, layers
 
         refuse_oversized(case, for_grid=CHECKING)
         derived.check(case.output.variables, f"{name}: output.variables", equations(case).scalars)
@@ -53,7 +53,7 @@ def check(
         computed, refined = check_levels.computed_grid(case, found)
         watched = monitors.check(case, refined)
         setup = check_setup.setup(case, decomposition, refined, watched["probe"], points_per_wave)
-        planned = estimate(case, grid=computed)
+        planned = estimate(layers.with_tiles(case, refined), grid=computed)
         setup["warnings"] += [*found.warnings, *check_numbers.unlikely_values(case, planned["dt"])]
         setup["warnings"] += check_walls.notes_of_sources(case, decomposition)
         setup["warnings"] += check_inflow.notes_of_turbulence(decomposition)

@@ -56,7 +56,12 @@ def setup(
             }
         )  # fmt: skip
     inflow = resolution.inflow_layers(case, decomposition)
-    warnings = [*layers.notes(case, blocks), *frozen.notes(case, decomposition), *overlaps(case, seen), *_thin(inflow)]
+    warnings = [
+        *layers.notes(case, blocks),
+        *frozen.notes(case, decomposition),
+        *overlaps(layers.with_tiles(case, refined), seen),
+        *_thin(inflow),
+    ]
     warnings += closed.notes(case, decomposition)
     if case.average is not None and case.time.end is not None and case.average.start >= case.time.end:
         warnings.append(

@@ -81,7 +81,7 @@ class Hierarchy:
     def with_tiles(self, taken: Sequence[Taken]) -> tuple[Grid, Decomposition, list[Extended]]:
         """Return the grid, the whole blocks and their coordinates with ghosts, for the tiles `taken`; adjacent tiles
         are joined. Raises HiresxError for more nodes than `refine.most_nodes`, and as `refine`."""
-        made, extended = with_tiles(self.grids, self.nodes, self.lattices, taken, joined=True)
+        made, extended = with_tiles(self.grids, self.nodes, self.lattices, taken, np.asarray)
         most = self.table.most_nodes
         if most is not None and made.points > most:
             raise HiresxError(

@@ -13,11 +13,12 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.decomposition.coordinates import extended_coordinates
+from hiresx.decomposition.finer_faces import finer_ranges
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection
-from hiresx.grid.blocks import FACES, Range, direction, face_range, layer, shift_range, side, whole_box
+from hiresx.grid.blocks import FACES, Range, face_range, shift_range, side, whole_box
 from hiresx.grid.connections import IDENTITY
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.patched import WIDTH, Wrap, lagrange, wraps
@@ -56,6 +57,11 @@ class Levels:
         """Number of the finest level; 0 is the coarsest."""
         return max(tile.level for tile in self.tiles)
 
+    @property
+    def of_grid(self) -> int:
+        """Number of the blocks of the grid itself, which come first."""
+        return sum(tile.level == 0 for tile in self.tiles)
+
     def of(self, level: int, base: int) -> list[int]:
         """The whole blocks that are tiles of a block of the grid on a level."""
         return [n for n, tile in enumerate(self.tiles) if (tile.level, tile.base) == (level, base)]
@@ -84,11 +90,16 @@ def finer(coarse: Decomposition, extended: Sequence[Extended]) -> Decomposition:
         Block(block.name, *triple(_halfway(c, coarse, b, sizes[b]) for c in extended[b]))
         for b, block in enumerate(coarse.blocks)
     )
+    of_connections, of_patches = finer_ranges(coarse.connections, coarse.patches, sizes)
     connections = tuple(
-        replace(c, range=_finer_range(c.range, c.face, sizes[c.block]), offset=triple(2 * o for o in c.offset))
-        for c in coarse.connections
+        replace(c, range=range_, offset=triple(2 * o for o in c.offset))
+        for c, ranges in zip(coarse.connections, of_connections, strict=True)
+        for range_ in ranges
     )
-    patches = tuple(replace(p, range=_finer_range(p.range, p.face, sizes[p.block])) for p in coarse.patches)
+    patches = tuple(
+        replace(p, range=range_) for p, ranges in zip(coarse.patches, of_patches, strict=True) for range_ in ranges
+    )
+    _check_donors(blocks, connections, coarse.stencil.halo)
     parts = tuple(Part(b, whole_box(size)) for b, size in enumerate(sizes))
     return replace(coarse, blocks=blocks, connections=connections, patches=patches, parts=parts)
 
@@ -146,23 +157,27 @@ def _finer_size(coarse: Decomposition, b: int) -> tuple[int, int, int]:
         }
         for face, found in offset.items():
             straight = all(side(c.donor_face) == -side(face) for c in found)
-            if found and not (straight and _whole(coarse, b, face)):
+            # The nodes halfway over a join belong to the block whose last nodes lie before it, all along its face.
+            if found and not (straight and (face == low or _whole(coarse, b, face))):
                 raise HiresxError(
                     f"refine: face {face} of block '{coarse.blocks[b].name}' is joined one step from its last nodes, "
                     "in a way in which it is not known whose the nodes halfway are",
-                    "join whole faces in the sense of their indexes, or blocks that share their end nodes",
+                    f"join the whole of {high} in the sense of its index, or blocks that share their end nodes",
                 )
         size[d] = 2 * size[d] if offset[high] else 2 * size[d] - 1
     return triple(size)
 
 
-def _finer_range(range_: Range, face: str, size: tuple[int, int, int]) -> Range:
-    """Nodes of a face on the next level; those halfway to the next range belong to the first."""
-    d = direction(face)
-    return triple(
-        layer(face, size) if e == d else (0, 1) if size[e] == 1 else (2 * lo, min(2 * hi, size[e]))
-        for e, (lo, hi) in enumerate(range_)
-    )
+def _check_donors(blocks: Sequence[Block], connections: Sequence[Connection], halo: int) -> None:
+    """Raises HiresxError for a connection of a finer level to nodes that its donor does not have."""
+    for c in connections:
+        nodes = c.donors(c.ghosts(halo, blocks[c.block].size)).reshape(3, -1)
+        if (nodes < 0).any() or (nodes >= np.array(blocks[c.donor].size)[:, None]).any():
+            raise HiresxError(
+                f"refine: face {c.face} of block '{blocks[c.block].name}' is joined to block '{blocks[c.donor].name}', "
+                "which has no nodes for the lines halfway at the end of the join",
+                "let joins end at nodes that both blocks have, or where the sense of the indexes is the same",
+            )
 
 
 def _halfway(c: np.ndarray, coarse: Decomposition, b: int, size: tuple[int, int, int]) -> np.ndarray:
@@ -198,6 +213,12 @@ def stencils(xi: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarra
 def is_plain_join(connection: Connection) -> bool:
     """True if a connection leads a block on in itself, in the sense of its indexes."""
     return connection.block == connection.donor and connection.matrix == IDENTITY and connection.rotation is None
+
+
+def may_end(connection: Connection, blocks: Sequence[Block]) -> bool:
+    """True if a level of whole blocks may end on a connection: the block continues there in itself, with a step between
+    its last nodes."""
+    return is_plain_join(connection) and layout_of(connection, blocks) == "offset"
 
 
 def patches_of(fine: Decomposition) -> dict[int, list[Patch]]:

@@ -81,6 +81,15 @@ class Decomposition:
         """Number of nodes of all blocks."""
         return sum(block.points for block in self.blocks)
 
+    @property
+    def grid_blocks(self) -> tuple[Block, ...]:
+        """The blocks of the grid itself, without the tiles of finer levels."""
+        return self.blocks if self.levels is None else self.blocks[: self.levels.of_grid]
+
+    def block_of_grid(self, n: int) -> str:
+        """Name of the block of the grid that the whole block `n` is, or is a tile of."""
+        return self.blocks[n if self.levels is None else self.levels.tiles[n].base].name
+
 
 def with_conditions(decomposition: Decomposition, conditions: Sequence[Condition]) -> Decomposition:
     """The same decomposition, whose patches refer to the equal objects of `conditions`. After a transfer from another

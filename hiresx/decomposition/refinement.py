@@ -12,13 +12,14 @@ from hiresx.base.plural import plural
 from hiresx.case.boundaries import PatchedFace
 from hiresx.case.refine import REFINABLE, Refine, RefinedRegion
 from hiresx.decomposition.ghost_layers import GhostLayers
+from hiresx.decomposition.join_tiles import origins, partners_of, with_partners
 from hiresx.decomposition.levels import (
     Extended,
     Levels,
     Space,
     Tile,
     finer,
-    is_plain_join,
+    may_end,
     patches_of,
     refined_extended,
     refuse_large,
@@ -28,7 +29,7 @@ from hiresx.decomposition.oblique_walls import mirrored_places
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
-from hiresx.grid import Block, Connection, Grid
+from hiresx.grid import Block, Grid
 from hiresx.grid.blocks import (
     Range,
     direction,
@@ -70,19 +71,18 @@ def with_tiles(
     nodes: Sequence[Sequence[Extended]],
     lattices: Sequence[Sequence[list[list[int]]]],
     taken: Sequence[Taken],
-    joined: bool = False,
+    kept: Callable[[np.ndarray], np.ndarray] = np.ascontiguousarray,
 ) -> tuple[Decomposition, list[Extended]]:
     """The blocks of `grids[0]` with the tiles `taken` of all levels behind them, and the coordinates with ghosts of all
     of them. `grids`, `nodes`: whole blocks and their coordinates with ghosts, `lattices`: where tiles begin and end, by
-    level. `joined`: whether adjacent tiles become one block (`joined_boxes`), and coordinates are views of those given.
+    level. Adjacent tiles become one block (`joined_boxes`). `kept`: what is kept of views of the coordinates given.
     Raises HiresxError as `refine`."""
-    boxes, kept = (joined_boxes, np.asarray) if joined else (boxes_of, np.ascontiguousarray)
     made = coarse = grids[0]
     tiles = [Tile(0, b, whole_box(block.size)) for b, block in enumerate(coarse.blocks)]
     spaces = spaces_of(coarse, 0)
     coordinates = list(nodes[0])
     for level in range(1, len(grids)):
-        pieces = [(b, box) for b, chosen in enumerate(taken[level]) for box in boxes(lattices[level][b], chosen)]
+        pieces = [(b, box) for b, chosen in enumerate(taken[level]) for box in joined_boxes(lattices[level][b], chosen)]
         spaces |= spaces_of(grids[level], level)
         if not pieces:
             continue
@@ -153,21 +153,30 @@ def lattices_of(grids: Sequence[Decomposition], table: Refine) -> list[list[list
                 f"leave {along} out",
             )
     symmetric = triple(axis in table.symmetric for axis in "ijk")
-    return [[_lattice_of(block, table.tile, grid, symmetric) for block in grid.blocks] for grid in grids]
+    return [
+        [
+            _lattice_of(block, table.tile, grid, symmetric, origin)
+            for block, origin in zip(grid.blocks, origins(grid, table.tile), strict=True)
+        ]
+        for grid in grids
+    ]
 
 
-def _lattice_of(block: Block, tile: int, grid: Decomposition, symmetric: tuple[bool, bool, bool]) -> list[list[int]]:
-    """For each direction, the nodes at which tiles begin and end: `tile` nodes apart, except for a thicker last one or,
-    where `symmetric`, a thicker one in the middle."""
+def _lattice_of(
+    block: Block, tile: int, grid: Decomposition, symmetric: tuple[bool, bool, bool], origin: Sequence[int]
+) -> list[list[int]]:
+    """For each direction, the nodes at which tiles begin and end: at `origin` and every `tile` nodes from there, except
+    for thicker tiles at the ends of the block, or, where `symmetric`, `tile` nodes apart and a thicker one in the
+    middle."""
     least = max(grid.stencil.least_nodes, grid.stencil.halo + 1, WIDTH, tile)
     found = []
-    for n, mirrored in zip(block.size, symmetric, strict=True):
+    for n, mirrored, first in zip(block.size, symmetric, origin, strict=True):
         if mirrored and n > least:
             starts = [m * tile for m in range((n - least) // (2 * tile) + 1)]
             found.append([*starts, *(n - start for start in reversed(starts))])
         else:
-            starts = [start for start in range(0, n, tile) if start == 0 or n - start >= least]
-            found.append([*starts, n])
+            inner = [start for start in range(first, n, tile) if start >= least and n - start >= least]
+            found.append([0, *inner, n])
     return found
 
 
@@ -222,7 +231,10 @@ def joined_boxes(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterat
 def _taken(grids: Sequence[Decomposition], lattices: Sequence[Sequence[list[list[int]]]], table: Refine) -> list[Taken]:
     taken = regions_taken(grids, lattices, table)
     reach = reach_of(grids[0])
-    for level in range(len(grids) - 1, 1, -1):
+    for level in range(len(grids) - 1, 0, -1):
+        with_partners(partners_of(grids[level], lattices[level]), taken[level])
+        if level == 1:
+            break
         for b, lattice in enumerate(lattices[level]):
             space = spaces_of(grids[level - 1], level - 1)[level - 1, b]
             for box in list(boxes_of(lattice, taken[level][b])):
@@ -421,12 +433,6 @@ def _left(block: Block, held: Sequence[tuple[str, Range]]) -> Iterator[tuple[str
             free[slices(triple((0, 1) if e == d else ends for e, ends in enumerate(range_)))] = False
         for part in rectangles_of_face(face, whole, free):
             yield face, part
-
-
-def may_end(connection: Connection, blocks: Sequence[Block]) -> bool:
-    """True if a level of whole blocks may end on a connection: the block continues there in itself, with a step between
-    its last nodes."""
-    return is_plain_join(connection) and layout_of(connection, blocks) == "offset"
 
 
 def _check_end(fine: Decomposition, b: int, box: Range, face: str) -> None:

@@ -1,14 +1,13 @@
 """Which tiles there are: those that a criterion asks for and those that must lie around them, where they may lie."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 
-from hiresx.base.arrays import triple
 from hiresx.case.refine import REFINABLE, Refine
 from hiresx.decomposition.filled_tiles import filled
+from hiresx.decomposition.join_tiles import Lattice, Place, box_of, partners_of, tiles_within, with_partners
 from hiresx.decomposition.levels import spaces_of
 from hiresx.decomposition.oblique_walls import mirrored_places
 from hiresx.decomposition.patches import Decomposition
@@ -16,19 +15,11 @@ from hiresx.decomposition.refinement import (
     Taken,
     along_lines,
     around_tiles,
-    may_end,
     reach_of,
     take_around,
     with_exchanged,
     with_mirrored,
 )
-from hiresx.grid.blocks import Range, direction, intersection, side
-from hiresx.grid.cutting import image
-
-# Where tiles begin and end along i, j, k of a block.
-Lattice = Sequence[Sequence[int]]
-# A tile: its block, and its place in the lattice along k, j, i.
-Place = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +47,7 @@ class TileChoice:
     ) -> "TileChoice":
         """Construct the choice from levels and regions. A tile is not allowed on a face whose condition does not
         support refinement, or if it needs such a tile around it or on the other side of a join."""
-        partners = [_partners(grid, lattice) for grid, lattice in zip(grids, lattices, strict=True)]
+        partners = [partners_of(grid, lattice) for grid, lattice in zip(grids, lattices, strict=True)]
         allowed = [[np.ones_like(some) for some in level] for level in regions]
         for level in range(1, len(grids)):
             _forbid_faces(grids[level], lattices[level], allowed[level])
@@ -87,11 +78,11 @@ class TileChoice:
         ]
         for level in range(len(self.grids) - 1, 0, -1):
             taken[level] = self._with_mirrored(level, taken[level])
-            self._take_partners(level, taken[level])
+            with_partners(self.partners[level], taken[level])
             lattices = zip(self.lattices[level], taken[level], self.allowed[level], strict=True)
             made = self._with_mirrored(level, [filled(*block) for block in lattices])
             taken[level] = self._with_exchanged(level, made, taken[level])
-            self._take_partners(level, taken[level])
+            with_partners(self.partners[level], taken[level])
             if level > 1:
                 for tiles, around, below in zip(taken[level], self.around[level], taken[level - 1], strict=True):
                     below |= along_lines(tiles, around)
@@ -106,47 +97,6 @@ class TileChoice:
         """`made`, and the tiles that filling them in another order of the directions would have added."""
         of_blocks = zip(made, asked, self.lattices[level], self.allowed[level], strict=True)
         return [tiles | (with_exchanged(tiles, of, ends, self.table) & may) for tiles, of, ends, may in of_blocks]
-
-    def _take_partners(self, level: int, taken: Taken) -> None:
-        partners = self.partners[level]
-        new = [place for place in partners if taken[place[0]][place[1:]]]
-        while new:
-            found = [other for place in new for other in partners[place] if not taken[other[0]][other[1:]]]
-            for other in found:
-                taken[other[0]][other[1:]] = True
-            new = [other for other in dict.fromkeys(found) if other in partners]
-
-
-def tiles_within(lattice: Lattice, box: Range) -> Iterator[tuple[int, int, int]]:
-    """Places (k, j, i) in the lattice of the tiles that hold nodes of a box, as far as it lies in the block."""
-    ranges = []
-    for ends, (lo, hi) in zip(lattice, box, strict=True):
-        first, last = np.searchsorted(ends, [max(lo, 0), min(hi, ends[-1]) - 1], "right") - 1
-        ranges.append(range(int(first), int(last) + 1))
-    yield from product(*reversed(ranges))
-
-
-def _partners(grid: Decomposition, lattices: Sequence[Lattice]) -> dict[Place, list[Place]]:
-    found: dict[Place, list[Place]] = {}
-    for c in grid.connections:
-        if may_end(c, grid.blocks):
-            continue
-        d, n, halo = direction(c.face), grid.blocks[c.block].size[direction(c.face)], grid.stencil.halo
-        ghosts = (-halo, 0) if side(c.face) < 0 else (n, n + halo)
-        for k, j, i in tiles_within(lattices[c.block], c.range):
-            tile = _box(lattices[c.block], (k, j, i))
-            shared = intersection(tile, c.range)
-            assert shared is not None  # the tile holds nodes of it
-            behind = triple(ghosts if e == d else ends for e, ends in enumerate(shared))
-            donors = image(behind, np.array(c.matrix), np.array(c.offset))
-            others = [(c.donor, *other) for other in tiles_within(lattices[c.donor], donors)]
-            found.setdefault((c.block, k, j, i), []).extend(others)
-    return found
-
-
-def _box(lattice: Lattice, place: tuple[int, int, int]) -> Range:
-    k, j, i = place
-    return triple((ends[m], ends[m + 1]) for ends, m in zip(lattice, (i, j, k), strict=True))
 
 
 def _forbid_faces(grid: Decomposition, lattices: Sequence[Lattice], allowed: Taken) -> None:
@@ -171,7 +121,7 @@ def _forbid_open_around(
         for k, j, i in np.argwhere(allowed[level][b]).tolist():
             place = k, j, i
             around = np.zeros_like(allowed[level - 1][b])
-            take_around(_box(lattice, place), spaces[level - 1, b], reach, lattices[level - 1][b], around)
+            take_around(box_of(lattice, place), spaces[level - 1, b], reach, lattices[level - 1][b], around)
             allowed[level][b][place] = bool(allowed[level - 1][b][around].all())
 
 

@@ -192,7 +192,7 @@ def estimate_ranks(
         parts = [found.parts[n] for n in mine]
         points = sum(part.points for part in parts)
         # Sponges name whole blocks.
-        blocks = [replace(cut.blocks[n], name=decomposition.blocks[found.parts[n].whole].name) for n in mine]
+        blocks = [replace(cut.blocks[n], name=decomposition.block_of_grid(found.parts[n].whole)) for n in mine]
         rows.append(
             {
                 "rank": rank,

@@ -10,6 +10,7 @@ from hiresx.case import Case
 from hiresx.case.error_messages import did_you_mean
 from hiresx.case.positions import Position
 from hiresx.case.schema import Sponge
+from hiresx.decomposition import Decomposition
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.blocks import face_range, slices
@@ -40,6 +41,20 @@ def place_sponges(case: Case, blocks: Sequence[Block]) -> Case:
             )
         _check_sense(n, made, blocks)
         sponges.append(made)
+    return case.model_copy(update={"sponge": tuple(sponges)})
+
+
+def with_tiles(case: Case, whole: Decomposition) -> Case:
+    """The `case` whose sponges name, beside blocks of the grid, the tiles of finer levels of these blocks."""
+    if whole.levels is None or not any(spec.blocks for spec in case.sponge):
+        return case
+    names = [(block.name, whole.block_of_grid(n)) for n, block in enumerate(whole.blocks)]
+    sponges = (
+        spec.model_copy(update={"blocks": tuple(name for name, own in names if own in spec.blocks)})
+        if spec.blocks
+        else spec
+        for spec in case.sponge
+    )
     return case.model_copy(update={"sponge": tuple(sponges)})
 
 

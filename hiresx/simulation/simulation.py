@@ -147,8 +147,8 @@ class Simulation(AdaptedRun):
                 refuse_folded(self.case, ground, compiled)
         files.on_root(self.comm, lambda: field_output.check_grid(self.case, ground.grid.blocks))
         with self.comm.together():
-            placed = layers.place_sponges(self.case, ground.grid.blocks)
-        files.on_root(self.comm, lambda: layers.check(placed, ground.grid.blocks))
+            placed = layers.place_sponges(self.case, ground.whole.grid_blocks)
+        files.on_root(self.comm, lambda: layers.check(placed, ground.whole.grid_blocks))
         self.resolved = placed.model_dump(mode="json")
         self.placement = place(self.comm, ground.cut, backend, strategy=placement, bind=bind)
         self.backend = self.placement.backend
@@ -304,7 +304,7 @@ class Simulation(AdaptedRun):
         yield from closed.notes(case, self._ground.whole)
         if not case.sponge:
             return
-        yield from layers.notes(case, blocks)
+        yield from layers.notes(case, self._ground.whole.grid_blocks)
         probes = [a for a in self.attachments if isinstance(a, ProbeMonitor)]
         yield from overlaps(case, ((p.spec.name, p.spec.places, p.blocks(blocks)) for p in probes))
 

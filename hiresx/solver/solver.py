@@ -15,7 +15,7 @@ from hiresx.estimate import layout
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
 from hiresx.rhs import boundary, scalars, spatial_filter
-from hiresx.rhs.layers import place_sponges
+from hiresx.rhs.layers import place_sponges, with_tiles
 from hiresx.rhs.terms import Task
 from hiresx.solver.batched_steps import BatchedSteps
 from hiresx.solver.block_states import LocalBlocks, Reused
@@ -74,7 +74,7 @@ class Solver:
         reused: Reused | None = None,
     ):
         domain = make_domain(case, grid=grid) if domain is None else domain
-        case = place_sponges(case, domain.grid.blocks)
+        case = with_tiles(place_sponges(case, domain.grid.blocks), domain.whole)
         self.case, self.backend = case, backend
         self.comm, self.grid = domain.comm, domain.grid
         self.decomposition, self.cut = domain.whole, domain.cut

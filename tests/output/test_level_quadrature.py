@@ -85,10 +85,14 @@ def test_a_place_counts_on_its_finest_level_alone_away_from_the_ends_of_levels()
     coarse = weights.nodes[0][0]
     assert np.abs(coarse[14:21, 14:25]).max() < 1e-14
     assert np.abs(coarse[14:21, 8] - 1).min() > 0.1
+    seen = 0
     for tile, own in zip(levels.tiles, weights.nodes, strict=True):
         (i0, i1), (j0, j1), _ = tile.box
-        if tile.level and min(i0, j0) >= 30 and i1 <= 50 and j1 <= 44:
-            assert np.abs(own - 1).max() < 1e-14
+        if tile.level and max(i0, j0) < 30 and i1 > 50 and j1 > 44:
+            inner = own[0, 30 - j0 : 44 - j0, 30 - i0 : 50 - i0]
+            assert np.abs(inner - 1).max() < 1e-14
+            seen += inner.size
+    assert seen == 14 * 20
     on_face = {0: 0.0, 1: 1.0}
     for n, tile in enumerate(levels.tiles):
         (i0, i1), (j0, _), _ = tile.box
@@ -96,7 +100,7 @@ def test_a_place_counts_on_its_finest_level_alone_away_from_the_ends_of_levels()
         if j0 == 0 and first < last:
             assert np.abs(weights.faces[n, "jmin"][:, first:last] - on_face[tile.level]).max() < 1e-14
             on_face[2 + n] = 0
-    assert len(on_face) > 4
+    assert len(on_face) > 3
 
 
 @pytest.mark.parametrize("kept", [False, True])

@@ -11,7 +11,7 @@ from ranks import run_ranks
 from hiresx import Simulation, load
 from hiresx.case import Case
 from hiresx.decomposition import level_donors
-from hiresx.decomposition.tile_choice import tiles_within
+from hiresx.decomposition.join_tiles import tiles_within
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.grid.blocks import slices

@@ -29,10 +29,29 @@ _SEEDS = 6
 
 
 def locate_places(decomposition: Decomposition, places: np.ndarray, who: str) -> tuple[np.ndarray, np.ndarray]:
-    """Block (n,) and place in its index space (n, 3) of `places` (n, 3). Raises HiresxError, beginning with `who`, for
-    places outside the grid."""
+    """Block (n,) and place in its index space (n, 3) of `places` (n, 3), on the finest level that holds them. Raises
+    HiresxError, beginning with `who`, for places outside the grid."""
+    block, xi = np.full(len(places), -1), np.zeros((len(places), 3))
+    left, levels = np.arange(len(places)), decomposition.levels
+    of = np.zeros(len(decomposition.blocks), int) if levels is None else np.array([t.level for t in levels.tiles])
+    for level in range(of.max(), -1, -1):
+        beyond, found, at = _locate_among(decomposition, np.flatnonzero(of == level).tolist(), places[left])
+        here = (beyond <= OUTSIDE) | _in_gap_before_neighbour(decomposition, beyond, found, at)
+        block[left[here]], xi[left[here]] = found[here], at[here]
+        left = left[~here]
+    if left.size:
+        _locate_one_by_one(decomposition, places, left, block, xi, who)
+    return block, xi
+
+
+def _locate_among(
+    decomposition: Decomposition, blocks: Sequence[int], places: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For each of `places`, by how many cells it lies beyond the nearest of some `blocks` (inf: not near any), that
+    block and the place in its index space."""
     best, block, xi = np.full(len(places), np.inf), np.full(len(places), -1), np.zeros((len(places), 3))
-    for b, other in enumerate(decomposition.blocks):
+    for b in blocks:
+        other = decomposition.blocks[b]
         d = len(other.active)
         nodes = np.stack([np.asarray(c).ravel() for c in (other.x, other.y, other.z)[:d]])
         low, high = nodes.min(axis=1), nodes.max(axis=1)
@@ -48,10 +67,7 @@ def locate_places(decomposition: Decomposition, places: np.ndarray, who: str) ->
         better = beyond < best[near] - 1e-9
         chosen = near[better]
         best[chosen], block[chosen], xi[chosen] = beyond[better], b, at[better]
-    left = np.flatnonzero((best > OUTSIDE) & ~_in_gap_before_neighbour(decomposition, best, block, xi))
-    if left.size:
-        _locate_one_by_one(decomposition, places, left, block, xi, who)
-    return block, xi
+    return best, block, xi
 
 
 def _map(decomposition: Decomposition, b: int) -> BlockMap:

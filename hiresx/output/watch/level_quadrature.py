@@ -45,7 +45,7 @@ class LevelWeights:
             for face in block.faces:
                 made = face_weights(decomposition, n, face, kept=kept) if grid else None
                 self.faces[n, face] = np.zeros(_across(block.size, face)) if made is None else made
-        for base in range(sum(tile.level == 0 for tile in levels.tiles)):
+        for base in range(levels.of_grid):
             kinds = {face: ends(decomposition, base, face, kept) for face in decomposition.blocks[base].faces}
             for level in range(1, levels.finest + 1):
                 finer = {face: _on_finer(of, face, levels.spaces[level, base].size) for face, of in kinds.items()}

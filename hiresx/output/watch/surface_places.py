@@ -198,7 +198,7 @@ def _of_cylinder(cylinder: CylinderSurface) -> Iterator[_Piece]:
 def _of_nodes(who: str, pieces: Sequence[Nodes], decomposition: Decomposition) -> Places:
     at, areas, blocks, indexes, corners = [], [], [], [], []
     for n, piece in enumerate(pieces):
-        for b, face, range_ in places(decomposition.blocks, f"{who}, nodes.{n}", piece):
+        for b, face, range_ in places(decomposition.grid_blocks, f"{who}, nodes.{n}", piece):
             block = decomposition.blocks[b]
             box = _plane_of(f"{who}, nodes.{n}", piece.index, block, face, range_)
             if np.prod([hi - lo for lo, hi in box]) > MOST:

@@ -1,0 +1,68 @@
+"""What lies behind the nodes of the faces of a finer level: a connection or a boundary condition of the level before.
+
+A node of a finer level lies on one node of the level before or halfway between two or four of them. Behind a node
+halfway between a boundary condition and a connection the connection is taken: a wall ends with its last node, as it
+does on the level before. Likewise a no-slip wall ends with its last node where another condition begins. Between two
+conditions of one kind, and between two connections, the node belongs to the one with the lower index.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hiresx.base.arrays import triple
+from hiresx.grid.blocks import Range, direction, layer, rectangles_of_face, slices
+
+if TYPE_CHECKING:
+    from hiresx.decomposition.patches import Patch
+    from hiresx.grid import Connection
+
+Size = tuple[int, int, int]
+
+
+def finer_range(range_: Range, face: str, size: Size, before: bool = False) -> Range:
+    """Nodes of a face of a finer level, on which the block has `size` nodes, that lie on nodes `range_` of the level
+    before or halfway to those behind them; with `before` also those halfway to the ones before them."""
+    d = direction(face)
+    return triple(
+        layer(face, size) if e == d else (0, 1) if size[e] == 1 else (max(2 * lo - before, 0), min(2 * hi, size[e]))
+        for e, (lo, hi) in enumerate(range_)
+    )
+
+
+def finer_ranges(
+    connections: "Sequence[Connection]", patches: "Sequence[Patch]", sizes: Sequence[Size]
+) -> tuple[list[list[Range]], list[list[Range]]]:
+    """The nodes of a finer level, on which blocks have `sizes` nodes, that belong to each of `connections` and of
+    `patches` of the level before: for each of them one range, or several where no single one holds them."""
+    both: list[Connection | Patch] = [*connections, *patches]
+    found: list[list[Range]] = [[finer_range(of.range, of.face, sizes[of.block])] for of in both]
+    rank = [0] * len(connections) + [2 if p.condition.kernel == "no_slip" else 1 for p in patches]
+    on_face: dict[tuple[int, str], list[int]] = {}
+    for n, of in enumerate(both):
+        on_face.setdefault((of.block, of.face), []).append(n)
+    for (b, face), some in on_face.items():
+        if len({rank[n] for n in some}) > 1:
+            made = _painted(face, sizes[b], [(rank[n], both[n].range) for n in some])
+            for n, ranges in zip(some, made, strict=True):
+                found[n] = ranges
+    return found[: len(connections)], found[len(connections) :]
+
+
+def _painted(face: str, size: Size, ranked: Sequence[tuple[int, Range]]) -> list[list[Range]]:
+    """The nodes of a face of a finer level for each of its (rank, range); nodes between two go to the lower rank."""
+    d = direction(face)
+    whole: Range = triple(layer(face, size) if e == d else (0, n) for e, n in enumerate(size))
+    shape = [hi - lo for lo, hi in reversed(whole)]
+    holder, held = np.full(shape, -1), np.full(shape, -1)
+    for rank in sorted({rank for rank, _ in ranked}, reverse=True):
+        for before in (True, False):
+            for n, (own, range_) in enumerate(ranked):
+                if own == rank:
+                    box = finer_range(range_, face, size, before)
+                    at = slices(triple((0, 1) if e == d else ends for e, ends in enumerate(box)))
+                    # The nodes before a range belong to another one of its rank.
+                    free = (held[at] != rank) | (not before)
+                    holder[at], held[at] = np.where(free, n, holder[at]), rank
+    return [rectangles_of_face(face, whole, holder == n) for n in range(len(ranked))]

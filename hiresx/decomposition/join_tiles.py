@@ -1,0 +1,85 @@
+"""Tiles on joins of blocks: those on the other side of a join, which must be there with them, and where tiles begin and
+end so that they do it at the same nodes on both sides."""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import numpy as np
+
+from hiresx.base.arrays import triple
+from hiresx.decomposition.levels import may_end
+from hiresx.decomposition.patches import Decomposition
+from hiresx.grid.blocks import Range, direction, intersection, side
+from hiresx.grid.cutting import image
+
+# Where tiles begin and end along i, j, k of a block.
+Lattice = Sequence[Sequence[int]]
+# A tile: its block, and its place in the lattice along k, j, i.
+Place = tuple[int, int, int, int]
+
+
+def origins(grid: Decomposition, tile: int) -> list[list[int]]:
+    """For each block and direction, a node at which a tile of `tile` nodes begins. Where blocks are joined in the sense
+    of their indexes, the tiles of both begin at the same nodes along the join, as far as other joins allow."""
+    links: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+    for c in grid.connections:
+        for e in grid.blocks[c.block].active:
+            f = next(f for f in range(3) if c.matrix[f][e])
+            if e != direction(c.face) and c.matrix[f][e] > 0:
+                links.setdefault((c.block, e), []).append((c.donor, f, c.offset[f]))
+    found: dict[tuple[int, int], int] = {}
+    for start in ((b, d) for b in range(len(grid.blocks)) for d in range(3)):
+        found.setdefault(start, 0)
+        left = [start]
+        while left:
+            b, d = left.pop()
+            for other, f, offset in links.get((b, d), ()):
+                if (other, f) not in found:
+                    found[other, f] = (found[b, d] + offset) % tile
+                    left.append((other, f))
+    return [[found[b, d] for d in range(3)] for b in range(len(grid.blocks))]
+
+
+def tiles_within(lattice: Lattice, box: Range) -> Iterator[tuple[int, int, int]]:
+    """Places (k, j, i) in the lattice of the tiles that hold nodes of a box, as far as it lies in the block."""
+    ranges = []
+    for ends, (lo, hi) in zip(lattice, box, strict=True):
+        first, last = np.searchsorted(ends, [max(lo, 0), min(hi, ends[-1]) - 1], "right") - 1
+        ranges.append(range(int(first), int(last) + 1))
+    yield from product(*reversed(ranges))
+
+
+def partners_of(grid: Decomposition, lattices: Sequence[Lattice]) -> dict[Place, list[Place]]:
+    """Of each tile on a join at which no level may end, the tiles on the other side of it."""
+    found: dict[Place, list[Place]] = {}
+    for c in grid.connections:
+        if may_end(c, grid.blocks):
+            continue
+        d, n, halo = direction(c.face), grid.blocks[c.block].size[direction(c.face)], grid.stencil.halo
+        ghosts = (-halo, 0) if side(c.face) < 0 else (n, n + halo)
+        for k, j, i in tiles_within(lattices[c.block], c.range):
+            tile = box_of(lattices[c.block], (k, j, i))
+            shared = intersection(tile, c.range)
+            assert shared is not None  # the tile holds nodes of it
+            behind = triple(ghosts if e == d else ends for e, ends in enumerate(shared))
+            donors = image(behind, np.array(c.matrix), np.array(c.offset))
+            others = [(c.donor, *other) for other in tiles_within(lattices[c.donor], donors)]
+            found.setdefault((c.block, k, j, i), []).extend(others)
+    return found
+
+
+def box_of(lattice: Lattice, place: tuple[int, int, int]) -> Range:
+    """The nodes of the tile at a place (k, j, i) of a lattice."""
+    k, j, i = place
+    return triple((ends[m], ends[m + 1]) for ends, m in zip(lattice, (i, j, k), strict=True))
+
+
+def with_partners(partners: dict[Place, list[Place]], taken: Sequence[np.ndarray]) -> None:
+    """Take the tiles on the other side of joins of those that are `taken`, (k, j, i) of each block, and of these in
+    turn. `partners`: from `partners_of`."""
+    new = [place for place in partners if taken[place[0]][place[1:]]]
+    while new:
+        found = [other for place in new for other in partners[place] if not taken[other[0]][other[1:]]]
+        for other in found:
+            taken[other[0]][other[1:]] = True
+        new = [other for other in dict.fromkeys(found) if other in partners]
