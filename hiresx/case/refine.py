@@ -51,7 +51,7 @@ CURVATURE = (0.08, 0.05)
 class Refine(Table):
     """Refinement of regions that are given, and of tiles that a criterion finds in the flow again and again. A level
     has half the spacing of the one before in every direction: every second of its nodes lies on a node of that. It is
-    computed in tiles, which are blocks in all that is written; where it lies over a coarser level, the nodes of that
+    computed in tiles; adjacent ones are one block in all that is written. Where it lies over a coarser level, the nodes of that
     take its values. All levels make the same time step."""
 
     tile: int = Field(
@@ -140,11 +140,12 @@ def refine_errors(case: "Case") -> Iterator[Exception]:
     """Yield the errors of a case whose settings exclude refinement."""
     if case.refine is None:
         return
+    integrator, with_criterion = case.time.integrator, {}
     refused = {
         "axisymmetric = true": case.axisymmetric,
         "[filter]": case.filter is not None,
         "[body_force]": case.body_force is not None,
-        "time.local": case.time.local,
+        f'time.integrator = "{integrator}"' if integrator == NAME else "time.local": case.time.local,
         '[scheme] inviscid = "regularised"': case.scheme.inviscid == "regularised",
         'plan = "compact"': case.plan == "compact",
         "[turbulence]": case.turbulence.model != "none",
@@ -153,7 +154,6 @@ def refine_errors(case: "Case") -> Iterator[Exception]:
         "[[force]], which sums over faces": bool(case.force),
         "average.over": case.average is not None and bool(case.average.over),
     }
-    integrator, with_criterion = case.time.integrator, {}
     if case.refine.criterion is not None:
         with_criterion = {
             "[average]": case.average is not None,

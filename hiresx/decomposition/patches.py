@@ -86,9 +86,11 @@ class Decomposition:
         """The blocks of the grid itself, without the tiles of finer levels."""
         return self.blocks if self.levels is None else self.blocks[: self.levels.of_grid]
 
-    def block_of_grid(self, n: int) -> str:
-        """Name of the block of the grid that the whole block `n` is, or is a tile of."""
-        return self.blocks[n if self.levels is None else self.levels.tiles[n].base].name
+    @property
+    def names_of_grid(self) -> list[str]:
+        """For each whole block the name of the block of the grid that it is, or is a tile of."""
+        tiles = None if self.levels is None else self.levels.tiles
+        return [self.blocks[n if tiles is None else tiles[n].base].name for n in range(len(self.blocks))]
 
 
 def with_conditions(decomposition: Decomposition, conditions: Sequence[Condition]) -> Decomposition:

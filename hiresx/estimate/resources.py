@@ -187,12 +187,12 @@ def estimate_ranks(
     held: list[list[int]] = [[] for _ in range(ranks)]
     for n, part in enumerate(found.parts):
         held[part.rank].append(n)
-    rows = []
+    rows, names = [], decomposition.names_of_grid
     for rank, mine in enumerate(held):
         parts = [found.parts[n] for n in mine]
         points = sum(part.points for part in parts)
         # Sponges name whole blocks.
-        blocks = [replace(cut.blocks[n], name=decomposition.block_of_grid(found.parts[n].whole)) for n in mine]
+        blocks = [replace(cut.blocks[n], name=names[found.parts[n].whole]) for n in mine]
         rows.append(
             {
                 "rank": rank,

@@ -48,7 +48,7 @@ def with_tiles(case: Case, whole: Decomposition) -> Case:
     """The `case` whose sponges name, beside blocks of the grid, the tiles of finer levels of these blocks."""
     if whole.levels is None or not any(spec.blocks for spec in case.sponge):
         return case
-    names = [(block.name, whole.block_of_grid(n)) for n, block in enumerate(whole.blocks)]
+    names = [*zip((block.name for block in whole.blocks), whole.names_of_grid, strict=True)]
     sponges = (
         spec.model_copy(update={"blocks": tuple(name for name, own in names if own in spec.blocks)})
         if spec.blocks

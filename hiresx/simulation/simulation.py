@@ -145,10 +145,11 @@ class Simulation(AdaptedRun):
         with self.comm.together():
             if self.comm.local.root:
                 refuse_folded(self.case, ground, compiled)
-        files.on_root(self.comm, lambda: field_output.check_grid(self.case, ground.grid.blocks))
+        whole = ground.whole
+        files.on_root(self.comm, lambda: field_output.check_grid(self.case, whole.blocks, whole.names_of_grid))
         with self.comm.together():
-            placed = layers.place_sponges(self.case, ground.whole.grid_blocks)
-        files.on_root(self.comm, lambda: layers.check(placed, ground.whole.grid_blocks))
+            placed = layers.place_sponges(self.case, whole.grid_blocks)
+        files.on_root(self.comm, lambda: layers.check(placed, whole.grid_blocks))
         self.resolved = placed.model_dump(mode="json")
         self.placement = place(self.comm, ground.cut, backend, strategy=placement, bind=bind)
         self.backend = self.placement.backend

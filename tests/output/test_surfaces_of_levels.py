@@ -5,6 +5,7 @@ import pytest
 
 from hiresx import Case, Simulation
 from hiresx.output.watch import surface_file
+from hiresx.results import Run
 
 P0 = 1 / 1.4
 STATE = {"rho": 1.0, "u": 0.5, "v": 0.2, "p": P0}
@@ -100,3 +101,28 @@ def test_a_place_outside_the_grid_is_refused_with_levels_too(tmp_path):
     made = case(REGION, surface=[{"name": "s", "every": 1, "box": {**beyond, "upper": [3.0, 0.7, 0.0]}}])
     with pytest.raises(Exception, match=r'surface\.0 "s": the place .* lies outside the grid'):
         Simulation(made, backend="cpu", out=tmp_path)
+
+
+def written(out, subset):
+    """The subset of the flow at the start, of a run on levels, by block."""
+    output = {"subset": [{"name": "part", "every_steps": 1, **subset}]}
+    sampled(out, REGION, output=output, surface=[])
+    return Run(out).fields(0, subset="part").children
+
+
+def test_a_range_of_nodes_is_one_of_the_grid_itself(tmp_path):
+    """Taken of tiles, too, it ended the run where these have fewer nodes, and gave nodes of other places elsewhere."""
+    found = written(tmp_path, {"range": {"i": [3, 30], "j": [5, 20]}})
+    assert list(found) == ["wavy"] and found["wavy"]["rho"].shape == (1, 15, 27)
+
+
+@pytest.mark.parametrize("blocks", [{}, {"blocks": ["wavy"]}])
+def test_a_line_goes_through_the_finest_level(tmp_path, blocks):
+    """Between x = 0.36 and 0.59, where it has four samples for one of the grid, off by a sixteenth of what they are off
+    on the grid itself at most."""
+    line = written(tmp_path, {"line": {"y": 0.45}, **blocks})["line"]
+    x, rho = (np.squeeze(line[name].values) for name in ("x", "rho"))
+    off = np.abs(rho - waves(x, 0.45, 0.0)[0])
+    fine = (x > 0.37) & (x < 0.58)
+    assert (np.diff(x) > 0).all() and fine.sum() > 28
+    assert off[fine].max() < off[~fine].max() / 10

@@ -244,13 +244,15 @@ def test_a_region_that_cannot_be_is_refused(change, said):
     ("tables", "said"),
     [
         ({"filter": {}}, "filter"),
+        ({"time": {"steps": 1, "cfl": 1.0, "integrator": "implicit"}}, 'time.integrator = "implicit"'),
+        ({"time": {"steps": 1, "cfl": 1.0, "local": True}}, "time.local"),
         ({"force": [{"name": "f", "faces": ["imin"], "every": 1}]}, "force"),
         ({"boundary": [{"faces": "all", "type": "far-field", "state": FLOW}]}, "far-field"),
     ],
 )
 def test_what_does_not_go_with_refinement_is_refused(tables, said):
     with pytest.raises(HiresxError, match=said) as found:
-        Simulation(refined([20, 20, 1], [{"x": [0.0, 0.3]}], {"steps": 1, "cfl": 0.5}, **tables))
+        Simulation(refined([20, 20, 1], [{"x": [0.0, 0.3]}], **{"time": {"steps": 1, "cfl": 0.5}, **tables}))
     assert "refine" in str(found.value)
 
 

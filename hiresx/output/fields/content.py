@@ -35,8 +35,9 @@ class Content:
             solver.layout.must_have(field)
         blocks, parts, own = solver.decomposition.blocks, solver.cut.parts, [state.part for state in solver.states]
         # Rank 0 finds them for all ranks, because this reads all coordinates.
+        of_grid = solver.decomposition.names_of_grid
         pieces = files.on_root(
-            self.comm, lambda: selection.whole(blocks) if spec is None else selection.subset(spec, blocks)
+            self.comm, lambda: selection.whole(blocks) if spec is None else selection.subset(spec, blocks, of_grid)
         )
         margin = not all(derived.about(variable).local for variable in variables)
         self.shares: list[LocalBoxes | LocalSamples] = [

@@ -5,6 +5,7 @@ list of pieces: a plane can meet a family of grid lines more than once (an O-gri
 nan for the others).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,15 +115,36 @@ def line_samples(
         _outside(pieces, axis, value)
     joined = {name: np.concatenate([part(pieces[n][name]) for n, part in parts]) for name in "xyz"}
     along = max((name for name in "xyz" if name != axis), key=lambda name: np.ptp(joined[name]))
+    covered = [_covered_intervals(piece, axis, value, along) for piece in pieces]
+    number = np.concatenate([np.full(part.nodes.shape[1], n) for n, part in parts])
     order = np.argsort(joined[along], kind="stable")
+    order = order[~_under_others(joined[along], number, covered)[order]]
     # A node on the line was found along both of its grid lines, and again in the neighbouring block.
     apart = np.diff(joined[along][order], prepend=-np.inf) > 1e-9 * max(np.ptp(joined[along]), 1e-300)
     order = order[apart]
-    return (
-        parts,
-        order,
-        _gaps(joined[along][order], [_covered_intervals(piece, axis, value, along) for piece in pieces]),
-    )
+    return parts, order, _gaps(joined[along][order], covered)
+
+
+def _under_others(along: np.ndarray, number: np.ndarray, covered: Sequence[np.ndarray]) -> np.ndarray:
+    """Mask of the samples at `along` (n,), of the pieces `number` (n,), that lie among those of a later piece. Such a
+    piece is of a finer level, as blocks do not lie over each other otherwise. `covered`: the intervals of every piece
+    (`_covered_intervals`)."""
+    under = np.zeros(len(along), dtype=bool)
+    low, high = np.full(len(covered), np.inf), np.full(len(covered), -np.inf)
+    np.minimum.at(low, number, along)
+    np.maximum.at(high, number, along)
+    small = 1e-9 * max(np.ptp(along), 1e-300)
+    for later in np.unique(number):
+        asked = np.flatnonzero((number < later) & (along > low[later] + small) & (along < high[later] - small))
+        if not asked.size:
+            continue
+        own = np.unique(along[number == later])
+        after = np.searchsorted(own, along[asked])
+        middle = 0.5 * (own[after - 1] + own[after])
+        cells = covered[later]
+        inside = ((cells[:, :1] <= middle) & (middle <= cells[:, 1:])).any(axis=0)
+        under[asked[inside]] = True
+    return under
 
 
 def _covered_intervals(piece: Piece, axis: str, value: float, along: str) -> np.ndarray:

@@ -54,10 +54,10 @@ def check(case: Any) -> None:
             )
 
 
-def check_grid(case: Any, blocks: Sequence[Any]) -> None:
-    """Raises HiresxError for subsets that do not fit the grid's `blocks`."""
+def check_grid(case: Any, blocks: Sequence[Any], of_grid: Sequence[str] | None = None) -> None:
+    """Raises HiresxError for subsets that do not fit the grid's `blocks`. `of_grid`: see `selection.subset`."""
     for subset in case.output.subset:
-        selection.subset(subset, blocks)
+        selection.subset(subset, blocks, of_grid)
 
 
 def _tables(case: Any) -> list[tuple[Any, str]]:

@@ -67,8 +67,10 @@ def whole(blocks: Sequence[Any]) -> list[Piece]:
     return [NodeBlock(block.name, n, triple((0, size, 1) for size in block.x.shape)) for n, block in enumerate(blocks)]
 
 
-def subset(spec: Any, blocks: Sequence[Any]) -> list[Piece]:
-    """The part of `blocks` that `spec` (hiresx.case.outputs.Subset) describes.
+def subset(spec: Any, blocks: Sequence[Any], of_grid: Sequence[str] | None = None) -> list[Piece]:
+    """The part of `blocks` that `spec` (hiresx.case.outputs.Subset) describes. `of_grid`: for each block the name of
+    the block of the grid that it is, or is a tile of a finer level of; None: there are no levels. Ranges are nodes of
+    the grid itself, planes and lines go through the tiles of the blocks that are named.
 
     Raises HiresxError naming the subset for blocks that do not exist, ranges beyond a block, and planes and lines that
     do not meet the grid.
@@ -78,9 +80,11 @@ def subset(spec: Any, blocks: Sequence[Any]) -> list[Piece]:
     for name in spec.blocks or ():
         if name not in names:
             raise HiresxError(f'{place}: there is no block "{name}"', f"blocks: {', '.join(names)}")
-    chosen = [(n, block) for n, block in enumerate(blocks) if spec.blocks is None or block.name in spec.blocks]
+    wanted, of_grid = spec.blocks or of_grid or names, of_grid or names
     if spec.range is not None:
-        return [NodeBlock(block.name, n, _ranges(spec.range, block, place)) for n, block in chosen]
+        ranged = [(n, block) for n, block in enumerate(blocks) if block.name in wanted]
+        return [NodeBlock(block.name, n, _ranges(spec.range, block, place)) for n, block in ranged]
+    chosen = [(n, block) for n, block in enumerate(blocks) if block.name in wanted or of_grid[n] in wanted]
     dimensions = max(sum(n > 1 for n in block.x.shape) for block in blocks)
     grids = [{axis: getattr(block, axis) for axis in "xyz"} for _, block in chosen]
     try:
