@@ -10,7 +10,7 @@ from hiresx.results import Run
 P0 = 1 / 1.4
 STATE = {"rho": 1.0, "u": 0.5, "v": 0.2, "p": P0}
 BOX = {"lower": [0.2, 0.2, 0.0], "upper": [0.75, 0.7, 0.0], "spacing": 0.013}
-NODES = [{"block": "wavy", "faces": ["jmin"], "index": 12}]
+NODES = [{"faces": ["jmin"], "index": 12}]
 
 
 def waves(x, y, z):
