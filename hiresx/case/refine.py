@@ -51,8 +51,8 @@ CURVATURE = (0.08, 0.05)
 class Refine(Table):
     """Refinement of regions that are given, and of tiles that a criterion finds in the flow again and again. A level
     has half the spacing of the one before in every direction: every second of its nodes lies on a node of that. It is
-    computed in tiles; adjacent ones are one block in all that is written. Where it lies over a coarser level, the nodes of that
-    take its values. All levels make the same time step."""
+    computed in tiles; adjacent ones are one block in all that is written. Where it lies over a coarser level, the nodes
+    of that take its values. All levels make the same time step."""
 
     tile: int = Field(
         16, ge=8, le=256, multiple_of=2, description="nodes of a tile along each direction; the last one has more"

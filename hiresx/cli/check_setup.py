@@ -55,7 +55,7 @@ def setup(
                 "largest": 1 / (points * spacing[best]), "largest_at": list(spec.places[best]),
             }
         )  # fmt: skip
-    inflow = resolution.inflow_layers(case, decomposition)
+    inflow = resolution.inflow_layers(case, refined)
     warnings = [
         *layers.notes(case, blocks),
         *frozen.notes(case, decomposition),

@@ -162,7 +162,8 @@ def _finer_size(coarse: Decomposition, b: int) -> tuple[int, int, int]:
                 raise HiresxError(
                     f"refine: face {face} of block '{coarse.blocks[b].name}' is joined one step from its last nodes, "
                     "in a way in which it is not known whose the nodes halfway are",
-                    f"join the whole of {high} in the sense of its index, or blocks that share their end nodes",
+                    "join such blocks in the sense of their indexes, over the whole of one's upper face (imax, jmax, "
+                    "kmax), or let blocks share their end nodes",
                 )
         size[d] = 2 * size[d] if offset[high] else 2 * size[d] - 1
     return triple(size)

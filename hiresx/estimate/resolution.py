@@ -103,8 +103,21 @@ def inflow_layers(case: Case, decomposition: Decomposition) -> list[dict[str, An
     inflow: the distance from the edge at which the mean speed is 0.99 of the largest one on a line across the
     inflow, and the number of cells in this layer. For a profile that changes in time also the largest root mean squares
     of its fluctuations over the largest mean speed (`rms`, and those of u, v and w `rms_uvw`), and the band of
-    frequencies, in c_ref / L, with nearly all of their power (`band`)."""
-    return [found for patch in decomposition.patches for found in _layers(case, decomposition, patch)]
+    frequencies, in c_ref / L, with nearly all of their power (`band`). Where finer levels reach such an edge, they are
+    those of the finest one there."""
+    levels, names = decomposition.levels, decomposition.names_of_grid
+    found: list[dict[str, Any]] = []
+    at: dict[tuple[Any, ...], int] = {}
+    for patch in decomposition.patches:  # those of finer levels come last
+        for layer in _layers(case, decomposition, patch):
+            layer["block"] = names[patch.block]
+            key = layer["block"], layer["face"], layer["wall"], id(patch.condition)
+            if levels is not None and levels.tiles[patch.block].level and key in at:
+                found[at[key]] = layer
+            else:
+                at[key] = len(found)
+                found.append(layer)
+    return found
 
 
 def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[dict[str, Any]]:

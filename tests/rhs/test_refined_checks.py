@@ -134,3 +134,12 @@ def looked_at_outflows(comm):
 def test_conditions_of_levels_are_those_of_the_case_on_every_rank():
     """A supersonic outflow beside levels stopped runs on two ranks with StopIteration."""
     assert run_ranks(2, looked_at_outflows, timeout=200) == [[True, True]] * 2
+
+
+def test_check_counts_the_nodes_of_the_finest_level_in_a_layer_that_enters():
+    """The layers of the nozzle of `levels-quick` have two cells of the grid itself and four of its level."""
+    status, out, err = command("check", "planar-jet", "--preset", "levels-quick", "--json")
+    assert status == 0, out + err
+    layers = json.loads(out)["setup"]["inflow_layers"]
+    assert [(layer["block"], layer["wall"]) for layer in layers] == [("nozzle", "jmin"), ("nozzle", "jmax")]
+    assert all(layer["first_spacing"] == pytest.approx(0.0125, rel=0.02) and layer["points"] == 4 for layer in layers)

@@ -8,7 +8,10 @@ from ranks import run_ranks
 
 from hiresx import Simulation, load
 from hiresx.case import Case
+from hiresx.equations.stencil import Stencil
 from hiresx.errors import HiresxError
+from hiresx.grid import Block, Grid
+from hiresx.grid.cutting import cuts
 
 P0 = 1 / 1.4
 FLOW = {"rho": 1.0, "u": 0.7, "v": 0.4, "p": P0}
@@ -78,6 +81,28 @@ def test_a_uniform_flow_stays_where_a_level_goes_over_joins_of_turned_blocks(tmp
     for _ in range(5):
         simulation.solver.step()
     assert off(simulation, **state) <= 1e-12
+
+
+@pytest.mark.parametrize("viscous", [False, True])
+def test_a_uniform_flow_stays_where_a_level_lies_over_a_face_joined_to_two_blocks(viscous):
+    """One step from their last nodes, on nodes displaced by waves; the tiles of the three begin at the same nodes."""
+    eta, xi = np.meshgrid(np.linspace(0, 1, 37), np.linspace(0, 1, 41), indexing="ij")
+    bump = np.sin(np.pi * xi) * np.sin(2 * np.pi * eta)
+    whole = Block("whole", (xi + 0.04 * bump)[None], (eta + 0.05 * bump)[None], 0 * xi[None])
+    boxes = [((21, 41), (0, 37), (0, 1)), ((0, 21), (0, 17), (0, 1)), ((0, 21), (17, 37), (0, 1))]
+    blocks = [whole.part(name, box, np.ascontiguousarray) for name, box in zip("abc", boxes, strict=True)]
+    grid = Grid(tuple(blocks), tuple(cuts([whole], [(0, box) for box in boxes], Stencil().halo)))
+    regions = [{"x": [0.45, 0.6], "y": [0.4, 0.55], "level": 2}]
+    gas = {"gas": {"reynolds": 200.0}} if viscous else {}
+    case = refined(
+        [41, 37, 1], regions, {"steps": 4, "cfl": 0.5}, tile=8, grid={"file": "none"},
+        boundary=[{"faces": "all", "type": "far-field", "state": FLOW}], **gas,
+    )  # fmt: skip
+    simulation = Simulation(case, backend="cpu", grid=grid)
+    levels = simulation.solver.decomposition.levels
+    assert {(tile.level, tile.base) for tile in levels.tiles} == {(level, b) for level in range(3) for b in range(3)}
+    simulation.run(progress=False)
+    assert off(simulation, **FLOW) <= 1e-12
 
 
 def vortex_errors(n, tile):
