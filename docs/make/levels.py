@@ -12,9 +12,9 @@ end, processor seconds of the whole run without its set-up, of which those of lo
 of density to the finest grid throughout at the nodes of the coarsest grid, in shares of the mean density. With `turns`
 the case shock-diffraction, or another one and its preset, and the finest grid throughout are timed in turns, for
 machines that do other work meanwhile and for grids on which a whole run would take too long; behind the preset follow
-the number of steps without levels at each look, and overrides. `case` takes the name of a case whose grid is given by
-counts of nodes, a preset of it with levels ("-": none), and overrides; "alone" behind these leaves the grids without
-levels away. `jet` takes a preset of planar-jet with levels, a folder for the runs, a backend ("cpu") and overrides.
+the number of steps without levels at each look, and overrides. `case` takes the name of a case, a preset of it with
+levels ("-": none), and overrides; "alone" behind these leaves the grids without levels away. `jet` takes a preset of
+planar-jet with levels, a folder for the runs, a backend ("cpu") and overrides.
 """
 
 import sys
@@ -55,8 +55,8 @@ class Run:
     rho: Densities
 
 
-def measured(case: Case, initial: Callable[..., Any] | None = None) -> Run:
-    simulation = Simulation(case, initial=initial, backend="cpu")
+def measured(case: Case, initial: Callable[..., Any] | None = None, grid: Grid | None = None) -> Run:
+    simulation = Simulation(case, initial=initial, backend="cpu", grid=grid)
     adapt, changing = simulation.adapt, 0.0
 
     def timed() -> bool:
@@ -129,12 +129,13 @@ def throughout(case: Case, level: int) -> Case:
     return case.model_copy(update={"refine": None, "grid": grid, "boundary": boundary})
 
 
-def finest_grid(case: Case) -> Grid:
-    """The grid of the finest level of a case throughout, with the regions of its boundary conditions."""
+def finest_grid(case: Case, level: int | None = None) -> Grid:
+    """The grid of the finest level of a case throughout, or of another level, with the regions of its boundary
+    conditions."""
     assert case.refine is not None
     grid = build(case.grid, case.directory)
     made = decompose(case.model_copy(update={"refine": None}), grid)
-    for _ in range(case.refine.finest):
+    for _ in range(case.refine.finest if level is None else level):
         made = finer(made, refined_extended(made))
     regions: list[dict[str, tuple[Any, ...]]] = [{} for _ in made.blocks]
     for patch in made.patches:
@@ -181,7 +182,14 @@ def of_case(name: str, preset: str, *overrides: str) -> None:
     if alone:
         row(f"{finest} levels", with_levels, with_levels, {})
         return
-    coarse, half, fine = (measured(throughout(case, level)) for level in (0, finest - 1, finest))
+    of_counts, without = hasattr(case.grid, "n"), case.model_copy(update={"refine": None})
+    runs = {
+        level: measured(throughout(case, level))
+        if of_counts
+        else measured(without, grid=finest_grid(case, level) if level else None)
+        for level in {0, finest - 1, finest}
+    }
+    fine, half, coarse = runs[finest], runs[finest - 1], runs[0]
     for title, run in (("finest", fine), ("half as fine", half), (f"{finest} levels", with_levels), ("grid", coarse)):
         row(title, run, fine, coarse.rho)
 
