@@ -17,8 +17,8 @@ from hiresx.exact import grid_turbulence
 from hiresx.output.show import picture_file
 
 COLUMNS = [
-    "scheme", "model", "energy, 98", "energy, 171", "spectrum, 98", "spectrum, 171", "by viscosity", "by model", "by scheme",
-    "seconds",
+    "scheme", "model", "energy, 98", "energy, 171", "spectrum, 98", "spectrum, 171",
+    "by viscosity", "by model", "by scheme", "seconds",
 ]  # fmt: skip
 # Nodes along each direction of the runs in the picture.
 DRAWN = 64

@@ -23,7 +23,7 @@ def energy_spectrum(
     them, which are periodic and uniform in all three index directions.
 
     A wave vector counts in the shell of the wave number that is nearest to its size. Wave numbers are whole multiples
-    of a spacing, the largest that a direction of the box has. The sum of E times the spacing is the mean of
+    of a spacing, the smallest that a direction of the box has. The sum of E times the spacing is the mean of
     (u'^2 + v'^2 + w'^2)/2 about the mean velocities (`parseval_error`: the difference, over the mean). Waves beyond the
     largest sphere that the grid has, which lie in the corners of the spectral box, are included in that sum.
 
@@ -53,7 +53,7 @@ def energy_spectrum(
         energy = 0.5 * float(sum(np.var(values) for values in velocity))
         rows.append(_scales(float(times[m]), k[1:], held[1:], energy, reynolds))
     spacing = float(k[1])
-    largest = spacing * min((n - 1) // 2 for n in counts)
+    largest = float(min(2 * np.pi / np.linalg.norm(a) * ((n - 1) // 2) for a, n in zip(periods, counts, strict=True)))
     summary = {
         "run": str(run.path), "times": times.size, "wavenumber_spacing": spacing, "largest_sphere": largest,
         "spectra": rows,
@@ -72,10 +72,10 @@ def energy_spectrum(
 def shells(velocity: Sequence[np.ndarray], periods: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the wave numbers 0, dk, 2 dk, ... of spheres, and the kinetic energy of the waves of `velocity`, arrays
     (nk, nj, ni) of u, v and w, about its mean that lie in a shell of the width dk around each. `periods`: the vectors
-    (3, 3) after which the flow repeats along k, j and i, one a row. dk is the largest spacing that a direction has."""
+    (3, 3) after which the flow repeats along k, j and i, one a row. dk is the smallest spacing that a direction has."""
     # Columns, one for a period: the wave vector of which it holds one wave, and the others none.
     waves = 2 * np.pi * np.linalg.inv(periods)
-    spacing = float(np.linalg.norm(waves, axis=0).max())
+    spacing = float(np.linalg.norm(waves, axis=0).min())
     numbers = np.stack(np.meshgrid(*(np.fft.fftfreq(n, 1 / n) for n in velocity[0].shape), indexing="ij"))
     size = np.sqrt(sum(np.tensordot(row, numbers, 1) ** 2 for row in waves))
     shell = np.rint(size / spacing).astype(int).ravel()

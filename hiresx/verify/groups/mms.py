@@ -107,8 +107,14 @@ _BUMP = "sin(pi*x)**6*sin(pi*y)**6"
 ENCLOSED = (f"1 + 0.2*{_BUMP}", f"0.4 + 0.15*{_BUMP}", f"0.3 - 0.1*{_BUMP}", f"0.1*{_BUMP}", f"0.7 + 0.1*{_BUMP}")
 _RISE = "sin(1.5*x)**6*cos(2*pi*y)"
 ENTERING = (f"1 + 0.1*{_RISE}", f"2 + 0.1*{_RISE}", f"0.3 + 0.1*{_RISE}", f"0.1*{_RISE}", f"0.7 + 0.1*{_RISE}")
-# Around a pole along the z axis.
-ACROSS = (*SUBSONIC[:3], "0.3 + 0.1*sin(2*x)*cos(2*z)", "0.7 + 0.1*cos(2*x + 1.1)*cos(2*y + 0.1)*cos(z)")
+# Around a pole along the z axis, in a cylinder of the diameter 2.
+ACROSS = (
+    "1 + 0.1*sin(2*x + 0.3)*cos(2*y)",
+    "0.4 + 0.1*sin(3*x + 0.7)*cos(2*y + 0.4)",
+    "0.3 + 0.1*sin(2*x + 0.7)*cos(3*y + 0.2)",
+    "0.3 + 0.1*sin(2*x)*cos(2*z)",
+    "0.7 + 0.1*cos(2*x + 1.1)*cos(2*y + 0.1)*cos(z)",
+)
 
 _ALONG_X = {"faces": ["imin", "imax"], "type": "periodic"}
 _ALONG_Y = {"faces": ["jmin", "jmax"], "type": "periodic"}
@@ -344,7 +350,7 @@ _OPEN = {
 # Interfaces on grids of their own: flow, periodic along, numbers of cells, end of the runs, least order.
 _INTERFACES = {
     "patched": (SUBSONIC, "", _RUNS, END, 4.5),
-    "pole": (ACROSS, "", (12, 18), 0.1, 4.0),
+    "pole": (ACROSS, "", (16, 24), 0.05, 4.0),
 }
 
 CHECKS = [
