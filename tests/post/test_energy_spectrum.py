@@ -63,9 +63,9 @@ def test_a_box_may_be_oblique():
     periods = np.array([[0.0, 0.0, 1.0], [0.5, 1.0, 0.0], [1.0, 0.0, 0.0]])  # along k, j and i
     share = np.arange(8) / 8
     c, b, a = np.meshgrid(share, share, share, indexing="ij")
-    u = np.cos(2 * np.pi * (a + 2 * b + 0 * c))
+    u = np.cos(2 * np.pi * (2 * a + 3 * b + 0 * c))
     places = np.tensordot(np.stack([c, b, a]), periods, ([0], [0]))
-    wave = 2 * np.pi * np.array([1.0, 1.5, 0.0])  # of x, y, z: one along i, two along j
+    wave = 2 * np.pi * np.array([2.0, 2.0, 0.0])  # of x, y, z: two along i, three along j
     np.testing.assert_allclose(u, np.cos(places @ wave), atol=1e-12)
     k, held = shells([u, 0 * u, 0 * u], periods)
     n = int(np.rint(np.linalg.norm(wave) / k[1]))

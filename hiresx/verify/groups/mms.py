@@ -27,9 +27,8 @@ The scheme has order 5. These conditions have less, in Linf or everywhere:
 
 A manufactured flow must be one that its condition allows. At the outflows pressure and normal velocity do not change
 along the normal and the pressure is uniform, so that no sound enters. Out of the reservoir of `total-pressure-inflow`
-the flow comes without losses, normal to the face. Walls with blowing have the same mass flux at both ends of a line.
-What is given at `characteristic-inflow` is the flow itself, at both faces; `far-field` has the same kernel, and the
-flow is uniform up to the sixth power of the distance from it.
+the flow comes without losses, normal to the face. What is given at `characteristic-inflow` is the flow itself, at both
+faces; `far-field` has the same kernel, and the flow is uniform up to the sixth power of the distance from it.
 
 Four conditions are not in the table. Connected faces, whose ghosts are the neighbour's nodes, are those of the group
 `cuts`. `precursor-inflow` and `recycling-inflow` prescribe what is interpolated from a file or from the flow itself,
