@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pages
-from decaying_turbulence_runs import LENGTH, LOSSES, MODELS, SPLIT, sound_speed
+from decaying_turbulence_runs import FILTERED, LENGTH, LOSSES, MODELS, SPLIT, sound_speed
 
 from hiresx.exact import grid_turbulence
 from hiresx.output.show import picture_file
@@ -38,20 +38,25 @@ def write(results: Path, out: Path) -> None:
     tables = [(points, rows, [cells(row) for row in rows]) for points, rows in grids]
     points = DRAWN if DRAWN in dict(grids) else grids[-1][0]
     with picture_file.style():
-        figure = draw([row for row in dict(grids)[points] if row["scheme"] == SPLIT])
+        figure = draw(dict(grids)[points])
         shown = picture_file.save(figure, out.with_suffix(".png")).name
-    gpus = pages.count_each(gpu["name"] for gpu in document["hardware"]["gpus"])
     text = pages.fill(
         "decaying-turbulence.md.jinja",
         command=pages.command("decaying_turbulence.py", [results], out),
         document=document,
-        machine=", ".join(gpus) if document["backend"] == "cuda" else document["hardware"]["cpu"],
+        machine=_machine(document),
         columns=COLUMNS,
         tables=tables,
         picture=shown,
         drawn=points,
     )
     pages.write(text, out)
+
+
+def _machine(document: dict[str, Any]) -> str:
+    """On what the runs were made, one after the other: a run takes one GPU."""
+    hardware = document["hardware"]
+    return f"one {hardware['gpus'][0]['name']}" if document["backend"] == "cuda" else str(hardware["cpu"])
 
 
 def measured(shells: int, station: int) -> np.ndarray:
@@ -77,25 +82,28 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Any:
-    """Spectra of the models, beside those that were measured, at both times."""
-    figure = picture_file.figure(3.4)
-    panels = figure.subplots(1, 2, sharey=True)
-    # Shells of a side of the box over 2 pi, which is L.
-    for n, (ax, station) in enumerate(zip(panels, grid_turbulence.TIMES[1:], strict=True), 1):
-        column = grid_turbulence.SPECTRA[:, 1 + n]
-        k, scale = grid_turbulence.SPECTRA[:, 0] * LENGTH, LENGTH * sound_speed() ** 2
-        ax.loglog(k[column > 0], column[column > 0] / scale, "ko", ms=3, label="measured")
-        for row in sorted((row for row in rows if "stopped" not in row), key=lambda row: MODELS.index(row["model"])):
-            held = np.array(row["spectra"][n])
-            ax.loglog(np.arange(1, held.size + 1), held, lw=1, label=row["model"])
-        ax.set_xlim(0.9, rows[0]["points"] / 2)
-        ax.set_title(f"$t U_0/M = {station}$")
+    """Spectra of the models on one grid, beside those that were measured: at both times, without and with a filter."""
+    figure = picture_file.figure(5.8)
+    panels = figure.subplots(2, 2, sharex=True, sharey=True)
+    for (scheme, title), across in zip(((SPLIT, "split"), (FILTERED, "split, filter")), panels, strict=True):
+        finished = [row for row in rows if row["scheme"] == scheme and "stopped" not in row]
+        finished.sort(key=lambda row: MODELS.index(row["model"]))
+        for n, (ax, station) in enumerate(zip(across, grid_turbulence.TIMES[1:], strict=True), 1):
+            column = grid_turbulence.SPECTRA[:, 1 + n]
+            k, energy = grid_turbulence.SPECTRA[column > 0, 0] * LENGTH, column[column > 0]
+            ax.loglog(k, energy / (LENGTH * sound_speed() ** 2), "ko", ms=3, label="measured")
+            for row in finished:
+                held = np.array(row["spectra"][n])
+                ax.loglog(np.arange(1, held.size + 1), held, lw=1, label=row["model"])
+            ax.set_title(f"{title}, $t U_0/M = {station}$")
+            picture_file.add_grid(ax)
+        across[0].set_ylabel(r"$E / (c_\mathrm{ref}^2 L)$")
+    shown = [value for ax in panels.ravel() for line in ax.get_lines()[1:] for value in line.get_ydata()]
+    panels[0, 0].set_xlim(0.9, rows[0]["points"] / 2)
+    panels[0, 0].set_ylim(min(shown) / 1.5, 1.5 * max(shown))
+    for ax in panels[1]:
         ax.set_xlabel(r"wavenumber $\kappa L$")
-        picture_file.add_grid(ax)
-    shown = [value for row in rows if "stopped" not in row for held in row["spectra"][1:] for value in held]
-    panels[0].set_ylim(min(shown) / 2, 2 * max(shown))
-    panels[0].set_ylabel(r"$E / (c_\mathrm{ref}^2 L)$")
-    picture_file.legend_beside(panels[1])
+    picture_file.legend_beside(panels[0, 1])
     return figure
 
 
