@@ -26,4 +26,4 @@ def drum(cells: int) -> Grid:
     angle[-1] = 0.0  # so that the last nodes around are the first ones to the last bit
     z, angle, r = np.meshgrid(np.linspace(0, 1, cells // 2 + 1), angle, np.linspace(0, 1, cells + 1), indexing="ij")
     block = Block("drum", r * np.cos(angle), r * np.sin(angle), z)
-    return Grid((block,), matched_connections([block]))
+    return Grid((block,), tuple(matched_connections([block])))

@@ -37,7 +37,7 @@ and `modelled-wall` is a model.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -53,6 +53,8 @@ LONG = True
 
 # Of unsteady flows: when the right-hand side is looked at. Of those with boundaries: the end of a run.
 TIME, END = 0.2, 0.5
+# Of rho, u, v, w and p.
+Formulas: TypeAlias = tuple[str, str, str, str, str]
 NORMS = ("L1", "L2", "Linf")
 
 # rho, u, v, w, p. No speed of a wave changes its sign, where the split eigenvalues of Steger and Warming have kinks.
@@ -108,7 +110,8 @@ SUBSONIC = (
     "0.1*sin(2*x)*cos(2*pi*y)",
     "0.7 + 0.1*cos(2*x + 1.1)*cos(2*pi*y + 0.1)",
 )
-MOVING = tuple(formula.replace("2*pi*y", "2*pi*y - t") for formula in THROUGH)
+_rho, _u, _v, _w, _p = (formula.replace("2*pi*y", "2*pi*y - t") for formula in THROUGH)
+MOVING = (_rho, _u, _v, _w, _p)
 # Out of a reservoir with p = 0.75 and T = 1.05, without losses, normal to the face x = 0.
 _SPEEDS = (
     "(0.4 + 0.1*sin(2*x + 0.7)*cos(2*pi*y + 0.4))",
@@ -216,7 +219,7 @@ class Setup:
     not `periodic`. `amplitude`: of the grid's waves; `scheme`: keys and values of its table; `reynolds` None: inviscid,
     `law`: of the viscosity; `end`: of the run."""
 
-    flow: tuple[str, str, str, str, str]
+    flow: Formulas
     points: tuple[int, ...]
     scheme: tuple[tuple[str, str], ...] = ()
     boundary: str = "periodic"
@@ -287,9 +290,7 @@ def _departure(solver: Solver, flow: Manufactured, part: int) -> np.ndarray:
     return np.stack([np.ravel(values[name] - wanted) for name, wanted in zip(PRIMITIVE, exact, strict=True)])
 
 
-def _solution(
-    bench: Workbench, flow: tuple[str, str, str, str, str], reynolds: float | None, law: str, axisymmetric: bool
-) -> Any:
+def _solution(bench: Workbench, flow: Formulas, reynolds: float | None, law: str, axisymmetric: bool) -> Any:
     return Manufactured(flow, Setup(flow, (), reynolds=reynolds, law=law).case(16).gas, axisymmetric)
 
 
@@ -346,7 +347,7 @@ _INTERPOLATIONS = {
 _STRAIGHT, _OBLIQUE = "straight lines", "oblique lines"
 # boundary condition: flow, periodic along, Re_c, least order inviscid, and viscous with lines that are normal to the
 # face and that are not; None where it is not measured
-_CONDITIONS = {
+_CONDITIONS: dict[str, tuple[Formulas, str, float, float | None, float | None, float | None]] = {
     "inflow and outflow": (THROUGH, "y", 500.0, 4.5, 4.7, 3.5),
     "supersonic-inflow": (ENTERING, "y", 500.0, 3.8, 3.8, 3.8),
     "prescribed": (THROUGH, "y", 100.0, 4.5, 4.7, 4.7),
@@ -373,7 +374,7 @@ _OPEN = {
     "pressure-outflow": 3.4e-3,
 }
 # Interfaces on grids of their own: flow, periodic along, numbers of cells, end of the runs, least order.
-_INTERFACES = {
+_INTERFACES: dict[str, tuple[Formulas, str, tuple[int, ...], float, float]] = {
     "patched": (SUBSONIC, "", _RUNS, END, 4.5),
     "pole": (ACROSS, "", (16, 24), 0.05, 4.0),
 }
