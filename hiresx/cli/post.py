@@ -313,6 +313,19 @@ def wavenumber(
     return analyse(run, names, along, times.start, times.end, every, subset)
 
 
+@_analysis("energy-spectrum")
+def energy_spectrum(
+    run: Folder,
+    times: TimeRange,
+    every: Annotated[int, option("--every", "N", "Take each N-th of the fields.")] = 1,
+    subset: Subset = "fields",
+) -> Any:
+    """Spectrum of the kinetic energy in a periodic box, and the scales of its turbulence."""
+    from hiresx.post.energy_spectrum import energy_spectrum as analyse
+
+    return analyse(run, times.start, times.end, every, subset)
+
+
 @_analysis("slice")
 def slice(
     run: Folder,

@@ -1,6 +1,8 @@
-"""Exact and linear solutions that cases start from and that checks compare with; they use nothing of the solver.
+"""Exact and linear solutions, and measurements, that cases start from and that checks compare with; they use nothing of
+the solver.
 
-The closed forms can be imported from here; `linear_interaction`, `nozzle`, `plane_wave` and `shear_layer` are modules.
+The closed forms can be imported from here; `grid_turbulence`, `linear_interaction`, `nozzle`, `plane_wave` and
+`shear_layer` are modules.
 """
 
 from hiresx.exact.shear_flows import blasius, blasius_layer, couette, crocco_busemann

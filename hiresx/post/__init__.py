@@ -8,6 +8,7 @@ from hiresx.post.amplification import amplification
 from hiresx.post.animate import animate
 from hiresx.post.azimuthal import azimuthal
 from hiresx.post.correlate import correlate
+from hiresx.post.energy_spectrum import energy_spectrum
 from hiresx.post.farfield import far_field, farfield
 from hiresx.post.fwh import Stream, Surface
 from hiresx.post.isosurface import isosurface
@@ -29,6 +30,7 @@ __all__ = [
     "animate",
     "azimuthal",
     "correlate",
+    "energy_spectrum",
     "far_field",
     "farfield",
     "isosurface",

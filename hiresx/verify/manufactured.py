@@ -34,6 +34,8 @@ from hiresx.time.explicit import Explicit
 INSTALL = "pip install 'hiresx[mms]'"
 # Of a flow, in the order of a manufactured solution.
 PRIMITIVE = ("rho", "u", "v", "w", "p")
+# In L.
+NEAR_AXIS = 1e-5
 
 
 def sympy() -> ModuleType:
@@ -43,14 +45,15 @@ def sympy() -> ModuleType:
 
 class Manufactured:
     """A manufactured flow of a `gas`. `formulas`: the texts of rho, u, v, w and p as functions of x, y, z and t in
-    Python's notation, such as "1 + 0.1*sin(2*pi*x)", with the functions of SymPy.
+    Python's notation, such as "1 + 0.1*sin(2*pi*x)", with the functions of SymPy. If it is `axisymmetric`, y is the
+    distance from the axis, v the radial velocity and w the swirl; v and w must be odd in y, the others even.
 
     Raises HiresxError without SymPy, and ValueError for a formula that cannot be read or that has other names in it.
     """
 
-    def __init__(self, formulas: tuple[str, str, str, str, str], gas: Gas):
+    def __init__(self, formulas: tuple[str, str, str, str, str], gas: Gas, axisymmetric: bool = False):
         sp = sympy()
-        self.formulas, self.gas = formulas, gas
+        self.formulas, self.gas, self.axisymmetric = formulas, gas, axisymmetric
         self._names = sp.symbols("x y z t", real=True)
         named = {str(name): name for name in self._names}
         found = []
@@ -74,11 +77,16 @@ class Manufactured:
     def flux_divergence(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
         """Return div(F - F_viscous) of the five conservative variables, (5, ...). The exact right-hand side at this
         state, dq/dt without a source, is its negative."""
-        return np.stack(_values(self._divergence, x, y, z, t))
+        return np.stack(_values(self._divergence, x, self._off_the_axis(y), z, t))
 
     def source(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
         """Return the source dq/dt + div(F - F_viscous), (5, ...), with which the flow solves the equations."""
-        return np.stack(_values(self._source, x, y, z, t))
+        return np.stack(_values(self._source, x, self._off_the_axis(y), z, t))
+
+    def _off_the_axis(self, y: Reals) -> Reals:
+        """Return y, with a place beside the axis for each place on it if the flow is axisymmetric. The formulas are 0/0
+        on the axis, and what is even in y differs by the second power of that distance only."""
+        return np.where(np.abs(y) < NEAR_AXIS, NEAR_AXIS, y) if self.axisymmetric else y
 
     @cached_property
     def _state(self) -> Callable[..., Any]:
@@ -112,6 +120,11 @@ class Manufactured:
                     flux[1 + c] -= stress[c][d]
                 flux[4] -= sum(velocity[c] * stress[c][d] for c in range(3)) - heat[d]
             total = [before + sp.diff(part, axis) for before, part in zip(total, flux, strict=True)]
+            if self.axisymmetric and d == 1:
+                # Per ring of the width dy, and with the hoop stress, which points to the axis, and what turns with it.
+                flux[2] -= rho * velocity[2] ** 2 + p - (stress[2][2] if stress is not None else 0)
+                flux[3] *= 2
+                total = [before + part / axis for before, part in zip(total, flux, strict=True)]
         return total
 
     def _viscous_fluxes(self) -> tuple[Any, Any]:
@@ -123,6 +136,8 @@ class Manufactured:
         temperature = sp.nsimplify(gas.gamma) * p / rho
         mu = viscosity(gas)(temperature) / sp.Float(gas.reynolds)
         g = [[sp.diff(component, axis) for axis in space] for component in velocity]
+        if self.axisymmetric:
+            g[1][2], g[2][2] = -velocity[2] / space[1], velocity[1] / space[1]
         dilatation = g[0][0] + g[1][1] + g[2][2]
         stress = [
             [mu * (g[i][j] + g[j][i] - (sp.Rational(2, 3) * dilatation if i == j else 0)) for j in range(3)]

@@ -24,6 +24,9 @@ THINNED = {
     ("taylor-green", "n128"): ("grid.n=[16,16,16]",),
     ("shock-turbulence", None): ("grid.n=[40,8,8]",),
     ("shock-turbulence", "coarse"): ("grid.n=[40,8,8]",),
+    ("decaying-turbulence", None): ("grid.n=[16,16,16]", "parameters.largest=7"),
+    ("decaying-turbulence", "quick"): ("grid.n=[16,16,16]", "parameters.largest=7"),
+    ("decaying-turbulence", "n128"): ("grid.n=[16,16,16]", "parameters.largest=7"),
     ("channel", "dns"): ("grid.n=[16,17,12]",),
     ("channel", "les"): ("grid.n=[16,17,12]",),
     ("planar-jet", "three-d"): ("grid.nk=8",),
@@ -38,7 +41,7 @@ NAMES = {
     "le-blanc", "riemann-2d", "blast-2d", "double-mach", "taylor-green", "couette", "flat-plate", "flat-plate-sa",
     "cylinder-bow-shock", "free-stream", "planar-jet", "cylinder-o", "naca0012", "bump", "bump-sa", "sedov", "noh",
     "vacuum", "cone", "sphere", "plane-wave", "mixing-layer", "round-jet", "titarev-toro", "channel", "shock-vorticity",
-    "shock-turbulence", "shock-diffraction", "inlet-30", "onera-m6",
+    "shock-turbulence", "decaying-turbulence", "shock-diffraction", "inlet-30", "onera-m6",
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import pytest
 import verification_tables
 
 from hiresx import HiresxError
+from hiresx.case import boundaries
 from hiresx.case.schema import Gas
 from hiresx.device import backend
 from hiresx.solver import Solver
@@ -44,6 +45,37 @@ def test_an_exact_solution_needs_no_source(formulas, gas):
     if gas:  # and others do
         other = {**gas, "prandtl": 0.9} if "viscosity" not in gas else {**gas, "viscosity": {"law": "constant"}}
         assert abs(manufactured.Manufactured(formulas, Gas(**other)).source(X, Y, Z, 0.3)).max() > 1e-4
+
+
+def test_an_axisymmetric_flow_is_the_same_one_in_space():
+    """By its formulas over the distance from the x axis, with v and w along the radius and around it."""
+    flow = (
+        "1 + 0.1*sin(2*x + 0.3)*cos(y)", "0.4 + 0.1*sin(x + 0.7)*cos(2*y)", "(0.2 + 0.1*cos(x))*sin(y)",
+        "0.1*sin(2*x)*sin(y)", "0.7 + 0.1*cos(x + 1.1)*cos(y)",
+    )  # fmt: skip
+    gas = Gas(reynolds=20.0, viscosity={"law": "sutherland"})
+    r, angle = "sqrt(y**2 + z**2)", 0.7
+    rho, u, v, w, p = (text.replace("(y)", f"({r})").replace("2*y", f"2*{r}") for text in flow)
+    turned = (rho, u, f"({v})*y/{r} - ({w})*z/{r}", f"({v})*z/{r} + ({w})*y/{r}", p)
+    x, y = np.linspace(0, 1, 5), np.linspace(0.1, 1, 5)
+    found = manufactured.Manufactured(flow, gas, axisymmetric=True).source(x, y, 0 * x)
+    rates = manufactured.Manufactured(turned, gas).source(x, y * np.cos(angle), y * np.sin(angle))
+    radial = rates[2] * np.cos(angle) + rates[3] * np.sin(angle)
+    swirl = rates[3] * np.cos(angle) - rates[2] * np.sin(angle)
+    np.testing.assert_allclose(found, [*rates[:2], radial, swirl, rates[4]], atol=1e-13)
+    on_axis, beside = (manufactured.Manufactured(flow, gas, True).source(x, y, 0 * x) for y in (0 * x, 1e-3 + 0 * x))
+    np.testing.assert_allclose(on_axis[[0, 1, 4]], beside[[0, 1, 4]], atol=3e-6)
+
+
+def test_every_condition_has_a_flow_or_is_none_of_a_given_one():
+    """A condition that is added to the case file is added here, or to those that the page leaves out."""
+    left_out = {"precursor-inflow", "recycling-inflow", "modelled-wall"}
+    there = {entry["type"] for entries in mms.BOUNDARIES.values() for entry in entries}
+    known = {condition.model_fields["type"].default for condition in boundaries.Condition.__subclasses__()}
+    assert there | left_out == known and not there & left_out
+    used = {name.partition(": ")[0] for name in BY_NAME}
+    assert set(mms.BOUNDARIES) - {"periodic"} <= used
+    assert all(word in mms.__doc__ for word in left_out)
 
 
 def test_a_source_is_the_rate_and_what_leaves():
@@ -110,6 +142,12 @@ def test_an_unsteady_flow_stays_with_its_source(where):
                 "slip-wall: Euler, oblique lines",
                 "no-slip, T given: Navier-Stokes, oblique lines",
                 "no-slip, adiabatic: Navier-Stokes, oblique lines",
+                "no-slip, heat flux: Navier-Stokes, oblique lines",
+                "no-slip, moving, blowing: Navier-Stokes, oblique lines",
+                "total-pressure-inflow: Euler, oblique lines",
+                "pressure-outflow, mass flux: Euler, oblique lines",
+                "axis: Navier-Stokes, oblique lines",
+                "patched: Euler",
             )
         ),
     ],

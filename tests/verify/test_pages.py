@@ -10,7 +10,7 @@ from paths import ROOT
 from hiresx.output.show import picture_file
 
 
-@pytest.mark.parametrize("name", ["performance", "robustness", "verification"])
+@pytest.mark.parametrize("name", ["decaying-turbulence", "performance", "robustness", "verification"])
 def test_a_page_is_what_its_results_make(name, tmp_path, monkeypatch):
     wanted = (ROOT / "docs" / f"{name}.md").read_text()
     command = next(line for line in wanted.splitlines() if line.endswith(f"--out docs/{name}.md"))

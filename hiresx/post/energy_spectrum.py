@@ -1,0 +1,121 @@
+"""`hiresx post energy-spectrum`: the spectrum of the kinetic energy of flow in a periodic box over the size of the wave
+vector, and the scales of turbulence that follow from it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hiresx.errors import HiresxError
+from hiresx.output.show import picture_file
+from hiresx.post import homogeneous
+from hiresx.post.result import Result, as_run, dataset, file_stem
+
+VELOCITIES = ("u", "v", "w")
+# Smallest determinant of the directions of a box, which is 1 where they are orthogonal.
+_FLAT = 1e-6
+
+
+def energy_spectrum(
+    run: Any, start: float | None = None, end: float | None = None, every: int = 1, subset: str = "fields"
+) -> Result:
+    """Return the spectrum E of the kinetic energy of the fields of `run` from `start` to `end`, each `every`-th of
+    them, which are periodic and uniform in all three index directions.
+
+    A wave vector counts in the shell of the wave number that is nearest to its size. Wave numbers are whole multiples
+    of a spacing, the smallest that a direction of the box has. The sum of E times the spacing is the mean of
+    (u'^2 + v'^2 + w'^2)/2 about the mean velocities (`parseval_error`: the difference, over the mean). Waves beyond the
+    largest sphere that the grid has, which lie in the corners of the spectral box, are included in that sum.
+
+    The table has at each time this energy, u' = (2/3 energy)^(1/2), the integral length pi/(2 u'^2) int E/k dk,
+    Taylor's length lambda, with lambda^2 = 15 u'^2/(2 int k^2 E dk), and in viscous flow Re_lambda = u' lambda Re_c,
+    for a density and a viscosity of 1 (Pope, Turbulent Flows, 2000, section 6.5).
+
+    Raises HiresxError for a grid of several blocks and for one that is not periodic and uniform in three directions.
+    """
+    run = as_run(run)
+    since, until = -np.inf if start is None else start, np.inf if end is None else end
+    series = run.series(VELOCITIES, since, until, every, subset)
+    _, node = homogeneous.only_block(series, "spectra of the kinetic energy", run.case)
+    coordinates = [node[axis].values for axis in "xyz"]
+    steps = homogeneous.axes(run.case, coordinates, "i,j,k")
+    block = node.to_dataset().isel(homogeneous.distinct(run.case, steps, coordinates[0].shape))
+    counts = block["u"].shape[1:]
+    periods = np.array([steps[axis] * n for axis, n in enumerate(counts)])
+    if abs(np.linalg.det(periods / np.linalg.norm(periods, axis=1)[:, None])) < _FLAT:
+        raise HiresxError("the directions of the box lie in a plane", "take a grid of three directions")
+    reynolds = run.case["gas"].get("reynolds")
+    rows, found, times = [], [], block["time"].values
+    for m in range(times.size):
+        velocity = [np.asarray(block[name].isel(time=m).values, float) for name in VELOCITIES]
+        k, held = shells(velocity, periods)
+        found.append(held / k[1])
+        energy = 0.5 * float(sum(np.var(values) for values in velocity))
+        rows.append(_scales(float(times[m]), k[1:], held[1:], energy, reynolds))
+    spacing = float(k[1])
+    largest = float(min(2 * np.pi / np.linalg.norm(a) * ((n - 1) // 2) for a, n in zip(periods, counts, strict=True)))
+    summary = {
+        "run": str(run.path), "times": times.size, "wavenumber_spacing": spacing, "largest_sphere": largest,
+        "spectra": rows,
+    }  # fmt: skip
+    data = dataset(
+        {"E": (("time", "wavenumber"), np.array(found), "spectral density of the kinetic energy", "c_ref^2 L")},
+        {
+            "time": ("time", times, "time", "L / c_ref"),
+            "wavenumber": ("wavenumber", k, "wavenumber", "1 / L"),
+        },
+        title=run.title,
+    )
+    return Result(file_stem("energy-spectrum"), summary, data, lambda: _draw(data, largest), case=run.case)
+
+
+def shells(velocity: Sequence[np.ndarray], periods: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the wave numbers 0, dk, 2 dk, ... of spheres, and the kinetic energy of the waves of `velocity`, arrays
+    (nk, nj, ni) of u, v and w, about its mean that lie in a shell of the width dk around each. `periods`: the vectors
+    (3, 3) after which the flow repeats along k, j and i, one a row. dk is the smallest spacing that a direction has."""
+    # Columns, one for a period: the wave vector of which it holds one wave, and the others none.
+    waves = 2 * np.pi * np.linalg.inv(periods)
+    spacing = float(np.linalg.norm(waves, axis=0).min())
+    numbers = np.stack(np.meshgrid(*(np.fft.fftfreq(n, 1 / n) for n in velocity[0].shape), indexing="ij"))
+    size = np.sqrt(sum(np.tensordot(row, numbers, 1) ** 2 for row in waves))
+    shell = np.rint(size / spacing).astype(int).ravel()
+    held = np.zeros(shell.max() + 1)
+    for values in velocity:
+        power = 0.5 * np.abs(np.fft.fftn(values - values.mean(), norm="forward")) ** 2
+        held += np.bincount(shell, power.ravel())
+    return spacing * np.arange(held.size), held
+
+
+def _scales(time: float, k: np.ndarray, power: np.ndarray, energy: float, reynolds: float | None) -> dict[str, Any]:
+    """A row of the table: of the energies `power` of wave numbers k, whose sum is to be `energy`."""
+    total = float(power.sum())
+    missing = abs(total - energy) / energy if energy else 0.0
+    row: dict[str, Any] = {"time": time, "energy": energy, "parseval_error": missing}
+    square = 2 * total / 3
+    speed, mean_square = float(np.sqrt(square)), float(np.sum(k * k * power))
+    taylor = float(np.sqrt(7.5 * square / mean_square)) if mean_square else None
+    row |= {
+        "fluctuation": speed,
+        "integral_length": float(np.pi / (2 * square) * np.sum(power / k)) if square else None,
+        "taylor_length": taylor,
+        "reynolds_taylor": None if reynolds is None or taylor is None else speed * taylor * reynolds,
+    }
+    return row
+
+
+def _draw(data: Any, largest: float) -> Any:
+    figure = picture_file.figure(3.4)
+    ax = figure.subplots()
+    k = data["wavenumber"].values
+    shown = (k > 0) & (k <= largest * (1 + 1e-9))
+    for time, density in zip(data["time"].values, data["E"].values, strict=True):
+        ax.loglog(k[shown], np.maximum(density[shown], 1e-300), label=f"$t = {time:.4g}$")
+    highest = float(np.max(data["E"].values[:, shown], initial=0.0))
+    if highest > 0:
+        ax.set_ylim(highest * 1e-8, highest * 3)
+    ax.set_xlabel(r"wavenumber $\kappa L$")
+    ax.set_ylabel(r"$E / (c_\mathrm{ref}^2 L)$")
+    picture_file.legend_beside(ax)
+    picture_file.add_grid(ax)
+    ax.set_title(data.attrs.get("title", ""), fontsize=9)
+    return figure
