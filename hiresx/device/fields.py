@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from hiresx.equations import DIRECTIONS, GAS, METRICS, Equations
 from hiresx.equations.storage import (
     MATRIX_FREE,
@@ -20,7 +22,8 @@ from hiresx.equations.storage import (
 )
 from hiresx.errors import HiresxError
 
-Numbers = Literal["real", "stored", "work", "rate"]
+# Those of the run's storage (hiresx.equations.storage), and "mark": true or false, in a byte.
+Numbers = Literal["real", "stored", "work", "rate", "mark"]
 # The exchange that fills ghosts of connected faces from their donors: that of the state, that of the viscous fluxes
 # (with an array for each direction of the grid), or a separate one after the term that computes the field
 # (hiresx.rhs.terms). In the last case, ghosts of patched faces are interpolated and those of other faces repeat the
@@ -44,6 +47,7 @@ class Layout:
     storage: Storage
     equations: Equations = GAS
     work: int = 0
+    rough: bool = False
     registers: int = 1
     local_step: bool = False
     axisymmetric: bool = False
@@ -70,8 +74,8 @@ class Layout:
 
     @property
     def numbers_per_point(self) -> int:
-        """The numbers of a block per padded point."""
-        return sum(count * field.variables(self) for field, count in self._per_point())
+        """The numbers of a block per padded point, without its marks."""
+        return sum(count * field.variables(self) for field, count in self._per_point() if field.numbers != "mark")
 
     @property
     def bytes_per_point(self) -> int:
@@ -142,12 +146,12 @@ class Field:
 
     def kind(self, layout: Layout) -> str:
         """Return numpy's name of its number type."""
-        found: str = getattr(layout.storage, self.numbers)
+        found: str = "int8" if self.numbers == "mark" else getattr(layout.storage, self.numbers)
         return found
 
     def size(self, layout: Layout) -> int:
         """Return the bytes of one of its numbers."""
-        return dict(zip(("real", "stored", "work", "rate"), layout.storage.sizes, strict=True))[self.numbers]
+        return np.dtype(self.kind(layout)).itemsize
 
 
 def _of_state(layout: Layout) -> int:
@@ -204,6 +208,8 @@ FIELDS: tuple[Field, ...] = (
     Field("dt", "real", per_point=lambda layout: layout.local_step),
     # states and fluxes of the decomposed plan, then primitives and fluxes of the viscous terms
     Field("work", "work", lambda layout: layout.work, count=lambda layout: int(layout.work > 0)),
+    # of the decomposed plan: where the fluxes of interpolated states are to be limited (kernels/roughness.h)
+    Field("rough", "mark", count=lambda layout: int(layout.rough)),
     # further node data of the numerical flux, as its header declares; a term computes them
     Field(
         "flux_fields",

@@ -37,7 +37,7 @@ from hiresx.grid.size import MAKING, in_bytes, refuse, refuse_places
 from hiresx.rhs.compact import NAME as COMPACT
 from hiresx.rhs.compact import obstacle as compact_obstacle
 from hiresx.rhs.layers import place_sponges
-from hiresx.rhs.plans import default_plan, work_variables
+from hiresx.rhs.plans import default_plan, stores_roughness, work_variables
 from hiresx.rhs.sponge import layer_reals
 from hiresx.time.integrators import integrator, remarks
 from hiresx.time.linearised import VECTORS as IMPLICIT_VECTORS
@@ -243,8 +243,10 @@ def layout(case: Case, plan: str) -> Layout:
     scheme = integrator(case.time.integrator)
     spacings = case.turbulence.spacings
     written = {name: spacings > 0 and case.output.writes(name) for name in ("length_ratio", "resolved_share")}
+    limits = kernels.trait("positivity", case.scheme.positivity, "limits_flux")
+    rough = bool(limits) and stores_roughness(plan, case.scheme.inviscid)
     return Layout(
-        storage, system, work, scheme.registers, case.time.local or scheme.implicit, case.axisymmetric,
+        storage, system, work, rough, scheme.registers, case.time.local or scheme.implicit, case.axisymmetric,
         flux_fields, hybrid, regularised, eddies,
         eddy_coefficients=int(case.turbulence.dynamic), transported=int(case.turbulence.transported),
         wall_distance=bool(case.turbulence.transported) or case.output.writes("wall_distance"),

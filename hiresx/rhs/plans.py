@@ -31,6 +31,11 @@ def inviscid_class(plan: str, backend_name: str, scheme: str) -> Any:
     return (SPLIT_PLANS if scheme in ("split", "hybrid") else PLANS)[inviscid_plan(plan, backend_name)]
 
 
+def stores_roughness(plan: str, scheme: str) -> bool:
+    """True if `plan` has a field `rough` where the fluxes of the `scheme.inviscid` of a case are limited."""
+    return plan != compact.NAME and inviscid_class(plan, plan, scheme).stores_roughness
+
+
 def fluxes_ahead(plan: str) -> bool:
     """True if `plan` computes the viscous fluxes before the inviscid terms, which then need no work memory."""
     return plan != compact.NAME and not PLANS[plan].work()
