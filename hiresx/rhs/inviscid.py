@@ -21,7 +21,7 @@ _GAS = len(GAS_CONSERVED)
 def flux_arguments(state: BlockState) -> dict[str, Any]:
     """Arguments of kernels for the fields that the fluxes read besides the flow: the fields of the numerical flux, the
     entropic pressure, and the sensor of the hybrid scheme. Fields that the run does not have are left out."""
-    fields = state.array("entropic_pressure" if state.layout.regularised else "flux_fields")
+    fields = state.array("entropic_pressure" if state.layout.has("entropic_pressure") else "flux_fields")
     read = {"fields": fields, "sensor": state.array("shock_sensor")}
     return {name: field for name, field in read.items() if field is not None}
 
