@@ -17,7 +17,7 @@ There a `field<n>` is a `real *`, a `const_field<n>` a `const real *`, of which 
 be there: a number, or constants of equations.h with + and *. A field of no variables is no argument: the kernel gets a
 null pointer. So it does for an `optional<...>` field or pointer that a launch gives as None. What a precision may keep
 in fewer bits is a `state_field<n>`, `work_field<n>`, `rate_field<n>` or `stored_field<n>` (storage.h), and `sv` a
-`stride`.
+`stride`. What is true or false at every node is a `mark_field<n>`, a byte for each (arithmetic.h).
 """
 
 import keyword
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parent
 
 # What fields are kept as (storage.h).
 KEPT_TYPES = ("stored_real", "work_real", "rate_real")
-_POINTED_TO = ("real", *KEPT_TYPES, "int", "long long", "double")
+_POINTED_TO = ("real", *KEPT_TYPES, "mark", "int", "long long", "double")
 POINTER_TYPES = tuple(f"{const}{base} *" for base in _POINTED_TO for const in ("", "const "))
 ARGUMENT_TYPES = ("int", "long long", "real", "double", *POINTER_TYPES)
 
@@ -44,7 +44,7 @@ _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$")
 _DECLARATION = re.compile(r"^[ \t]*((?:VECTOR_|LINE_|ROW_|TILE_|CPU_)?KERNEL)[ \t]*\(([^()]*)\)", re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _BRACE = re.compile(r"[{}]")
-_FIELD = re.compile(r"\b(const_)?(?:(state|stored|work|rate)_)?field<([^<>]*)>")
+_FIELD = re.compile(r"\b(const_)?(?:(state|stored|work|rate|mark)_)?field<([^<>]*)>")
 _OPTIONAL = re.compile(r"\boptional<(.*)>")
 _STRIDE = re.compile(r"\bstride\b")
 _SIZE = re.compile(r"^#define (HX_\w+) (\d+)$|^constexpr int (\w+) = ([\w+* ]+);$", re.MULTILINE)
@@ -258,7 +258,7 @@ def _argument(kernel: str, parameter: str) -> tuple[str, str]:
 
 
 def _pointer(field: re.Match[str]) -> str:
-    base = {"state": "stored_real", None: "real"}.get(field[2], f"{field[2]}_real")
+    base = {"state": "stored_real", "mark": "mark", None: "real"}.get(field[2], f"{field[2]}_real")
     return f"const {base} *" if field[1] else f"{base} *"
 
 

@@ -235,6 +235,14 @@ HD bool both(bool a, bool b) { return a && b; }
 HD bool either(bool a, bool b) { return a || b; }
 HD bool anywhere(bool a) { return a; }
 
+// A mask in memory: 0 where it is false.
+typedef signed char mark;
+template <class T> HD auto load_mask(const mark *p) -> decltype(T() < T());
+template <> HD bool load_mask<real>(const mark *p) { return *p != 0; }
+HD void store(mark *p, bool a) { *p = mark(a); }
+template <int variables> using mark_field = mark *;
+template <int variables> using const_mark_field = const mark *;
+
 template <class T> HD T load(const real *p) { return T(*p); }
 HD void store(real *p, real a) { *p = a; }
 // element `at` of an array of one value for all (stride 0) or one per point (stride 1)

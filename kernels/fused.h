@@ -17,8 +17,9 @@ constexpr int FUSED_NODE = FUSED_F + gas_variables;
 // corrections of metrics and fluxes and the jump sensors read is defined in half_point.h.
 constexpr int FUSED_REACH = ghost_layers;
 constexpr int FUSED_WINDOW = 2 * ghost_layers;
-// Reals that a thread of sweep_across keeps in shared memory: the nodes of its window and the next one.
-constexpr int sweep_across_own = FUSED_WINDOW * FUSED_NODE + FUSED_NODE;
+// Reals that a thread of sweep_across keeps in shared memory: the nodes of its window and the next one, and behind them
+// whether the last node was rough, which would cost more registers than its own one.
+constexpr int sweep_across_own = FUSED_WINDOW * FUSED_NODE + FUSED_NODE + HX_LIMITER;
 
 // q and m of node p to where `to_state(v)` and `to_metrics(v)` say, on their way until FETCHED.
 #define FUSED_SEND(to_state, to_metrics, p) \
@@ -66,11 +67,12 @@ template <class T, class At> HD void fused_node(const At &at, T *flux, T &pressu
     pressure = s.p;
 }
 
-// The states on both sides of node 0 (minus at 1/2, plus at -1/2), or of half point 1/2 in the original scheme.
-template <class T, class At> HD void fused_states(const At &at, T *minus, T *plus) {
+// The states on both sides of node 0 (minus at 1/2, plus at -1/2), or of half point 1/2 in the original scheme, and whether
+// it is rough there.
+template <class T, class At> HD Rough<T> fused_states(const At &at, T *minus, T *plus) {
     if (HX_REGULARISED) {  // whose fluxes read none
         for (int v = 0; v < gas_variables; ++v) minus[v] = plus[v] = T(real(0));
-        return;
+        return {};
     }
     T area[3];
 #ifdef HX_INTERPOLATES_NODES
@@ -78,36 +80,30 @@ template <class T, class At> HD void fused_states(const At &at, T *minus, T *plu
 #else
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return at(s, FUSED_M + d); });
 #endif
-    interpolate([&](int s, int v) { return at(s, FUSED_Q + v); }, area, minus, plus);
+    return interpolate([&](int s, int v) { return at(s, FUSED_Q + v); }, area, minus, plus);
 }
 
 // The flux at half point 1/2 between two states. f(s, v): physical flux at node s, fields(s, n): what the flux reads.
 template <class T, class At, class F, class Fields>
-HD void fused_flux(const At &at, T *left, T *right, const F &f, T sensor, const Fields &fields, T *flux) {
+HD void fused_flux(const At &at, T *left, T *right, Rough<T> rough, const F &f, T sensor, const Fields &fields, T *flux) {
     T area[3];
     const auto state = [&](int s, int v) { return at(s, FUSED_Q + v); };
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return at(s, FUSED_M + d); });
-    [[maybe_unused]] const auto rough = rough_half_point(left, right, state);
+    replace_states(state, left, right, rough);
     half_point_flux(left, right, area, f, sensor, fields, flux);
-#ifdef HX_LIMITER
-    if (anywhere(rough)) {
-        for (int v = 0; v < gas_variables; ++v) left[v] = at(0, FUSED_Q + v), right[v] = at(1, FUSED_Q + v);
-        for (int d = 0; d < 3; ++d) area[d] = corrected_metric<T>([&](int s) { return at(s, FUSED_M + d); });
-        limit_flux(left, right, area, rough, flux);
-    }
-#endif
+    limit_where(rough, state, [&](int s, int d) { return at(s, FUSED_M + d); }, flux);
 }
 
 #if HX_SENSORS
 // The difference of the hybrid flux (hybrid.h) from the split one at half point 1/2 between two states, for a `share`
 // above 0.
 template <class T, class At, class F, class Fields>
-HD void fused_hybrid(const At &at, T *left, T *right, const F &f, T jump, const Fields &fields, T share, T *flux) {
+HD void fused_hybrid(const At &at, T *left, T *right, const Rough<T> &rough, const F &f, T jump, const Fields &fields,
+                     T share, T *flux) {
     const auto state = [&](int s, int v) { return at(s, FUSED_Q + v); };
     const auto area_at = [&](int s, int d) { return at(s, FUSED_M + d); };
     T area[3], other[gas_variables], split[gas_variables];
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return at(s, FUSED_M + d); });
-    const auto rough = rough_states(left, right);
     half_point_flux(left, right, area, f, jump, fields, other);
     const auto read = [&](int s, T *node, T *through) {
         T own[gas_variables];
@@ -232,7 +228,7 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
         if (s >= 3 - correction_reach) jumps[s - 2 + correction_reach] = jump_sensor(pressure[0], pressure[1], pressure[2]);
     }
 #ifdef HX_INTERPOLATES_NODES
-    fused_states(at, left, right);
+    store_rough(&OWN(kept, sweep_across_own - 1), fused_states(at, left, right));
 #endif
     for (int h = begin - 1; h < end; ++h, p += sd) {
         FETCHED;
@@ -252,9 +248,11 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
         compute_node(correction_reach, pressure[2]);
         jumps[correction_sensors - 1] = jump_sensor(pressure[0], pressure[1], pressure[2]);
 #ifdef HX_INTERPOLATES_NODES
-        fused_states([&](int s, int v) { return at(s + 1, v); }, next, right);
+        const Rough<real> ahead = fused_states([&](int s, int v) { return at(s + 1, v); }, next, right);
+        const Rough<real> rough = either(load_rough<real>(&OWN(kept, sweep_across_own - 1)), ahead);
+        store_rough(&OWN(kept, sweep_across_own - 1), ahead);
 #else
-        fused_states(at, left, right);
+        const Rough<real> rough = fused_states(at, left, right);
 #endif
         const real jump = largest_sensor<real>([&](int n) { return jumps[n]; });
         const auto f = [&](int s, int v) { return at(s, FUSED_F + v); };
@@ -262,9 +260,9 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
 #if HX_SENSORS
         const real share = hybrid_share<real>([&](int s) { return load<real>(sensor + p + (long long)s * sd); });
         for (int v = 0; v < gas_variables; ++v) flux[v] = real(0);
-        if (share > real(0)) fused_hybrid(at, left, right, f, jump, field, share, flux);
+        if (share > real(0)) fused_hybrid(at, left, right, rough, f, jump, field, share, flux);
 #else
-        fused_flux(at, left, right, f, jump, field, flux);
+        fused_flux(at, left, right, rough, f, jump, field, flux);
 #endif
         fused_scalar_flux(at, [&](int s) { return at(s, FUSED_F); }, jump, flux);
         if (h >= begin) fused_difference(r, p, sd, sv, h, n, before, flux, diffusive_flux, first, walls, sums);
@@ -292,6 +290,7 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
     SHARED work_real coming[FUSED_F][32];
 #endif
     SHARED real minus[gas_variables][33], plus[gas_variables][32], fluxes[conserved_variables][33];
+    SHARED mark rough[HX_LIMITER ? 33 : 1];
     SHARED real f[gas_variables][32 + corrected], pressure[32 + corrected], jumps[32 + corrected - 2];
     const int elements = (rows - 1) * sj + n, begin = i * chunk;
     const int end = elements - begin < chunk ? elements : begin + chunk;
@@ -311,7 +310,7 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
     (void)sensor;
 #endif
     // nodes at [s]: of element base - FUSED_REACH + s, f and pressure: of base - correction_reach + s, jumps: of the one
-    // behind that; minus[0], fluxes[0]: what lane 31 left
+    // behind that; minus[0], fluxes[0], rough[0]: what lane 31 left
     const auto at = [&](int now, int lane, int v) -> real & { return nodes[now][v][lane + FUSED_REACH]; };
     // what depends on element base + s alone
     const auto compute_node = [&](int now, int s) {
@@ -345,9 +344,11 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
             if (e <= end) {
                 real left[gas_variables], right[gas_variables];
 #ifdef HX_INTERPOLATES_NODES
-                fused_states([&](int s, int v) { return at(now, lane + s, v); }, left, right);
+                store_rough(rough + lane + 1, fused_states([&](int s, int v) { return at(now, lane + s, v); }, left, right));
 #else
-                if (e >= begin) fused_states([&](int s, int v) { return at(now, lane + s - 1, v); }, left, right);
+                if (e >= begin)
+                    store_rough(rough + lane + 1,
+                                fused_states([&](int s, int v) { return at(now, lane + s - 1, v); }, left, right));
 #endif
                 compute_node(now, lane + correction_reach - 1);
                 for (int v = 0; v < gas_variables; ++v) minus[v][lane + 1] = left[v], plus[v][lane] = right[v];
@@ -363,8 +364,10 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
                 real left[gas_variables], right[gas_variables], flux[conserved_variables];
 #ifdef HX_INTERPOLATES_NODES
                 for (int v = 0; v < gas_variables; ++v) left[v] = minus[v][lane], right[v] = plus[v][lane];
+                const Rough<real> here = either(load_rough<real>(rough + lane), load_rough<real>(rough + lane + 1));
 #else
                 for (int v = 0; v < gas_variables; ++v) left[v] = minus[v][lane + 1], right[v] = plus[v][lane];
+                const Rough<real> here = load_rough<real>(rough + lane + 1);
 #endif
                 const real jump = largest_sensor<real>([&](int n) { return jumps[lane + n]; });
                 const auto along = [&](int s, int v) { return at(now, lane - 1 + s, v); };
@@ -373,9 +376,9 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
 #if HX_SENSORS
                 const real share = hybrid_share<real>([&](int s) { return load<real>(sensor + plane + e - 1 + s); });
                 for (int v = 0; v < gas_variables; ++v) flux[v] = real(0);
-                if (share > real(0)) fused_hybrid(along, left, right, f_along, jump, field, share, flux);
+                if (share > real(0)) fused_hybrid(along, left, right, here, f_along, jump, field, share, flux);
 #else
-                fused_flux(along, left, right, f_along, jump, field, flux);
+                fused_flux(along, left, right, here, f_along, jump, field, flux);
 #endif
                 fused_scalar_flux(along, [&](int s) { return f_along(s, 0); }, jump, flux);
                 for (int v = 0; v < conserved_variables; ++v) fluxes[v][lane + 1] = flux[v];
@@ -399,6 +402,7 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
             if (lane < held)
                 for (int v = 0; v < FUSED_F; ++v) nodes[1 - now][v][lane] = nodes[now][v][lane + 32];
             if (lane < gas_variables) minus[lane][0] = minus[lane][32];
+            if (HX_LIMITER && lane == 0) rough[0] = rough[32];
             for (int v = lane; v < conserved_variables; v += 32) fluxes[v][0] = fluxes[v][32];
             FETCHED;
             if (base + 31 + FUSED_REACH + lane < end + FUSED_REACH) FUSED_ARRIVE(HX_KEEP, HX_COMING);

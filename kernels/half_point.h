@@ -3,6 +3,7 @@
 // linear in the metrics is identically the central derivative `metric_derivative`, of 6th order from three nodes to each
 // side and of 8th from four.
 #include "jump_sensor.h"
+#include "roughness.h"
 #include "central_difference.h"
 
 static_assert(correction_reach == 3 || correction_reach == 4, "the corrections of fluxes are written for these");
@@ -51,19 +52,32 @@ template <class T, class At> HD T largest_sensor(const At &at) {
 #include "regularised.h"
 #endif
 
-// Where the limiter, if there is one, looks at the flux of two states: where these are marked, and the marks are read off
-// them. Regularised fluxes are made of states q(offset, v) of nodes: of what these give in their place.
-template <class T, class Q> HD auto rough_half_point(T *left, T *right, const Q &q) {
+// Regularised fluxes are made of states q(offset, v) of nodes: what these give takes the place of interpolated states.
+template <class T, class Q> HD void replace_states(const Q &q, T *left, T *right, Rough<T> &rough) {
 #if HX_REGULARISED
     regularised_states(q, left, right);
-    return is_rough_between(q, right);
+#if HX_LIMITER
+    rough.here = is_rough_between(q, right);
 #else
-    (void)q;
-#ifdef HX_LIMITER
-    return read_marks(left, right);
-#else
-    return left[0] < left[0];
+    (void)rough;
 #endif
+#else
+    (void)q, (void)left, (void)right, (void)rough;
+#endif
+}
+
+// Limits the flux at half point 1/2 where it is `rough`, if the choice of positivity/ does so. state(s, v), area_at(s, d): of
+// nodes of the line.
+template <class T, class Q, class Area>
+HD void limit_where(const Rough<T> &rough, const Q &state, const Area &area_at, T *flux) {
+#if HX_LIMITER
+    if (!anywhere(rough.here)) return;
+    T left[gas_variables], right[gas_variables], area[3];
+    for (int v = 0; v < gas_variables; ++v) left[v] = state(0, v), right[v] = state(1, v);
+    for (int d = 0; d < 3; ++d) area[d] = corrected_metric<T>([&](int s) { return area_at(s, d); });
+    limit_flux(left, right, area, rough.here, flux);
+#else
+    (void)rough, (void)state, (void)area_at, (void)flux;
 #endif
 }
 

@@ -30,45 +30,27 @@ HD void interpolated_flux(const Q &q, const Area &area_at, const Node &node, con
 
 // `flux`, the split one, becomes that of the hybrid where `share` is above 0; the others stay, whoever is computed beside
 // them. `rough`: where the limiter looks.
-template <class T, class Q, class Area, class Mask>
-HD void blend_flux(const Q &q, const Area &area_at, T share, Mask rough, const T *interpolated, T *flux) {
+template <class T, class Q, class Area>
+HD void blend_flux(const Q &q, const Area &area_at, T share, const Rough<T> &rough, const T *interpolated, T *flux) {
     const auto there = share > T(real(0));
     for (int v = 0; v < gas_variables; ++v)
         flux[v] = select(there, flux[v] + share * (interpolated[v] - flux[v]), flux[v]);
-#ifdef HX_LIMITER
-    if (anywhere(both(rough, there))) {
-        T left[gas_variables], right[gas_variables], area[3];
-        for (int v = 0; v < gas_variables; ++v) left[v] = q(0, v), right[v] = q(1, v);
-        for (int d = 0; d < 3; ++d) area[d] = corrected_metric<T>([&](int s) { return area_at(s, d); });
-        limit_flux(left, right, area, both(rough, there), flux);
-    }
-#else
-    (void)q, (void)area_at, (void)rough;
-#endif
+    limit_where(both(rough, there), q, area_at, flux);
 }
 
-// The marks of both states, if a run has marks.
-template <class T> HD auto rough_states(T *left, T *right) {
-#ifdef HX_LIMITER
-    return read_marks(left, right);
-#else
-    (void)right;
-    return left[0] < left[0];
-#endif
-}
-
-// The states at half point 1/2.
-template <class T, class Q, class Area> HD void interpolated_states(const Q &q, const Area &area_at, T *left, T *right) {
+// The states at half point 1/2, and where these are rough.
+template <class T, class Q, class Area>
+HD Rough<T> interpolated_states(const Q &q, const Area &area_at, T *left, T *right) {
     T area[3];
 #ifdef HX_INTERPOLATES_NODES
     T unused[gas_variables];
     for (int d = 0; d < 3; ++d) area[d] = area_at(0, d);
-    interpolate(q, area, left, unused);
+    const Rough<T> behind = interpolate(q, area, left, unused);
     for (int d = 0; d < 3; ++d) area[d] = area_at(1, d);
-    interpolate([&](int s, int v) { return q(s + 1, v); }, area, unused, right);
+    return either(behind, interpolate([&](int s, int v) { return q(s + 1, v); }, area, unused, right));
 #else
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<T>([&](int s) { return area_at(s, d); });
-    interpolate(q, area, left, right);
+    return interpolate(q, area, left, right);
 #endif
 }
 #endif

@@ -7,10 +7,11 @@
 #include "flux_between.h"
 #include "wall_sums.h"
 
-// nodes -1..n (modified) or half points -1..n-1 (original): the two states at every half point
+// nodes -1..n (modified) or half points -1..n-1 (original): the two states at every half point, and where
+// the flux between them is to be limited (roughness.h)
 VECTOR_KERNEL(interpolate, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
               const_state_field<gas_variables> q, const_work_field<3> m, work_field<gas_variables> minus,
-              work_field<gas_variables> plus) {
+              work_field<gas_variables> plus, mark_field<HX_LIMITER> rough) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T area[3], left[gas_variables], right[gas_variables];
 #ifdef HX_INTERPOLATES_NODES
@@ -21,7 +22,8 @@ VECTOR_KERNEL(interpolate, int i, int j, int k, int o, int sj, int sk, int sd, s
     for (int d = 0; d < 3; ++d)
         area[d] = interpolate_metric<T>([&](int s) { return load<T>(m + d * sv + p + (long long)s * sd); });
 #endif
-    interpolate([&](int s, int v) { return load<T>(q + v * sv + p + (long long)s * sd); }, area, left, right);
+    const auto state = [&](int s, int v) { return load<T>(q + v * sv + p + (long long)s * sd); };
+    store_rough(rough + p, interpolate(state, area, left, right));
     for (int v = 0; v < gas_variables; ++v) {
         store(minus + v * sv + p, left[v]);
         store(plus + v * sv + behind, right[v]);
@@ -41,16 +43,18 @@ VECTOR_KERNEL(physical_flux, int i, int j, int k, int o, int sj, int sk, stride 
     store(pressure + p, s.p);
 }
 
-// half points -1..n-1: numerical flux with its correction, written over the minus states. fields: that it reads
+// half points -1..n-1: numerical flux with its correction, written over the minus states. fields: that it reads, rough:
+// what interpolate has left
 VECTOR_KERNEL(numerical_flux, int i, int j, int k, int o, int sj, int sk, int sd, stride sv,
               const_state_field<gas_variables> q, const_work_field<3> m, const_work_field<gas_variables> f,
               const_work_field<1> pressure, const_work_field<HX_FLUX_FIELDS> fields, work_field<gas_variables> minus,
-              const_work_field<gas_variables> plus) {
+              const_work_field<gas_variables> plus, const_mark_field<HX_LIMITER> rough) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     auto along = [&](const work_real *a, int s) { return load<T>(a + p + (long long)s * sd); };
     T left[gas_variables], right[gas_variables], flux[gas_variables];
     for (int v = 0; v < gas_variables; ++v) left[v] = along(minus + v * sv, 0), right[v] = along(plus + v * sv, 0);
-    flux_between(left, right, [&](int s, int v) { return load<T>(q + v * sv + p + (long long)s * sd); },
+    flux_between(left, right, rough_between(load_rough<T>(rough + p), load_rough<T>(rough + p + sd)),
+                 [&](int s, int v) { return load<T>(q + v * sv + p + (long long)s * sd); },
                  [&](int s, int d) { return along(m + d * sv, s); }, [&](int s, int v) { return along(f + v * sv, s); },
                  [&](int s) { return along(pressure, s); }, [&](int s, int n) { return along(fields + n * sv, s); }, flux);
     for (int v = 0; v < gas_variables; ++v) store(minus + v * sv + p, flux[v]);

@@ -34,13 +34,15 @@ struct Line {
     int n, B, lanes, apart;  // nodes along the line, bundle width in the buffer, valid lanes, their distance in memory
     size_t size;      // reals of one buffered variable
     real *q, *m, *f, *sensor, *minus, *plus, *fields;
+    mark *rough;  // what the interpolation leaves besides minus and plus, at the node or half point of minus
 
     Line(Buffer &buffer, int n, int B, int lanes, int apart) : n(n), B(B), lanes(lanes), apart(apart) {
         size = (size_t(n + 2 * H) * B + 2 * W + 15) / 16 * 16;
         constexpr int metrics = 3;
-        q = buffer.take(size * BUFFERED), m = q + gas_variables * size, f = m + metrics * size;
+        q = buffer.take(size * BUFFERED + HX_LIMITER * size * sizeof(mark) / sizeof(real));
+        m = q + gas_variables * size, f = m + metrics * size;
         sensor = f + gas_variables * size, minus = sensor + size, plus = minus + gas_variables * size;
-        fields = plus + gas_variables * size;
+        fields = plus + gas_variables * size, rough = reinterpret_cast<mark *>(fields + HX_FLUX_FIELDS * size);
     }
     // copy one variable of the nodes -H..n+H-1; what a pack reads past the end repeats the last node
     template <class From> void gather(From source, long long stride, real *target) const {
@@ -116,7 +118,8 @@ HD void interpolations(const Line &line, const Ahead &ahead) {  // minus[h], plu
         for (int d = 0; d < 3; ++d)
             m[d] = interpolate_metric<pack>([&](int s) { return load<pack>(line.m + d * line.size + e + s * B); });
 #endif
-        interpolate([&](int s, int v) { return load<pack>(line.q + v * line.size + e + s * B); }, m, minus, plus);
+        const auto state = [&](int s, int v) { return load<pack>(line.q + v * line.size + e + s * B); };
+        store_rough(line.rough + e, interpolate(state, m, minus, plus));
         for (int v = 0; v < gas_variables; ++v) {
             store(line.minus + v * line.size + right, minus[v]);
             store(line.plus + v * line.size + left, plus[v]);
@@ -137,22 +140,13 @@ HD void fluxes(const Line &line, const Ahead &ahead) {
             minus[v] = load<pack>(line.minus + v * line.size + e);
             plus[v] = load<pack>(line.plus + v * line.size + e);
         }
-        [[maybe_unused]] const auto rough = rough_half_point(minus, plus, state);
+        Rough<pack> rough = rough_between(load_rough<pack>(line.rough + e), load_rough<pack>(line.rough + e + B));
+        replace_states(state, minus, plus, rough);
         const real *s = line.sensor + e - (correction_reach - 2) * B;
         pack sensor = largest_sensor<pack>([&](int n) { return load<pack>(s + n * B); });
         half_point_flux(minus, plus, m, [&](int o, int v) { return load<pack>(line.f + v * line.size + e + o * B); },
                         sensor, [&](int o, int n) { return load<pack>(line.fields + n * line.size + e + o * B); }, flux);
-#ifdef HX_LIMITER
-        if (anywhere(rough)) {
-            for (int v = 0; v < gas_variables; ++v) {
-                minus[v] = load<pack>(line.q + v * line.size + e);
-                plus[v] = load<pack>(line.q + v * line.size + e + B);
-            }
-            for (int d = 0; d < 3; ++d)
-                m[d] = corrected_metric<pack>([&](int s) { return load<pack>(line.m + d * line.size + e + s * B); });
-            limit_flux(minus, plus, m, rough, flux);
-        }
-#endif
+        limit_where(rough, state, [&](int s, int d) { return load<pack>(line.m + d * line.size + e + s * B); }, flux);
         for (int v = 0; v < gas_variables; ++v) store(line.minus + v * line.size + e, flux[v]);
     }
 }

@@ -49,25 +49,28 @@ KERNEL(zero, int i, int j, int k, int o, int sj, int sk, long long sv, int varia
 
 // --- interpolation: one value on each side of a half point, each with one writer
 
-template <class T> HD void interpolate_at(const real *q, const real *m, long long p, int sd, long long sv, T *minus, T *plus) {
+template <class T>
+HD Rough<T> interpolate_at(const real *q, const real *m, long long p, int sd, long long sv, T *minus, T *plus) {
     T area[3];
     for (int d = 0; d < 3; ++d) area[d] = load<T>(m + d * sv + p);
-    interpolate([&](int s, int v) { return load<T>(q + v * sv + p + (long long)s * sd); }, area, minus, plus);
+    return interpolate([&](int s, int v) { return load<T>(q + v * sv + p + (long long)s * sd); }, area, minus, plus);
 }
 
 // half points -1..n-1
 VECTOR_KERNEL(interpolate_half, int i, int j, int k, int o, int sj, int sk, int sd, long long sv,
-              const_field<gas_variables> q, const_field<3> m, field<gas_variables> minus, field<gas_variables> plus) {
+              const_field<gas_variables> q, const_field<3> m, field<gas_variables> minus, field<gas_variables> plus,
+              mark_field<HX_LIMITER> rough) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T left[gas_variables], right[gas_variables], unused[gas_variables];
-    interpolate_at(q, m, p, sd, sv, left, unused);
+    store_rough(rough + p, interpolate_at(q, m, p, sd, sv, left, unused));
     interpolate_at(q, m, p + sd, sd, sv, unused, right);
     for (int v = 0; v < gas_variables; ++v) store(minus + v * sv + p, left[v]), store(plus + v * sv + p, right[v]);
 }
 
 // nodes -1..n of a line whose node 0 is at o
 VECTOR_KERNEL(interpolate_line, int i, int j, int k, int o, int sj, int sk, int sd, int n, long long sv,
-              const_field<gas_variables> q, const_field<3> m, field<gas_variables> minus, field<gas_variables> plus) {
+              const_field<gas_variables> q, const_field<3> m, field<gas_variables> minus, field<gas_variables> plus,
+              mark_field<HX_LIMITER> rough) {
     long long p = o + i + (long long)j * sj + (long long)k * sk - sd;
     constexpr int reach = interpolation_reach - 1;  // of a node
     Window<T, 2 * reach + 1> near[gas_variables];
@@ -77,7 +80,7 @@ VECTOR_KERNEL(interpolate_line, int i, int j, int k, int o, int sj, int sk, int 
         T area[3], left[gas_variables], right[gas_variables];
         for (int v = 0; v < gas_variables; ++v) near[v].push(load<T>(q + v * sv + p + (long long)reach * sd));
         for (int d = 0; d < 3; ++d) area[d] = load<T>(m + d * sv + p);
-        interpolate([&](int s, int v) { return near[v].it[s + reach]; }, area, left, right);
+        store_rough(rough + p, interpolate([&](int s, int v) { return near[v].it[s + reach]; }, area, left, right));
         for (int v = 0; v < gas_variables; ++v)
             store(minus + v * sv + p, left[v]), store(plus + v * sv + p - sd, right[v]);
     }
@@ -87,11 +90,12 @@ VECTOR_KERNEL(interpolate_line, int i, int j, int k, int o, int sj, int sk, int 
 
 template <class T>
 HD void flux_at(const real *q, const real *m, const real *f, const real *pressure, const real *minus, const real *plus,
-                long long p, int sd, long long sv, T *flux) {
+                const mark *rough, long long p, int sd, long long sv, T *flux) {
     auto along = [&](const real *a, int s) { return load<T>(a + p + (long long)s * sd); };
     T left[gas_variables], right[gas_variables];
     for (int v = 0; v < gas_variables; ++v) left[v] = along(minus + v * sv, 0), right[v] = along(plus + v * sv, 0);
-    flux_between(left, right, [&](int s, int v) { return along(q + v * sv, s); },
+    flux_between(left, right, rough_between(load_rough<T>(rough + p), load_rough<T>(rough + p + sd)),
+                 [&](int s, int v) { return along(q + v * sv, s); },
                  [&](int s, int d) { return along(m + d * sv, s); }, [&](int s, int v) { return along(f + v * sv, s); },
                  [&](int s) { return along(pressure, s); }, NoFields(), flux);
 }
@@ -105,28 +109,31 @@ template <bool shared, class T> HD void scatter(real *r, long long p, int sd, lo
 // nodes 0..n-1
 VECTOR_KERNEL(flux_gather, int i, int j, int k, int o, int sj, int sk, int sd, long long sv,
               const_field<gas_variables> q, const_field<3> m, const_field<gas_variables> f, const_field<1> pressure,
-              const_field<gas_variables> minus, const_field<gas_variables> plus, field<gas_variables> r) {
+              const_field<gas_variables> minus, const_field<gas_variables> plus, const_mark_field<HX_LIMITER> rough,
+              field<gas_variables> r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T before[gas_variables], after[gas_variables];
-    flux_at(q, m, f, pressure, minus, plus, p - sd, sd, sv, before);
-    flux_at(q, m, f, pressure, minus, plus, p, sd, sv, after);
+    flux_at(q, m, f, pressure, minus, plus, rough, p - sd, sd, sv, before);
+    flux_at(q, m, f, pressure, minus, plus, rough, p, sd, sv, after);
     for (int v = 0; v < gas_variables; ++v) add<false>(r + v * sv + p, before[v] - after[v]);
 }
 
 // half points -1..n-1
 VECTOR_KERNEL(flux_scatter, int i, int j, int k, int o, int sj, int sk, int sd, long long sv,
               const_field<gas_variables> q, const_field<3> m, const_field<gas_variables> f, const_field<1> pressure,
-              const_field<gas_variables> minus, const_field<gas_variables> plus, field<gas_variables> r) {
+              const_field<gas_variables> minus, const_field<gas_variables> plus, const_mark_field<HX_LIMITER> rough,
+              field<gas_variables> r) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     T flux[gas_variables];
-    flux_at(q, m, f, pressure, minus, plus, p, sd, sv, flux);
+    flux_at(q, m, f, pressure, minus, plus, rough, p, sd, sv, flux);
     scatter<true>(r, p, sd, sv, flux);
 }
 
 // half points -1..n-1 of a line whose node 0 is at o
 VECTOR_KERNEL(flux_line, int i, int j, int k, int o, int sj, int sk, int sd, int n, long long sv,
               const_field<gas_variables> q, const_field<3> m, const_field<gas_variables> f, const_field<1> pressure,
-              const_field<gas_variables> minus, const_field<gas_variables> plus, field<gas_variables> r) {
+              const_field<gas_variables> minus, const_field<gas_variables> plus, const_mark_field<HX_LIMITER> rough,
+              field<gas_variables> r) {
     long long p = o + i + (long long)j * sj + (long long)k * sk - sd;
     auto along = [&](const real *a, int s) { return load<T>(a + p + (long long)s * sd); };
     constexpr int reach = correction_reach;
@@ -143,8 +150,10 @@ VECTOR_KERNEL(flux_line, int i, int j, int k, int o, int sj, int sk, int sd, int
         for (int v = 0; v < gas_variables; ++v) fluxes[v].push(along(f + v * sv, reach));
         pressures.push(along(pressure, reach));
         for (int v = 0; v < gas_variables; ++v) left[v] = along(minus + v * sv, 0), right[v] = along(plus + v * sv, 0);
-        flux_between(left, right, [&](int s, int v) { return along(q + v * sv, s); },
-                     [&](int s, int d) { return areas[d].it[s + reach - 1]; }, [&](int s, int v) { return fluxes[v].it[s + reach - 1]; },
+        flux_between(left, right, rough_between(load_rough<T>(rough + p), load_rough<T>(rough + p + sd)),
+                     [&](int s, int v) { return along(q + v * sv, s); },
+                     [&](int s, int d) { return areas[d].it[s + reach - 1]; },
+                     [&](int s, int v) { return fluxes[v].it[s + reach - 1]; },
                      [&](int s) { return pressures.it[s + reach - 1]; }, NoFields(), flux);
         if (h >= 0)
             for (int v = 0; v < gas_variables; ++v) add<false>(r + v * sv + p, before[v] - flux[v]);
@@ -333,10 +342,11 @@ VECTOR_KERNEL(viscous_difference_line, int i, int j, int k, int o, int sj, int s
 
 KERNEL(flux_coloured, int i, int j, int k, int o, int sj, int sk, int sd, int direction, long long sv,
        const_field<gas_variables> q, const_field<3> m, const_field<gas_variables> f, const_field<1> pressure,
-       const_field<gas_variables> minus, const_field<gas_variables> plus, field<gas_variables> r) {
+       const_field<gas_variables> minus, const_field<gas_variables> plus, const_mark_field<HX_LIMITER> rough,
+              field<gas_variables> r) {
     COLOURED;
     T flux[gas_variables];
-    flux_at(q, m, f, pressure, minus, plus, p, sd, sv, flux);
+    flux_at(q, m, f, pressure, minus, plus, rough, p, sd, sv, flux);
     scatter<false>(r, p, sd, sv, flux);
 }
 

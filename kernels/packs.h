@@ -103,6 +103,18 @@ HD real sum_of_lanes(pack a) {
     return sum;
 }
 
+// A mask in memory has a byte for each lane.
+typedef signed char mark_lanes __attribute__((vector_size(HX_REGISTER / sizeof(real))));
+template <> HD pack_mask load_mask<pack>(const mark *p) {
+    mark_lanes bytes;
+    __builtin_memcpy(&bytes, p, sizeof(bytes));
+    return {__builtin_convertvector(bytes, mask_lanes)};
+}
+HD void store(mark *p, pack_mask a) {
+    const mark_lanes bytes = __builtin_convertvector(a.lanes, mark_lanes);
+    __builtin_memcpy(p, &bytes, sizeof(bytes));
+}
+
 // Neighbours in memory, at any address.
 template <> HD pack load<pack>(const real *p) {
     pack a;

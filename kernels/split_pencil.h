@@ -79,7 +79,7 @@ HD bool hybrid_states(const SplitLine &split) {
         const size_t left = e;
 #endif
         any = true;
-        interpolate(split.state(e), m, minus, plus);
+        store_rough(line.rough + e, interpolate(split.state(e), m, minus, plus));
         for (int v = 0; v < gas_variables; ++v) {
             store(line.minus + v * line.size + e, minus[v]);
             store(line.plus + v * line.size + left, plus[v]);
@@ -91,6 +91,7 @@ HD bool hybrid_states(const SplitLine &split) {
 // Fluxes become those of the hybrid form.
 HD void hybrid_fluxes(const SplitLine &split) {
     const Line &line = split.line;
+    const int B = line.B;
     for (size_t e = line.node(-1), end = line.node(line.n); e < end; e += W) {
         const pack share = share_at(split, e);
         if (!anywhere(share > pack(real(0)))) continue;
@@ -100,7 +101,7 @@ HD void hybrid_fluxes(const SplitLine &split) {
             plus[v] = load<pack>(line.plus + v * line.size + e);
             flux[v] = load<pack>(split.part(0, v) + e);
         }
-        const auto rough = rough_states(minus, plus);
+        const Rough<pack> rough = rough_between(load_rough<pack>(line.rough + e), load_rough<pack>(line.rough + e + B));
         pack other[gas_variables];
         interpolated_flux(split.state(e), split.area(e), split.node(e),
                           [&](int s, int n) { return load<pack>(line.fields + n * line.size + e + s * line.B); }, minus,

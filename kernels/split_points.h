@@ -19,13 +19,12 @@ HD void split_flux_at(long long p, long long sd, stride sv, const_state_pointer 
 #if HX_SENSORS
     const T share = hybrid_share<T>([&](int s) { return load<T>(sensor + p + s * sd); });
     const bool asked = anywhere(share > T(real(0)));
-    auto rough = share < share;
+    Rough<T> rough = {};
     T other[gas_variables];
     for (int v = 0; v < gas_variables; ++v) other[v] = T(real(0));
     if (asked) {
         T left[gas_variables], right[gas_variables], nodes[2 * split_reach][split_variables], through[3];
-        interpolated_states(state, area, left, right);
-        rough = rough_states(left, right);
+        rough = interpolated_states(state, area, left, right);
         for (int s = 0; s < 2 * split_reach; ++s) read(s + 1 - split_reach, nodes[s], through);
         interpolated_flux(state, area, [&](int s, int v) { return nodes[s + split_reach - 1][v]; },
                           [&](int s, int n) { return load<T>(fields + n * sv + p + s * sd); }, left, right, other);

@@ -22,13 +22,15 @@ HD real mass_flux_at(const_state_pointer q, const work_real *m, const work_real 
     real left[gas_variables], right[gas_variables], f[count][gas_variables], pressure[count];
 #ifdef HX_INTERPOLATES_NODES
     real other[gas_variables];
+    Rough<real> rough = {};
     for (int s = 0; s < 2; ++s) {
         for (int d = 0; d < 3; ++d) area[d] = area_at(s, d);
-        interpolate([&](int at, int v) { return state(s + at, v); }, area, s ? other : left, s ? right : other);
+        const auto beside = [&](int at, int v) { return state(s + at, v); };
+        rough = either(rough, interpolate(beside, area, s ? other : left, s ? right : other));
     }
 #else
     for (int d = 0; d < 3; ++d) area[d] = interpolate_metric<real>([&](int s) { return area_at(s, d); });
-    interpolate(state, area, left, right);
+    const Rough<real> rough = interpolate(state, area, left, right);
 #endif
     for (int s = 0; s < count; ++s) {
         real own[gas_variables];
@@ -38,7 +40,7 @@ HD real mass_flux_at(const_state_pointer q, const work_real *m, const work_real 
         flux_of(own, found, area, f[s]);
         pressure[s] = found.p;
     }
-    flux_between(left, right, state, area_at, [&](int s, int v) { return f[s - first][v]; },
+    flux_between(left, right, rough, state, area_at, [&](int s, int v) { return f[s - first][v]; },
                  [&](int s) { return pressure[s - first]; },
                  [&](int s, int n) { return load<real>(fields + n * sv + p + s * sd); }, flux);
 #endif

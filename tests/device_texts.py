@@ -61,7 +61,7 @@ KERNEL(shift, int i, int j, int k, int o, int sj, int sk, optional<const_field<1
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     a[p] += by ? by[p] : real(1);
 }
-#ifndef HX_LIMITER
+#if !HX_LIMITER
 KERNEL(unlimited_only, int i, int j, int k, real *a) { a[i] = 1; }
 #endif
 #ifdef HX_CPU

@@ -166,7 +166,8 @@ def errors(place, cut, states, fluxes, moment: int, tolerance: float) -> list[st
 def set_up(place, cut, comm, configuration=VISCOUS, transport="auto"):
     program = place.compile(configuration)
     mine = [n for n, part in enumerate(cut.parts) if part.rank == comm.rank]
-    states = [BlockState(place, cut, n, cut.blocks[n].name, Layout(configuration.storage, work=16)) for n in mine]
+    layout = Layout(configuration.storage, needed={"work": 16, "registers": 1})
+    states = [BlockState(place, cut, n, cut.blocks[n].name, layout) for n in mine]
     fluxes = [[state.work[4 + 4 * d : 8 + 4 * d] for d in range(3)] for state in states]
     return HaloExchange(place, program, comm, cut, states, transport), states, fluxes
 

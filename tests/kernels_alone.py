@@ -36,14 +36,19 @@ ALL = PLACE | {"o": 0}  # ghosts too
 
 
 @cache
-def program(backend: str, headers: tuple[str, ...], **choices):
-    """The kernels that `headers` declare, for the backend's name and these choices of a Configuration."""
+def program(backend: str, headers: tuple[str, ...], changes: tuple[tuple[str, str, str], ...] = (), **choices):
+    """The kernels that `headers` declare, for the backend's name and these choices of a Configuration. `changes`: of
+    headers, (name, text, what takes its place)."""
     given = {"gamma": GAMMA, "prandtl": PRANDTL, "positivity": "none"}
     if choices.get("viscosity") == "sutherland":
         given["viscosity_parameters"] = (("sutherland_temperature", SUTHERLAND),)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "kernels"
         copytree(kernels.ROOT, root, ignore=ignore_patterns("__pycache__"))
+        for name, old, new in changes:
+            text = (root / name).read_text()
+            assert old in text
+            (root / name).write_text(text.replace(old, new))
         # Boundary conditions and terms come behind solver.h by themselves, and some of them with the whole scheme.
         placed = {root / header for header in headers if header.startswith(("boundary/", "terms/"))}
         for header in {*(root / "boundary").iterdir(), *(root / "terms").iterdir()} - placed:

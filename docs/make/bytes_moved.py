@@ -63,4 +63,5 @@ def reals(kernel: str, arguments: Mapping[str, Any]) -> float:
         of_scalar, scalars = read + written, len(arguments[array]) - of_gas
     added = 0 if arguments.get("first", 1) or kernel not in _ADDS else _ADDS[kernel] + scalars
     carried = _CARRIED + scalars if arguments.get("viscous_flux") is not None else 0
-    return sum(_READ_WRITTEN[kernel]) + scalars * of_scalar + added + carried
+    mark = 1 / 8 if "rough" in arguments else 0.0  # a byte
+    return mark + sum(_READ_WRITTEN[kernel]) + scalars * of_scalar + added + carried

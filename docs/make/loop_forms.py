@@ -121,6 +121,8 @@ class Fields:
         # what interpolation gives; what the numerical flux is written over; the fluxes of a direction
         self.states, self.minus, self.plus, self.fluxes = (empty(_GAS) for _ in range(4))
         self.f, self.pressure = empty(_GAS), empty(1)
+        # where interpolation finds that the flux is to be limited
+        self.rough = device.zeros(self.shape, "int8")
         self.w, self.viscous_flux, self.gradient = empty(_W), empty(3 * _W), empty(3 * _W)
         everywhere = (0, 0, 0), (side,) * 3
         self._run("viscous_primitives", *everywhere, q=self.q, w=self.w)
@@ -194,7 +196,8 @@ class Fields:
     def prepare(self, d: int) -> None:
         """The states and fluxes of direction d, for its forms."""
         m = self.m[3 * d : 3 * d + 3]
-        self.program.run(self._along("interpolate", d, -1, 1, q=self.q, m=m, minus=self.states, plus=self.plus))
+        states = {"minus": self.states, "plus": self.plus, "rough": self.rough}
+        self.program.run(self._along("interpolate", d, -1, 1, q=self.q, m=m, **states))
         self.program.run(self._physical_flux(d))
         self.restore()
         self.program.run(self._numerical_flux(d))
@@ -216,7 +219,7 @@ class Fields:
     def _numerical_flux(self, d: int) -> Call:
         return self._along(
             "numerical_flux", d, -1, 0, q=self.q, m=self.m[3 * d : 3 * d + 3], f=self.f, pressure=self.pressure,
-            minus=self.minus, plus=self.plus,
+            minus=self.minus, plus=self.plus, rough=self.rough,
         )  # fmt: skip
 
     def _has(self, kernel: str) -> bool:
@@ -225,7 +228,7 @@ class Fields:
     def of_direction(self, d: int) -> Iterator[Form]:
         """The forms that work along direction d, the solver's own first of each loop."""
         r, m = self.r, self.m[3 * d : 3 * d + 3]
-        states = {"q": self.q, "m": m, "minus": self.minus, "plus": self.plus}
+        states = {"q": self.q, "m": m, "minus": self.minus, "plus": self.plus, "rough": self.rough}
         sides, rates = (self.minus, self.plus), (r,)
         interpolate = self._along("interpolate", d, -1, 1, **states)
         yield Form(INTERPOLATION, "node", d, [interpolate], sides, False, solvers=True)

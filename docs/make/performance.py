@@ -173,7 +173,7 @@ def memory_rows(benches: list[Result]) -> Rows:
     for plan in (*PLANS, COMPACT):
         for viscous in (False, True):
             work, registers = work_variables(plan, viscous), integrator("ssp_rk3").registers
-            reals = Layout(STORAGE["fp64"], work=work, registers=registers).numbers_per_point
+            reals = Layout(STORAGE["fp64"], needed={"work": work, "registers": registers}).numbers_per_point
             measured = [
                 row["bytes_per_point"]
                 for bench in benches

@@ -1,6 +1,6 @@
 """The `[body_force]` table: an acceleration of the gas, given or such that it keeps the mass flow."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import hypot
 from typing import Any, Literal
 
@@ -34,6 +34,9 @@ class BodyForce(Table):
         "taken",
     )
     every: Points = Field(10, description="steps between samples of the history")
+
+    def needed_fields(self, case: Any) -> Mapping[str, int]:
+        return {"kept_acceleration": 1}
 
     @property
     def directions(self) -> tuple[Vector, ...]:

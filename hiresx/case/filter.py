@@ -1,6 +1,7 @@
 """The `[filter]` table: an explicit filter of the flow behind time steps."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -26,6 +27,9 @@ class Filter(Table):
         "number of directions of the grid; 0: no filter",
     )
     every: Points = Field(1, description="steps from one filtering to the next")
+
+    def needed_fields(self, case: Any) -> Mapping[str, int]:
+        return {"filter_reach": 1, "filter_change": 1}
 
     @property
     def reach(self) -> int:

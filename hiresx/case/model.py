@@ -1,6 +1,6 @@
 """The common base of all tables of a case file: no unknown key, no silent conversion, no change after reading."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,6 +15,11 @@ class Table(BaseModel):
     """One table of a case file. Frozen; an unknown key, a text for a number or a nan is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    def needed_fields(self, case: Any) -> Mapping[str, int]:
+        """The fields that blocks of `case` have because of this table: how many arrays or components of each, by its
+        name in hiresx/device/fields.py; 0: none."""
+        return {}
 
 
 def case_error(expected: str) -> PydanticCustomError:

@@ -401,6 +401,16 @@ class Case(Table):
         case._formulas, case._derived = found.formulas, found.derived
         return case
 
+    def needed_fields(self, case: Any = None) -> dict[str, int]:
+        """The fields that blocks have because of all tables, and of the keys that are in none, of this case."""
+        values = (getattr(self, name) for name in type(self).model_fields)
+        tables = (table for value in values for table in (value if isinstance(value, tuple) else (value,)))
+        found = {"inverse_radius": int(self.axisymmetric)}
+        for table in tables:
+            for name, number in table.needed_fields(self).items() if isinstance(table, Table) else ():
+                found[name] = max(number, found.get(name, 0))
+        return found
+
     def histories(self) -> list[str]:
         """The names of the tables of this case that have histories of the same names."""
         tables = {name: getattr(self, name) for name in monitor_keys()}

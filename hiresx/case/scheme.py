@@ -1,7 +1,7 @@
 """The `[scheme]` table, and which weights go with which interpolation."""
 
-from collections.abc import Iterator
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -81,6 +81,14 @@ class Scheme(Table):
         None, description='what precision "differences" takes them from; absent: rho = 1 at rest, p = 1/gamma'
     )
     _complete = model_validator(mode="before")(complete_scheme)
+
+    def needed_fields(self, case: Any) -> Mapping[str, int]:
+        entropic = ("entropic_pressure", "entropic_iterate", "entropic_start", "entropic_source")
+        return {
+            "shock_sensor": int(self.inviscid == "hybrid"),
+            "flux_fields": kernels.trait("flux", self.flux, "flux_fields", silent=0),
+            **dict.fromkeys(entropic, int(self.inviscid == "regularised")),
+        }
 
 
 # What the regularised scheme does not choose.

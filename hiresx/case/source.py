@@ -1,6 +1,6 @@
 """The `[source]` table: sources of the conserved variables as formulas of place, time and state."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import Field
@@ -27,6 +27,9 @@ class Source(Table):
     rho_w: str | None = Field(None, description="of the momentum along z")
     e: str | None = Field(None, description="of the total energy, in rho_ref c_ref^3 / L")
     scalars: dict[ScalarName, str] = Field({}, description="of rho s of passive scalars, by name")
+
+    def needed_fields(self, case: Any) -> Mapping[str, int]:
+        return {"coordinates": 1}
 
     def texts(self) -> dict[str, str]:
         """The formulas by the key in the table, those of scalars by `scalars.<name>`."""

@@ -1,6 +1,6 @@
 """The `[turbulence]` table: the eddy viscosity of scales that the grid does not resolve."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -88,6 +88,15 @@ class Turbulence(Table):
         description="whether the term ft2 of spalart_allmaras keeps laminar flow laminar; absent: false, and true of "
         "the negative form, which is published with it",
     )
+
+    def needed_fields(self, case: Any) -> Mapping[str, int]:
+        found = {"eddy_viscosity": kernels.trait("turbulence", self.model, "eddy_fields")}
+        found |= dict.fromkeys(("strain", "products", "eddy_coefficient"), int(self.dynamic))
+        found |= {"transported_source": self.transported, "transported_reach": int(self.is_damped)}
+        found |= {"wall_distance": int(self.transported > 0 or case.output.writes("wall_distance"))}
+        found |= {"grid_spacings": self.spacings}
+        written = ("length_ratio", "resolved_share") if self.spacings else ()
+        return found | {name: int(case.output.writes(name)) for name in written}
 
     @property
     def transported(self) -> int:

@@ -58,32 +58,32 @@ def execute(arguments: list[str]) -> int:
         with notifications_to(terminal.note_once):
             return command().main(arguments, prog_name="hiresx", standalone_mode=False) or 0
     except HiresxError as error:
-        return terminal.fault(error, 2, error.message, error.hint, as_json)
+        return terminal.end_with_error(error, 2, error.message, error.hint, as_json)
     except MemoryError as error:
         hint = "take fewer points; hiresx check says what a case needs"
-        return terminal.fault(error, 2, f"out of memory: {error}", hint, as_json)
+        return terminal.end_with_error(error, 2, f"out of memory: {error}", hint, as_json)
     except KeyboardInterrupt as error:
-        return terminal.fault(error, 130, "interrupted", "", as_json)
+        return terminal.end_with_error(error, 130, "interrupted", "", as_json)
     except SystemExit as error:
         if isinstance(error, Terminated):
-            return terminal.fault(error, int(error.code or 0), str(error), "", as_json)
+            return terminal.end_with_error(error, int(error.code or 0), str(error), "", as_json)
         if isinstance(error.__context__, BrokenPipeError):  # nobody reads any more, and so nobody wants to hear of it
             return 1
         # In the middle of the work, it is no success whatever it says.
         status = error.code if isinstance(error.code, int) and 0 < error.code < 256 else 1
-        return terminal.fault(error, status, f"ended by {describe(error)}", "", as_json)
+        return terminal.end_with_error(error, status, f"ended by {describe(error)}", "", as_json)
     except OSError as error:
         if is_file_limit(error):
-            return terminal.fault(error, 2, FILE_LIMIT, FILE_LIMIT_HINT, as_json)
+            return terminal.end_with_error(error, 2, FILE_LIMIT, FILE_LIMIT_HINT, as_json)
         # of a file that the user named, where no message closer to the cause names it
         named = error.filename if isinstance(error.filename, str | Path) else None
         what = f"{named}: {error.strerror}" if named else str(error)
-        return terminal.fault(error, 2, what[:500], "see that the path is right and reachable", as_json)
+        return terminal.end_with_error(error, 2, what[:500], "see that the path is right and reachable", as_json)
     except Exception as error:
         from hiresx.cli import import_errors
 
         if (explained := import_errors.describe(error)) is not None:
-            return terminal.fault(explained, 2, explained.message, explained.hint, as_json)
+            return terminal.end_with_error(explained, 2, explained.message, explained.hint, as_json)
         from typer import Abort
 
         if isinstance(error, Abort):  # an interrupt, to some versions of Typer

@@ -206,7 +206,7 @@ def _on_gpus(backend: str) -> bool:
     """True if no rank needs a core to itself."""
     from hiresx.device import cuda
 
-    return set(backend.replace(":", ",").split(",")) <= {"cuda", "auto"} and not cuda.fault()
+    return set(backend.replace(":", ",").split(",")) <= {"cuda", "auto"} and not cuda.obstacle()
 
 
 def _run_job(line: list[str], words: _Words, count: int, hydra: bool, as_json: bool) -> int:

@@ -202,7 +202,7 @@ class _Outcome:
                 if fault.hint == CORRECT_FUNCTION:
                     parts.append(f"the restart takes functions from {directory / 'case'}: correct them there")
         hint = "; ".join(part for part in parts if part)
-        return terminal.fault(fault, code, fault.message, hint, json, directory=str(directory))
+        return terminal.end_with_error(fault, code, fault.message, hint, json, directory=str(directory))
 
 
 def _way_on(directory: Path, again: str) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def fault(cause: BaseException, status: int, message: str, hint: str, as_json: bool, **more: Any) -> int:
+def end_with_error(cause: BaseException, status: int, message: str, hint: str, as_json: bool, **more: Any) -> int:
     """Print the error that ends this process, as `error` does. An error that all ranks have met is printed once.
     Returns `status`."""
     try:

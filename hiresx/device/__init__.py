@@ -20,9 +20,9 @@ def backend(name: str = "auto", device: int | None = None) -> Backend:
     Raises HiresxError for an unknown name, and for cuda without CuPy or a GPU.
     """
     if name == "auto":
-        from hiresx.device.cuda import fault
+        from hiresx.device.cuda import obstacle
 
-        name = "cpu" if fault() else "cuda"
+        name = "cpu" if obstacle() else "cuda"
     if name == "cpu":
         from hiresx.device import cpu
 

@@ -11,7 +11,7 @@ import numpy as np
 from hiresx.kernels import Signature
 
 # numpy's name of the item of an argument, by C type; `real` depends on the configuration.
-_ITEMS = {"int": "int32", "long long": "int64", "double": "float64", "float": "float32"}
+_ITEMS = {"int": "int32", "long long": "int64", "double": "float64", "float": "float32", "mark": "int8"}
 
 # Least and largest value by C type.
 INT_RANGES = {"int": (-(2**31), 2**31 - 1), "long long": (-(2**63), 2**63 - 1)}

@@ -33,7 +33,7 @@ def _compile_for_backend(configuration: Configuration, name: str) -> None:
         if name in ("auto", "cuda"):
             from hiresx.device import cuda
 
-            fault = cuda.fault()  # imports CuPy, which takes a second
+            fault = cuda.obstacle()  # imports CuPy, which takes a second
             if fault is None:
                 cuda.precompile(configuration)
             if fault is None or name == "cuda":

@@ -303,11 +303,9 @@ def _of_scheme(c: Configuration, root: Path) -> list[str]:
     lines.append(f"#define HX_SPLIT {int(c.inviscid in ('split', 'hybrid'))}")
     lines.append(f"#define HX_SENSORS {int(c.inviscid == 'hybrid')}")
     lines.append(f"#define HX_REGULARISED {int(regularised)}")
-    flags = {
-        "HX_INTERPOLATES_NODES": kernels.trait("interpolation", c.interpolation, "interpolates_nodes", root),
-        "HX_LIMITER": kernels.trait("positivity", c.positivity, "limits_flux", root),
-    }
-    return lines + [f"#define {name}" for name, wanted in flags.items() if wanted]
+    lines.append(f"#define HX_LIMITER {kernels.trait('positivity', c.positivity, 'limits_flux', root)}")
+    at_nodes = kernels.trait("interpolation", c.interpolation, "interpolates_nodes", root)
+    return [*lines, "#define HX_INTERPOLATES_NODES"] if at_nodes else lines
 
 
 def _computes_fluxes(header: Path) -> bool:

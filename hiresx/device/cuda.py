@@ -27,7 +27,7 @@ from hiresx.topology.machine import address
 _NO_GPU = "use the cpu backend, or emulated to run the CUDA kernels on the CPU"
 
 
-def fault() -> HiresxError | None:
+def obstacle() -> HiresxError | None:
     """Return the reason why this process cannot compute on a GPU, or None. The driver is asked first, as the import of
     CuPy takes a second."""
     try:
@@ -91,8 +91,8 @@ class CudaDevice:
 
 
 def devices() -> list[CudaDevice]:
-    """Return the GPUs that CUDA offers this process; none where `fault` returns a reason. No context is made."""
-    if fault():
+    """Return the GPUs that CUDA offers this process; none where `obstacle` returns a reason. No context is made."""
+    if obstacle():
         return []
     return [device(n) for n in range(Driver().count())]
 
@@ -313,7 +313,7 @@ class CudaBackend:
     name = "cuda"
 
     def __init__(self, root: Path = kernels.ROOT, device: int = 0):
-        if error := fault():
+        if error := obstacle():
             raise error
         try:
             import cupy

@@ -3,86 +3,69 @@
 Allocation, memory estimates, halo exchange and checkpoints follow from `FIELDS`.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Literal
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, Literal
+
+import numpy as np
 
 from hiresx.equations import DIRECTIONS, GAS, METRICS, Equations
-from hiresx.equations.storage import (
-    MATRIX_FREE,
-    STORAGE,
-    BlockStorage,
-    Storage,
-    SweepPrecision,
-    block_reals,
-    packed_reals,
-    record_numbers,
-)
+from hiresx.equations.storage import Storage, SweepPrecision, packed_reals, record_numbers
 from hiresx.errors import HiresxError
 
-Numbers = Literal["real", "stored", "work", "rate"]
+# Those of the run's storage (hiresx.equations.storage), and "mark": true or false, in a byte.
+Numbers = Literal["real", "stored", "work", "rate", "mark"]
 # The exchange that fills ghosts of connected faces from their donors: that of the state, that of the viscous fluxes
 # (with an array for each direction of the grid), or a separate one after the term that computes the field
 # (hiresx.rhs.terms). In the last case, ghosts of patched faces are interpolated and those of other faces repeat the
 # nodes of the face, or mirror those within. "metrics": a separate exchange, once, after the metrics are computed.
 Halo = Literal["state", "fluxes", "term", "metrics"]
+# Of `Field.components`: as many as the run needs.
+NEEDED: Final = "needed"
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Layout:
-    """The properties of a run that decide which fields its blocks have: the `work` variables of its plan, the
-    `registers` of its integrator, local time steps, the numbers per node that its numerical flux reads besides the flow
-    (`flux_fields`), a `hybrid` or `regularised` inviscid scheme, the numbers per node of an eddy viscosity
-    (`eddy_fields`) and of its coefficient (`eddy_coefficients`), the variables that a model of turbulence transports
-    (`transported`), the distance to the nearest wall (`wall_distance`), the spacings of the grid that a detached-eddy
-    model knows (`spacings`), and of it the `length_ratio` and the `resolved_share`, a `body_force`, an explicit
-    filter (`filtered`), viscous terms that also damp what alternates (`damped`), or of the variables of a model alone
-    (`transported_damped`), `coordinates` that kernels read, and an `implicit` integrator, one that keeps the `residual`
-    of steady flow at nodes, its `implicit_lines`, the number of directions in which a block may have lines at once, its
-    `implicit_storage` of blocks, and the `sweep_precision` of inverses and updates."""
+    """The fields that the blocks of a run have: those of every run, and what its plan, its integrator and the tables of
+    its case name as `needed`, with how many arrays or components of each (`Field`). The inverses and updates of
+    implicit sweeps are kept in `sweep_precision`.
+
+    Raises KeyError for a field that `FIELDS` does not declare.
+    """
 
     storage: Storage
     equations: Equations = GAS
-    work: int = 0
-    registers: int = 1
-    local_step: bool = False
-    axisymmetric: bool = False
-    flux_fields: int = 0
-    hybrid: bool = False
-    regularised: bool = False
-    eddy_fields: int = 0
-    eddy_coefficients: int = 0
-    transported: int = 0
-    wall_distance: bool = False
-    spacings: int = 0
-    length_ratio: bool = False
-    resolved_share: bool = False
-    body_force: bool = False
-    filtered: bool = False
-    damped: bool = False
-    transported_damped: bool = False
-    coordinates: bool = False
-    implicit: bool = False
-    residual: bool = False
-    implicit_lines: int = 0
-    implicit_storage: BlockStorage = "fp32"
+    needed: Mapping[str, int] = dataclasses.field(default_factory=dict)
     sweep_precision: SweepPrecision = "fp64"
+
+    def __post_init__(self) -> None:
+        for name in self.needed:
+            declared_field(name)
+
+    @property
+    def local_steps(self) -> bool:
+        """Whether every node has a time step of its own."""
+        return self.needed.get("dt", 0) > 0
 
     @property
     def numbers_per_point(self) -> int:
-        """The numbers of a block per padded point."""
-        return sum(count * field.variables(self) for field, count in self._per_point())
+        """The numbers of a block per padded point, without its marks."""
+        return sum(count * field.variables(self) for field, count in self._per_point() if field.numbers != "mark")
 
     @property
     def bytes_per_point(self) -> int:
         """The bytes of a block per padded point."""
         return sum(count * field.variables(self) * field.size(self) for field, count in self._per_point())
 
+    def has(self, name: str) -> bool:
+        """True if blocks have the field."""
+        return declared_field(name).count(self) > 0
+
     def must_have(self, name: str) -> None:
         """Raise HiresxError for a field that blocks of this layout do not have."""
-        field = declared_field(name)
-        if not field.count(self):
-            raise HiresxError(f'this run has no field "{name}" ({field.shown})', "leave it out of what is written")
+        if not self.has(name):
+            shown = declared_field(name).shown
+            raise HiresxError(f'this run has no field "{name}" ({shown})', "leave it out of what is written")
 
     def exchanged_fields(self, viscous: bool) -> "tuple[Field, ...]":
         """Return the fields whose halos are exchanged in a stage, the state first."""
@@ -103,14 +86,16 @@ class Layout:
                 yield field, field.count(self)
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Field:
-    """`count` arrays (0: the run has no such field) of `components` (None: one number, without an axis of its own),
-    kept in the `numbers` type of the run's storage. `per_point` false: one value for all nodes. `restarts`: whether
-    checkpoints hold the field and a restart continues from it. `halo`: the exchange that fills its ghosts, if any;
-    ghosts of physical faces are filled with "term" only. `shown`: a description, for a field that output may have.
-    `mirrored`: whether ghosts of physical faces mirror the nodes within, so that its slope is 0 there, and do not
-    repeat those of the face. `lies_in`: the field whose memory it shares.
+    """`components` numbers of a node (None: one number, without an axis of its own), in the `numbers` type of the run's
+    storage. A field of which a run has as many components as it needs (NEEDED), or which is `optional`, is there where
+    the run needs it: then `Layout.needed` has the number of its components, or of its arrays. Of other fields there are
+    `arrays`. `per_point` false: one value for all nodes. `restarts`: whether checkpoints hold the field and a restart
+    continues from it. `halo`: the exchange that fills its ghosts, if any; ghosts of physical faces are filled with
+    "term" only. `shown`: a description, for a field that output may have. `mirrored`: whether ghosts of physical faces
+    mirror the nodes within, so that its slope is 0 there, and do not repeat those of the face. `lies_in`: the field
+    whose memory it shares.
 
     Raises ValueError for a field that cannot be exchanged or shown: the exchange kernels know the number types of the
     state and of work arrays, and files show one number per node.
@@ -118,8 +103,9 @@ class Field:
 
     name: str
     numbers: Numbers
-    components: Callable[[Layout], int] | None = None
-    count: Callable[[Layout], int] = lambda layout: 1
+    components: int | Literal["needed"] | Callable[[Layout], int] | None = None
+    optional: bool = False
+    arrays: int | Callable[[Layout], int] = 1
     per_point: Callable[[Layout], bool] = lambda layout: True
     restarts: bool = False
     halo: Halo | None = None
@@ -133,38 +119,38 @@ class Field:
             raise ValueError(f'field "{self.name}": what is exchanged has components, and "stored" or "work" numbers')
         if self.halo in ("term", "metrics") and self.numbers != "work":
             raise ValueError(f'field "{self.name}": what a term, or the metrics, give has "work" numbers')
-        if self.shown and self.components is not None and self.components(Layout(STORAGE["fp64"])) != 1:
+        if self.shown and self.components not in (None, 1):
             raise ValueError(f'field "{self.name}": what is shown has one component')
 
     def variables(self, layout: Layout) -> int:
         """Return the numbers per node of one of the arrays."""
-        return 1 if self.components is None else self.components(layout)
+        if self.components == NEEDED:
+            return layout.needed.get(self.name, 0)
+        if callable(self.components):
+            return self.components(layout)
+        return 1 if self.components is None else self.components
+
+    def count(self, layout: Layout) -> int:
+        """Return how many arrays there are; 0: the run has no such field."""
+        needed = layout.needed.get(self.name, 0)
+        if self.components == NEEDED:
+            return int(needed > 0)
+        if self.optional:
+            return needed
+        return self.arrays(layout) if callable(self.arrays) else self.arrays
 
     def kind(self, layout: Layout) -> str:
         """Return numpy's name of its number type."""
-        found: str = getattr(layout.storage, self.numbers)
+        found: str = "int8" if self.numbers == "mark" else getattr(layout.storage, self.numbers)
         return found
 
     def size(self, layout: Layout) -> int:
         """Return the bytes of one of its numbers."""
-        return dict(zip(("real", "stored", "work", "rate"), layout.storage.sizes, strict=True))[self.numbers]
+        return np.dtype(self.kind(layout)).itemsize
 
 
 def _of_state(layout: Layout) -> int:
     return layout.equations.variables
-
-
-def _of_blocks(layout: Layout) -> int:
-    """A block in reals, and what keeps the six of the neighbours, if they are stored."""
-    return block_reals(layout.implicit_storage, layout.equations.variables)
-
-
-def _is_matrix_free(layout: Layout) -> bool:
-    return layout.implicit and layout.implicit_storage == MATRIX_FREE
-
-
-def _of_right(layout: Layout) -> int:
-    return _of_update(layout) if _is_matrix_free(layout) else _of_state(layout)
 
 
 def _of_record(layout: Layout) -> int:
@@ -186,9 +172,9 @@ def _of_gradients(layout: Layout) -> int:
 FIELDS: tuple[Field, ...] = (
     # the conservative state, and the rounding errors of its differences from a reference
     Field("q", "stored", _of_state, restarts=True, halo="state"),
-    Field("carry", "stored", _of_state, count=lambda layout: int(layout.storage.carries), restarts=True),
+    Field("carry", "stored", _of_state, arrays=lambda layout: int(layout.storage.carries), restarts=True),
     # registers of the time integrator
-    Field("registers", "stored", _of_state, count=lambda layout: layout.registers),
+    Field("registers", "stored", _of_state, optional=True),
     # right-hand side times 1/J; also the primitives of viscous fluxes that precede the inviscid terms
     Field("r", "rate", _of_state),
     Field("primitives", "work", _of_gradients, lies_in="r"),
@@ -197,27 +183,24 @@ FIELDS: tuple[Field, ...] = (
     # in ghosts of outflows, of each scalar: what its rate has besides that of the density (kernels/scalar_boundary.h)
     Field("held_rates", "rate", lambda layout: len(layout.equations.scalars), lies_in="r"),
     # viscous fluxes of momentum, energy and the scalars, along each direction of the grid
-    Field("viscous_flux", "work", _of_gradients, count=lambda layout: DIRECTIONS, halo="fluxes", lies_in="work"),
+    Field("viscous_flux", "work", _of_gradients, arrays=DIRECTIONS, halo="fluxes", lies_in="work"),
     # area components grad(xi)/J, and J
-    Field("metrics", "work", lambda layout: METRICS),
+    Field("metrics", "work", METRICS),
     Field("jacobian", "work", halo="metrics"),
-    Field("dt", "real", per_point=lambda layout: layout.local_step),
+    # one for all nodes unless every node needs one of its own
+    Field("dt", "real", per_point=lambda layout: layout.local_steps),
     # states and fluxes of the decomposed plan, then primitives and fluxes of the viscous terms
-    Field("work", "work", lambda layout: layout.work, count=lambda layout: int(layout.work > 0)),
+    Field("work", "work", NEEDED),
+    # of the decomposed plan: where the fluxes of interpolated states are to be limited (kernels/roughness.h)
+    Field("rough", "mark", optional=True),
     # further node data of the numerical flux, as its header declares; a term computes them
-    Field(
-        "flux_fields",
-        "work",
-        lambda layout: layout.flux_fields,
-        lambda layout: int(layout.flux_fields > 0),
-        halo="term",
-    ),
+    Field("flux_fields", "work", NEEDED, halo="term"),
     # what of the interpolated states is in the hybrid inviscid fluxes (hiresx.rhs.terms.shock_sensor)
     Field(
         "shock_sensor",
         "work",
-        lambda layout: 1,
-        lambda layout: int(layout.hybrid),
+        1,
+        optional=True,
         halo="term",
         shown="share of the shock-capturing flux in the inviscid flux",
     ),
@@ -227,8 +210,8 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "entropic_pressure",
         "work",
-        lambda layout: 1,
-        lambda layout: int(layout.regularised),
+        1,
+        optional=True,
         restarts=True,
         halo="term",
         shown="entropic pressure / (reference density x reference sound speed^2), of the last stage",
@@ -237,32 +220,32 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "entropic_iterate",
         "work",
-        lambda layout: 1,
-        lambda layout: int(layout.regularised),
+        1,
+        optional=True,
         halo="term",
         mirrored=True,
     ),
-    Field("entropic_start", "work", lambda layout: 1, lambda layout: int(layout.regularised)),
-    Field("entropic_source", "work", lambda layout: 1, lambda layout: int(layout.regularised)),
+    Field("entropic_start", "work", 1, optional=True),
+    Field("entropic_source", "work", 1, optional=True),
     # what the model of turbulence adds to the viscosity (kernels/turbulence/), of the last stage: the fluxes give it,
     # and the next time step, forces on walls and the kinetic-energy budget read it
     Field(
         "eddy_viscosity",
         "work",
-        lambda layout: 1,
-        lambda layout: layout.eddy_fields,
+        1,
+        optional=True,
         restarts=True,
         shown="eddy viscosity / reference viscosity, of the last stage",
     ),
     # of the dynamic Smagorinsky model (hiresx.rhs.terms.dynamic_smagorinsky): the rate of strain, the products of which
     # the coefficient is a quotient, and this
-    Field("strain", "work", lambda layout: 6, lambda layout: layout.eddy_coefficients, halo="term"),
-    Field("products", "work", lambda layout: 2, lambda layout: layout.eddy_coefficients, halo="term"),
+    Field("strain", "work", 6, optional=True, halo="term"),
+    Field("products", "work", 2, optional=True, halo="term"),
     Field(
         "eddy_coefficient",
         "work",
-        lambda layout: 1,
-        lambda layout: layout.eddy_coefficients,
+        1,
+        optional=True,
         shown="coefficient C of the eddy viscosity rho C delta^2 |S|, of the last stage",
     ),
     # of models of turbulence with transported variables: the distance to walls (hiresx.rhs.wall_distance), and what
@@ -270,63 +253,63 @@ FIELDS: tuple[Field, ...] = (
     Field(
         "wall_distance",
         "work",
-        lambda layout: 1,
-        lambda layout: int(layout.wall_distance),
+        1,
+        optional=True,
         shown="distance to the nearest wall / L",
     ),
-    Field("transported_source", "work", lambda layout: layout.transported, lambda layout: int(layout.transported > 0)),
+    Field("transported_source", "work", NEEDED),
     # of detached-eddy models: the largest spacing and the one normal to walls (hiresx.rhs.grid_spacings); where asked
     # for, of the last stage, the length over the distance to the wall and the share of resolved eddies in it
-    Field("grid_spacings", "work", lambda layout: layout.spacings, lambda layout: int(layout.spacings > 0)),
+    Field("grid_spacings", "work", NEEDED),
     Field(
         "length_ratio",
         "work",
-        lambda layout: 1,
-        lambda layout: int(layout.length_ratio),
+        1,
+        optional=True,
         shown="length of the detached-eddy model / distance to the nearest wall, of the last stage",
     ),
     Field(
         "resolved_share",
         "work",
-        lambda layout: 1,
-        lambda layout: int(layout.resolved_share),
+        1,
+        optional=True,
         shown="share of resolved eddies in the length of the detached-eddy model, of the last stage: f_d",
     ),
     # what is added to the acceleration of the body force to keep the mass flow
-    Field("kept_acceleration", "real", per_point=lambda layout: False, count=lambda layout: int(layout.body_force)),
+    Field("kept_acceleration", "real", per_point=lambda layout: False, optional=True),
     # how far the explicit filter reaches along each direction, and what it changes (hiresx.rhs.spatial_filter)
-    Field("filter_reach", "work", lambda layout: DIRECTIONS, count=lambda layout: int(layout.filtered)),
-    Field("filter_change", "rate", _of_state, count=lambda layout: int(layout.filtered)),
+    Field("filter_reach", "work", DIRECTIONS, optional=True),
+    Field("filter_change", "rate", _of_state, optional=True),
     # how far the damping of viscous terms reaches along each direction (hiresx.rhs.terms.viscous_damping)
-    Field("damping_reach", "work", lambda layout: DIRECTIONS, count=lambda layout: int(layout.damped)),
+    Field("damping_reach", "work", DIRECTIONS, optional=True),
     # the same of the variables of a model of turbulence
-    Field("transported_reach", "work", lambda layout: DIRECTIONS, count=lambda layout: int(layout.transported_damped)),
+    Field("transported_reach", "work", DIRECTIONS, optional=True),
     # x, y, z of the nodes, for the sources of the user
-    Field("coordinates", "real", lambda layout: DIRECTIONS, count=lambda layout: int(layout.coordinates)),
+    Field("coordinates", "real", DIRECTIONS, optional=True),
     # of the implicit integrator, at the places of kernels/implicit/coloured.h: a block of 25 reals for each node, 36
     # and 49 with one and two variables of a model of turbulence, and behind it the blocks of its six neighbours in
     # fewer bits (kernels/implicit/neighbours.h); the right-hand side and the update of the sweeps; and of line-implicit
     # ones the inverses of pivots, of lines along each direction that a block may have
-    Field("implicit_blocks", "real", _of_blocks, count=lambda layout: int(layout.implicit)),
-    Field("sweep_right", "real", _of_right, count=lambda layout: int(layout.implicit)),
-    Field("sweep_update", "real", _of_update, count=lambda layout: int(layout.implicit)),
-    Field("line_factors", "real", _of_inverse, count=lambda layout: layout.implicit_lines),
+    Field("implicit_blocks", "real", NEEDED),
+    Field("sweep_right", "real", NEEDED),
+    Field("sweep_update", "real", _of_update, optional=True),
+    Field("line_factors", "real", _of_inverse, optional=True),
     # of sweeps that store no blocks of neighbours: what products with them are computed from
     # (kernels/implicit/products.h), and the inverses of the diagonal blocks
-    Field("sweep_records", "real", _of_record, count=lambda layout: int(_is_matrix_free(layout))),
-    Field("sweep_inverses", "real", _of_inverse, count=lambda layout: int(_is_matrix_free(layout))),
+    Field("sweep_records", "real", _of_record, optional=True),
+    Field("sweep_inverses", "real", _of_inverse, optional=True),
     # the update at the nodes whose values are exchanged, and in the ghosts
-    Field("update", "work", _of_state, count=lambda layout: int(layout.implicit), halo="term"),
+    Field("update", "work", _of_state, optional=True, halo="term"),
     # of iterations towards steady flow: where the residual is (hiresx.time.integrators.implicit)
     Field(
         "residual",
         "real",
-        count=lambda layout: int(layout.residual),
+        optional=True,
         shown="largest rate of change of the conservative variables in an explicit step with the boundary conditions, "
         "of the last step of an implicit run",
     ),
     # 1/y of axisymmetric flow (hiresx.rhs.axisymmetric)
-    Field("inverse_radius", "real", count=lambda layout: int(layout.axisymmetric)),
+    Field("inverse_radius", "real", optional=True),
 )
 
 

@@ -49,7 +49,7 @@ class BlockState:
         # Whole-array kernels read ghosts that no kernel fills (edges and corners): these need an admissible state.
         for row in map(conserved.index, ("rho", "e")):
             self.q[row] = 1 - self.reference[row]
-        self.dt_stride = 1 if layout.local_step else 0
+        self.dt_stride = 1 if layout.local_steps else 0
         # Views are made once: a backend caches the address of an array object.
         self.areas = tuple(self.metrics[DIRECTIONS * d : DIRECTIONS * (d + 1)] for d in range(DIRECTIONS))
         # rho s and its right-hand side, of each scalar
@@ -121,9 +121,9 @@ class BlockState:
         """The arguments of kernels that give the eddy viscosity; none without a model of turbulence."""
         coefficient = self.array("eddy_coefficient")
         known = self.eddy_arguments | ({} if coefficient is None else {"coefficient": coefficient})
-        if self.layout.transported:
+        if self.layout.has("transported_source"):
             known |= {name: self.array(name) for name in ("wall_distance", "transported_source")}
-        if self.layout.spacings:
+        if self.layout.has("grid_spacings"):
             known |= {name: self.array(name) for name in ("grid_spacings", "length_ratio", "resolved_share")}
         return known
 

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from hiresx import kernels
 from hiresx.base.arrays import triple
 from hiresx.base.plural import plural
 from hiresx.case import Case
 from hiresx.case.grid_file import GridFile
-from hiresx.case.implicit import viscous_damping
 from hiresx.case.intervals import intervals
 from hiresx.case.named_scheme import keys_in_force
 from hiresx.case.schema import monitor_keys
@@ -37,7 +35,7 @@ from hiresx.grid.size import MAKING, in_bytes, refuse, refuse_places
 from hiresx.rhs.compact import NAME as COMPACT
 from hiresx.rhs.compact import obstacle as compact_obstacle
 from hiresx.rhs.layers import place_sponges
-from hiresx.rhs.plans import default_plan, work_variables
+from hiresx.rhs.plans import default_plan, needed_fields
 from hiresx.rhs.sponge import layer_reals
 from hiresx.time.integrators import integrator, remarks
 from hiresx.time.linearised import VECTORS as IMPLICIT_VECTORS
@@ -221,7 +219,7 @@ def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan
     case, or the backend's, if absent."""
     halo = case.stencil.halo
     padded = sum(math.prod(padded_shape(block, halo)) for block in blocks)
-    extra = _extra_reals(case, blocks, _layout(case, backend, plan).work) * _item(case)
+    extra = _extra_reals(case, blocks, _layout(case, backend, plan).needed["work"]) * _item(case)
     return padded * _bytes_per_point(case, backend, plan) + extra + average_bytes(case, blocks, backend)
 
 
@@ -234,28 +232,8 @@ def device_bytes(case: Case, blocks: Sequence[Block], backend: str, plan: str) -
 
 def layout(case: Case, plan: str) -> Layout:
     """Return the layout of the fields of a case's blocks, by a plan of hiresx.rhs.plans."""
-    system = equations(case)
-    work = work_variables(plan, case.gas.reynolds is not None, system)
-    flux_fields = kernels.trait("flux", case.scheme.flux, "flux_fields", silent=0)
-    storage = STORAGE[case.scheme.precision]
-    hybrid, regularised = (case.scheme.inviscid == name for name in ("hybrid", "regularised"))
-    eddies = kernels.trait("turbulence", case.turbulence.model, "eddy_fields")
-    scheme = integrator(case.time.integrator)
-    spacings = case.turbulence.spacings
-    written = {name: spacings > 0 and case.output.writes(name) for name in ("length_ratio", "resolved_share")}
-    return Layout(
-        storage, system, work, scheme.registers, case.time.local or scheme.implicit, case.axisymmetric,
-        flux_fields, hybrid, regularised, eddies,
-        eddy_coefficients=int(case.turbulence.dynamic), transported=int(case.turbulence.transported),
-        wall_distance=bool(case.turbulence.transported) or case.output.writes("wall_distance"),
-        spacings=spacings, **written,
-        body_force=case.body_force is not None, filtered=case.filter is not None, damped=viscous_damping(case) > 0,
-        transported_damped=case.turbulence.is_damped,
-        coordinates=case.source is not None,
-        implicit=scheme.implicit, residual=scheme.implicit and scheme.steady,
-        implicit_lines=case.implicit.directions if scheme.implicit else 0,
-        implicit_storage=case.implicit.storage, sweep_precision=case.implicit.sweep_precision,
-    )  # fmt: skip
+    needed = needed_fields(case, plan) | integrator(case.time.integrator).needed_fields(case) | case.needed_fields()
+    return Layout(STORAGE[case.scheme.precision], equations(case), needed, case.implicit.sweep_precision)
 
 
 def exchanged_bytes(case: Case) -> int:

@@ -26,7 +26,7 @@ class CudaAware(Mpi):
         return super().send(turn)
 
 
-def fault(environment: Mapping[str, str] = os.environ) -> str | None:
+def obstacle(environment: Mapping[str, str] = os.environ) -> str | None:
     """Why the MPI library of mpi4py cannot be given GPU memory, in words; None if it says that it can."""
     from mpi4py import MPI
 

@@ -40,7 +40,7 @@ class Negotiation:
                 host=comm.hosts[comm.rank],
                 asked=asked,
                 gpu=None if gpu is None else gpu.name,
-                cuda_fault=None if gpu is None else cuda_aware.fault(),
+                cuda_fault=None if gpu is None else cuda_aware.obstacle(),
                 precision=precision,
                 widths=tuple(buffer_layout.widths),
                 sends={peer.rank: peer.out for peer in layout.peers},

@@ -20,7 +20,7 @@ def default_ranks(wish: str, per_gpu: int = 1) -> tuple[int, str]:
     names = parse_backends(wish)
     if len(names) > 1 or ":" in wish:
         return len(names), f"--backend {wish}"
-    if names[0] == "cuda" and (error := cuda.fault()):
+    if names[0] == "cuda" and (error := cuda.obstacle()):
         raise error
     if names[0] in (AUTO, "cuda"):
         facts = gather(True)

@@ -34,7 +34,7 @@ def gather(gpu: bool, environment: Mapping[str, str] = os.environ) -> PlacementF
     by = launcher_name(environment)
     if not gpu:
         return PlacementFacts(host, cpus, threads, by)
-    if error := cuda.fault():
+    if error := cuda.obstacle():
         return PlacementFacts(host, cpus, threads, by, fault=(error.message, error.hint))
     found = cuda.devices()
     used = next((device.number for device in found if device.used), None)

@@ -31,14 +31,14 @@ def fill(backend: Backend, state: BlockState, coordinates: Sequence[np.ndarray],
     each the mean of those to both neighbours; and, where the model knows it, the largest change of the distance to the
     wall to a neighbour. `coordinates`: x, y, z with ghosts in every direction: neighbours in other blocks, and mirror
     images behind walls, count."""
-    if not state.layout.spacings:
+    if not state.layout.has(FIELD):
         return
     halo = max(state.halo)
     box = tuple(slice(halo - 1, halo + n + 1) for n in reversed(state.size))
     places = np.stack([c[box] for c in coordinates])
     largest = np.max([(np.linalg.norm(a, axis=0) + np.linalg.norm(b, axis=0)) / 2 for a, b in _steps(places)], axis=0)
     spacings = [largest]
-    if state.layout.spacings > 1:
+    if state.layout.needed[FIELD] > 1:
         _, nk, nj, ni = places.shape
         distance = backend.empty((nk, nj, ni), state.storage.work)
         walls(places, distance, {"o": 0, "sj": ni, "sk": ni * nj})

@@ -21,7 +21,7 @@ _GAS = len(GAS_CONSERVED)
 def flux_arguments(state: BlockState) -> dict[str, Any]:
     """Arguments of kernels for the fields that the fluxes read besides the flow: the fields of the numerical flux, the
     entropic pressure, and the sensor of the hybrid scheme. Fields that the run does not have are left out."""
-    fields = state.array("entropic_pressure" if state.layout.regularised else "flux_fields")
+    fields = state.array("entropic_pressure" if state.layout.has("entropic_pressure") else "flux_fields")
     read = {"fields": fields, "sensor": state.array("shock_sensor")}
     return {name: field for name, field in read.items() if field is not None}
 
@@ -30,9 +30,10 @@ class InviscidPlan(ABC):
     """Launches of the inviscid terms of one block: `early` ones, and `late` ones, those of the directions `late`. They
     store the sums of mass fluxes behind the faces `walls`. They also compute the differences of `viscous_fluxes` (by
     direction, with ghosts), while they have `r`, in the directions `carried`. `work_variables`: reals of work memory
-    per padded point for the gas."""
+    per padded point for the gas. `stores_roughness`: whether a kernel leaves the field `rough` to the next one."""
 
     work_variables: int
+    stores_roughness = False
 
     def with_sensor(self, sensor: Call) -> Call | None:
         """The launch that computes the field of the launch `sensor` and also sets `r` in all directions; None if the
@@ -106,6 +107,7 @@ class Decomposed(InviscidPlan):
 
     # minus states, physical flux, pressure, plus states
     work_variables = 3 * _GAS + 1
+    stores_roughness = True
 
     @classmethod
     def work(cls, equations: Equations = GAS) -> int:
@@ -137,9 +139,10 @@ class Decomposed(InviscidPlan):
 
         traits = "interpolates_nodes", "correction_reach"
         last, around = (kernels.trait("interpolation", self.interpolation, name) for name in traits)
-        visit("interpolate", -1, last, sd=sd, q=s.q, m=area, minus=minus, plus=plus)
+        rough = {} if (marks := s.array("rough")) is None else {"rough": marks}
+        visit("interpolate", -1, last, sd=sd, q=s.q, m=area, minus=minus, plus=plus, **rough)
         visit("physical_flux", -around, around, q=s.q, m=area, f=flux, pressure=pressure)
-        states = {"minus": minus, "plus": plus} | self.flux_arguments
+        states = {"minus": minus, "plus": plus} | rough | self.flux_arguments
         visit("numerical_flux", -1, 0, sd=sd, q=s.q, m=area, f=flux, pressure=pressure, **states)
         visit("flux_difference", 0, 0, sd=sd, flux=minus, r=s.r, first=int(first))
         visit_walls(minus)

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from hiresx.equations import DIRECTIONS, GAS, Equations
+from hiresx import kernels
+from hiresx.case import Case
+from hiresx.equations import DIRECTIONS, GAS, Equations, equations
 from hiresx.rhs import compact, inviscid, split
 from hiresx.rhs.fused import Fused
 
@@ -34,6 +36,14 @@ def inviscid_class(plan: str, backend_name: str, scheme: str) -> Any:
 def fluxes_ahead(plan: str) -> bool:
     """True if `plan` computes the viscous fluxes before the inviscid terms, which then need no work memory."""
     return plan != compact.NAME and not PLANS[plan].work()
+
+
+def needed_fields(case: Case, plan: str) -> dict[str, int]:
+    """The fields that blocks of `case` have because of `plan`, as `hiresx.device.fields.Layout.needed`."""
+    found = {"work": work_variables(plan, case.gas.reynolds is not None, equations(case))}
+    if plan == compact.NAME or not kernels.trait("positivity", case.scheme.positivity, "limits_flux"):
+        return found
+    return found | {"rough": int(inviscid_class(plan, plan, case.scheme.inviscid).stores_roughness)}
 
 
 def work_variables(plan: str, is_viscous: bool, equations: Equations = GAS) -> int:

@@ -208,7 +208,7 @@ class OpenFace(ScalarCondition):
         s = self.state
         self._launch(
             "scalar_open", self._box, **self._face, n1=self.extent[0], direction=self._inward, target=self._target,
-            transported=int(self._number >= len(s.scalars) - s.layout.transported),
+            transported=int(self._number >= len(s.scalars) - s.layout.needed.get("transported_source", 0)),
             m=s.areas[self._direction], q=s.q, scalar=self._scalar,
         )  # fmt: skip
 

@@ -91,7 +91,7 @@ class LocalBlocks:
                     old.renumber(self.cut, n, name)
                 self.states.append(old)
             for state in self.states[1:]:
-                for name in ("kept_acceleration", *([] if layout.local_step else ["dt"])):
+                for name in ("kept_acceleration", *([] if layout.local_steps else ["dt"])):
                     state.fields[name] = self.states[0].fields[name]  # one for all
             # Needs all cores but no kernels, so that it runs while the compiler uses one core.
             if flow is not None:
@@ -107,9 +107,9 @@ class LocalBlocks:
                     continue
                 _fill_coordinates(backend, state)
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)
-            for s in self.states if layout.damped or layout.transported_damped else ():
+            for s in self.states if layout.has("damping_reach") or layout.has("transported_reach") else ():
                 viscous_damping.fill(backend, s, self.decomposition)
-            if layout.wall_distance:
+            if layout.has(wall_distance.FIELD):
                 wall_distance.check(case, self.decomposition)
                 grid_spacings.check(case, self.decomposition)
                 walls = wall_distance.WallSearch(backend, self.program, self.decomposition)
@@ -203,7 +203,7 @@ class LocalBlocks:
 
     def keep_start(self) -> None:
         """Keep for `back` what a step changes besides the registers of its integrator."""
-        for state in self.states if self.layout.regularised else ():
+        for state in self.states if self.layout.has("entropic_start") else ():
             if (entropic := _entropic(state)) is not None:
                 self.backend.copy(state.array("entropic_start"), entropic)
 

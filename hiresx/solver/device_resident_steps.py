@@ -58,7 +58,11 @@ class DeviceResidentSteps:
         steady = not self._case.time.local and self._conditions.steady and self._system.steps_alike
         alone = b.comm.size == 1 or not (self._ghosts.patched.any or self._ghosts.mirrored.between_ranks)
         here = bool(b.states) and device and alone and steady
-        here = here and self._integrator.keeps_start and not (self._integrator.iterates or b.layout.regularised)
+        here = (
+            here
+            and self._integrator.keeps_start
+            and not (self._integrator.iterates or b.layout.has("entropic_pressure"))
+        )
         if b.comm.size == 1:
             return here
         if self._agreed is None:

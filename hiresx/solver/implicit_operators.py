@@ -146,8 +146,8 @@ class ImplicitOperators(Linearised):
             "implicit_blocks",
             lambda s: {
                 **s.derivative_strides, "q": s.q, "m": s.metrics, "jacobian": s.jacobian, "dt": s.dt,
-                **({"wall_distance": s.array("wall_distance")} if s.layout.transported else {}),
-                **({"grid_spacings": s.array("grid_spacings")} if s.layout.spacings else {}),
+                **({"wall_distance": s.array("wall_distance")} if s.layout.has("transported_source") else {}),
+                **({"grid_spacings": s.array("grid_spacings")} if s.layout.has("grid_spacings") else {}),
                 **s.eddy_arguments, **self._of_blocks(s), **self._of_faces(s),
             },
             inverse_reynolds=self._inverse_reynolds, over_cfl=float(over_cfl), over_time=self._over_time,

@@ -404,7 +404,7 @@ class Solver:
             self._conditions.nodes(self.time, given=given)
         self._ghosts.start_state()
         self.settle()
-        if given and self.layout.eddy_fields:
+        if given and self.layout.has("eddy_viscosity"):
             # The first time step and the first output know the eddy viscosity, which comes with the viscous fluxes.
             self.system.time, self.system.dt = self.time, self.dt
             self.system.compute_rates()

@@ -77,7 +77,7 @@ class StepSize:
 
     def put(self, dt: float) -> None:
         """Set the time step of kernels to `dt`, but where each point has its own."""
-        if dt == self._on_device or self._blocks.layout.local_step:
+        if dt == self._on_device or self._blocks.layout.local_steps:
             return
         value = self._blocks.backend.to_device(np.full(1, dt, self._blocks.configuration.real))
         for state in self._blocks.states[:1]:  # all blocks have the same one

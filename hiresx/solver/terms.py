@@ -103,15 +103,14 @@ class Terms:
         conditions, ghosts, others = self._conditions, self._ghosts, self._ghosts.others
         steps = [self._launch_step("boundary", conditions.ghost_calls(), (), [GHOSTS] if others else [GHOSTS, HALOS])]
         # All ranks have the same tasks, with or without parts with viscous terms: exchanges are collective.
-        coefficient = [EDDY_COEFFICIENT] * self._blocks.layout.eddy_coefficients
+        coefficient = [EDDY_COEFFICIENT] * self._blocks.layout.has(EDDY_COEFFICIENT)
         if self._is_viscous:
             steps += self._viscous_steps(coefficient)
         early = ghosts.meanwhile([block.early for block in self.inviscid])
         late = ghosts.meanwhile([block.late for block in self.inviscid])
         # Fields for the flux are computed from the state with all its ghosts: no work overlaps with their exchange.
-        layout = self._blocks.layout
-        read = [FLUX_FIELDS] * bool(layout.flux_fields) + [SHOCK_SENSOR] * layout.hybrid
-        read += [ENTROPIC_PRESSURE] * layout.regularised
+        fields = FLUX_FIELDS, SHOCK_SENSOR, ENTROPIC_PRESSURE
+        read = [name for name in fields if self._blocks.layout.has(name)]
         first = [GHOSTS, *[SENT] * self.viscous_first, *map(in_transit, read)]
         steps.append(Step([("inviscid", lambda stage: early())], first, [INNER] if others else [INVISCID]))
         if others:

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Any
 
+from hiresx.case import Case
 from hiresx.time.ode_system import System
 
 
@@ -36,6 +37,11 @@ class Integrator(ABC):
     stages = 1
     implicit = False
     steady = False
+
+    @classmethod
+    def needed_fields(cls, case: Case) -> dict[str, int]:
+        """The fields that blocks of `case` have because of the integrator, as `hiresx.device.fields.Layout.needed`."""
+        return {"registers": cls.registers, "dt": int(case.time.local)}
 
     def __init__(self) -> None:
         self.memory: dict[str, float] = {}

@@ -4,6 +4,10 @@ for an update."""
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
+from hiresx.case import Case
+from hiresx.case.implicit import viscous_damping
+from hiresx.equations import equations
+from hiresx.equations.storage import MATRIX_FREE, block_reals, packed_reals
 from hiresx.time.integrator import Integrator
 from hiresx.time.ode_system import System, Vector
 
@@ -97,6 +101,21 @@ class Implicit(Integrator):
     # What `attach` was given.
     linearised: Linearised
 
+    @classmethod
+    def needed_fields(cls, case: Case) -> dict[str, int]:
+        given, variables = case.implicit, equations(case).variables
+        is_free = given.storage == MATRIX_FREE
+        found = super().needed_fields(case) | {
+            "dt": 1,
+            "damping_reach": int(viscous_damping(case) > 0),
+            "implicit_blocks": block_reals(given.storage, variables),
+            "sweep_right": packed_reals(variables, given.sweep_precision if is_free else "fp64"),
+            "sweep_update": 1,
+            "update": 1,
+            "line_factors": given.directions,
+        }
+        return found | dict.fromkeys(("sweep_records", "sweep_inverses"), int(is_free))
+
     @abstractmethod
     def attach(self, system: System, linearised: Linearised) -> None:
         """Take the system with its linearisation, before the first step, and the vectors needed."""
@@ -106,6 +125,10 @@ class Steady(Implicit):
     """Base of integrators that iterate towards steady flow."""
 
     steady = True
+
+    @classmethod
+    def needed_fields(cls, case: Case) -> dict[str, int]:
+        return super().needed_fields(case) | {"residual": 1}
 
     def look_again(self, system: System) -> None:
         """Compute the residual again, after the conditions at faces have changed between two steps. Collective."""

@@ -168,6 +168,8 @@ def _argument(kind: str, name: str, rng: np.random.Generator, real: str, jump: b
         return rng.choice([STRIDES[2], STRIDES[2] + STRIDES[0]], SIZE[0] * SIZE[1]).astype(np.int32)
     if name == "which":  # of three matrices, or none
         return rng.integers(-1, 3, SIZE[0] * SIZE[1]).astype(np.int32)
+    if "mark" in kind:
+        return (rng.random(SHAPE) < 0.3).astype(np.int8)
     if "long long" in kind:
         return np.array(COUNTS, np.int64)
     if name in LISTS:

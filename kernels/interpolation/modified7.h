@@ -2,13 +2,14 @@
 // its smoothness gives both u^-_{i+1/2} and u^+_{i-1/2}. `at(offset, v)` is q_v at i + offset; m the area vector at
 // node i.
 #include "weno7.h"
+#include "roughness.h"
 
 constexpr int interpolation_reach = 4;
 constexpr int correction_reach = 4;
 constexpr bool interpolates_nodes = true;
 constexpr int weighted_nodes = 7;
 
-template <class T, class At> HD void interpolate(const At &at, const T *m, T *minus, T *plus) {
+template <class T, class At> HD Rough<T> interpolate(const At &at, const T *m, T *minus, T *plus) {
     constexpr int differences = 6;  // of seven nodes
     T q[gas_variables], c[differences][gas_variables];
     T left[gas_variables], right[gas_variables], jumps[gas_variables];
@@ -30,9 +31,5 @@ template <class T, class At> HD void interpolate(const At &at, const T *m, T *mi
     for (int v = 0; v < gas_variables; ++v) minus[v] = q[v] + minus[v], plus[v] = q[v] + plus[v];
     keep_admissible(minus, q);
     keep_admissible(plus, q);
-#ifdef HX_LIMITER
-    auto rough = is_rough(space.density2(jumps), q[0]);
-    mark(minus, rough);
-    mark(plus, rough);
-#endif
+    return rough_where(space.density2(jumps), q[0]);
 }

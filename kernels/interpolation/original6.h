@@ -2,13 +2,14 @@
 // interpolated area vector at i+1/2; u^-_{i+1/2} and u^+_{i+1/2} both of the stencil i-2..i+3.
 // `at(offset, v)` is q_v at i + offset; m the area vector at i+1/2.
 #include "weno6.h"
+#include "roughness.h"
 
 constexpr int interpolation_reach = 3;
 constexpr int correction_reach = 3;
 constexpr bool interpolates_nodes = false;
 constexpr int weighted_nodes = 6;
 
-template <class T, class At> HD void interpolate(const At &at, const T *m, T *minus, T *plus) {
+template <class T, class At> HD Rough<T> interpolate(const At &at, const T *m, T *minus, T *plus) {
     constexpr int differences = 5;  // of six nodes
     T average[gas_variables], q[gas_variables], p[gas_variables], c[differences][gas_variables];
     T left[gas_variables], right[gas_variables], jumps[gas_variables];
@@ -34,9 +35,5 @@ template <class T, class At> HD void interpolate(const At &at, const T *m, T *mi
     for (int v = 0; v < gas_variables; ++v) minus[v] = q[v] + minus[v], plus[v] = p[v] + plus[v];
     keep_admissible(minus, q);
     keep_admissible(plus, p);
-#ifdef HX_LIMITER
-    auto rough = is_rough(space.density2(jumps), average[0]);
-    mark(minus, rough);
-    mark(plus, rough);
-#endif
+    return rough_where(space.density2(jumps), average[0]);
 }

@@ -23,16 +23,6 @@ template <class T> HD auto is_rough(T density2, T density) {
     return density2 > real(roughness * roughness) * density * density;
 }
 
-// The other half points are marked by the sign of an interpolated density, so that no further array is stored or
-// loaded.
-template <class T, class Mask> HD void mark(T *u, Mask rough) { u[0] = select(rough, -u[0], u[0]); }
-
-template <class T> HD auto read_marks(T *minus, T *plus) {
-    auto rough = either(minus[0] < T(real(0)), plus[0] < T(real(0)));
-    minus[0] = absolute(minus[0]), plus[0] = absolute(plus[0]);
-    return rough;
-}
-
 // Least density and pressure of b, as a share of the least of the two nodes and of the Lax-Friedrichs state.
 constexpr real least_share = real(0.1);
 

@@ -49,7 +49,8 @@ def pulled() -> dict:
     found = zip("uvwp", wanted, strict=True)
     off = max(np.abs(block.state(name) - goal).max() for name, goal in found for block in run.blocks)
     same = same_from_restart(run, "pulled", 3)
-    return {"off": float(run.comm.max([off])[0]), "same": same}
+    shapes = [state.array("pulled").shape == (2, *state.shape) for state in run.solver.states]
+    return {"off": float(run.comm.max([off])[0]), "same": same, "its field": all(shapes)}
 
 
 def decays() -> dict:
@@ -96,6 +97,7 @@ def marked() -> dict:
     )  # fmt: skip
     waves = {"initial": lambda x, y, z: (1 + 0.2 * np.sin(6.3 * x + 1) * np.cos(6.3 * y), 0.3, 0.2, 0.0, P)}
     run = Simulation(spec, device, out=folder, **waves)
+    assert not run.solver.layout.has("pulled")  # which [pull] alone needs
     for state in run.solver.states:
         run.backend.copy(state.interior(state.array("mark"))[0], state.interior(state.q)[0])
     run.solver.complete_state()

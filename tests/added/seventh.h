@@ -1,11 +1,12 @@
 // Linear interpolation of seventh order: of the polynomial through the nodes i-3..i+3 the values at i+1/2 and i-1/2.
 // `at(offset, v)` is q_v at i + offset.
+#include "roughness.h"
 
 constexpr int interpolation_reach = 4;
 constexpr int correction_reach = 4;
 constexpr bool interpolates_nodes = true;
 
-template <class T, class At> HD void interpolate(const At &at, const T *, T *minus, T *plus) {
+template <class T, class At> HD Rough<T> interpolate(const At &at, const T *, T *minus, T *plus) {
     constexpr int before[3] = {-175, 42, -5}, behind[3] = {525, -70, 7};  // by distance, of the side away and towards
     T q[gas_variables], jumps = T(real(0));
     for (int v = 0; v < gas_variables; ++v) {
@@ -21,9 +22,5 @@ template <class T, class At> HD void interpolate(const At &at, const T *, T *min
     }
     keep_admissible(minus, q);
     keep_admissible(plus, q);
-#ifdef HX_LIMITER
-    const auto rough = is_rough(jumps, q[0]);
-    mark(minus, rough);
-    mark(plus, rough);
-#endif
+    return rough_where(jumps, q[0]);
 }

@@ -376,7 +376,7 @@ def test_what_cannot_be(grid, ranks, weights, expected):
 def test_bytes_of_a_stage():
     grid = lattice([10, 10], [12], [1])
     cut = split(grid, partition(grid, 2))
-    fp32, fp64 = Layout(STORAGE["fp32"]), Layout(STORAGE["fp64"], work=16)
+    fp32, fp64 = Layout(STORAGE["fp32"]), Layout(STORAGE["fp64"], needed={"work": 16})
     assert halo_bytes(cut, fp32.exchanged_bytes(viscous=False)).tolist() == [[0, 12 * 3 * 5 * 4], [12 * 3 * 5 * 4, 0]]
     assert halo_bytes(cut, fp64.exchanged_bytes(viscous=True)).sum() == 2 * 12 * 3 * 9 * 8
     assert halo_bytes(grid, 72).tolist() == [[0]]

@@ -155,10 +155,10 @@ def test_states_far_from_their_node_are_drawn_to_it(positivity, peak, kept, vari
     choices = {"weights": "linear", "space": "component", "positivity": positivity}
     kernels = program("emulated", ("half_point.h", "inviscid.h"), **choices)
     line = {"o": 3, "sj": 0, "sk": 0, "sd": 1, "sv": LINE}
-    kernels.launch("interpolate", (LINE - 6, 1, 1), **line, q=q, m=m, minus=minus, plus=plus)
+    marks = {"rough": np.zeros(LINE, np.int8)} if positivity == "limiter" else {}
+    kernels.launch("interpolate", (LINE - 6, 1, 1), **line, q=q, m=m, minus=minus, plus=plus, **marks)
     wanted = q[variable, 11] * (1 + kept * 60 / 128 * (peak - 1))
-    # the limiter marks by the sign
-    np.testing.assert_allclose([abs(minus[variable, 11]), abs(plus[variable, 12])], wanted, rtol=1e-13)
+    np.testing.assert_allclose([minus[variable, 11], plus[variable, 12]], wanted, rtol=1e-13)
 
 
 # ---- fluxes
@@ -336,16 +336,22 @@ def test_flux_difference(backend, d, first):
     np.testing.assert_allclose(inside(r), inside(change + (0 if first else before)), rtol=1e-13, atol=1e-13)
 
 
-def test_where_the_limiter_looks():
-    """The mark, the sign of the first variable, stands where the outer stencils of all fields together are rough: the
-    root of the sum of 3 beta, over the density, is above .1."""
+@pytest.mark.parametrize("backend", ["cpu", "emulated"])
+def test_where_the_limiter_looks(backend):
+    """The mark of a node stands where the outer stencils of all fields together are rough: the root of the sum of 3
+    beta, over the density, is above .1. It stands apart from the states, which are those without a limiter."""
     rng = random(8)
     s = primitive(rng, 1) * np.ones((1, LINE)) * (1 + 0.03 * rng.normal(size=(5, LINE)) * np.linspace(0, 1, LINE))
     q, m = conservative(s), np.array([0.5, -0.3, 0.6])[:, None] * np.ones((3, LINE))
-    minus, plus = np.zeros((2, 5, LINE))
+    (minus, plus), bare = np.zeros((2, 5, LINE)), np.zeros((2, 5, LINE))
+    rough = np.zeros(LINE, np.int8)
     line = {"o": 3, "sj": 0, "sk": 0, "sd": 1, "sv": LINE}
-    program("emulated", ("half_point.h", "inviscid.h"), positivity="limiter").launch(
-        "interpolate", (LINE - 6, 1, 1), **line, q=q, m=m, minus=minus, plus=plus
+    headers = ("half_point.h", "inviscid.h")
+    program(backend, headers, positivity="limiter").launch(
+        "interpolate", (LINE - 6, 1, 1), **line, q=q, m=m, minus=minus, plus=plus, rough=rough
+    )
+    program(backend, headers, positivity="fallback").launch(
+        "interpolate", (LINE - 6, 1, 1), **line, q=q, m=m, minus=bare[0], plus=bare[1]
     )
     roughness = []
     for h in range(3, LINE - 3):
@@ -356,5 +362,6 @@ def test_where_the_limiter_looks():
         roughness.append(np.sqrt(ends[[0, 1, 4]].sum() + ends[2:4].sum() / sound2) / s[0, h])
     wanted = np.array(roughness) > 0.1
     assert 5 < wanted.sum() < LINE - 11 and max(roughness) < 1
-    np.testing.assert_array_equal(minus[0, 3 : LINE - 3] < 0, wanted)
-    np.testing.assert_array_equal(plus[0, 2 : LINE - 4] < 0, wanted)
+    np.testing.assert_array_equal(rough[3 : LINE - 3] != 0, wanted)
+    np.testing.assert_array_equal(rough[[0, 1, 2, -3, -2, -1]], 0)
+    np.testing.assert_array_equal([minus, plus], bare)

@@ -380,7 +380,7 @@ def test_rows_begin_at_whole_sectors_of_their_memory(size):
     """Behind their ghosts, in every array: a GPU moves 32 bytes at a time."""
     cut = Decomposition((block("one", size),), (), (), (Part(0, whole_box(size), 0),))
     numpy = SimpleNamespace(zeros=np.zeros)
-    state = BlockState(numpy, cut, 0, "one", Layout(STORAGE["fp64"], work=4, local_step=True))
+    state = BlockState(numpy, cut, 0, "one", Layout(STORAGE["fp64"], needed={"work": 4, "registers": 1, "dt": 1}))
     for array in (state.q, state.q0, state.r, state.metrics, state.jacobian, state.dt, state.work):
         first = state.interior(array).ctypes.data - array.base.ctypes.data
         assert first % (ROW * array.itemsize) == 0 and all(
@@ -395,7 +395,7 @@ def test_a_declared_field_is_allocated_counted_and_restarted(precision, local, m
     declared = (*fields.FIELDS, added)
     for module in (fields, device_state):
         monkeypatch.setattr(module, "FIELDS", declared)
-    layout = Layout(STORAGE[precision], work=12, registers=2, local_step=local, axisymmetric=True)
+    layout = Layout(STORAGE[precision], needed={"work": 12, "registers": 2, "dt": int(local), "inverse_radius": 1})
     size = (9, 8, 7)
     cut = Decomposition((block("one", size),), (), (), (Part(0, whole_box(size), 0),))
     state = BlockState(SimpleNamespace(zeros=np.zeros), cut, 0, "one", layout, reference=[0.0] * 5)

@@ -15,7 +15,7 @@ from hiresx.device.fields import Layout, declared_field
 from hiresx.device.wrappers import generate
 from hiresx.equations import Equations
 from hiresx.equations.diffusivity import transported_schmidt
-from hiresx.equations.storage import STORAGE, neighbour_words, packed_reals
+from hiresx.equations.storage import STORAGE, block_reals, neighbour_words, packed_reals
 from hiresx.solver.coloured_arrays import diagonal_blocks, in_grid_order, in_precision, inverse_blocks, neighbour_blocks
 from hiresx.solver.sweeps import range_of_lines
 
@@ -129,7 +129,7 @@ def test_the_field_has_the_numbers_that_kernels_take(storage, schmidt, reals):
     chosen = Configuration(program="implicit", implicit_storage=storage, viscosity="sutherland", schmidt=schmidt)
     _, kernels_of = generate(chosen, "cpu")
     scalars = tuple(f"scalar {n}" for n in range(len(schmidt)))
-    layout = Layout(STORAGE["fp64"], Equations(scalars), implicit=True, implicit_storage=storage)
+    layout = Layout(STORAGE["fp64"], Equations(scalars), {"implicit_blocks": block_reals(storage, 5 + len(scalars))})
     takes = {kernel.holds["blocks"] for kernel in kernels_of.values() if "blocks" in kernel.holds}
     assert takes == {reals} == {declared_field("implicit_blocks").variables(layout)}
 

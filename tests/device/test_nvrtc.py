@@ -247,7 +247,7 @@ def refuse():
 
 def test_backend_compiles_and_loads(monkeypatch, root):
     stub = Stub(lambda: None)
-    monkeypatch.setattr(cuda, "fault", lambda: None)
+    monkeypatch.setattr(cuda, "obstacle", lambda: None)
     monkeypatch.setitem(sys.modules, "cupy", stub)
     found = cuda.CudaBackend(root).compile(Configuration()).signatures
     assert "update" in found and "unlimited_only" not in found
@@ -469,7 +469,7 @@ def test_unknown_kernel(program):
         program[0].launch("inviscid_sweep", (1, 1, 1))
 
 
-@pytest.mark.skipif(cuda.fault() is not None, reason="no GPU")
+@pytest.mark.skipif(cuda.obstacle() is not None, reason="no GPU")
 def test_on_a_gpu():
     room = cuda.CudaBackend()
     configuration = Configuration()

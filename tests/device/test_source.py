@@ -86,7 +86,7 @@ def test_signatures_refuse(text, message):
 
 def test_source_defines_what_is_chosen():
     text = source(Configuration(precision="fp32", positivity="limiter", interpolation="original"), "cpu")
-    for line in ("HX_FP32", "HX_LIMITER", "HX_GHOST_LAYERS 3", "HX_GAMMA (1.4)", "HX_EPSILON (1e-06)"):
+    for line in ("HX_FP32", "HX_LIMITER 1", "HX_GHOST_LAYERS 3", "HX_GAMMA (1.4)", "HX_EPSILON (1e-06)"):
         assert f"#define {line}\n" in text
     order = re.findall(r'#include "(.*)"', text)
     others = [f"{folder}/{name}.h" for folder in ("boundary", "terms") for name in kernels.choices(folder)]

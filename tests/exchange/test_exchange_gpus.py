@@ -161,7 +161,7 @@ def late(comm, folder, seeds):
     mpi_comm, hosts, found = comm.mpi_comm.Dup(), comm.hosts, []
     for transport, gpus, apart in MODES:
         # The GPUs' MPI says nothing of their memory unless they are asked to let it have that.
-        cuda_aware.fault = lambda transport=transport: None if transport == "cuda-aware" else "it does not say"
+        cuda_aware.obstacle = lambda transport=transport: None if transport == "cuda-aware" else "it does not say"
         comm.hosts = tuple(range(comm.size)) if apart else hosts
         place = Place("cpu")
         if comm.rank in gpus:
@@ -193,7 +193,7 @@ def on_gpus(comm, transport, names):
         return error.message
 
 
-@pytest.mark.skipif(cuda.fault() is not None, reason="no GPU")
+@pytest.mark.skipif(cuda.obstacle() is not None, reason="no GPU")
 @pytest.mark.parametrize("transport", ["auto", "signals", "cuda-aware", "ipc", "staged", "mpi"])
 @pytest.mark.parametrize("names", [["cuda"] * 2, ["cuda"] * 4, ["cuda", "cpu", "cuda"]], ids=",".join)
 def test_on_gpus(transport, names):

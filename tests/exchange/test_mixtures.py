@@ -30,7 +30,7 @@ def stand_ins(monkeypatch):
     monkeypatch.setattr(endpoint, "SharedMemory", ThreadMemory)
     monkeypatch.setattr(mpi, "_memory", lambda array: array)
     monkeypatch.setattr(window, "room", lambda: np.inf)
-    monkeypatch.setattr(cuda_aware, "fault", lambda: "MPI takes none")
+    monkeypatch.setattr(cuda_aware, "obstacle", lambda: "MPI takes none")
 
 
 def points(sender: int, receiver: int) -> int:
@@ -141,7 +141,7 @@ def arrangements(ranks: int):
 @pytest.mark.parametrize("ranks", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
 def test_every_mixture_agrees_or_refuses(monkeypatch, ranks, asked, takes):
     """`takes`: MPI can be given GPU memory."""
-    monkeypatch.setattr(cuda_aware, "fault", lambda: None if takes else "MPI takes none")
+    monkeypatch.setattr(cuda_aware, "obstacle", lambda: None if takes else "MPI takes none")
     everybody = list(combinations(range(ranks), 2))
     chain = [(a, b) for a, b in everybody if b == a + 1]
     for kinds, hosts in arrangements(ranks):

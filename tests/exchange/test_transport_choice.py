@@ -269,7 +269,7 @@ class SharedGpu:
 
 @pytest.mark.parametrize(("same", "chosen"), [(True, "ipc"), (False, "staged over window")])
 def test_memory_that_holds_something_else_is_not_used(monkeypatch, same, chosen):
-    monkeypatch.setattr(negotiation.cuda_aware, "fault", lambda: "MPI takes none")
+    monkeypatch.setattr(negotiation.cuda_aware, "obstacle", lambda: "MPI takes none")
     monkeypatch.setattr(negotiation.window, "room", lambda: 1e12)
     table, meeting, memory, found = [None, None], threading.Barrier(2), {}, {}
 
@@ -304,6 +304,6 @@ def test_what_a_library_says_of_gpu_memory(monkeypatch, library, says, fault):
         {} if says is None else {"MPIX_Query_cuda_support": type("Query", (), {"__call__": lambda self: says})()}
     )
     monkeypatch.setattr(cuda_aware.ctypes, "CDLL", lambda file: SimpleNamespace(**functions))
-    assert cuda_aware.fault({}) == fault
+    assert cuda_aware.obstacle({}) == fault
     if "CRAY" in library:
-        assert cuda_aware.fault({"MPICH_GPU_SUPPORT_ENABLED": "1"}) is None
+        assert cuda_aware.obstacle({"MPICH_GPU_SUPPORT_ENABLED": "1"}) is None

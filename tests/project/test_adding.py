@@ -141,7 +141,8 @@ ADDED = {
             (
                 "class Case(Table)",
                 'class Pull(Table):\n    """The same acceleration everywhere."""\n\n'
-                '    acceleration: Annotated[tuple[float, float, float], Listed] = Field(description="x, y, z")\n\n\n'
+                '    acceleration: Annotated[tuple[float, float, float], Listed] = Field(description="x, y, z")\n\n'
+                '    def needed_fields(self, case: Any) -> Mapping[str, int]:\n        return {"pulled": 1}\n\n\n'
                 'class Decay(Table):\n    """Of passive scalars."""\n\n'
                 '    rate: float = Field(description="share that goes in a unit of time")\n\n\n',
             ),
@@ -160,7 +161,8 @@ ADDED = {
     "field kept at every node": {
         "hiresx/device/fields.py": (
             "    # 1/y of axisymmetric flow",
-            '    Field("mark", "stored", lambda layout: 1, restarts=True, halo="state", shown="a mark on the gas"),\n',
+            '    Field("mark", "stored", 1, restarts=True, halo="state", shown="a mark on the gas"),\n'
+            '    Field("pulled", "work", 2, optional=True),\n',
         )
     },
     "time integrator": {
@@ -489,7 +491,8 @@ def test_a_field_and_terms_are_declared_once(device, ranks, tmp_path):
     diffusivity and values on walls, by every plan."""
     done = _in_a_copy(("term of a stage", "field kept at every node"), "declared.py", device, ranks, tmp_path)
     found = json.loads(done.stdout.splitlines()[-1])
-    assert found["pulled"]["off"] < 1e-13 and found["pulled"]["same"] and found["decays"]["same"]
+    assert found["pulled"]["off"] < 1e-13 and found["pulled"]["same"] and found["pulled"]["its field"]
+    assert found["decays"]["same"]
     assert found["decays"]["apart"] < 1e-12 and len(found["decays"]["off"]) == 3
     assert max(found["decays"]["off"].values()) < 2e-5
     assert found["marked"]["same"] == [True] * 3 and found["marked"]["spread"] > 0.3

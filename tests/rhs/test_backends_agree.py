@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hiresx.device import Configuration, backend
-from hiresx.device.cuda import fault
+from hiresx.device.cuda import obstacle
 from hiresx.device.wrappers import GPU_KINDS
 from hiresx.verify import kernel_data
 
@@ -26,7 +26,7 @@ LIMITS = {"viscous_extrapolate": 3e-6, "no_slip_bend": 3e-6, "axisymmetric_frict
 
 @pytest.fixture(scope="module", params=CONFIGURATIONS)
 def programs(request):
-    rooms = [backend(name) for name in ("cpu", "emulated", "cuda") if name != "cuda" or not fault()]
+    rooms = [backend(name) for name in ("cpu", "emulated", "cuda") if name != "cuda" or not obstacle()]
     return [(room, room.compile(CONFIGURATIONS[request.param])) for room in rooms]
 
 

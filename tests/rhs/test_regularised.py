@@ -9,9 +9,8 @@ from same_everywhere import same_everywhere
 from wholes import whole
 
 from hiresx import BlowUp, Case, HiresxError, Simulation, load
-from hiresx.device.fields import Layout
-from hiresx.equations.storage import STORAGE
 from hiresx.estimate import estimate
+from hiresx.estimate.resources import layout
 
 REGULARISED = 'scheme.inviscid="regularised"'
 STATE = {"rho": 1.0, "u": 0.5, "v": 0.2, "w": 0.1, "p": 1 / 1.4}
@@ -240,7 +239,7 @@ def test_check_says_that_it_is_experimental():
 
 def test_its_fields_take_four_numbers_of_a_node():
     """The entropic pressure, that of the sweeps between, that at the start of the step, and the right-hand side."""
-    more, without = (Layout(STORAGE["fp64"], regularised=on).numbers_per_point for on in (True, False))
+    more, without = (layout(load("sod", overrides=chosen), "fused").numbers_per_point for chosen in ([REGULARISED], []))
     assert more == without + 4
 
 

@@ -47,7 +47,9 @@ def open_mpi(monkeypatch):
     monkeypatch.setattr(mpi_library, "find", lambda given=None: used)
     monkeypatch.setattr(counts, "cores", lambda: 4)
     monkeypatch.setattr(command.os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(counts.cuda, "fault", lambda: HiresxError("the cuda backend finds no NVIDIA driver", "use cpu"))
+    monkeypatch.setattr(
+        counts.cuda, "obstacle", lambda: HiresxError("the cuda backend finds no NVIDIA driver", "use cpu")
+    )
 
 
 def test_dry_run(open_mpi, capfd):
@@ -125,7 +127,7 @@ def test_how_many_ranks(monkeypatch):
     monkeypatch.setattr(
         counts, "gather", lambda gpu: PlacementFacts("host", allowed, gpus=addresses, names=("H200",) * 3)
     )
-    monkeypatch.setattr(counts.cuda, "fault", lambda: None)
+    monkeypatch.setattr(counts.cuda, "obstacle", lambda: None)
     devices = [GPU(n, address, utilisation=90 * (n == 1)) for n, address in enumerate(addresses)]
     square = tuple(tuple("X" if a == b else "SYS" for a in range(3)) for b in range(3))
     machine = Machine("example", gpus=tuple(devices), levels=square, pcie=square, peer=square)

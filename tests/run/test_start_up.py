@@ -122,7 +122,7 @@ def test_kernels_are_compiled_while_the_grid_is_made(monkeypatch):
 )
 def test_what_is_compiled_beforehand(monkeypatch, asked, fault, begun):
     found = []
-    monkeypatch.setattr(cuda, "fault", lambda: fault)
+    monkeypatch.setattr(cuda, "obstacle", lambda: fault)
     monkeypatch.setattr(cuda, "precompile", lambda configuration: found.append("cuda"))
     for kind in (cpu.CpuBackend, emulated.EmulatedBackend):
         monkeypatch.setattr(kind, "libraries", lambda self, configuration: found.append(self.name))

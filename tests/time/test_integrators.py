@@ -348,11 +348,11 @@ def test_a_step_that_leads_nowhere_ends_the_run(monkeypatch, dt):
 def test_bytes_of_a_point_are_those_of_the_arrays(local, work):
     storage = Configuration().storage
     cut = Solver(periodic("ssp_rk3", 8), backend("cpu")).decomposition
-    layout = Layout(storage, work=work, registers=2, local_step=local)
+    layout = Layout(storage, needed={"work": work, "registers": 2, "dt": int(local)})
     state = BlockState(backend("cpu"), cut, 0, "line", layout)
     arrays = [state.q, *state.registers, state.r, state.metrics, state.jacobian]
     arrays += [state.work] * bool(work) + [state.dt] * local
     points = np.prod(state.shape)
     assert sum(a.size * a.itemsize for a in arrays) == points * layout.bytes_per_point
     # and one over the radius
-    assert replace(layout, axisymmetric=True).bytes_per_point - layout.bytes_per_point == 8
+    assert replace(layout, needed={**layout.needed, "inverse_radius": 1}).bytes_per_point - layout.bytes_per_point == 8

@@ -178,7 +178,7 @@ def test_alone_nothing_changes():
 
 
 def test_alone_without_a_gpu(monkeypatch):
-    monkeypatch.setattr(cuda, "fault", lambda: HiresxError("the cuda backend finds no NVIDIA driver", "use cpu"))
+    monkeypatch.setattr(cuda, "obstacle", lambda: HiresxError("the cuda backend finds no NVIDIA driver", "use cpu"))
     with pytest.raises(HiresxError, match=r"^the cuda backend finds no NVIDIA driver\n") as caught:
         place(single_process(), backends="cuda")
     assert caught.value.hint == "use cpu"
@@ -266,7 +266,7 @@ def test_two_ranks():
     refused = [errors for _, _, errors in found]
     assert refused[0] == refused[1]
     assert refused[0][0] == ('--backend "cpu,cpu,cpu" is for 3 ranks, not 2', True)
-    if cuda.fault():
+    if cuda.obstacle():
         (one, everywhere), (both, _) = refused[0][1:]
         assert everywhere
         assert one.startswith(f"rank 1 on host {os.uname().nodename} is to compute on a GPU: ")
@@ -328,7 +328,7 @@ def _on_fake_gpus(comm, bytes_):
 
     order = (2, 0, 1)
     devices = [cuda.CudaDevice(n, "H200", PAIR.gpus[gpu].bus_id.upper(), False) for n, gpu in enumerate(order)]
-    cuda.fault, cuda.devices = (lambda: None), (lambda: devices)
+    cuda.obstacle, cuda.devices = (lambda: None), (lambda: devices)
     placement.discover = lambda: PAIR
     made = []
 

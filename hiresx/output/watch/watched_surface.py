@@ -207,7 +207,7 @@ class WatchedSurface:
         for slope, change in zip(self._slopes[1:], along[1:], strict=True):
             gradient += slope * change[:, None]
         mu_laminar, eddies = gas.viscosity.viscosity(temperature[0]) / gas.reynolds, np.zeros(self.n)
-        if self._solver.layout.eddy_fields:
+        if self._solver.layout.has("eddy_viscosity"):
             eddies = self._take.field("eddy_viscosity").reshape(self._rows, self.n)[0] / gas.reynolds
         mu, turbulent = mu_laminar + eddies, self._case.turbulence.prandtl
         stress = gradient[:3] + gradient[:3].swapaxes(0, 1)

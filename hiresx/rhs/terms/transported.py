@@ -23,7 +23,7 @@ def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterato
         program.call(
             "transported_source", s.size, **s.place, sv=s.variable_stride, jacobian=s.jacobian, q=s.q,
             source=s.array("transported_source"), dt=s.dt, dt_stride=s.dt_stride, r=s.r[rows],
-            largest_loss=0.0 if s.layout.implicit else LARGEST_LOSS,
+            largest_loss=0.0 if s.layout.has("implicit_blocks") else LARGEST_LOSS,
         )
         for s in states
     ]  # fmt: skip

@@ -42,8 +42,11 @@ def numerical(bench: Workbench, flux: str, left: np.ndarray, right: np.ndarray, 
     zero, one = device.zeros((5, n)), device.to_device(np.ones((5, n)))
     alone = dict.fromkeys(("o", "sj", "sk", "sd"), 0)
     fields = {"q": plus, "m": m, "f": zero, "pressure": one, "minus": minus, "plus": plus}
-    if program.signatures["numerical_flux"].holds.get("fields"):
+    holds = program.signatures["numerical_flux"].holds
+    if holds.get("fields"):
         fields["fields"] = one
+    if holds.get("rough"):  # nowhere
+        fields["rough"] = device.zeros((n,), "int8")
     program.launch("numerical_flux", (n, 1, 1), **alone, sv=n, **fields)
     return device.to_host(minus)
 

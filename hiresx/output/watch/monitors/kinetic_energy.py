@@ -50,7 +50,7 @@ class KineticEnergyMonitor(Monitor):
     """
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
-        columns = (*COLUMNS, OF_MODEL) if solver.layout.eddy_fields else COLUMNS
+        columns = (*COLUMNS, OF_MODEL) if solver.layout.has("eddy_viscosity") else COLUMNS
         super().__init__(solver.comm, "kinetic_energy", "kinetic_energy", columns, spec.every, spec.every_time, out)
         # in the order of the kernel
         self._sums = tuple(column.name for column in columns if column.name not in _BETWEEN_SAMPLES)
