@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from hiresx.grid.blocks import direction
-from hiresx.rhs.boundary import Prescribe
 from hiresx.rhs.compact import CompactViscous
 from hiresx.rhs.terms import Task
 from hiresx.solver.block_states import LocalBlocks
@@ -42,7 +41,4 @@ def compact_tasks(blocks: LocalBlocks, ghosts: Ghosts, conditions: Conditions, r
         made = prepare([[part.flux[d] for part in parts if d in part.flux], *at_faces])
         differences = prepare([[part.difference[d] for part in parts if d in part.difference]])
         tasks += [task(made), ("exchange", exchange), task(differences)]
-    if any(isinstance(condition, Prescribe) for condition in conditions.all):
-        # Prescribed ghosts of inflows are set with the nodes, not with the other ghosts: they are restored here.
-        tasks.append(("boundary", lambda stage: conditions.nodes_again()))
     return tasks

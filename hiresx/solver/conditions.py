@@ -190,10 +190,6 @@ class Conditions:
     def _moving(self) -> list[FaceCondition]:
         return [c for c in self._changing if c.moves]
 
-    def nodes_again(self) -> None:
-        """Repeat `nodes` at the time of the last call, without poles."""
-        self._nodes()
-
     def outflow_rates(self, stage: int) -> None:
         """Compute the incoming waves of outflows."""
         if stage == 0:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -77,8 +78,12 @@ def test_a_cpu_is_not_measured_by_the_memory_of_gpus(monkeypatch):
     assert Simulation(taylor_green("grid.n=[7,7,7]", "time.steps=1"), backend="cpu").blocks
 
 
-def test_what_two_threads_want_is_made_once(monkeypatch, tmp_path):
+@pytest.mark.parametrize("files_lock", [True, False])
+def test_what_two_threads_want_is_made_once(files_lock, monkeypatch, tmp_path):
+    """On a file system, too, that locks no files."""
     monkeypatch.setenv("HIRESX_CACHE", str(tmp_path / "cache"))
+    if not files_lock:
+        monkeypatch.setattr(cache, "_sole_maker", lambda path: nullcontext())
     made = []
 
     def make(folder):
