@@ -45,6 +45,11 @@ class WingCH(Generator):
         description="distance of the first node from the wing at the trailing edge of the root, in L; elsewhere in "
         "proportion to the chord, at the leading edge a quarter of that"
     )
+    first_spacing_doubles: Positive | None = Field(
+        None,
+        description="distance d behind the trailing edge, and beyond the tip, at which the first distance from the cut has "
+        "doubled, as 1 + (x/d)^2, in L at the root and in proportion to the chord; absent: no more than its own growth",
+    )
     trailing_edge_spacing: Positive = Field(
         description="spacing along section and cut at the trailing edge of the root, in L"
     )
