@@ -47,8 +47,9 @@ class WingCH(Generator):
     )
     first_spacing_doubles: Positive | None = Field(
         None,
-        description="distance d behind the trailing edge, and beyond the tip, at which the first distance from the cut has "
-        "doubled, as 1 + (x/d)^2, in L at the root and in proportion to the chord; absent: no more than its own growth",
+        description="distance d at which the first distance from the cut has doubled, as 1 + (x^2 + z^2)/d^2 at x "
+        "behind the trailing edge and z beyond the tip, all three in local chords, besides its own growth; absent: no "
+        "more than this",
     )
     trailing_edge_spacing: Positive = Field(
         description="spacing along section and cut at the trailing edge of the root, in L"

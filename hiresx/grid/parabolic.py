@@ -59,7 +59,7 @@ class Outline(ABC):
 def c_grid(spec: Counted, section: Outline, beside: float = 0.0) -> np.ndarray:
     """Nodes z (nj, ni) of the C-grid, in chords: i clockwise from the end of the cut along its lower side, the lower
     surface, the leading edge, the upper surface and the cut's upper side; j to a half ellipse about the end of the cut.
-    `beside`: the distance of its plane from that of the section at the end of a wing, in chords, for the first distances.
+    `beside`: the distance of its plane from the end of a wing, in chords, which the first distances grow with.
 
     Raises HiresxError for spacings that do not fit the counts of `spec`."""
     u, outline = _line(spec, section)
