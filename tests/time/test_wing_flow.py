@@ -1,8 +1,7 @@
 """The bundled wing by the implicit integrator: Newton's method converges over the shock, and at the root too, where the
-wing and the plane of symmetry meet at an angle that is not right; and on its section in turbulent flow."""
+wing and the plane of symmetry meet at an angle that is not right."""
 
 import pytest
-from wing_section import section
 
 from hiresx import Simulation, load
 from hiresx.output.watch.monitors.force import ForceMonitor
@@ -18,12 +17,3 @@ def test_newtons_method_converges_on_the_wing():
     (wing,) = (monitor for monitor in simulation.attachments if isinstance(monitor, ForceMonitor))
     found = wing.measure(simulation.solver)
     assert 0.3100 < found["lift_coefficient"] < 0.3170 and 0.0168 < found["drag_coefficient"] < 0.0179
-
-
-@pytest.mark.slow
-def test_newtons_method_converges_on_the_turbulent_section():
-    """From the uniform flow, in a C-grid with cells of 4e-6 chords. By flexible GMRES the residual falls by less."""
-    case, grid = section(1.0, turbulent=True, overrides=["implicit.drop=1e5", "implicit.krylov=60"])
-    simulation = Simulation(case, backend="cpu", grid=grid)
-    simulation.run(progress=False, steps=45)
-    assert simulation.solver.integrator.converged and simulation.solver.integrator.report["cfl"] > 1e3
