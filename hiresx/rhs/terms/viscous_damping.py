@@ -26,8 +26,8 @@ def fill(backend: Backend, state: BlockState, whole: Decomposition, at_walls: bo
     differences. Near a patch of the `whole` blocks it is the distance to it in nodes, negative for the upper end of a
     grid line, and on a patch 0.
 
-    `damping_reach` is also 0 along grid lines that end at a wall with friction, unless the case asks for it `at_walls`: the damping would act on the curvature
-    of the velocity in the layer there, and change the friction."""
+    `damping_reach` is also 0 along grid lines that end at a wall with friction, unless the case asks for it `at_walls`:
+    the damping would act on the curvature of the velocity in the layer there, and change the friction."""
     for name, left_alone in ((FIELD, None if at_walls else "no_slip"), (OF_TRANSPORTED, None)):
         field = state.array(name)
         if field is not None:
