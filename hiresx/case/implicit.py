@@ -32,7 +32,7 @@ STEADY_DAMPING, STEADY_EPSILON = 0.25, 1e-2
 class Implicit(Table):
     """Newton's method: steady flow with `time.integrator = "implicit"`, by pseudo-time steps of each node, and unsteady
     flow with `time.integrator = "bdf2"`, `"esdirk3"` or `"esdirk4"`, where each stage of a time step is solved by it.
-    The linear equations are solved by flexible GMRES with sweeps over grid lines or nodes in two colours
+    The linear equations are solved by GMRES with sweeps over grid lines or nodes in two colours
     (docs/implicit.md).
 
     Of steady flow the CFL number begins at `time.cfl` (2 where it is not given) and grows as the residual falls. A step
@@ -80,6 +80,11 @@ class Implicit(Table):
         description="how strongly viscous terms damp what alternates from node to node, which central differences of "
         "central differences do not see: the share of a compact second difference; 0: not at all; absent: 0.25, of "
         "unsteady flow 0",
+    )
+    damping_at_walls: bool = Field(
+        False,
+        description="whether viscous terms damp so along grid lines that end at a wall with friction, too: Newton's "
+        "method takes fewer products and steps, and the friction of coarsely resolved layers suffers",
     )
     sequence: Annotated[int, Field(ge=0, le=6)] = Field(
         0,
@@ -143,6 +148,10 @@ def implicit_errors(case: "Case") -> Iterator[PydanticCustomError]:
     if case.implicit.viscous_damping is not None and case.gas.reynolds is None:
         yield case_error(
             "implicit.viscous_damping is of no effect without gas.reynolds; leave it out, or give a Reynolds number"
+        )
+    if case.implicit.damping_at_walls and not viscous_damping(case):
+        yield case_error(
+            "implicit.damping_at_walls is of no effect without implicit.viscous_damping; leave it out, or give both"
         )
     yield from _beside_errors(case)
     if name == NAME:

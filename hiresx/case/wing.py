@@ -45,6 +45,12 @@ class WingCH(Generator):
         description="distance of the first node from the wing at the trailing edge of the root, in L; elsewhere in "
         "proportion to the chord, at the leading edge a quarter of that"
     )
+    first_spacing_doubles: Positive | None = Field(
+        None,
+        description="distance d at which the first distance from the cut has doubled, as 1 + (x^2 + z^2)/d^2 at x "
+        "behind the trailing edge and z beyond the tip, all three in local chords, besides its own growth; absent: no "
+        "more than this",
+    )
     trailing_edge_spacing: Positive = Field(
         description="spacing along section and cut at the trailing edge of the root, in L"
     )

@@ -56,13 +56,14 @@ class Outline(ABC):
         return self.outline(0.5 * (low + high))
 
 
-def c_grid(spec: Counted, section: Outline) -> np.ndarray:
+def c_grid(spec: Counted, section: Outline, beside: float = 0.0) -> np.ndarray:
     """Nodes z (nj, ni) of the C-grid, in chords: i clockwise from the end of the cut along its lower side, the lower
     surface, the leading edge, the upper surface and the cut's upper side; j to a half ellipse about the end of the cut.
+    `beside`: the distance of its plane from the end of a wing, in chords, which the first distances grow with.
 
     Raises HiresxError for spacings that do not fit the counts of `spec`."""
     u, outline = _line(spec, section)
-    eta = _distances(spec, section, u, outline)
+    eta = _distances(spec, section, u, outline, beside)
     w = section.unfold(outline, u)
     v = eta + diffuse(u, w.imag, eta)
     w = u * np.sqrt(1 + eta**2 / (u**2 + section.trailing_edge**2)) + 1j * v
@@ -107,15 +108,15 @@ def _line(spec: Counted, section: Outline) -> tuple[np.ndarray, np.ndarray]:
     return u, outline
 
 
-def _distances(spec: Counted, section: Outline, u: np.ndarray, outline: np.ndarray) -> np.ndarray:
+def _distances(spec: Counted, section: Outline, u: np.ndarray, outline: np.ndarray, beside: float) -> np.ndarray:
     """eta (nj, ni), by hyperbolic sines from the wall to the outer boundary."""
     # |dz/dw| = |w|. From this size on the first distance is levelled over the chord; on the cut it grows with |w|. The
     # size at the nose, about 0.1, levelled as well would skew the lines ahead of it by 60 degrees.
     least, edge = 0.4, section.trailing_edge
     size = np.hypot(least, np.abs(section.unfold(outline, u)))
     first = spec.first_spacing / edge * (0.5 + 0.5 * (np.hypot(least, edge) / size) ** 4) ** 0.25
-    if isinstance(spec, AirfoilC) and spec.first_spacing_doubles:
-        first *= 1 + (np.maximum(outline.real - 1, 0) / spec.first_spacing_doubles) ** 2
+    if spec.first_spacing_doubles:
+        first *= 1 + (np.maximum(outline.real - 1, 0) ** 2 + beside**2) / spec.first_spacing_doubles**2
     outer = _outer(spec, section, u)
     cells = spec.n_normal - 1
     if (first * cells >= outer).any():

@@ -108,7 +108,7 @@ class LocalBlocks:
                 _fill_coordinates(backend, state)
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)
             for s in self.states if layout.has("damping_reach") or layout.has("transported_reach") else ():
-                viscous_damping.fill(backend, s, self.decomposition)
+                viscous_damping.fill(backend, s, self.decomposition, case.implicit.damping_at_walls)
             if layout.has(wall_distance.FIELD):
                 wall_distance.check(case, self.decomposition)
                 grid_spacings.check(case, self.decomposition)

@@ -1,6 +1,8 @@
-"""Flexible GMRES on vectors: Y. Saad, SIAM Journal on Scientific Computing 14 (1993) 461, algorithm 2.2."""
+"""GMRES on vectors: Y. Saad & M. H. Schultz, SIAM Journal on Scientific and Statistical Computing 7 (1986) 856."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 
@@ -9,39 +11,50 @@ from hiresx.time.ode_system import System, Vector
 # A second pass makes vectors orthogonal where the first one leaves less than this share of the square of the norm.
 LEFT = 0.5
 
+Operator = Callable[[Vector, Vector], None]
 
-class FlexibleGmres:
-    """Space for `size` directions: `size` + 1 orthogonal vectors and as many preconditioned ones as directions."""
+
+class Gmres(ABC):
+    """Space for `size` directions, each of which takes `vectors_of_direction` vectors: the next orthogonal one, and
+    itself where that is another."""
+
+    vectors_of_direction: ClassVar[int]
 
     def __init__(self, system: System, size: int):
         self._system = system
         self._basis = system.basis(size + 1)
-        self._directions = system.basis(size)
+        self._directions = self._basis if self.vectors_of_direction == 1 else system.basis(size)
+
+    @abstractmethod
+    def _begin(self, precondition: Operator, right: Vector, work: Vector) -> Vector:
+        """Return the residual of x = 0, `right` or what is computed into `work`."""
+
+    @abstractmethod
+    def _extend(self, n: int, product: Operator, precondition: Operator) -> None:
+        """Set direction n, and vector n + 1 to its product."""
 
     def __call__(
-        self,
-        product: Callable[[Vector, Vector], None],
-        precondition: Callable[[Vector, Vector], None],
-        right: Vector,
-        drop: float,
-        into: Vector,
+        self, product: Operator, precondition: Operator, right: Vector, drop: float, into: Vector
     ) -> tuple[float, int]:
         """Solve A x = `right` from x = 0 until the residual is `drop` of it, or the space is full. `product(x, y)`
         computes y = A x, `precondition(x, y)` a y with A y near x. Returns the residual over that of x = 0 and the
         number of products. Raises FloatingPointError, on all ranks, where a product is not finite."""
-        system, basis, size = self._system, self._basis, len(self._directions)
-        begin = system.norm(right)
+        system, basis, size = self._system, self._basis, len(self._basis) - 1
+        residual = self._begin(precondition, right, into)
+        begin = system.norm(residual)
+        if not np.isfinite(begin):
+            raise FloatingPointError("the residual of the linear equations is not finite")
+        if begin > 0.0:
+            system.combine(1 / begin, residual, 0.0, basis[0])
         system.scale(0.0, into)
         if begin == 0.0:
             return 0.0, 0
-        system.combine(1 / begin, right, 0.0, basis[0])
         hessenberg, target = np.zeros((size + 1, size)), np.zeros(size + 1)
         target[0] = begin
         left, count = 1.0, 0
         weights: np.ndarray = np.zeros(0)
         for n in range(size):
-            precondition(basis[n], self._directions[n])
-            product(self._directions[n], basis[n + 1])
+            self._extend(n, product, precondition)
             self._orthogonalise(n, hessenberg)
             if not np.isfinite(hessenberg[: n + 2, n]).all():
                 raise FloatingPointError("a product with the Jacobian is not finite")
@@ -70,3 +83,31 @@ class FlexibleGmres:
         hessenberg[n + 1, n] = length = system.norm(basis[n + 1])
         if length > 0:
             system.scale(1 / length, basis[n + 1])
+
+
+class FlexibleGmres(Gmres):
+    """Lowers the residual `right` - A x: Y. Saad, SIAM Journal on Scientific Computing 14 (1993) 461, algorithm 2.2."""
+
+    vectors_of_direction = 2
+
+    def _begin(self, precondition: Operator, right: Vector, work: Vector) -> Vector:
+        return right
+
+    def _extend(self, n: int, product: Operator, precondition: Operator) -> None:
+        precondition(self._basis[n], self._directions[n])
+        product(self._directions[n], self._basis[n + 1])
+
+
+class PreconditionedGmres(Gmres):
+    """Lowers the preconditioned residual M^-1 (`right` - A x), which is about the error of x, with a linear
+    `precondition` that may compute in place."""
+
+    vectors_of_direction = 1
+
+    def _begin(self, precondition: Operator, right: Vector, work: Vector) -> Vector:
+        precondition(right, work)
+        return work
+
+    def _extend(self, n: int, product: Operator, precondition: Operator) -> None:
+        product(self._basis[n], self._basis[n + 1])
+        precondition(self._basis[n + 1], self._basis[n + 1])

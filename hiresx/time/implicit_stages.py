@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hiresx.time.gmres import FlexibleGmres
 from hiresx.time.linearised import Implicit, Linearised
 from hiresx.time.newton import newton_step
 from hiresx.time.ode_system import System, Vector
@@ -87,7 +86,7 @@ class Stages(Implicit):
         self._start, self._x, self._f, self._d, self._trial, self._of_trial, self._work, self._constant = (
             system.vector() for _ in range(8)
         )
-        self._gmres = FlexibleGmres(system, linearised.settings.krylov)
+        self._gmres = self.gmres(system, linearised.settings.krylov)
 
     def step(self, system: System) -> None:
         system.state(self._start)

@@ -2,16 +2,17 @@
 for an update."""
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from hiresx.case import Case
 from hiresx.case.implicit import viscous_damping
 from hiresx.equations import equations
 from hiresx.equations.storage import MATRIX_FREE, block_reals, packed_reals
+from hiresx.time.gmres import FlexibleGmres, Gmres, PreconditionedGmres
 from hiresx.time.integrator import Integrator
 from hiresx.time.ode_system import System, Vector
 
-# Vectors that the linearisation and GMRES need besides two for each direction of the latter.
+# Vectors that the linearisation and GMRES need besides those of the latter's directions.
 VECTORS = 4 + 1
 
 # The CFL numbers, inviscid and viscous, of the explicit step e.
@@ -95,9 +96,10 @@ class Linearised(ABC):
 
 
 class Implicit(Integrator):
-    """An integrator whose steps solve equations by the linearised flow."""
+    """An integrator whose steps solve equations by the linearised flow, the linear ones by `gmres`."""
 
     implicit = True
+    gmres: ClassVar[type[Gmres]] = FlexibleGmres
     # What `attach` was given.
     linearised: Linearised
 
@@ -122,9 +124,12 @@ class Implicit(Integrator):
 
 
 class Steady(Implicit):
-    """Base of integrators that iterate towards steady flow."""
+    """Base of integrators that iterate towards steady flow. At large CFL numbers a residual that is small beside f may
+    still be a large error of the update in cells of long steps, whose residual a Newton step hardly shows: so GMRES
+    lowers that of the preconditioned equations."""
 
     steady = True
+    gmres = PreconditionedGmres
 
     @classmethod
     def needed_fields(cls, case: Case) -> dict[str, int]:

@@ -1,8 +1,8 @@
-"""A step of Newton's method whose linear equations flexible GMRES solves, shortened until it is accepted."""
+"""A step of Newton's method whose linear equations GMRES solves, shortened until it is accepted."""
 
 from collections.abc import Callable
 
-from hiresx.time.gmres import FlexibleGmres
+from hiresx.time.gmres import Gmres
 from hiresx.time.linearised import Linearised
 from hiresx.time.ode_system import System, Vector
 
@@ -13,7 +13,7 @@ SHORTENINGS = 5
 def newton_step(
     system: System,
     linear: Linearised,
-    gmres: FlexibleGmres,
+    gmres: Gmres,
     product: Callable[[Vector, Vector], None],
     x: Vector,
     f: Vector,

@@ -81,6 +81,22 @@ def test_a_uniform_flow_stays_over_the_branch_line(grid, flux):
         assert abs(block.state(name) - value).max() < 1e-13
 
 
+def test_the_first_distance_grows_behind_the_trailing_edge_and_beyond_the_tip():
+    """And on the wing nothing changes."""
+    thin = KEYS | {"n_normal": 33, "first_spacing": 1e-5}
+    grids = [build(WingCH(**thin | more)) for more in ({}, {"first_spacing_doubles": 0.5})]
+    check_jacobian(grids[1])
+    before, wanted = (np.stack(grid.blocks[0].coordinates)[:, :, :2] for grid in grids)
+    ratio = np.linalg.norm(np.diff(wanted, axis=2), axis=0) / np.linalg.norm(np.diff(before, axis=2), axis=0)
+    np.testing.assert_allclose(ratio[: EDGE - 2, 0, 8:-8], 1, rtol=1e-9)
+    x, _, z = before[:, :, 0, :8]
+    # In the plane of the root, and in the last one, whose chord is that in which the trailing edge lies.
+    np.testing.assert_allclose(ratio[0, 0, :8], 1 + ((x[0] - 1) / 0.5) ** 2, rtol=1e-5)
+    chord = before[0, -1, 0, 8] - before[0, -1, 0, 23]
+    beyond = (z[-1, 0] - 1.48442735 - 0.04) / chord
+    np.testing.assert_allclose(ratio[-1, 0, 10:22], 1 + (beyond / 0.5) ** 2, rtol=1e-2)
+
+
 def test_a_table_that_makes_no_wing_is_refused():
     with pytest.raises(ValueError, match="2 or more over the tip"):
         WingCH(**KEYS | {"cells": [10, 1, 6]})

@@ -105,6 +105,17 @@ def test_it_is_that_of_the_formula(boundary, left, interpolation, width, where):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-13)
 
 
+def test_lines_to_walls_are_damped_where_the_case_asks_for_it():
+    """As those to walls without friction."""
+    reach = []
+    for boundary, at_walls in (("slip-wall", False), ("no-slip-wall", True), ("no-slip-wall", False)):
+        made = case(0.25, boundary=boundary, implicit={"viscous_damping": 0.25, "damping_at_walls": at_walls})
+        (state,) = Solver(made, backend("cpu")).states
+        reach.append(state.interior(state.array(FIELD)))
+    np.testing.assert_array_equal(reach[1], reach[0])
+    assert np.abs(reach[1] - reach[2]).max() > 0
+
+
 @pytest.mark.parametrize("boundary", ["no-slip-wall", "slip-wall"])
 def test_parts_of_a_block_reach_as_far_as_the_whole(boundary):
     """Also a part that has no wall of its own."""

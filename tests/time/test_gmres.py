@@ -7,7 +7,7 @@ from test_system import OnArrays
 from hiresx import load
 from hiresx.device import backend
 from hiresx.solver import Solver
-from hiresx.time.gmres import FlexibleGmres
+from hiresx.time.gmres import FlexibleGmres, PreconditionedGmres
 from hiresx.time.ode_system import Vector
 
 SIZE = 40
@@ -36,6 +36,30 @@ def test_the_residual_that_it_reports_is_that_of_its_solution(spread):
     basis = np.array([vector.arrays[0] for vector in gmres._basis[:count]])
     np.testing.assert_allclose(basis @ basis.T, np.eye(count), atol=1e-12)
     assert abs(residual - left) < 1e-14 and residual < 1e-12
+
+
+def test_the_preconditioned_residual_is_what_it_lowers():
+    rng = np.random.default_rng(5)
+    system = LongVectors()
+    matrix = 2 * np.eye(SIZE) - np.eye(SIZE, k=1) - np.eye(SIZE, k=-1)
+    inverse = (np.eye(SIZE) + 0.3 * rng.normal(size=(SIZE, SIZE)) / np.sqrt(SIZE)) @ np.linalg.inv(matrix)
+    right, found = Vector([rng.normal(size=SIZE)]), system.vector()
+
+    def product(x: Vector, y: Vector) -> None:
+        y.arrays[0][:] = matrix @ x.arrays[0]
+
+    def precondition(x: Vector, y: Vector) -> None:
+        y.arrays[0][:] = inverse @ x.arrays[0]
+
+    left, count = PreconditionedGmres(system, SIZE)(product, precondition, right, 1e-3, found)
+    # The least of all vectors of the space.
+    space = [inverse @ right.arrays[0]]
+    for _ in range(count - 1):
+        space.append(inverse @ (matrix @ space[-1]))
+    least = np.linalg.lstsq(inverse @ matrix @ np.array(space).T, space[0], rcond=None)[1]
+    residual = np.linalg.norm(inverse @ (right.arrays[0] - matrix @ found.arrays[0]))
+    assert residual == pytest.approx(np.sqrt(least.item()), rel=1e-6)
+    assert left == pytest.approx(residual / np.linalg.norm(space[0]), rel=1e-9) and left <= 1e-3
 
 
 @pytest.mark.parametrize("where", ["cpu", pytest.param("emulated", marks=pytest.mark.slow)])

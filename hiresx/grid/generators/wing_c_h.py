@@ -52,8 +52,8 @@ def generate(spec: WingCH) -> Grid:
     i runs clockwise seen from the tip, j outwards, k along +z from the root.
     Raises HiresxError for spacings that do not fit the counts."""
     span = _span(spec)
-    whole_section, line = (_symmetric(c_grid(spec, Section(share))) for share in (1.0, 0.0))
-    local = line + _share(spec, span, whole_section)[:, :, None] * (whole_section - line)
+    whole_section, line = (_planes(spec, span, Section(share)) for share in (1.0, 0.0))
+    local = line + _share(spec, span, whole_section[0])[:, :, None] * (whole_section - line)
     leading, chord = (m[:, None, None] for m in _planform(spec, span))
     # 1 near the wing, 0 far away
     faded = _thickness(np.log(abs(local - 0.5) / NEAR) / np.log(FAR / NEAR))
@@ -93,6 +93,14 @@ class Section(Outline):
         r = np.minimum(np.abs(s), 1.0)
         half = self.share * r * (1 - r * r) * chebval(2 * r - 1, SECTION)
         return np.asarray(s, float) ** 2 + 1j * np.where(np.asarray(s) > 0, half, -half)
+
+
+def _planes(spec: WingCH, span: np.ndarray, section: Section) -> np.ndarray:
+    """The nodes (nk, nj, ni) about the same section in each plane, in chords."""
+    beyond = np.maximum(span - spec.semi_span - spec.tip, 0) if spec.first_spacing_doubles else np.zeros_like(span)
+    distances, which = np.unique(beyond / _planform(spec, span)[1], return_inverse=True)
+    found = np.array([_symmetric(c_grid(spec, section, beside)) for beside in distances])
+    return found[which]
 
 
 def _symmetric(nodes: np.ndarray) -> np.ndarray:

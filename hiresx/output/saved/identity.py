@@ -25,7 +25,7 @@ MAY_DIFFER = (
     "implicit", "output", "checkpoint", "monitor", "monitors", "probe", "force", "surface", "refine.most_nodes",
 )  # fmt: skip
 # Keys of the tables above that change what is computed: steady flows with another one are others.
-HELD = ("implicit.viscous_damping",)
+HELD = ("implicit.viscous_damping", "implicit.damping_at_walls")
 # Has another default for steady flow, and matters to the flow that is found, not to the one that it is found from.
 _INITIAL_ONLY = "scheme.epsilon"
 # The content of grid files is compared, not their place.
@@ -45,6 +45,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[st
     for flat in (a, b):  # of a case from before there were the keys
         flat.setdefault("axisymmetric", False)
         flat.setdefault("scalar", [])
+        flat.setdefault("implicit.damping_at_walls", False)
     return [(key, a.get(key), b.get(key)) for key in sorted(a.keys() | b.keys()) if a.get(key) != b.get(key)]
 
 

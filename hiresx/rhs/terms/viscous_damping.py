@@ -20,15 +20,15 @@ OF_TRANSPORTED = "transported_reach"
 _OF_TRANSPORTED = 1.0
 
 
-def fill(backend: Backend, state: BlockState, whole: Decomposition) -> None:
+def fill(backend: Backend, state: BlockState, whole: Decomposition, at_walls: bool) -> None:
     """Fill the fields `damping_reach` and `transported_reach` of a part, where it has them. Each is (3, nk, nj, ni):
     how many nodes the damping at a node may use along i, j and k. In the interior this is the half-width of the
     differences. Near a patch of the `whole` blocks it is the distance to it in nodes, negative for the upper end of a
     grid line, and on a patch 0.
 
-    `damping_reach` is also 0 along grid lines that end at a wall with friction: the damping would act on the curvature
-    of the velocity in the layer there, and change the friction."""
-    for name, left_alone in ((FIELD, "no_slip"), (OF_TRANSPORTED, None)):
+    `damping_reach` is also 0 along grid lines that end at a wall with friction, unless the case asks for it `at_walls`:
+    the damping would act on the curvature of the velocity in the layer there, and change the friction."""
+    for name, left_alone in ((FIELD, None if at_walls else "no_slip"), (OF_TRANSPORTED, None)):
         field = state.array(name)
         if field is not None:
             values = np.zeros(field.shape, state.storage.work)

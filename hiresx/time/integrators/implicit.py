@@ -1,4 +1,4 @@
-"""Steady flow by Newton's method with pseudo-time steps and flexible GMRES."""
+"""Steady flow by Newton's method with pseudo-time steps and GMRES."""
 
 import math
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.time.gmres import FlexibleGmres
 from hiresx.time.linearised import EXPLICIT_CFL, Linearised, Place, Steady
 from hiresx.time.newton import newton_step
 from hiresx.time.ode_system import System, Vector
@@ -41,7 +40,7 @@ class Scheme(Steady):
         """Take the system's linearisation, and the vectors."""
         self._linear = self.linearised = linearised
         self._x, self._f, self._d, self._trial, self._work = (system.vector() for _ in range(self.vectors))
-        self._gmres = FlexibleGmres(system, linearised.settings.krylov)
+        self._gmres = self.gmres(system, linearised.settings.krylov)
 
     @property
     def converged(self) -> bool:
