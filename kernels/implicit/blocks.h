@@ -24,15 +24,21 @@ template <class T> struct node_terms {
     TransportedConstants<T> known;
     T eddies = T(real(0));
 #if HX_TRANSPORTED
-    real own[lanes_of<T>][source_entries], along[lanes_of<T>][6][source_entries];
+    T own[source_entries], along[6][source_entries];
 #endif
     HD node_terms(const_state_pointer q, const work_real *m, const work_real *jacobian, const work_real *wall_distance,
                   const work_real *grid_spacings, const work_real *of_eddies, long long p, stride sv, const int *apart,
                   real inverse_reynolds) {
 #if HX_TRANSPORTED
-        for (int lane = 0; lane < lanes_of<T>; ++lane)
+        for (int lane = 0; lane < lanes_of<T>; ++lane) {
+            real by_own[source_entries], by_others[6][source_entries];
             known.set_lane(lane, transported_derivatives(q, m, jacobian, p + lane, sv, apart, wall_distance, grid_spacings,
-                                                         inverse_reynolds, own[lane], along[lane]));
+                                                         inverse_reynolds, by_own, by_others));
+            for (int e = 0; e < source_entries; ++e) {
+                set_lane(own[e], lane, by_own[e]);
+                for (int side = 0; side < 6; ++side) set_lane(along[side][e], lane, by_others[side][e]);
+            }
+        }
 #else
         (void)q, (void)m, (void)jacobian, (void)wall_distance, (void)grid_spacings, (void)sv, (void)apart, (void)inverse_reynolds;
 #endif
@@ -42,19 +48,37 @@ template <class T> struct node_terms {
         (void)of_eddies, (void)p;
 #endif
     }
-    HD void take_own(int lane, real share, real *block) const {
+    // block = block - share of the derivatives of the sources by the node, or by the neighbour on one side
+    HD void take_own(T share, T *block) const {
 #if HX_TRANSPORTED
-        take_transported(own[lane], share, block);
+        take_transported(own, share, block);
 #else
-        (void)lane, (void)share, (void)block;
+        (void)share, (void)block;
 #endif
     }
-    HD void take_along(int lane, int side, real share, real *block) const {
+    HD void take_along(int side, T share, T *block) const {
 #if HX_TRANSPORTED
-        take_transported(along[lane][side], share, block);
+        take_transported(along[side], share, block);
 #else
-        (void)lane, (void)side, (void)share, (void)block;
+        (void)side, (void)share, (void)block;
 #endif
+    }
+};
+
+// Where the blocks of the nodes without conditions lie that a T stands for, the first of them at p
+template <class T> struct places_within {
+    const int *sides;
+    long long p;
+    int row;
+    HD places_within(const int *sides, long long p, int row) : sides(sides + p), p(p), row(row) {}
+    HD bool any() const {
+        bool found = false;
+        for (int lane = 0; lane < lanes_of<T>; ++lane) found = found || !sides[lane];
+        return found;
+    }
+    HD void store(real *to, T value) const {
+        for (int lane = 0; lane < lanes_of<T>; ++lane)
+            if (!sides[lane]) to[coloured(p + lane, row)] = lane_of(value, lane);
     }
 };
 
@@ -62,30 +86,23 @@ template <class T> struct node_terms {
 // block of the neighbour.
 template <int side, class T>
 HD void blocks_of_face(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, long long n, stride sv,
-                       int row, int d, const T *own, T step, real inverse_reynolds, const node_terms<T> &terms,
-                       const int *sides, real whole[lanes_of<T>][block_entries], real *blocks) {
+                       int d, const T *own, T step, real inverse_reynolds, const node_terms<T> &terms,
+                       const places_within<T> &places, T *whole, real *blocks) {
     T area[3], other[block_variables], block[block_entries];
     for (int c = 0; c < 3; ++c)
         area[c] = real(0.5) * (load<T>(m + (3 * d + c) * sv + p) + load<T>(m + (3 * d + c) * sv + n));
     for (int v = 0; v < block_variables; ++v) other[v] = load<T>(q + v * sv + n);
-    const T face = real(0.5) * (load<T>(jacobian + p) + load<T>(jacobian + n)), share = side ? step : -step;
+    const T volume = load<T>(jacobian + p), face = real(0.5) * (volume + load<T>(jacobian + n)), share = side ? step : -step;
     const T *const left = side ? own : other, *const right = side ? other : own;
     flux_derivative<side == 1>(left, right, area, face, inverse_reynolds, terms.eddies, terms.known, block);
-    for (int e = 0; e < block_entries; ++e) {
-        const T entry = share * block[e];
-        for (int lane = 0; lane < lanes_of<T>; ++lane) whole[lane][e] += lane_of(entry, lane);
-    }
+    for (int e = 0; e < block_entries; ++e) whole[e] = whole[e] + share * block[e];
     flux_derivative<side == 0>(left, right, area, face, inverse_reynolds, terms.eddies, terms.known, block);
     for (int e = 0; e < block_entries; ++e) block[e] = share * block[e];
-    for (int lane = 0; lane < lanes_of<T>; ++lane) {
-        if (sides[p + lane]) continue;
-        real one[block_entries];
-        for (int e = 0; e < block_entries; ++e) one[e] = lane_of(block[e], lane);
-        terms.take_along(lane, 2 * d + side, lane_of(step, lane) / real(jacobian[p + lane]), one);
-        neighbour_block kept;
-        kept.keep(one, whole[lane]);
-        kept.store(neighbour_place(blocks + block_entries * sv + coloured(p + lane, row), sv), 2 * d + side);
-    }
+    terms.take_along(2 * d + side, step / volume, block);
+    word<T> words[neighbour_words];
+    keep_block(block, whole, words);
+    for (int w = 0; w < neighbour_words; ++w)
+        places.store(blocks + (block_entries + (2 * d + side) * neighbour_words + w) * sv, number_of_bits(words[w]));
 }
 
 // Blocks of the matrix 1/c - dt (dR/dq - over_time) of the nodes without conditions: the diagonal block and, behind it, those
@@ -96,31 +113,23 @@ VECTOR_KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int d
               const_work_field<HX_EDDY_FIELDS> eddies, const int *sides, real inverse_reynolds, real over_cfl, real over_time,
               field<block_reals> blocks) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    bool within = false;
-    for (int lane = 0; lane < lanes_of<T>; ++lane) within = within || !sides[p + lane];
-    if (!within) return;
+    const places_within<T> places(sides, p, sj);
+    if (!places.any()) return;
     const int apart[3] = {di, dj, dk};
     const node_terms<T> terms(q, m, jacobian, wall_distance, grid_spacings, eddies, p, sv, apart, inverse_reynolds);
-    T own[block_variables];
+    T own[block_variables], whole[block_entries];
     for (int v = 0; v < block_variables; ++v) own[v] = load<T>(q + v * sv + p);
-    const T step = load<T>(dt + p) * load<T>(jacobian + p);
-    real whole[lanes_of<T>][block_entries];
-    for (int lane = 0; lane < lanes_of<T>; ++lane) {
-        for (int e = 0; e < block_entries; ++e)
-            whole[lane][e] = e % (block_variables + 1) ? real(0) : over_cfl + dt[p + lane] * over_time;
-        terms.take_own(lane, dt[p + lane], whole[lane]);
-    }
+    const T time = load<T>(dt + p), step = time * load<T>(jacobian + p);
+    for (int e = 0; e < block_entries; ++e)
+        whole[e] = e % (block_variables + 1) ? T(real(0)) : over_cfl + time * over_time;
+    terms.take_own(time, whole);
     ROLLED
     for (int d = 0; d < 3; ++d) {
         if (apart[d] == 0) continue;
-        blocks_of_face<0>(q, m, jacobian, p, p - apart[d], sv, sj, d, own, step, inverse_reynolds, terms, sides, whole, blocks);
-        blocks_of_face<1>(q, m, jacobian, p, p + apart[d], sv, sj, d, own, step, inverse_reynolds, terms, sides, whole, blocks);
+        blocks_of_face<0>(q, m, jacobian, p, p - apart[d], sv, d, own, step, inverse_reynolds, terms, places, whole, blocks);
+        blocks_of_face<1>(q, m, jacobian, p, p + apart[d], sv, d, own, step, inverse_reynolds, terms, places, whole, blocks);
     }
-    for (int lane = 0; lane < lanes_of<T>; ++lane) {
-        if (sides[p + lane]) continue;
-        const long long c = coloured(p + lane, sj);
-        for (int e = 0; e < block_entries; ++e) blocks[e * sv + c] = whole[lane][e];
-    }
+    for (int e = 0; e < block_entries; ++e) places.store(blocks + e * sv, whole[e]);
 }
 
 // Blocks of the matrix 1/c + (1 - P) - P dt (dR/dq - over_time) of a node with conditions, of which `blocks` holds P, their
@@ -141,7 +150,7 @@ KERNEL(condition_blocks, int i, int j, int k, int o, int sj, int sk, int di, int
     for (int v = 0; v < block_variables; ++v) own[v] = q[v * sv + p];
     const real step = dt[p] * jacobian[p];
     const node_terms<real> terms(q, m, jacobian, wall_distance, grid_spacings, eddies, p, sv, apart, inverse_reynolds);
-    terms.take_own(0, real(1) / jacobian[p], diagonal);
+    terms.take_own(real(1) / jacobian[p], diagonal);
     ROLLED
     for (int d = 0; d < 3; ++d) {
         real found[2][block_entries];
@@ -170,7 +179,7 @@ KERNEL(condition_blocks, int i, int j, int k, int o, int sj, int sk, int di, int
                 if (behind == side_mirror || behind == side_wall) mirror_columns(area, behind == side_wall, block);
                 for (int e = 0; e < block_entries && behind != side_given; ++e) to[e] += sign * block[e];
             }
-            if (!behind) terms.take_along(0, 2 * d + side, real(1) / jacobian[p], to);
+            if (!behind) terms.take_along(2 * d + side, real(1) / jacobian[p], to);
         }
         for (int side = 0; side < 2; ++side) {
             real product[block_entries];

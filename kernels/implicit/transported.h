@@ -110,7 +110,7 @@ HD TransportedConstants<> transported_derivatives(const real *q, const real *m, 
 }
 
 // block = block - share of the derivatives of the sources
-HD void take_transported(const real *derivatives, real share, real *block) {
+template <class T> HD void take_transported(const T *derivatives, T share, T *block) {
     for (int r = 0; r < HX_TRANSPORTED; ++r)
         for (int v = 0; v < HX_TRANSPORTED; ++v)
             block[(transported_at + r) * block_variables + transported_at + v] -= share * derivatives[r * HX_TRANSPORTED + v];
