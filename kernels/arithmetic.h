@@ -261,11 +261,11 @@ template <class T> HD T load_or_common(const real *p, long long at, int stride) 
 // Asks for memory that packs will need; nothing to points on their own.
 template <class T> HD void expect_read(const real *) {}
 // A number that is not read again soon, so that the cache of a GPU is left to others
-template <class T = real> HD T load_once(const real *p) {
+HD real load_once(const real *p) {
 #if defined(__CUDA_ARCH__)
     return __ldcs(p);
 #else
-    return load<T>(p);
+    return *p;
 #endif
 }
 template <class T> HD void expect_write(const real *) {}

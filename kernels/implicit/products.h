@@ -38,7 +38,7 @@ template <class T> struct updated_neighbour : recorded_neighbour<T> {
 // sum = sum + sign dF/dq x, of the face between a node of the record `own` and a neighbour with the update x on a side of
 // direction d
 template <int side, class T>
-HD void add_along(const T *own, const updated_neighbour<T> &beside, int d, real inverse_reynolds, T *sum) {
+HD void add_product(const T *own, const updated_neighbour<T> &beside, int d, real inverse_reynolds, T *sum) {
     dual<1, T> here[block_variables], there[block_variables], f[block_variables];
     T area[3];
     beside.face_area(own, d, area);
@@ -49,6 +49,16 @@ HD void add_along(const T *own, const updated_neighbour<T> &beside, int d, real 
     flux_along<side == 0>(side ? here : there, side ? there : here, area, beside.face_jacobian(own), inverse_reynolds,
                           T(real(0)), TransportedConstants<T>(), f);
     for (int v = 0; v < block_variables; ++v) sum[v] = side ? sum[v] + f[v].slope[0] : sum[v] - f[v].slope[0];
+}
+
+// The same of both sides of direction d, at the places `beside` of the node. What both read comes first: a thread of a GPU waits
+// for memory once. With the neighbours of all directions first it would have twice the registers, and is slower (H200).
+template <class T>
+HD void add_along(const T *own, const real *records, const real *x, stride sv, long long at, const int *beside, int d,
+                  real inverse_reynolds, T *sum) {
+    const updated_neighbour<T> before(records, x, sv, at + beside[0], d), behind(records, x, sv, at + beside[1], d);
+    add_product<0>(own, before, d, inverse_reynolds, sum);
+    add_product<1>(own, behind, d, inverse_reynolds, sum);
 }
 
 // whole = whole + sign dF/dq by the state of the node itself
@@ -103,21 +113,15 @@ VECTOR_KERNEL(product_sweep, int i, int j, int k, int o, int sj, int sk, int di,
     T own[record_numbers], sum[block_variables], rest[block_variables], found[block_variables];
     for (int n = 0; n < record_numbers; ++n) own[n] = load<T>(records + n * sv + at);
     for (int v = 0; v < block_variables; ++v) sum[v] = T(real(0));
-    // All that is read of neighbours first: a thread of a GPU waits for memory once. Along directions with one node it is the
-    // node's own.
-    const updated_neighbour<T> beside[6] = {
-        {records, update, sv, at + node.beside[0], 0}, {records, update, sv, at + node.beside[1], 0},
-        {records, update, sv, at + node.beside[2], 1}, {records, update, sv, at + node.beside[3], 1},
-        {records, update, sv, at + node.beside[4], 2}, {records, update, sv, at + node.beside[5], 2}};
-    if (di != 0) add_along<0>(own, beside[0], 0, inverse_reynolds, sum), add_along<1>(own, beside[1], 0, inverse_reynolds, sum);
-    if (dj != 0) add_along<0>(own, beside[2], 1, inverse_reynolds, sum), add_along<1>(own, beside[3], 1, inverse_reynolds, sum);
-    if (dk != 0) add_along<0>(own, beside[4], 2, inverse_reynolds, sum), add_along<1>(own, beside[5], 2, inverse_reynolds, sum);
+    if (di != 0) add_along(own, records, update, sv, at, node.beside, 0, inverse_reynolds, sum);
+    if (dj != 0) add_along(own, records, update, sv, at, node.beside + 2, 1, inverse_reynolds, sum);
+    if (dk != 0) add_along(own, records, update, sv, at, node.beside + 4, 2, inverse_reynolds, sum);
     const T step = own[record_step];
-    for (int v = 0; v < block_variables; ++v) rest[v] = load_once<T>(right + v * sv + at) - step * sum[v];
+    for (int v = 0; v < block_variables; ++v) rest[v] = load<T>(right + v * sv + at) - step * sum[v];
     for (int a = 0; a < block_variables; ++a) {
         found[a] = T(real(0));
         for (int b = 0; b < block_variables; ++b)
-            found[a] = found[a] + load_once<T>(inverses + (a * block_variables + b) * sv + at) * rest[b];
+            found[a] = found[a] + load<T>(inverses + (a * block_variables + b) * sv + at) * rest[b];
     }
     for (int v = 0; v < block_variables; ++v) store_where(step > T(real(0)), update + v * sv + at, found[v]);
 }
