@@ -243,8 +243,16 @@ HD void store(mark *p, bool a) { *p = mark(a); }
 template <int variables> using mark_field = mark *;
 template <int variables> using const_mark_field = const mark *;
 
+// The numbers that a pack holds, and one of them
+template <class T> constexpr int lanes_of = 1;
+HD real lane_of(real a, int) { return a; }
+HD void set_lane(real &a, int, real value) { a = value; }
+
 template <class T> HD T load(const real *p) { return T(*p); }
 HD void store(real *p, real a) { *p = a; }
+HD void store_where(bool mask, real *p, real a) {
+    if (mask) *p = a;
+}
 // element `at` of an array of one value for all (stride 0) or one per point (stride 1)
 template <class T> HD T load_or_common(const real *p, long long at, int stride) {
     return stride ? load<T>(p + at) : T(p[0]);

@@ -115,6 +115,10 @@ HD void store(mark *p, pack_mask a) {
     __builtin_memcpy(p, &bytes, sizeof(bytes));
 }
 
+template <> constexpr int lanes_of<pack> = pack::size();
+HD real lane_of(pack a, int lane) { return a.lanes[lane]; }
+HD void set_lane(pack &a, int lane, real value) { a.lanes[lane] = value; }
+
 // Neighbours in memory, at any address.
 template <> HD pack load<pack>(const real *p) {
     pack a;
@@ -122,5 +126,6 @@ template <> HD pack load<pack>(const real *p) {
     return a;
 }
 HD void store(real *p, pack a) { __builtin_memcpy(p, &a.lanes, sizeof(a.lanes)); }
+HD void store_where(pack_mask mask, real *p, pack a) { store(p, select(mask, a, load<pack>(p))); }
 template <> HD void expect_read<pack>(const real *p) { __builtin_prefetch(p, 0, 2); }
 template <> HD void expect_write<pack>(const real *p) { __builtin_prefetch(p, 1, 2); }

@@ -15,7 +15,9 @@ constexpr real sa_c2 = real(0.7), sa_c3 = real(0.9), sa_cn1 = real(16), sa_large
 constexpr real sa_least = real(sizeof(real) == 8 ? 1e-100 : 1e-30);
 
 // What a node knows besides its own flow, of which the blocks of the implicit integrator take the values as constants
-struct TransportedConstants {};
+template <class T = real> struct TransportedConstants {
+    HD void set_lane(int, const TransportedConstants<> &) {}
+};
 constexpr bool transported_stays_positive[transported_variables] = {};
 
 // The quantities at a node from which production, destruction and diffusion are computed; distance to the wall, or the
@@ -28,8 +30,8 @@ template <class T> struct TransportedNode {
     // From here on with what the gradients slope[n] of the transported variables decide: nothing in this model
     HD void see_change(int, T) {}
     HD void know(T (*)[3]) {}
-    HD TransportedConstants constants() const { return TransportedConstants(); }
-    HD void take(const TransportedConstants &) {}
+    HD TransportedConstants<> constants() const { return TransportedConstants<>(); }
+    template <class A> HD void take(const TransportedConstants<A> &) {}
 
     // s as the terms use it: negative values count as 0 in a model that is not defined for them
     HD T taken() const { return transported_goes_negative ? s[0] : larger(s[0], T(real(0))); }

@@ -142,16 +142,10 @@ class ImplicitOperators(Linearised):
                 "keep_conditions", (len(nodes), 1, 1), n1=len(nodes), nodes=nodes, row=s.strides[1],
                 sv=s.variable_stride, blocks=s.array("implicit_blocks"), kept=kept,
             )  # fmt: skip
-        self._launch(
-            "implicit_blocks",
-            lambda s: {
-                **s.derivative_strides, "q": s.q, "m": s.metrics, "jacobian": s.jacobian, "dt": s.dt,
-                **({"wall_distance": s.array("wall_distance")} if s.layout.has("transported_source") else {}),
-                **({"grid_spacings": s.array("grid_spacings")} if s.layout.has("grid_spacings") else {}),
-                **s.eddy_arguments, **self._of_blocks(s), **self._of_faces(s),
-            },
-            inverse_reynolds=self._inverse_reynolds, over_cfl=float(over_cfl), over_time=self._over_time,
-        )  # fmt: skip
+        given = {"inverse_reynolds": self._inverse_reynolds, "over_cfl": float(over_cfl), "over_time": self._over_time}
+        self._launch("condition_blocks", lambda s: {**self._of_flow(s), **self._of_faces(s)}, **given)
+        if not self._faces:
+            self._launch("implicit_blocks", self._of_flow, **given)
         self._outflow_blocks(over_cfl)
         self._sweeps.factor(float(over_cfl), self._over_time)
 
@@ -164,6 +158,15 @@ class ImplicitOperators(Linearised):
                 inverse_reynolds=self._inverse_reynolds, over_cfl=float(over_cfl), over_time=self._over_time,
                 **self._of_faces(s), blocks=s.array("implicit_blocks"),
             )  # fmt: skip
+
+    def _of_flow(self, s: BlockState) -> dict[str, Any]:
+        """What blocks are made of, and where they are kept."""
+        return {
+            **s.derivative_strides, "q": s.q, "m": s.metrics, "jacobian": s.jacobian, "dt": s.dt,
+            **({"wall_distance": s.array("wall_distance")} if s.layout.has("transported_source") else {}),
+            **({"grid_spacings": s.array("grid_spacings")} if s.layout.has("grid_spacings") else {}),
+            **s.eddy_arguments, **self._of_blocks(s),
+        }  # fmt: skip
 
     def _of_faces(self, s: BlockState) -> dict[str, Any]:
         """Where the blocks of neighbours lie if nodes on faces alone have them."""

@@ -2,26 +2,11 @@
 // turbulence) for a node and for each of its neighbours along the grid lines: the chosen numerical flux between the states
 // of two nodes, the thin-layer viscous flux between them, and the terms of the model.
 #pragma once
-#include "face_flux.h"
+#include "flux_columns.h"
 #include "neighbours.h"
-
-typedef dual<block_variables> state_dual;
 
 // The kind of neighbour on each of the six sides of a node (imin, imax, jmin, ...), two bits each
 constexpr int side_given = 1, side_mirror = 2, side_wall = 3;
-
-// dF/dq of one of the two states, row by row
-HD void flux_derivative(const real *ql, const real *qr, const real *m, real jacobian, real inverse_reynolds, real eddies,
-                        const TransportedConstants &known, bool of_right, real *block) {
-    state_dual left[block_variables], right[block_variables], f[block_variables];
-    for (int v = 0; v < block_variables; ++v) {
-        left[v] = state_dual(ql[v]), right[v] = state_dual(qr[v]);
-        (of_right ? right : left)[v].slope[v] = real(1);
-    }
-    face_flux(left, right, m, jacobian, inverse_reynolds, eddies, f, known);
-    for (int a = 0; a < block_variables; ++a)
-        for (int b = 0; b < block_variables; ++b) block[a * block_variables + b] = f[a].slope[b];
-}
 
 // block = block M, of the mirror image about the plane normal to m, or of the reversal of the velocity at a wall
 HD void mirror_columns(const real *m, bool reversed, real *block) {
@@ -33,38 +18,140 @@ HD void mirror_columns(const real *m, bool reversed, real *block) {
     }
 }
 
-// Blocks of the matrix 1/c + (1 - P) - P dt (dR/dq - over_time) of a node, of which `blocks` holds P, the derivative of
-// the node's conditions, and is given the diagonal block and, behind it, those of the six neighbours. A
+// What the blocks of a node have besides the fluxes through its faces: the derivatives of the sources of a model of turbulence
+// by the node and by its neighbours, what it takes as constants, and the eddy viscosity. A pack stands for as many nodes.
+template <class T> struct node_terms {
+    TransportedConstants<T> known;
+    T eddies = T(real(0));
+#if HX_TRANSPORTED
+    T own[source_entries], along[6][source_entries];
+#endif
+    HD node_terms(const_state_pointer q, const work_real *m, const work_real *jacobian, const work_real *wall_distance,
+                  const work_real *grid_spacings, const work_real *of_eddies, long long p, stride sv, const int *apart,
+                  real inverse_reynolds) {
+#if HX_TRANSPORTED
+        for (int lane = 0; lane < lanes_of<T>; ++lane) {
+            real by_own[source_entries], by_others[6][source_entries];
+            known.set_lane(lane, transported_derivatives(q, m, jacobian, p + lane, sv, apart, wall_distance, grid_spacings,
+                                                         inverse_reynolds, by_own, by_others));
+            for (int e = 0; e < source_entries; ++e) {
+                set_lane(own[e], lane, by_own[e]);
+                for (int side = 0; side < 6; ++side) set_lane(along[side][e], lane, by_others[side][e]);
+            }
+        }
+#else
+        (void)q, (void)m, (void)jacobian, (void)wall_distance, (void)grid_spacings, (void)sv, (void)apart, (void)inverse_reynolds;
+#endif
+#if HX_EDDY_FIELDS
+        eddies = load<T>(of_eddies + p);
+#else
+        (void)of_eddies, (void)p;
+#endif
+    }
+    // block = block - share of the derivatives of the sources by the node, or by the neighbour on one side
+    HD void take_own(T share, T *block) const {
+#if HX_TRANSPORTED
+        take_transported(own, share, block);
+#else
+        (void)share, (void)block;
+#endif
+    }
+    HD void take_along(int side, T share, T *block) const {
+#if HX_TRANSPORTED
+        take_transported(along[side], share, block);
+#else
+        (void)side, (void)share, (void)block;
+#endif
+    }
+};
+
+// Where the blocks of the nodes without conditions lie that a T stands for, the first of them at p
+template <class T> struct places_within {
+    const int *sides;
+    long long p;
+    int row;
+    HD places_within(const int *sides, long long p, int row) : sides(sides + p), p(p), row(row) {}
+    HD bool any() const {
+        bool found = false;
+        for (int lane = 0; lane < lanes_of<T>; ++lane) found = found || !sides[lane];
+        return found;
+    }
+    HD void store(real *to, T value) const {
+        for (int lane = 0; lane < lanes_of<T>; ++lane)
+            if (!sides[lane]) to[coloured(p + lane, row)] = lane_of(value, lane);
+    }
+};
+
+// Of the flux through the face towards the node n on side `side` of direction d: what the diagonal block `whole` gets, and the
+// block of the neighbour.
+template <int side, class T>
+HD void blocks_of_face(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, long long n, stride sv,
+                       int d, const T *own, T step, real inverse_reynolds, const node_terms<T> &terms,
+                       const places_within<T> &places, T *whole, real *blocks) {
+    T area[3], other[block_variables], block[block_entries];
+    for (int c = 0; c < 3; ++c)
+        area[c] = real(0.5) * (load<T>(m + (3 * d + c) * sv + p) + load<T>(m + (3 * d + c) * sv + n));
+    for (int v = 0; v < block_variables; ++v) other[v] = load<T>(q + v * sv + n);
+    const T volume = load<T>(jacobian + p), face = real(0.5) * (volume + load<T>(jacobian + n)), share = side ? step : -step;
+    const T *const left = side ? own : other, *const right = side ? other : own;
+    flux_derivative<side == 1>(left, right, area, face, inverse_reynolds, terms.eddies, terms.known, block);
+    for (int e = 0; e < block_entries; ++e) whole[e] = whole[e] + share * block[e];
+    flux_derivative<side == 0>(left, right, area, face, inverse_reynolds, terms.eddies, terms.known, block);
+    for (int e = 0; e < block_entries; ++e) block[e] = share * block[e];
+    terms.take_along(2 * d + side, step / volume, block);
+    word<T> words[neighbour_words];
+    keep_block(block, whole, words);
+    for (int w = 0; w < neighbour_words; ++w)
+        places.store(blocks + (block_entries + (2 * d + side) * neighbour_words + w) * sv, number_of_bits(words[w]));
+}
+
+// Blocks of the matrix 1/c - dt (dR/dq - over_time) of the nodes without conditions: the diagonal block and, behind it, those
+// of the six neighbours.
+VECTOR_KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
+              const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> dt,
+              const_work_field<HX_WALL_DISTANCE> wall_distance, const_work_field<HX_SPACINGS> grid_spacings,
+              const_work_field<HX_EDDY_FIELDS> eddies, const int *sides, real inverse_reynolds, real over_cfl, real over_time,
+              field<block_reals> blocks) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    const places_within<T> places(sides, p, sj);
+    if (!places.any()) return;
+    const int apart[3] = {di, dj, dk};
+    const node_terms<T> terms(q, m, jacobian, wall_distance, grid_spacings, eddies, p, sv, apart, inverse_reynolds);
+    T own[block_variables], whole[block_entries];
+    for (int v = 0; v < block_variables; ++v) own[v] = load<T>(q + v * sv + p);
+    const T time = load<T>(dt + p), step = time * load<T>(jacobian + p);
+    for (int e = 0; e < block_entries; ++e)
+        whole[e] = e % (block_variables + 1) ? T(real(0)) : over_cfl + time * over_time;
+    terms.take_own(time, whole);
+    ROLLED
+    for (int d = 0; d < 3; ++d) {
+        if (apart[d] == 0) continue;
+        blocks_of_face<0>(q, m, jacobian, p, p - apart[d], sv, d, own, step, inverse_reynolds, terms, places, whole, blocks);
+        blocks_of_face<1>(q, m, jacobian, p, p + apart[d], sv, d, own, step, inverse_reynolds, terms, places, whole, blocks);
+    }
+    for (int e = 0; e < block_entries; ++e) places.store(blocks + e * sv, whole[e]);
+}
+
+// Blocks of the matrix 1/c + (1 - P) - P dt (dR/dq - over_time) of a node with conditions, of which `blocks` holds P, their
+// derivative, and is given the diagonal block and, behind it, those of the six neighbours. A
 // ghost behind a wall changes as the image of the first node within; behind an inflow, an outflow or a far
 // field it is given, so that upwind fluxes take what leaves from the node; connected sides have neighbours.
-KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
+KERNEL(condition_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
        const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> dt,
        const_work_field<HX_WALL_DISTANCE> wall_distance, const_work_field<HX_SPACINGS> grid_spacings,
        const_work_field<HX_EDDY_FIELDS> eddies, const int *sides, real inverse_reynolds, real over_cfl, real over_time,
        optional<const int *> numbers, optional<real *> of_faces, int faces, field<block_reals> blocks) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
+    if (!sides[p]) return;
     const neighbour_place place(blocks, sv, c, numbers, of_faces, faces, p);
-    if (!place.there()) return;
     const int apart[3] = {di, dj, dk};
     real given[block_entries], diagonal[block_entries], own[block_variables], lost[block_entries] = {};
     for (int e = 0; e < block_entries; ++e) given[e] = blocks[e * sv + c], diagonal[e] = real(0);
     for (int v = 0; v < block_variables; ++v) own[v] = q[v * sv + p];
     const real step = dt[p] * jacobian[p];
-#if HX_TRANSPORTED
-    real of_source[HX_TRANSPORTED * HX_TRANSPORTED], along[6][HX_TRANSPORTED * HX_TRANSPORTED];
-    const TransportedConstants known = transported_derivatives(q, m, jacobian, p, sv, apart, wall_distance, grid_spacings,
-                                                               inverse_reynolds, of_source, along);
-    take_transported(of_source, real(1) / jacobian[p], diagonal);
-#else
-    const TransportedConstants known = TransportedConstants();
-    (void)wall_distance, (void)grid_spacings;
-#endif
-#if HX_EDDY_FIELDS
-    const real thick = eddies[p];
-#else
-    const real thick = real(0);
-    (void)eddies;
-#endif
+    const node_terms<real> terms(q, m, jacobian, wall_distance, grid_spacings, eddies, p, sv, apart, inverse_reynolds);
+    terms.take_own(real(1) / jacobian[p], diagonal);
+    ROLLED
     for (int d = 0; d < 3; ++d) {
         real found[2][block_entries];
         for (int e = 0; e < block_entries; ++e) found[0][e] = found[1][e] = real(0);
@@ -80,9 +167,11 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
             const real *left = side ? own : other, *right = side ? other : own;
             const real sign = side ? real(1) : real(-1);
             real *const to = found[behind ? 1 - side : side];
-            // One text for both states: half the code.
             for (int of_right = 0; of_right < 2; ++of_right) {
-                flux_derivative(left, right, area, face, inverse_reynolds, thick, known, of_right, block);
+                if (of_right)
+                    flux_derivative<false>(left, right, area, face, inverse_reynolds, terms.eddies, terms.known, block);
+                else
+                    flux_derivative<true>(left, right, area, face, inverse_reynolds, terms.eddies, terms.known, block);
                 if (of_right != side) {
                     for (int e = 0; e < block_entries; ++e) diagonal[e] += sign * block[e];
                     continue;
@@ -90,9 +179,7 @@ KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int 
                 if (behind == side_mirror || behind == side_wall) mirror_columns(area, behind == side_wall, block);
                 for (int e = 0; e < block_entries && behind != side_given; ++e) to[e] += sign * block[e];
             }
-#if HX_TRANSPORTED
-            if (!behind) take_transported(along[2 * d + side], real(1) / jacobian[p], to);
-#endif
+            if (!behind) terms.take_along(2 * d + side, real(1) / jacobian[p], to);
         }
         for (int side = 0; side < 2; ++side) {
             real product[block_entries];

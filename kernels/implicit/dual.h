@@ -41,7 +41,7 @@ template <int n, class R = real> struct dual {
     }
     friend HD dual operator/(const dual &a, const dual &b) {
         dual found;
-        const R over = real(1) / b.value;
+        const R over = reciprocal(b.value);
         found.value = a.value * over;
         for (int d = 0; d < n; ++d) found.slope[d] = (a.slope[d] - found.value * b.slope[d]) * over;
         return found;
@@ -75,12 +75,18 @@ template <int n, class R> HD dual<n, R> square_root(const dual<n, R> &a) {
     const R root = square_root(a.value);
     return dual<n, R>::chain(root, real(0.5) / root, a);
 }
-template <int n, class R> HD dual<n, R> positive_root(const dual<n, R> &a) { return square_root(a); }
+template <int n, class R> HD dual<n, R> positive_root(const dual<n, R> &a) {
+    const R over = reciprocal_root(a.value);
+    return dual<n, R>::chain(a.value * over, real(0.5) * over, a);
+}
 template <int n, class R> HD dual<n, R> reciprocal(const dual<n, R> &a) {
-    const R over = real(1) / a.value;
+    const R over = reciprocal(a.value);
     return dual<n, R>::chain(over, -over * over, a);
 }
-template <int n, class R> HD dual<n, R> reciprocal_root(const dual<n, R> &a) { return reciprocal(square_root(a)); }
+template <int n, class R> HD dual<n, R> reciprocal_root(const dual<n, R> &a) {
+    const R over = reciprocal_root(a.value);
+    return dual<n, R>::chain(over, real(-0.5) * over * over * over, a);
+}
 template <int n, class R> HD dual<n, R> power(const dual<n, R> &a, real b) {
     return dual<n, R>::chain(power(a.value, b), b * power(a.value, b - real(1)), a);
 }

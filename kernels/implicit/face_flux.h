@@ -13,8 +13,8 @@
 // turbulence mu and mu/Pr have its share; one that transports nothing has given `eddies`, over mu_ref, and they do not change,
 // nor does what the node of one that transports variables is `known` to have.
 template <class T, class A>
-HD void viscous_flux_between(const T *ql, const T *qr, const A *m, A jacobian, real inverse_reynolds, real eddies, T *f,
-                             const TransportedConstants &known = TransportedConstants()) {
+HD void viscous_flux_between(const T *ql, const T *qr, const A *m, A jacobian, real inverse_reynolds, A eddies, T *f,
+                             const TransportedConstants<A> &known = TransportedConstants<A>()) {
 #ifdef HX_VISCOUS
     const Primitive<T> l = primitive(ql), r = primitive(qr);
     const T tl = gas_gamma * l.p * l.volume, tr = gas_gamma * r.p * r.volume;
@@ -47,8 +47,8 @@ HD void viscous_flux_between(const T *ql, const T *qr, const A *m, A jacobian, r
 #endif
 }
 template <class T, class A>
-HD void face_flux(const T *ql, const T *qr, const A *m, A jacobian, real inverse_reynolds, real eddies, T *f,
-                  const TransportedConstants &known = TransportedConstants()) {
+HD void face_flux(const T *ql, const T *qr, const A *m, A jacobian, real inverse_reynolds, A eddies, T *f,
+                  const TransportedConstants<A> &known = TransportedConstants<A>()) {
     const T area[3] = {T(m[0]), T(m[1]), T(m[2])};
     numerical_flux(ql, qr, area, f);
     carry_scalars(ql, qr, f);

@@ -31,6 +31,54 @@ union float_bits {
     unsigned bits;
 };
 
+// The bits of a real, or those of each number of a pack
+HD unsigned long long bits_of(real a) {
+    double_bits x;
+    x.number = a;
+    return x.bits;
+}
+HD real number_of_bits(unsigned long long bits) {
+    double_bits x;
+    x.bits = bits;
+    return x.number;
+}
+// a rounded to FP32, and the bits of that. GCC 12 makes vectors of two such numbers and then leaves the rounding out, unless
+// they are in memory.
+HD real rounded(real a, unsigned long long &bits) {
+    float_bits x;
+#ifdef HX_CPU
+    volatile float kept = float(a);
+    x.number = kept;
+#else
+    x.number = float(a);
+#endif
+    bits = x.bits;
+    return real(x.number);
+}
+HD unsigned long long select(bool mask, unsigned long long a, unsigned long long b) { return mask ? a : b; }
+template <class T> struct words_of {
+    typedef unsigned long long type;
+};
+#ifdef HX_CPU
+typedef unsigned long long word_lanes __attribute__((vector_size(HX_REGISTER)));
+typedef unsigned unsigned_lanes __attribute__((vector_size(HX_REGISTER / 2)));
+typedef float half_lanes __attribute__((vector_size(HX_REGISTER / 2)));
+template <> struct words_of<pack> {
+    typedef word_lanes type;
+};
+HD word_lanes bits_of(pack a) { return (word_lanes)a.lanes; }
+HD pack number_of_bits(word_lanes bits) { return pack((pack_lanes)bits); }
+HD pack rounded(pack a, word_lanes &bits) {
+    const half_lanes found = __builtin_convertvector(a.lanes, half_lanes);
+    bits = __builtin_convertvector((unsigned_lanes)found, word_lanes);
+    return pack(__builtin_convertvector(found, pack_lanes));
+}
+HD word_lanes select(pack_mask mask, word_lanes a, word_lanes b) { return mask.lanes ? a : b; }
+#endif
+template <class T> using word = typename words_of<T>::type;
+
+// from_kept: the number that the bits of an entry are, in the words from which sweeps read; to_kept: the number that is kept
+// of a, and its bits
 #if HX_NEIGHBOUR_BITS == 32
 typedef unsigned kept_entry;
 HD real from_kept(kept_entry a) {
@@ -38,11 +86,7 @@ HD real from_kept(kept_entry a) {
     x.bits = a;
     return real(x.number);
 }
-HD kept_entry to_kept(real a) {
-    float_bits x;
-    x.number = float(a);
-    return x.bits;
-}
+template <class T> HD T to_kept(T a, word<T> &entry) { return rounded(a, entry); }
 #elif HX_NEIGHBOUR_BITS == 16
 // The largest entry of a row is kept between 2^14 and 2^15, so that entries down to 2^-28 of it have 11 bits. The bits of an
 // FP16 number at their places in FP32 are the number times 2^-112, which the power of the row makes good.
@@ -54,14 +98,14 @@ HD real from_kept(kept_entry a) {
     x.bits = unsigned(int(short(a))) << 13 & 0x8fffe000u;
     return real(x.number);
 }
-HD kept_entry to_kept(real a) {
-    double_bits x;
-    x.number = a;
-    const unsigned sign = unsigned(x.bits >> 48) & 0x8000u;
-    x.bits &= ~0ull >> 1;
-    if (x.number < 0x1p-14) return kept_entry(sign | unsigned(rint(x.number * 0x1p24)));
-    x.bits += (1ull << 41) - 1 + (x.bits >> 42 & 1);  // to nearest, ties to even
-    return kept_entry(sign | (unsigned(x.bits >> 42) - (1008u << 10)));
+template <class T> HD T to_kept(T a, word<T> &entry) {
+    const word<T> sign = bits_of(a) >> 63 << 15, size = bits_of(a) << 1 >> 1;
+    const T magnitude = number_of_bits(size), sum = magnitude * real(0x1p24) + real(0x1p52);  // a whole number in its last bits
+    const word<T> rounded = (size + ((1ull << 41) - 1) + (size >> 42 & 1)) >> 42;  // to nearest, ties to even
+    const auto small = magnitude < T(real(0x1p-14));
+    entry = sign | (select(small, bits_of(sum), rounded - (1008u << 10)) & 0x7fffu);
+    const T found = select(small, (sum - real(0x1p52)) * real(0x1p-24), number_of_bits(rounded << 42));
+    return select(a < T(real(0)), -found, found);
 }
 #else
 // The largest entry of a row is kept between 64 and 127; the margin is for one that would be rounded to 128.
@@ -69,14 +113,18 @@ typedef unsigned char kept_entry;
 constexpr int kept_top = 6, kept_shift = 0;
 constexpr real kept_margin = real(256.0 / 255.0), kept_limit = real(127);
 HD real from_kept(kept_entry a) { return real(int((signed char)a)); }
-HD kept_entry to_kept(real a) { return kept_entry(int(rint(a))); }
+template <class T> HD T to_kept(T a, word<T> &entry) {
+    const T sum = a + real(0x1.8p52);  // a whole number in its last bits
+    entry = bits_of(sum) & 0xffu;
+    return sum - real(0x1.8p52);
+}
 #endif
 
 #if HX_NEIGHBOUR_BITS == 32
 HD real over_unit(int) { return real(1); }
 HD real power_of_row(unsigned char) { return real(1); }
-HD unsigned char exponent_of(const real *) { return 0; }
-HD kept_entry entry_of(real a, int, unsigned char) { return to_kept(a); }
+template <class T> HD word<T> exponent_of(const T *) { return word<T>(); }
+template <class T> HD T entry_of(T a, int, word<T>, word<T> &entry) { return to_kept(a, entry); }
 #else
 // A variable of a model of turbulence may be some hundreds where others are 1, and the entries of its column are so much
 // smaller: they are kept for its unit, as 1024.
@@ -86,18 +134,17 @@ HD real power_of_row(unsigned char exponent) {
     x.bits = (unsigned long long)(exponent + 1023 - 127 + kept_shift) << 52;
     return x.number;
 }
-HD unsigned char exponent_of(const real *row) {
-    real largest = real(0);
+template <class T> HD word<T> exponent_of(const T *row) {
+    constexpr unsigned long long shift = 1023 + kept_top - 127;
+    T largest = T(real(0));
     for (int b = 0; b < block_variables; ++b) largest = larger(largest, absolute(row[b]) / over_unit(b));
-    double_bits x;
-    x.number = largest * kept_margin;
-    const int wanted = int(x.bits >> 52) - 1023 - kept_top + 127;
-    return (unsigned char)(wanted < 1 ? 1 : wanted > 254 ? 254 : wanted);
+    const T least = number_of_bits((shift + 1) << 52), most = number_of_bits((shift + 254) << 52);
+    return (bits_of(smaller(larger(largest * kept_margin, least), most)) >> 52) - shift;
 }
-HD kept_entry entry_of(real a, int column, unsigned char exponent) {
-    double_bits x;
-    x.bits = (unsigned long long)(1023 + 127 - exponent) << 52;
-    return to_kept(smaller(larger(a / over_unit(column) * x.number, -kept_limit), kept_limit));
+template <class T> HD T entry_of(T a, int column, word<T> exponent, word<T> &entry) {
+    const T over = number_of_bits((1023 + 127 - exponent) << 52), power = number_of_bits((1023 - 127 + exponent) << 52);
+    const T scaled = smaller(larger(a / over_unit(column) * over, T(-kept_limit)), T(kept_limit));
+    return power * to_kept(scaled, entry) * over_unit(column);
 }
 #endif
 
@@ -123,6 +170,29 @@ struct neighbour_place {
     }
     HD bool there() const { return first != nullptr; }
 };
+
+// What is kept of a block. `lost` grows by what is lost by rounding, which is for the diagonal block: an update that is the
+// same at neighbouring nodes has the same product with the matrix then. In thin cells the blocks nearly cancel in such a
+// product, and the error of each would be larger than their sum. What is not finite makes `lost` so.
+template <class T> HD void keep_block(const T *block, T *lost, word<T> *words) {
+    constexpr int of_word = 64 / HX_NEIGHBOUR_BITS;
+    word<T> exponents[block_variables];
+    for (int a = 0; a < block_variables; ++a) exponents[a] = exponent_of(block + a * block_variables);
+    for (int n = 0; n < neighbour_words; ++n) {
+        words[n] = word<T>();
+        for (int s = 0; s < of_word; ++s) {
+            const int e = n * of_word + s;
+            if (e >= block_entries) continue;
+            word<T> entry;
+            lost[e] += block[e] - entry_of(block[e], e % block_variables, exponents[e / block_variables], entry);
+            words[n] |= entry << (s * HX_NEIGHBOUR_BITS);
+        }
+    }
+    for (int a = 0; a < block_variables && HX_NEIGHBOUR_BITS < 32; ++a) {
+        const int bit = 8 * a + block_entries * HX_NEIGHBOUR_BITS;
+        words[bit / 64 % neighbour_words] |= exponents[a] << (bit % 64);
+    }
+}
 
 // The block of the neighbour on one side (imin, imax, jmin, ...) of a node
 struct neighbour_block {
@@ -151,25 +221,7 @@ struct neighbour_block {
         }
         for (int a = 0; a < block_variables; ++a) rest[a] -= power_of_row(exponent_in(words, a)) * sum[a];
     }
-    // What is kept of a block. `lost` grows by what is lost by rounding, which is for the diagonal block: an update that is the
-    // same at neighbouring nodes has the same product with the matrix then. In thin cells the blocks nearly cancel in such a
-    // product, and the error of each would be larger than their sum. What is not finite makes `lost` so.
-    HD void keep(const real *block, real *lost) {
-        for (int n = 0; n < neighbour_words; ++n) words[n] = 0;
-        for (int a = 0; a < block_variables; ++a) {
-            const real *row = block + a * block_variables;
-            const unsigned char exponent = exponent_of(row);
-            for (int b = 0; b < block_variables; ++b) {
-                const int bit = (a * block_variables + b) * HX_NEIGHBOUR_BITS;
-                words[bit / 64] |= (unsigned long long)entry_of(row[b], b, exponent) << (bit % 64);
-            }
-            const int bit = 8 * a + block_entries * HX_NEIGHBOUR_BITS;
-            if (HX_NEIGHBOUR_BITS < 32) words[bit / 64 % neighbour_words] |= (unsigned long long)exponent << (bit % 64);
-        }
-        for (int a = 0; a < block_variables; ++a)
-            for (int b = 0; b < block_variables; ++b)
-                lost[a * block_variables + b] += block[a * block_variables + b] - (*this)(a, b);
-    }
+    HD void keep(const real *block, real *lost) { keep_block(block, lost, words); }
 
   private:
     HD neighbour_block(const real *first, stride apart, int side) {

@@ -50,6 +50,20 @@ KERNEL(keep_conditions, int i, int j, int k, int n1, const int *nodes, int row, 
     }
 }
 
+// The derivative by one state of the viscous flux alone
+struct viscous_flux_of_face {
+    const real *area;
+    real jacobian, inverse_reynolds;
+    HD void operator()(const dual<1> *left, const dual<1> *right, dual<1> *f) const {
+        for (int v = 0; v < block_variables; ++v) f[v] = dual<1>(real(0));
+        viscous_flux_between(left, right, area, jacobian, inverse_reynolds, real(0), f);
+    }
+};
+template <bool of_left>
+HD void viscous_derivative(const real *ql, const real *qr, const real *area, real jacobian, real inverse_reynolds, real *block) {
+    columns_of<of_left>(ql, qr, viscous_flux_of_face{area, jacobian, inverse_reynolds}, block);
+}
+
 // What friction and conduction through the two faces of direction d add to the rates: to the diagonal block, and to those
 // of the neighbours
 HD void viscous_of_outflow(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, stride sv,
@@ -62,21 +76,13 @@ HD void viscous_of_outflow(const_state_pointer q, const work_real *m, const work
         for (int c = 0; c < 3; ++c) area[c] = real(0.5) * (m[(3 * d + c) * sv + p] + m[(3 * d + c) * sv + n]);
         for (int v = 0; v < block_variables; ++v) other[v] = q[v * sv + n];
         const real face = real(0.5) * (jacobian[p] + jacobian[n]), sign = side ? real(1) : real(-1);
-        for (int of_own = 0; of_own < 2; ++of_own) {
-            state_dual states[2][block_variables], f[block_variables];
-            for (int v = 0; v < block_variables; ++v) {
-                states[side][v] = state_dual(other[v]), states[1 - side][v] = state_dual(own[v]), f[v] = state_dual(real(0));
-                states[of_own ? 1 - side : side][v].slope[v] = real(1);
-            }
-            viscous_flux_between(states[0], states[1], area, face, inverse_reynolds, real(0), f);
-            for (int a = 0; a < block_variables; ++a)
-                for (int b = 0; b < block_variables; ++b) {
-                    const real entry = sign * f[a].slope[b];
-                    if (of_own)
-                        own_block[a * block_variables + b] += entry;
-                    else
-                        other_block[side][a * block_variables + b] = entry;
-                }
+        const real *left = side ? own : other, *right = side ? other : own;
+        real by_left[block_entries], by_right[block_entries];
+        viscous_derivative<true>(left, right, area, face, inverse_reynolds, by_left);
+        viscous_derivative<false>(left, right, area, face, inverse_reynolds, by_right);
+        for (int e = 0; e < block_entries; ++e) {
+            own_block[e] += sign * (side ? by_left : by_right)[e];
+            other_block[side][e] = sign * (side ? by_right : by_left)[e];
         }
     }
 }
@@ -87,17 +93,14 @@ HD void viscous_behind_outflow(const_state_pointer q, const work_real *m, const 
                                int face, int apart, real inverse_reynolds, real step, real *own_block) {
     const int d = face / 2, side = face % 2;
     const long long n = side ? p + apart : p - apart;
-    real area[3];
-    state_dual own[block_variables], ghost[block_variables], f[block_variables];
+    real area[3], own[block_variables], ghost[block_variables], by_ghost[block_entries];
     for (int c = 0; c < 3; ++c) area[c] = m[(3 * d + c) * sv + p];
-    for (int v = 0; v < block_variables; ++v) {
-        own[v] = state_dual(real(q[v * sv + p])), ghost[v] = state_dual(real(q[v * sv + n])), f[v] = state_dual(real(0));
-        ghost[v].slope[v] = real(1);
-    }
-    viscous_flux_between(side ? own : ghost, side ? ghost : own, area, real(jacobian[p]), inverse_reynolds, real(0), f);
-    for (int a = 0; a < block_variables; ++a)
-        for (int b = 0; b < block_variables; ++b)
-            own_block[(a * block_variables + b) * sv] += (side ? step : -step) * f[a].slope[b];
+    for (int v = 0; v < block_variables; ++v) own[v] = q[v * sv + p], ghost[v] = q[v * sv + n];
+    if (side)
+        viscous_derivative<false>(own, ghost, area, real(jacobian[p]), inverse_reynolds, by_ghost);
+    else
+        viscous_derivative<true>(ghost, own, area, real(jacobian[p]), inverse_reynolds, by_ghost);
+    for (int e = 0; e < block_entries; ++e) own_block[e * sv] += (side ? step : -step) * by_ghost[e];
 }
 
 // The row of the entering wave in a block

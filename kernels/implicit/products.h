@@ -3,7 +3,7 @@
 // computed anew each time.
 #pragma once
 #include "coloured.h"
-#include "face_flux.h"
+#include "flux_columns.h"
 
 // The numbers of a node from which they are computed: its state, its area vectors, its Jacobian, and the time step over the
 // volume of a node that is swept so, 0 of all others.
@@ -11,68 +11,65 @@ constexpr int record_areas = block_variables, record_jacobian = record_areas + 9
 constexpr int record_numbers = HX_RECORD_NUMBERS;
 static_assert(record_numbers == record_step + 1, "a record holds these");
 
-// The area vector between a node, of the record `own`, and its neighbour n along direction d
-template <class T> HD void area_between(const T *own, const real *records, stride sv, long long n, int d, T *area) {
-    for (int c = 0; c < 3; ++c) {
-        const int which = record_areas + 3 * d + c;
-        area[c] = real(0.5) * (own[which] + load<T>(records + which * sv + n));
+// What of a neighbour's record, at n, the flux through the face along direction d depends on
+template <class T> struct recorded_neighbour {
+    T state[block_variables], area[3], jacobian;
+    HD recorded_neighbour(const real *records, stride sv, long long n, int d) {
+        for (int v = 0; v < block_variables; ++v) state[v] = load<T>(records + v * sv + n);
+        for (int c = 0; c < 3; ++c) area[c] = load<T>(records + (record_areas + 3 * d + c) * sv + n);
+        jacobian = load<T>(records + record_jacobian * sv + n);
     }
-}
+    // of the face between it and the node of the record `own`
+    HD T face_jacobian(const T *own) const { return real(0.5) * (own[record_jacobian] + jacobian); }
+    HD void face_area(const T *own, int d, T *found) const {
+        for (int c = 0; c < 3; ++c) found[c] = real(0.5) * (own[record_areas + 3 * d + c] + area[c]);
+    }
+};
 
-// f: the flux through the face between a node and its neighbour n, of which one state or the other has derivatives; of a split
-// flux without viscous terms the part that does not have them is left out. `of_left`: whether those of the left state are
-// wanted.
-template <bool of_left, class T>
-HD void flux_along(const dual<1, T> *left, const dual<1, T> *right, const T *own, const real *records, stride sv, long long n,
-                   int d, real inverse_reynolds, dual<1, T> *f) {
-    T area[3];
-    area_between(own, records, sv, n, d, area);
-#if defined(HX_SPLIT_FLUX) && !defined(HX_VISCOUS)
-    const T area2 = area[0] * area[0] + area[1] * area[1] + area[2] * area[2] + no_area, inverse = reciprocal_root(area2);
-    flux_splitting::template flux<of_left ? 1 : -1>(of_left ? left : right, area, area2 * inverse, inverse, f);
-    (void)inverse_reynolds;
-#else
-    const T face = real(0.5) * (own[record_jacobian] + load<T>(records + record_jacobian * sv + n));
-    face_flux(left, right, area, face, inverse_reynolds, real(0), f);
-#endif
-}
+// The same and its update
+template <class T> struct updated_neighbour : recorded_neighbour<T> {
+    T update[block_variables];
+    HD updated_neighbour(const real *records, const real *x, stride sv, long long n, int d)
+        : recorded_neighbour<T>(records, sv, n, d) {
+        for (int v = 0; v < block_variables; ++v) update[v] = load<T>(x + v * sv + n);
+    }
+};
 
-// A state of the record at n
-template <class T> HD void read_state(const real *records, stride sv, long long n, dual<1, T> *state) {
-    for (int v = 0; v < block_variables; ++v) state[v] = dual<1, T>(load<T>(records + v * sv + n));
-}
-
-// sum = sum + sign dF/dq x, of the face between a node and its neighbour n on a side of direction d; `own`: the record of the
-// node, x: the update of the neighbour
+// sum = sum + sign dF/dq x, of the face between a node of the record `own` and a neighbour with the update x on a side of
+// direction d
 template <int side, class T>
-HD void add_along(const T *own, const real *records, stride sv, long long n, int d, const real *x, real inverse_reynolds,
-                  T *sum) {
+HD void add_product(const T *own, const updated_neighbour<T> &beside, int d, real inverse_reynolds, T *sum) {
     dual<1, T> here[block_variables], there[block_variables], f[block_variables];
-    read_state(records, sv, n, there);
+    T area[3];
+    beside.face_area(own, d, area);
     for (int v = 0; v < block_variables; ++v) {
-        here[v] = dual<1, T>(own[v]);
-        there[v].slope[0] = load<T>(x + v * sv + n);
+        here[v] = dual<1, T>(own[v]), there[v] = dual<1, T>(beside.state[v]);
+        there[v].slope[0] = beside.update[v];
     }
-    flux_along<side == 0>(side ? here : there, side ? there : here, own, records, sv, n, d, inverse_reynolds, f);
+    flux_along<side == 0>(side ? here : there, side ? there : here, area, beside.face_jacobian(own), inverse_reynolds,
+                          T(real(0)), TransportedConstants<T>(), f);
     for (int v = 0; v < block_variables; ++v) sum[v] = side ? sum[v] + f[v].slope[0] : sum[v] - f[v].slope[0];
 }
 
-// block = block + sign dF/dq by the state of the node itself
+// The same of both sides of direction d, at the places `beside` of the node. What both read comes first: a thread of a GPU waits
+// for memory once. With the neighbours of all directions first it would have twice the registers, and is slower (H200).
+template <class T>
+HD void add_along(const T *own, const real *records, const real *x, stride sv, long long at, const int *beside, int d,
+                  real inverse_reynolds, T *sum) {
+    const updated_neighbour<T> before(records, x, sv, at + beside[0], d), behind(records, x, sv, at + beside[1], d);
+    add_product<0>(own, before, d, inverse_reynolds, sum);
+    add_product<1>(own, behind, d, inverse_reynolds, sum);
+}
+
+// whole = whole + sign dF/dq by the state of the node itself
 template <int side, class T>
-HD void add_own(const T *own, const real *records, stride sv, long long n, int d, real inverse_reynolds, T *block) {
-    dual<1, T> here[block_variables], there[block_variables], f[block_variables];
-    read_state(records, sv, n, there);
-    for (int b = 0; b < block_variables; ++b) {
-        for (int v = 0; v < block_variables; ++v) {
-            here[v] = dual<1, T>(own[v]);
-            here[v].slope[0] = T(real(v == b));
-        }
-        flux_along<side == 1>(side ? here : there, side ? there : here, own, records, sv, n, d, inverse_reynolds, f);
-        for (int a = 0; a < block_variables; ++a) {
-            T &entry = block[a * block_variables + b];
-            entry = side ? entry + f[a].slope[0] : entry - f[a].slope[0];
-        }
-    }
+HD void add_own(const T *own, const real *records, stride sv, long long n, int d, real inverse_reynolds, T *whole) {
+    const recorded_neighbour<T> beside(records, sv, n, d);
+    T area[3], block[block_entries];
+    beside.face_area(own, d, area);
+    flux_derivative<side == 1>(side ? own : beside.state, side ? beside.state : own, area, beside.face_jacobian(own),
+                               inverse_reynolds, T(real(0)), TransportedConstants<T>(), block);
+    for (int e = 0; e < block_entries; ++e) whole[e] = side ? whole[e] + block[e] : whole[e] - block[e];
 }
 
 // The diagonal blocks of the nodes of one colour that are swept so, as those of implicit_blocks (blocks.h), in the place of their
@@ -102,8 +99,7 @@ VECTOR_KERNEL(diagonal_blocks, int i, int j, int k, int o, int sj, int sk, int d
     for (int e = 0; e < block_entries; ++e) {
         T entry = step * block[e];
         if (e % (block_variables + 1) == 0) entry = entry + on_diagonal;
-        real *const kept = inverses + e * sv + at;
-        store(kept, select(step > T(real(0)), entry, load<T>(kept)));
+        store_where(step > T(real(0)), inverses + e * sv + at, entry);
     }
 }
 
@@ -114,27 +110,18 @@ VECTOR_KERNEL(product_sweep, int i, int j, int k, int o, int sj, int sk, int di,
     const int column = 2 * i + ((j + k + first + colour) & 1);
     const coloured_node node(o + column + (long long)j * sj + (long long)k * sk, sj, di, dj, dk);
     const long long at = node.at;
-    T own[record_numbers], sum[block_variables], rest[block_variables];
+    T own[record_numbers], sum[block_variables], rest[block_variables], found[block_variables];
     for (int n = 0; n < record_numbers; ++n) own[n] = load<T>(records + n * sv + at);
     for (int v = 0; v < block_variables; ++v) sum[v] = T(real(0));
-    if (di != 0) {
-        add_along<0>(own, records, sv, at + node.beside[0], 0, update, inverse_reynolds, sum);
-        add_along<1>(own, records, sv, at + node.beside[1], 0, update, inverse_reynolds, sum);
-    }
-    if (dj != 0) {
-        add_along<0>(own, records, sv, at + node.beside[2], 1, update, inverse_reynolds, sum);
-        add_along<1>(own, records, sv, at + node.beside[3], 1, update, inverse_reynolds, sum);
-    }
-    if (dk != 0) {
-        add_along<0>(own, records, sv, at + node.beside[4], 2, update, inverse_reynolds, sum);
-        add_along<1>(own, records, sv, at + node.beside[5], 2, update, inverse_reynolds, sum);
-    }
+    if (di != 0) add_along(own, records, update, sv, at, node.beside, 0, inverse_reynolds, sum);
+    if (dj != 0) add_along(own, records, update, sv, at, node.beside + 2, 1, inverse_reynolds, sum);
+    if (dk != 0) add_along(own, records, update, sv, at, node.beside + 4, 2, inverse_reynolds, sum);
     const T step = own[record_step];
     for (int v = 0; v < block_variables; ++v) rest[v] = load<T>(right + v * sv + at) - step * sum[v];
     for (int a = 0; a < block_variables; ++a) {
-        T found = T(real(0));
+        found[a] = T(real(0));
         for (int b = 0; b < block_variables; ++b)
-            found = found + load<T>(inverses + (a * block_variables + b) * sv + at) * rest[b];
-        store(update + a * sv + at, select(step > T(real(0)), found, load<T>(update + a * sv + at)));
+            found[a] = found[a] + load<T>(inverses + (a * block_variables + b) * sv + at) * rest[b];
     }
+    for (int v = 0; v < block_variables; ++v) store_where(step > T(real(0)), update + v * sv + at, found[v]);
 }

@@ -3,9 +3,9 @@
 #pragma once
 
 #if HX_TRANSPORTED
-constexpr int transported_at = block_variables - HX_TRANSPORTED;
+constexpr int transported_at = block_variables - HX_TRANSPORTED, source_entries = HX_TRANSPORTED * HX_TRANSPORTED;
 
-template <class T> HD TransportedNode<T> transported_of(const T *q, T mu, const TransportedConstants &known) {
+template <class T, class A> HD TransportedNode<T> transported_of(const T *q, T mu, const TransportedConstants<A> &known) {
     TransportedNode<T> node;
     for (int n = 0; n < HX_TRANSPORTED; ++n) node.s[n] = q[transported_at + n] / q[0];
     node.rho = q[0], node.mu = mu, node.distance = node.rotation = node.strain = T(real(0));
@@ -16,10 +16,10 @@ template <class T> HD TransportedNode<T> transported_of(const T *q, T mu, const 
 
 // Adds the fluxes of rho s between two nodes of viscosities mul and mur: the mass flux f[0] takes s of the node that it
 // leaves, and s diffuses thin layer, as in face_flux. Returns the eddy viscosity of the face; all times `scale`.
-template <class T>
-HD T transported_face(const T *ql, const T *qr, T mul, T mur, const real *m, T scale, const TransportedConstants &known, T *f) {
+template <class T, class A>
+HD T transported_face(const T *ql, const T *qr, T mul, T mur, const A *m, T scale, const TransportedConstants<A> &known, T *f) {
     const TransportedNode<T> l = transported_of(ql, mul, known), r = transported_of(qr, mur, known);
-    const real area2 = m[0] * m[0] + m[1] * m[1] + m[2] * m[2];
+    const A area2 = m[0] * m[0] + m[1] * m[1] + m[2] * m[2];
     for (int n = 0; n < HX_TRANSPORTED; ++n) {
         const T spread = real(0.5) * (l.diffusing(n) + r.diffusing(n)) * area2 * scale;
         f[transported_at + n] = f[0] * select(f[0] > T(real(0)), l.s[n], r.s[n]) - spread * (r.s[n] - l.s[n]);
@@ -36,10 +36,10 @@ typedef dual<source_variables> source_dual;
 // by rho s of the neighbours. Gradients are second-order differences. What the velocity, the density and the conversion of
 // the diffusion to the model's form change is left out; so is what changes the length of a detached-eddy model, and what the
 // model takes as constants, which are returned.
-HD TransportedConstants transported_derivatives(const real *q, const real *m, const real *jacobian, long long p,
-                                                long long sv, const int *apart, const work_real *distance,
+HD TransportedConstants<> transported_derivatives(const real *q, const real *m, const real *jacobian, long long p,
+                                                  long long sv, const int *apart, const work_real *distance,
                                                 const work_real *spacings, real inverse_reynolds, real *own,
-                                                real along[6][HX_TRANSPORTED * HX_TRANSPORTED]) {
+                                                real along[6][source_entries]) {
     constexpr int count = HX_TRANSPORTED;
     real gradient[3][3] = {{real(0)}}, slope[count][3] = {{real(0)}}, area[3][3];
     TransportedNode<real> plain;
@@ -88,7 +88,7 @@ HD TransportedConstants transported_derivatives(const real *q, const real *m, co
     (void)spacings;
 #endif
     plain.know(slope);
-    const TransportedConstants known = plain.constants();
+    const TransportedConstants<> known = plain.constants();
     TransportedNode<source_dual> node;
     for (int n = 0; n < count; ++n) node.s[n] = own_s[n];
     node.rho = source_dual(rho), node.mu = source_dual(plain.mu), node.distance = source_dual(plain.distance);
@@ -110,11 +110,13 @@ HD TransportedConstants transported_derivatives(const real *q, const real *m, co
 }
 
 // block = block - share of the derivatives of the sources
-HD void take_transported(const real *derivatives, real share, real *block) {
+template <class T> HD void take_transported(const T *derivatives, T share, T *block) {
     for (int r = 0; r < HX_TRANSPORTED; ++r)
         for (int v = 0; v < HX_TRANSPORTED; ++v)
             block[(transported_at + r) * block_variables + transported_at + v] -= share * derivatives[r * HX_TRANSPORTED + v];
 }
 #else
-struct TransportedConstants {};
+template <class T = real> struct TransportedConstants {
+    HD void set_lane(int, const TransportedConstants<> &) {}
+};
 #endif

@@ -29,7 +29,7 @@ HD void damping_coefficients(const T *w, T rho, const T *a, T jacobian, real inv
     TransportedNode<T> node;
     for (int n = 0; n < HX_TRANSPORTED; ++n) node.s[n] = w[first_transported + n];
     node.rho = rho, node.mu = viscosity(w[3]), node.inverse_reynolds = inverse_reynolds;
-    node.take(TransportedConstants());
+    node.take(TransportedConstants<>());
     s.eddy = node.eddies() * inverse_reynolds;
     s.spread(node);
 #endif

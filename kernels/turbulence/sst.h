@@ -61,8 +61,11 @@ constexpr real sst_nothing = real(1e-4);
 
 // What of a node does not change in the blocks of the implicit integrator: F1, S F2 in units of the rate t, and the square that
 // fronts of k add
-struct TransportedConstants {
-    real blend = real(0), limit = real(0), front = real(0);
+template <class T = real> struct TransportedConstants {
+    T blend = T(real(0)), limit = T(real(0)), front = T(real(0));
+    HD void set_lane(int lane, const TransportedConstants<> &one) {
+        ::set_lane(blend, lane, one.blend), ::set_lane(limit, lane, one.limit), ::set_lane(front, lane, one.front);
+    }
 };
 
 // The quantities at a node from which production, destruction and diffusion are computed; distance to the wall, rotation
@@ -97,8 +100,10 @@ template <class T> struct TransportedNode {
         blend = sst_tanh(one2 * one2);
         limit = strain * over_rate() * sst_tanh(two * two);
     }
-    HD TransportedConstants constants() const { return {real(blend), real(limit), real(front)}; }
-    HD void take(const TransportedConstants &known) { blend = T(known.blend), limit = T(known.limit), front = T(known.front); }
+    HD TransportedConstants<> constants() const { return {real(blend), real(limit), real(front)}; }
+    template <class A> HD void take(const TransportedConstants<A> &known) {
+        blend = T(known.blend), limit = T(known.limit), front = T(known.front);
+    }
     HD T blended(real at_wall, real more) const { return at_wall + (real(1) - blend) * more; }
     // mu_t over mu_ref
     HD T eddies() const {

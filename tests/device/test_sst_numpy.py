@@ -158,11 +158,14 @@ PROBE = """
 #include "implicit/blocks.h"
 KERNEL(probe_face, int i, int j, int k, int side, const real *left, const real *right, const real *m, real *f,
        real *slope) {
-    TransportedConstants known;
+    TransportedConstants<> known;
     known.blend = real(0.3), known.limit = real(0.02);
     real block[49];
     face_flux(left + 7 * i, right + 7 * i, m + 3 * i, real(0.7), real(0.3), real(0), f + 7 * i, known);
-    flux_derivative(left + 7 * i, right + 7 * i, m + 3 * i, real(0.7), real(0.3), real(0), known, side, block);
+    if (side)
+        flux_derivative<false>(left + 7 * i, right + 7 * i, m + 3 * i, real(0.7), real(0.3), real(0), known, block);
+    else
+        flux_derivative<true>(left + 7 * i, right + 7 * i, m + 3 * i, real(0.7), real(0.3), real(0), known, block);
     for (int e = 0; e < 49; ++e) slope[49 * i + e] = block[e];
 }
 // changed: q with one variable of one node changed; that of the node itself is kept in what is known
@@ -173,7 +176,7 @@ KERNEL(probe_sources, int i, int j, int k, int o, int sj, int sk, int di, int dj
     const long long at = i + (long long)@NI@ * (j + (long long)@NJ@ * k);
     const int apart[3] = {di, dj, dk};
     real beside[6][4];
-    const TransportedConstants known = transported_derivatives(q, m, jacobian, p, sv, apart, distance, nullptr,
+    const TransportedConstants<> known = transported_derivatives(q, m, jacobian, p, sv, apart, distance, nullptr,
                                                                inverse_reynolds, own + 4 * at, beside);
     for (int s = 0; s < 6; ++s) for (int e = 0; e < 4; ++e) along[24 * at + 4 * s + e] = beside[s][e];
     real state[7], gradient[3][3] = {{real(0)}}, slope[2][3] = {{real(0)}}, none[3] = {real(0)};

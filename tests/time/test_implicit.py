@@ -52,7 +52,7 @@ template <class T> HD void probed(int which, const T *l, const T *r, const T *ar
 }
 KERNEL(probe, int i, int j, int k, int which, int side, const real *left, const real *right, const real *m, real *f,
        real *slope) {
-    state_dual l[5], r[5], area[3], found[5];
+    dual<5> l[5], r[5], area[3], found[5];
     real a[5], b[5], c[3], plain[5];
     for (int v = 0; v < 5; ++v) a[v] = left[5 * i + v], b[v] = right[5 * i + v], l[v] = a[v], r[v] = b[v];
     for (int v = 0; v < 5; ++v) (side ? r : l)[v].slope[v] = real(1);

@@ -1,0 +1,48 @@
+// Derivatives of the flux through the face between two nodes by the state of one of them: one column, the derivative by one
+// variable, after the other, by dual numbers with one derivative. They are reals or packs of them. What is the same for all
+// columns is computed once, as compilers take it out of the loop.
+#pragma once
+#include "face_flux.h"
+
+// f: the flux between two states of which one alone has slopes, the left one if `of_left`. Of a split flux without viscous
+// terms and scalars the part that has none is left out.
+template <bool of_left, class T>
+HD void flux_along(const dual<1, T> *left, const dual<1, T> *right, const T *area, T jacobian, real inverse_reynolds,
+                   const T &eddies, const TransportedConstants<T> &known, dual<1, T> *f) {
+#if defined(HX_SPLIT_FLUX) && !defined(HX_VISCOUS)
+    if constexpr (block_variables == gas_variables) {
+        const T area2 = area[0] * area[0] + area[1] * area[1] + area[2] * area[2] + no_area, inverse = reciprocal_root(area2);
+        flux_splitting::template flux<of_left ? 1 : -1>(of_left ? left : right, area, area2 * inverse, inverse, f);
+        return;
+    }
+#endif
+    face_flux(left, right, area, jacobian, inverse_reynolds, eddies, f, known);
+}
+
+// The derivative by one state of flux(left, right, f), row by row
+template <bool of_left, class T, class Flux>
+HD void columns_of(const T *ql, const T *qr, const Flux &flux, T *block) {
+    for (int b = 0; b < block_variables; ++b) {
+        dual<1, T> left[block_variables], right[block_variables], f[block_variables];
+        for (int v = 0; v < block_variables; ++v) {
+            left[v] = dual<1, T>(ql[v]), right[v] = dual<1, T>(qr[v]);
+            (of_left ? left : right)[v].slope[0] = T(real(v == b));
+        }
+        flux(left, right, f);
+        for (int a = 0; a < block_variables; ++a) block[a * block_variables + b] = f[a].slope[0];
+    }
+}
+template <bool of_left, class T> struct flux_of_face {
+    const T *area;
+    T jacobian, eddies;
+    real inverse_reynolds;
+    const TransportedConstants<T> &known;
+    HD void operator()(const dual<1, T> *left, const dual<1, T> *right, dual<1, T> *f) const {
+        flux_along<of_left>(left, right, area, jacobian, inverse_reynolds, eddies, known, f);
+    }
+};
+template <bool of_left, class T>
+HD void flux_derivative(const T *ql, const T *qr, const T *area, T jacobian, real inverse_reynolds, const T &eddies,
+                        const TransportedConstants<T> &known, T *block) {
+    columns_of<of_left>(ql, qr, flux_of_face<of_left, T>{area, jacobian, eddies, inverse_reynolds, known}, block);
+}
