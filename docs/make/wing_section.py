@@ -82,7 +82,8 @@ def main() -> None:
     )
     simulation = Simulation(case, "cpu", grid=grid)
     iteration = simulation.solver.integrator
-    while not iteration.converged and simulation.step_count < case.time.steps:
+    most = case.time.steps or 0
+    while not iteration.converged and simulation.step_count < most:
         simulation.run(steps=1, progress=False)
         if given.turbulent:
             print(simulation.step_count, *(f"{k} {v:.3g}" for k, v in iteration.report.items() if k != "largest"))
