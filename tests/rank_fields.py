@@ -105,7 +105,10 @@ class Held:
     backend = Fetching()
 
     def __init__(self, comm: Communicator, blocks, parts, precision="fp64"):
-        self.comm, self.decomposition = comm, SimpleNamespace(blocks=blocks, connections=())
+        self.comm, self.decomposition = (
+            comm,
+            SimpleNamespace(blocks=blocks, connections=(), names_of_grid=[block.name for block in blocks]),
+        )
         self.cut = SimpleNamespace(parts=tuple(parts))
         self.case = SimpleNamespace(gas=SimpleNamespace(gamma=1.4), scalar=())
         self.time, self.steps, self.dt, self._kind = 0.0, 0, 0.1, {"fp64": "f8", "fp32": "f4"}[precision]

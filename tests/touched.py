@@ -13,7 +13,8 @@ class Again:
 
     def __init__(self, program, call):
         self._program, self._call = program, call
-        self.fields = [a for a in call.arguments.values() if isinstance(a, np.ndarray) and a.ndim > 2]
+        arrays = [a for a in call.arguments.values() if isinstance(a, np.ndarray) and a.ndim > 2]
+        self.fields = [a for a in arrays if a.dtype.kind == "f"]
         self._columns = [a for name, a in call.arguments.items() if name == "partial"]
         self._rng = np.random.default_rng(1)
         self._values = [np.where(a == 0, 1, a) * (1 + 0.01 * self._rng.random(a.shape)) for a in self.fields]
@@ -32,7 +33,8 @@ class Again:
 
 
 def touched(program, call) -> int:
-    """The number of variables that the launch changes, and that matter to those, taken together."""
+    """The number of variables that the launch changes, and that matter to those, taken together; without marks, which
+    matter to no flow as even as the made-up one."""
     again = Again(program, call)
     before, reference = again()
     written = [a != b for a, b in zip(before, reference, strict=True)]

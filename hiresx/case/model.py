@@ -22,6 +22,17 @@ class Table(BaseModel):
         return {}
 
 
+def fields_of_tables(whole: Table, own: Mapping[str, int]) -> dict[str, int]:
+    """The fields that blocks have because of the tables of the case `whole`, and those of its `own`: of what several
+    need, the larger number."""
+    values = (getattr(whole, name) for name in type(whole).model_fields)
+    found = dict(own)
+    for table in (table for value in values for table in (value if isinstance(value, tuple) else (value,))):
+        for name, number in table.needed_fields(whole).items() if isinstance(table, Table) else ():
+            found[name] = max(number, found.get(name, 0))
+    return found
+
+
 def case_error(expected: str) -> PydanticCustomError:
     """The error of a validator: `expected` says what is wanted, the key and the value are added by `faults`."""
     return PydanticCustomError("case", "{expected}", {"expected": expected})

@@ -26,7 +26,7 @@ from hiresx.case.implicit import Implicit, first_cfl, implicit_errors, times_of
 from hiresx.case.intervals import interval_errors
 from hiresx.case.kinds import default_of
 from hiresx.case.local_steps import local_step_errors
-from hiresx.case.model import Listed, Points, Positive, State, Table, case_error, choice, integrators
+from hiresx.case.model import Listed, Points, Positive, State, Table, case_error, choice, fields_of_tables, integrators
 from hiresx.case.monitors import (
     RESIDUAL,
     Average,
@@ -403,13 +403,7 @@ class Case(Table):
 
     def needed_fields(self, case: Any = None) -> dict[str, int]:
         """The fields that blocks have because of all tables, and of the keys that are in none, of this case."""
-        values = (getattr(self, name) for name in type(self).model_fields)
-        tables = (table for value in values for table in (value if isinstance(value, tuple) else (value,)))
-        found = {"inverse_radius": int(self.axisymmetric)}
-        for table in tables:
-            for name, number in table.needed_fields(self).items() if isinstance(table, Table) else ():
-                found[name] = max(number, found.get(name, 0))
-        return found
+        return fields_of_tables(self, {"inverse_radius": int(self.axisymmetric)})
 
     def histories(self) -> list[str]:
         """The names of the tables of this case that have histories of the same names."""

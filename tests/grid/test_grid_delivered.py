@@ -33,7 +33,7 @@ from hiresx.grid.plane import flatten, make_right_handed, reverse_i
 from hiresx.grid.reindexing import Reindexing, reindex
 from hiresx.grid.shaping import coarsen
 from hiresx.output.show.describe import describe
-from hiresx.output.show.plot_quality import worst
+from hiresx.output.show.plot_quality import worst_place
 
 # x, y, z of a plane x-y grid in the planes in which 3-D codes hold it
 PLANES = {"xy": (0, 1, 2), "xz": (0, 2, 1), "yz": (1, 2, 0)}
@@ -463,7 +463,7 @@ def test_a_picture_of_the_worst_place(tmp_path):
     x[0, 6, 9] += 0.2  # past its neighbour
     write(tmp_path / "g.x", [[x, block.y]])
     grid = build(GridFile(file=str(tmp_path / "g.x")))
-    found, what, extreme = worst(grid)
+    found, what, extreme = worst_place(grid)
     assert found.name == "block-1" and what == "volume_min" and abs(extreme["node"][0] - 9) <= 1
     assert execute(["plot", str(tmp_path / "g.x"), "--quality"]) == 0
     assert (tmp_path / "g.x-quality.png").stat().st_size > 10_000

@@ -119,11 +119,11 @@ def test_what_a_step_leaves_for_the_norms():
 
 @pytest.mark.parametrize(("schmidt", "nodes", "given"), [((), 13, False), ((0.7,), 14, True), ((0.7, 0.4), 15, True)])
 def test_what_a_line_keeps_on_the_chip(schmidt, nodes, given):
-    """Six nodes and the one that comes; what blocks have no room for is given by the launch."""
+    """Six nodes and the one that comes, and the limiter's mark; what blocks have no room for is given by the launch."""
     _, signatures = generate(Configuration(schmidt=schmidt), "cuda")
     across = signatures["sweep_across"]
-    assert across.own == 7 * nodes
-    assert dynamic_shared_memory(across, "float64") == (64 * 8 * 7 * nodes if given else 0)
+    assert across.own == 7 * nodes + 1
+    assert dynamic_shared_memory(across, "float64") == (64 * 8 * (7 * nodes + 1) if given else 0)
     assert dynamic_shared_memory(across, "float32") == 0
 
 
