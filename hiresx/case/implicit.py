@@ -20,7 +20,8 @@ UNSTEADY_CFL, EXPLICIT_CFL = 10.0, 0.5
 # A viscous CFL number that sets no limit.
 UNBOUND = 1e6
 # Keys of the one kind and of the other.
-_OF_STEADY, _OF_UNSTEADY = ("drop", "largest_cfl", "sequence"), ("newton_drop", "newton_steps", "tolerance")
+_OF_STEADY = ("drop", "largest_cfl", "sequence", "krylov_residual")
+_OF_UNSTEADY = ("newton_drop", "newton_steps", "tolerance")
 # Of a case that says nothing of them.
 STEPS, FIRST_CFL = 500, 2.0
 # Sweeps of a case that does not say how many.
@@ -48,6 +49,11 @@ class Implicit(Table):
     )
     krylov: Annotated[int, Field(ge=1, le=200)] = Field(
         40, description="directions of GMRES: products with the Jacobian in a Newton step, at most"
+    )
+    krylov_residual: Literal["plain", "preconditioned"] = Field(
+        "plain",
+        description="of steady flow: the residual that GMRES lowers; preconditioned: that of the equations times the "
+        "sweeps, with half of the vectors; it sees errors of the update where cells and steps are large",
     )
     linear_drop: Annotated[float, Field(gt=0, lt=1)] = Field(
         0.01,

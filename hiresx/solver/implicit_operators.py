@@ -250,8 +250,8 @@ def settings(case: Case) -> ImplicitSettings:
     usual = STEADY_SWEEPS if case.time.integrator == NAME else UNSTEADY_SWEEPS
     sweeps = usual if given.sweeps is None else given.sweeps
     return ImplicitSettings(
-        math.inf if first is None else first, given.largest_cfl, given.krylov, given.linear_drop, sweeps,
-        given.drop, given.lines, given.newton_drop, given.newton_steps, given.tolerance,
+        math.inf if first is None else first, given.largest_cfl, given.krylov, given.krylov_residual,
+        given.linear_drop, sweeps, given.drop, given.lines, given.newton_drop, given.newton_steps, given.tolerance,
     )  # fmt: skip
 
 

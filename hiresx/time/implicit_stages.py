@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hiresx.time.linearised import Implicit, Linearised
+from hiresx.time.linearised import Implicit, Linearised, gmres_of
 from hiresx.time.newton import newton_step
 from hiresx.time.ode_system import System, Vector
 
@@ -86,7 +86,7 @@ class Stages(Implicit):
         self._start, self._x, self._f, self._d, self._trial, self._of_trial, self._work, self._constant = (
             system.vector() for _ in range(8)
         )
-        self._gmres = self.gmres(system, linearised.settings.krylov)
+        self._gmres = gmres_of(linearised.settings.krylov_residual)(system, linearised.settings.krylov)
 
     def step(self, system: System) -> None:
         system.state(self._start)

@@ -2,7 +2,7 @@
 for an update."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from hiresx.case import Case
 from hiresx.case.implicit import viscous_damping
@@ -34,6 +34,7 @@ class ImplicitSettings(NamedTuple):
     cfl: float
     largest_cfl: float
     krylov: int
+    krylov_residual: str
     linear_drop: float
     sweeps: int
     drop: float
@@ -95,11 +96,15 @@ class Linearised(ABC):
         """Return the largest entry of a vector and its place."""
 
 
+def gmres_of(residual: str) -> type[Gmres]:
+    """Return the GMRES that lowers the residual of `implicit.krylov_residual`."""
+    return PreconditionedGmres if residual == "preconditioned" else FlexibleGmres
+
+
 class Implicit(Integrator):
-    """An integrator whose steps solve equations by the linearised flow, the linear ones by `gmres`."""
+    """An integrator whose steps solve equations by the linearised flow, the linear ones by GMRES (`gmres_of`)."""
 
     implicit = True
-    gmres: ClassVar[type[Gmres]] = FlexibleGmres
     # What `attach` was given.
     linearised: Linearised
 
@@ -124,12 +129,9 @@ class Implicit(Integrator):
 
 
 class Steady(Implicit):
-    """Base of integrators that iterate towards steady flow. At large CFL numbers a residual that is small beside f may
-    still be a large error of the update in cells of long steps, whose residual a Newton step hardly shows: so GMRES
-    lowers that of the preconditioned equations."""
+    """Base of integrators that iterate towards steady flow."""
 
     steady = True
-    gmres = PreconditionedGmres
 
     @classmethod
     def needed_fields(cls, case: Case) -> dict[str, int]:

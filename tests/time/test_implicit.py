@@ -21,6 +21,7 @@ from hiresx.device import Configuration, backend
 from hiresx.device.cpu import CpuBackend
 from hiresx.equations.storage import BLOCK_BITS
 from hiresx.errors import HiresxError
+from hiresx.estimate.resources import _vectors
 from hiresx.grid import build
 from hiresx.output.watch import history
 from hiresx.output.watch.monitors.implicit import stall
@@ -203,6 +204,21 @@ def test_every_storage_finds_the_same_steady_flow(storage):
 
 
 @pytest.mark.slow
+def test_either_residual_of_gmres_finds_the_same_steady_flow():
+    """That of the preconditioned equations takes half of the vectors."""
+    found = []
+    for residual in ("plain", "preconditioned"):
+        case = bump("implicit.drop=1e14", f"implicit.krylov_residual={residual}")
+        simulation = Simulation(case, "cpu")
+        simulation.run(progress=False)
+        assert simulation.solver.integrator.converged
+        found.append((whole(simulation.solver), _vectors(case)))
+    (plain, of_plain), (other, of_other) = found
+    assert 0.0 < difference(other, plain) < 1e-10
+    assert of_plain - of_other == load("bump").implicit.krylov
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("storage", ["fp16", "int8"])
 def test_stored_blocks_are_the_same_in_any_unit_of_length(storage):
     """To the last bit, before they are factored, on a grid that is 2^20 times as large; but not at the outflow, whose
@@ -344,6 +360,7 @@ def test_other_integrators_get_nothing():
         (['scalar=[{name="dye", schmidt=1.0, initial="1"}]'], "scalar"),
         (['time.integrator="ssp_rk3"', "implicit.krylov=9"], "implicit: says how"),
         (["implicit.viscous_damping=0.25"], r"implicit\.viscous_damping is of no effect without gas\.reynolds"),
+        (['time.integrator="bdf2"', 'implicit.krylov_residual="preconditioned"'], "krylov_residual"),
         (["implicit.damping_at_walls=true"], r"damping_at_walls is of no effect without implicit\.viscous_damping"),
         (['time.integrator="ssp_rk3"', "gas.reynolds=100.0", "implicit.viscous_damping=0.1"], "implicit: says how"),
     ],
