@@ -257,9 +257,8 @@ def _vectors(case: Case) -> int:
     scheme = integrator(case.time.integrator)
     of_krylov = 0
     if scheme.implicit:
-        of_krylov = (
-            gmres_of(case.implicit.krylov_residual).vectors_of_direction * case.implicit.krylov + IMPLICIT_VECTORS
-        )
+        of_direction = gmres_of(case.implicit.krylov_residual).vectors_of_direction
+        of_krylov = of_direction * case.implicit.krylov + IMPLICIT_VECTORS
     return scheme.vectors + scheme.history + 1 + of_krylov if scheme.iterates else 0
 
 

@@ -45,16 +45,20 @@ def test_a_no_slip_wall_ends_with_its_last_node_beside_other_conditions(other, w
     assert along_i([first, last]) == [(0, 12), (wall[1], 41)]
 
 
+def assert_each_node_is_held_once(wall, joins):
+    held = np.zeros((21, 21), int)
+    for (i0, i1), _, (k0, k1) in [*wall, *(range_ for some in joins for range_ in some)]:
+        held[k0:k1, i0:i1] += 1
+    assert (held == 1).all()
+
+
 def test_a_wall_in_space_is_surrounded_by_the_join():
     """A square wall in the middle of a joined face: every node has one owner, and the wall is that between its corner
     nodes."""
     around = [join((0, 4), (0, 11)), join((7, 11), (0, 11)), join((4, 7), (0, 3)), join((4, 7), (8, 11))]
     joins, (wall,) = finer_ranges(around, [patch((4, 7), NO_SLIP, (3, 8))], [(21, 20, 21)])
     assert wall == [((8, 13), (0, 1), (6, 15))]
-    held = np.zeros((21, 21), int)
-    for (i0, i1), _, (k0, k1) in [*wall, *(range_ for some in joins for range_ in some)]:
-        held[k0:k1, i0:i1] += 1
-    assert (held == 1).all()
+    assert_each_node_is_held_once(wall, joins)
 
 
 def test_a_join_that_goes_round_a_corner_of_a_wall_is_several_ranges():
@@ -64,10 +68,7 @@ def test_a_join_that_goes_round_a_corner_of_a_wall_is_several_ranges():
     )
     (wall,) = walls
     assert wall == [((0, 11), (0, 1), (0, 9))]
-    held = np.zeros((21, 21), int)
-    for (i0, i1), _, (k0, k1) in [*wall, *(range_ for some in joins for range_ in some)]:
-        held[k0:k1, i0:i1] += 1
-    assert (held == 1).all()
+    assert_each_node_is_held_once(wall, joins)
 
 
 def test_tiles_of_joined_blocks_begin_at_the_same_nodes():
