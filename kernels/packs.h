@@ -103,15 +103,15 @@ HD real sum_of_lanes(pack a) {
     return sum;
 }
 
-// A mask in memory has a byte for each lane.
+// A mask in memory has a byte for each lane: 1 or 0, as other processors write it.
 typedef signed char mark_lanes __attribute__((vector_size(HX_REGISTER / sizeof(real))));
 template <> HD pack_mask load_mask<pack>(const mark *p) {
     mark_lanes bytes;
     __builtin_memcpy(&bytes, p, sizeof(bytes));
-    return {__builtin_convertvector(bytes, mask_lanes)};
+    return {__builtin_convertvector(bytes, mask_lanes) != 0};
 }
 HD void store(mark *p, pack_mask a) {
-    const mark_lanes bytes = __builtin_convertvector(a.lanes, mark_lanes);
+    const mark_lanes bytes = __builtin_convertvector(a.lanes, mark_lanes) & 1;
     __builtin_memcpy(p, &bytes, sizeof(bytes));
 }
 

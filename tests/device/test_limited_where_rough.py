@@ -64,6 +64,7 @@ def test_half_points_with_a_rough_node_or_state_are_limited(backend, interpolati
         states = {"minus": flux, "plus": plus, "rough": rough}
         kernels.launch("numerical_flux", extent, **place, q=q, m=area, f=f, pressure=pressure, **states)
         there = tuple(slice(3 - (e == d), 3 + SIZE[e]) for e in (2, 1, 0))
+        assert set(np.unique(rough)) == {0, 1}  # in packs as alone
         wanted = rough | np.roll(rough, -1, 2 - d) if at_nodes else rough
         np.testing.assert_array_equal((flux == 0).all(axis=0)[there], wanted[there] != 0)
         assert 0.2 < (wanted[there] != 0).mean() < 0.8
