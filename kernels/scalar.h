@@ -1,11 +1,22 @@
 // Passive scalars: (rho s)_t + div(rho u s) = div(mu/(Re_c Sc) grad s). They have no effect on the gas.
 //
 // The flux of rho s is computed from the mass flux F of the gas at the half point, correction and limiter included. So
-// a uniform s stays uniform to round-off in any flow. With s_h, the AFWENO5 interpolation of s from the side from which
-// F comes, and f the mass fluxes at nodes,
+// a uniform s stays uniform to round-off in any flow. With s_h, the interpolation of s from the side from which F comes,
+// and f the mass fluxes at nodes,
 //     G = F s_h + C(f (s - s_h)),    C the correction of eqs (11) and (18),
 // which in smooth flow, where F = h + C(f), is the h s_h + C(f s) of eq. (19).
+//
+// The interpolation of s is that of the gas, for one variable, where its header gives it; else that through five nodes.
+#ifdef HX_INTERPOLATES_SCALARS
+static_assert(interpolation_reach <= correction_reach, "scalars are read at the nodes of the correction");
+#else
 #include "weno5.h"
+
+template <class T, class At> HD T interpolate_scalar(const At &difference) {
+    T ends;
+    return interpolate_one(difference(-1), difference(0), difference(1), difference(2), ends);
+}
+#endif
 
 // Whether scalar number n, from 0, is a variable of a model of turbulence.
 HD constexpr bool is_transported(int n) { return n >= scalar_variables - HX_TRANSPORTED; }
@@ -13,13 +24,14 @@ HD constexpr bool is_transported(int n) { return n >= scalar_variables - HX_TRAN
 // s(offset), f(offset): scalar number n and mass flux at nodes i + offset of the correction; mass: F; sensor: of the gas.
 template <class T, class At, class Mass> HD T scalar_flux_at(int n, const At &s, const Mass &f, T mass, T sensor) {
     constexpr int own = correction_reach - 1, count = 2 * correction_reach;  // node i is value[own]
-    T value[count], d[4], ends;
+    T value[count];
     for (int a = 0; a < count; ++a) value[a] = s(a - own);
     const auto forward = mass > T(real(0));
     if (HX_TRANSPORTED_FIRST_ORDER && is_transported(n)) return mass * select(forward, value[own], value[own + 1]);
-    for (int a = 0; a < 4; ++a)
-        d[a] = select(forward, value[own + a - 1] - value[own + a - 2], value[own + 2 - a] - value[own + 3 - a]);
-    const T half = select(forward, value[own], value[own + 1]) + interpolate_one(d[0], d[1], d[2], d[3], ends);
+    const auto difference = [&](int a) {  // of the nodes a and a - 1 from the one that the flow comes from
+        return select(forward, value[own + a] - value[own + a - 1], value[own + 1 - a] - value[own + 2 - a]);
+    };
+    const T half = select(forward, value[own], value[own + 1]) + interpolate_scalar<T>(difference);
     for (int a = 1; a <= correction_sensors; ++a)
         sensor = larger(sensor, is_transported(n) ? transported_sensor(value[a - 1], value[a], value[a + 1])
                                                   : scalar_sensor(value[a - 1], value[a], value[a + 1]));

@@ -96,7 +96,7 @@ def sound_speed() -> float:
 def _spectrum(out: Path, station: int) -> list[float]:
     """Energies of the shells 1, 2, ... of the fields that a run wrote into `out` when a frame that moves with the
     flow was `station` meshes behind the grid."""
-    wanted = grid_turbulence.elapsed(station) * sound_speed() / LENGTH
+    wanted = grid_turbulence.elapsed_seconds(station) * sound_speed() / LENGTH
     times = {field_file.read_time(path): path for path in field_file.frames(out).values()}
     nearest = min(times, key=lambda time: abs(time - wanted))
     if abs(nearest - wanted) > SAME:

@@ -9,29 +9,38 @@ from pydantic_core import PydanticCustomError
 from hiresx.case.model import case_error
 
 # Differences of neighbouring numbers that an interval has at least: then no two of its times are one.
-TOLD_APART = 8
+LEAST_DIFFERENCES = 8
 
 
-def intervals(case: Any, sampled: Iterable[str]) -> dict[str, float]:
-    """Sampling and writing intervals `every_time` of a case, in L / c_ref, by the key of their table. `sampled`: names
-    of the monitors that are one table."""
+def _timed_tables(case: Any, sampled: Iterable[str]) -> dict[str, Any]:
+    """The tables of a case that have an interval `every_time`, by their key. `sampled`: names of the monitors that are
+    one table."""
     tables: list[tuple[str, Any]] = [("output", case.output), ("checkpoint", case.checkpoint)]
     tables += [(f"output.subset.{n}", subset) for n, subset in enumerate(case.output.subset)]
     for key in ("probe", "force", "surface"):
         tables += [(f"{key}.{n}", table) for n, table in enumerate(getattr(case, key))]
     tables += [(f"force.{n}.distribution", force.distribution) for n, force in enumerate(case.force)]
     tables += [(name, getattr(case, name)) for name in sampled]
-    found = {key: getattr(table, "every_time", None) for key, table in tables}
-    return {key: every for key, every in found.items() if every is not None}
+    return {key: table for key, table in tables if getattr(table, "every_time", None) is not None}
+
+
+def intervals(case: Any, sampled: Iterable[str]) -> dict[str, float]:
+    """Sampling and writing intervals `every_time` of a case, in L / c_ref, by the key of their table. `sampled`: names
+    of the monitors that are one table."""
+    return {key: table.every_time for key, table in _timed_tables(case, sampled).items()}
 
 
 def interval_errors(case: Any, sampled: Iterable[str]) -> Iterator[PydanticCustomError]:
-    """Yield an error for each interval that double precision cannot tell from zero at the end of the run. A run without
-    an end is judged at the time 1."""
+    """Yield an error for each interval of a run with local time steps, and for each interval that double precision
+    cannot tell from zero at the end of the run. A run without an end is judged at the time 1."""
     apart = math.ulp(1.0 if case.time.end is None else case.time.end)
-    for key, every in intervals(case, sampled).items():
-        if every < TOLD_APART * apart:
+    for key, table in _timed_tables(case, sampled).items():
+        every = table.every_time
+        if case.time.local:
+            steps = "every" if "every" in type(table).model_fields else "every_steps"
+            yield case_error(f"{key}.every_time: with time.local there is no common time; give {key}.{steps} instead")
+        if every < LEAST_DIFFERENCES * apart:
             yield case_error(
                 f"{key}.every_time = {every:g}: in double precision times lie up to {apart:.2g} apart here; "
-                f"take more than {TOLD_APART * apart:.2g}"
+                f"take more than {LEAST_DIFFERENCES * apart:.2g}"
             )

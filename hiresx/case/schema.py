@@ -6,6 +6,7 @@ ambient one is 1/gamma; temperature is gamma p / rho, so the ambient one is 1; t
 
 import math
 import typing
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -291,14 +292,6 @@ class Case(Table):
             if name in taken:
                 raise case_error(f'{place} = "{name}": {taken[name]} has a history of that name; choose another')
             taken[name] = place
-        for place, table in (
-            *((f"probe.{n}", probe) for n, probe in enumerate(self.probe)),
-            *((f"force.{n}", force) for n, force in enumerate(self.force)),
-            *((f"force.{n}.distribution", force.distribution) for n, force in enumerate(self.force)),
-            *((name, getattr(self, name)) for name in monitor_keys()),
-        ):
-            if self.time.local and table is not None and table.every_time is not None:
-                raise case_error(f"{place}.every_time: with time.local there is no common time; give every, in steps")
         if self.time.local and self.average is not None and self.average.start > 0:
             raise case_error("average.start: with time.local there is no common time; leave it out")
         return self
@@ -357,9 +350,15 @@ class Case(Table):
         return self
 
     @property
-    def carried(self) -> tuple[Scalar, ...]:
-        """The scalars that the gas transports: the passive scalars, then the variable of a turbulence model."""
+    def all_scalars(self) -> tuple[Scalar, ...]:
+        """The scalars that the gas transports: the passive scalars, then the variables of a turbulence model."""
         return (*self.scalar, *transported_scalars(self.turbulence))
+
+    @property
+    def carried(self) -> tuple[Scalar, ...]:
+        """The former name of `all_scalars`, for one version."""
+        warnings.warn("Case.carried is all_scalars now", FutureWarning, stacklevel=2)
+        return self.all_scalars
 
     @property
     def stencil(self) -> Stencil:
@@ -375,10 +374,6 @@ class Case(Table):
     def _checkpoints_that_can_be(self) -> Self:
         if self.time.retries and not self.checkpoint.keep:
             raise case_error("time.retries needs checkpoints to go back to: checkpoint.keep must not be 0")
-        if self.time.local and self.checkpoint.every_time is not None:
-            raise case_error(
-                "checkpoint.every_time: with time.local there is no common time; give checkpoint.every_steps"
-            )
         return self
 
     @model_validator(mode="wrap")
@@ -461,7 +456,7 @@ class Case(Table):
         HiresxError as `evaluate_scalar`."""
         return {
             s.name: self.evaluate_scalar(s.name, s.initial, x, y, z) if isinstance(s.initial, str) else s.initial
-            for s in self.carried
+            for s in self.all_scalars
         }
 
     def to_toml(self) -> str:

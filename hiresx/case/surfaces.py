@@ -127,11 +127,9 @@ class Surface(SampledTable):
 
 
 def surface_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """Yield the errors in surfaces: two of one name, and samples by time in a run without a common time."""
+    """Yield the errors in surfaces: two of one name."""
     taken: set[str] = set()
     for n, surface in enumerate(case.surface):
         if surface.name in taken:
             yield case_error(f'surface.{n}.name = "{surface.name}": there is a surface of that name; choose another')
         taken.add(surface.name)
-        if case.time.local and surface.every_time is not None:
-            yield case_error(f"surface.{n}.every_time: with time.local there is no common time; give every, in steps")

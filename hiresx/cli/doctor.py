@@ -110,9 +110,8 @@ def _whole() -> Finding:
 
 def _python_package(name: str, extra: str = "", needed_for: str = "everything") -> Finding:
     version, fault = _python(f"import {name}, importlib.metadata as m; print(m.version({name!r}))")
-    if version is None and "No module named" not in fault:
-        needed_for += f"; it is installed but broken: {fault}"
-    return Finding(name, version, needed_for, _pip(extra) if extra else f"pip install {name}", required=not extra)
+    hint = _pip(extra) if extra else f"pip install {name}"
+    return Finding(name, version, needed_for + _broken_text(fault), hint, required=not extra)
 
 
 def _compiler() -> Iterator[Finding]:

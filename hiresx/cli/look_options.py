@@ -43,6 +43,10 @@ class LookOptions:
         asked = {name: value for name, value in values.items() if value not in (None, False)}
         return {"--range" if name == "limits" else f"--{name}": value for name, value in asked.items()}
 
+    def arguments(self) -> dict[str, Any]:
+        """The argument `look` of functions that draw."""
+        return {"look": self.look()}
+
     def look(self) -> "Look":
         """The `Look` that these options describe. Raises HiresxError for an option that cannot be understood."""
         from hiresx.output.show.look import Look

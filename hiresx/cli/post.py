@@ -1,11 +1,12 @@
 """`hiresx post`: analysis of runs."""
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, is_dataclass
+from importlib import import_module
 from inspect import Parameter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
@@ -14,9 +15,6 @@ from hiresx.cli.look_options import LookOptions
 from hiresx.cli.option_groups import Only, expand_option_groups, with_parameters
 from hiresx.cli.options import argument, option
 from hiresx.errors import HiresxError
-
-if TYPE_CHECKING:
-    from hiresx.post import jet_theory
 
 Folder = Annotated[Path, argument("RUN", "Folder of a run.")]
 Out = Annotated[
@@ -73,15 +71,38 @@ class Frame:
     ] = None
     time: Annotated[float | None, option("--time", "T", "Fields nearest to this time.")] = None
 
-    @property
-    def which(self) -> int | float:
+    def arguments(self) -> dict[str, Any]:
         """The step or time to read, as `Run.fields` takes it. Raises HiresxError if both --step and --time are
         given."""
         if self.step is not None and self.time is not None:
             raise HiresxError("--step and --time both choose the fields", "give one of them")
-        if self.time is not None:
-            return self.time
-        return -1 if self.step is None else self.step
+        return {"which": self.step if self.time is None else self.time}
+
+
+@dataclass(frozen=True)
+class Observers:
+    """Options that place observers of sound."""
+
+    observers: Annotated[
+        str | None, option("--observers", "X,Y,Z;...|CSV", "Places in L, or a CSV file with columns x, y, z.")
+    ] = None
+    arc: Annotated[
+        str | None, option("--arc", "R,A,B,N", "N observers at the radius R, A to B degrees off the x axis.")
+    ] = None
+    centre: Annotated[str | None, option("--centre", "X,Y,Z", "Centre of the arc; 0,0,0 if absent.")] = None
+    azimuth: Annotated[
+        float | None, option("--azimuth", "DEG", "Half plane of the arc: 0 (or absent) that of y > 0, 90 of z > 0.")
+    ] = None
+    azimuths: Annotated[
+        int | None,
+        option("--azimuths", "N", "So many observers around the axis at each angle of the arc, and their mean.", min=1),
+    ] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """The places. Raises HiresxError as `hiresx.cli.observers.read` does."""
+        from hiresx.cli.observers import read
+
+        return {"observers": read(**vars(self))}
 
 
 post = typer.Typer(
@@ -91,32 +112,51 @@ post = typer.Typer(
 
 
 def _analysis(name: str, out: Any = Out) -> Callable[[Callable[..., Any]], Callable[..., int]]:
-    """Makes a function that gives the `Result` of a run, or of the first of `runs`, the command `hiresx post NAME`: it
-    has --out (as `out` says) and --json too, writes the result and prints what was found."""
+    """Makes a function that has the options of an analysis the command `hiresx post NAME`. The command calls the
+    function of that name in `hiresx.post` with the options that are given, by their names; what the decorated function
+    returns takes the place of some. It has --out (as `out` says) and --json too, writes the `Result` and prints what
+    was found."""
     written = [Parameter("out", Parameter.KEYWORD_ONLY, default=None, annotation=out)]
     written += [Parameter("json", Parameter.KEYWORD_ONLY, default=False, annotation=options.Json)]
 
-    def register(analyse: Callable[..., Any]) -> Callable[..., int]:
-        call = expand_option_groups(analyse)
+    def register(analysis: Callable[..., Any]) -> Callable[..., int]:
+        def collect(**given: Any) -> dict[str, Any]:
+            changed = analysis(**given) or {}
+            return _arguments(given) | changed
+
+        own = inspect.signature(analysis).parameters.values()
+        call, function = expand_option_groups(with_parameters(collect, analysis, own)), name.replace("-", "_")
 
         def command(out: Path | None, json: bool, **given: Any) -> int:
-            run = given["run"] if "run" in given else given["runs"][0]
-            return _give(run, out, json, lambda: call(**given))
+            with terminal.only_json(json):
+                arguments = call(**given)
+                found = getattr(import_module(f"hiresx.post.{function}"), function)(**arguments)
+                files = found.write(arguments["run"] / "post" if out is None else out)
+            _show(found, files, json)
+            return 0
 
         parameters = [*inspect.signature(call).parameters.values(), *written]
-        return post.command(name)(with_parameters(command, analyse, parameters))
+        return post.command(name)(with_parameters(command, analysis, parameters))
 
     return register
 
 
-def _give(run: Path, out: Path | None, json: bool, make: Callable[[], Any]) -> int:
-    """Make a result, write it, and print what was found."""
-    with terminal.only_json(json):
-        found = make()
-        written = found.write(run / "post" if out is None else out)
+def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an analysis from its options and groups of them; options that are absent are left out."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if not is_dataclass(value):
+            found[name] = value
+        else:
+            found |= value.arguments() if hasattr(value, "arguments") else vars(value)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _show(found: Any, written: list[Path], json: bool) -> None:
+    """Print a result and the names of its files."""
     if json:
         terminal.print_json({**found.summary, "files": written, "replaced": found.replaced})
-        return 0
+        return
     tables = {key: value for key, value in found.summary.items() if _is_table(value)}
     plain = {key: value for key, value in found.summary.items() if key not in tables and key != "warnings"}
     terminal.mapping(found.name, plain)
@@ -126,7 +166,6 @@ def _give(run: Path, out: Path | None, json: bool, make: Callable[[], Any]) -> i
         terminal.say(f"warning: {warning}")
     for path in written:
         terminal.say(f"wrote {path}{', in place of the one that was there' if path in found.replaced else ''}")
-    return 0
 
 
 def _is_table(value: Any) -> bool:
@@ -155,17 +194,11 @@ def spectrum(
     points_per_wave: PointsPerWave = None,
 ) -> Any:
     """Spectra of probes and other histories (Welch), their peaks, coherence and phase of pairs."""
-    from hiresx.post.spectrum import spectrum as analyse
-
-    return analyse(
-        run, signals, times.start, times.end, welch.segments, welch.window, welch.overlap, ambient, strouhal.length,
-        strouhal.velocity, prominence, cross, others or (), reference, points_per_wave=points_per_wave,
-    )  # fmt: skip
 
 
 @_analysis("jet")
 def jet(
-    runs: Annotated[list[Path], argument("RUN...", "Folders of runs; several share the page.")],
+    run: Annotated[list[Path], argument("RUN...", "Folders of runs; several share the page.")],
     times: TimeRange,
     lips: Annotated[str | None, option("--lips", "NAME", "History with a place at each lip; found if absent.")] = None,
     line: Annotated[
@@ -193,12 +226,7 @@ def jet(
 
     Several runs come onto one page, into the first one's folder; options that name a jet or its probes are for the
     first."""
-    from hiresx.post.jet import jet as analyse
-
-    return analyse(
-        runs[0], times.start, times.end, lips, line, segments, pressure_ratio, exit_mach, total_temperature,
-        cast("jet_theory.Shape | None", shape), runs[1:], points or (),
-    )  # fmt: skip
+    return {"run": run[0], "others": run[1:]}
 
 
 @_analysis("correlate")
@@ -213,9 +241,6 @@ def correlate(
     reach: Annotated[float, option("--reach", "S", "Distance downstream for convection velocities.")] = 1.5,
 ) -> Any:
     """Two-point and space-time correlations along a probe, integral scales, convection velocity."""
-    from hiresx.post.correlate import correlate as analyse
-
-    return analyse(run, signals, times.start, times.end, at, longest, reach)
 
 
 @_analysis("azimuthal")
@@ -228,9 +253,6 @@ def azimuthal(
     strouhal: Strouhal,
 ) -> Any:
     """Azimuthal modes of a ring of places around the x axis: axisymmetric, helical and flapping tones."""
-    from hiresx.post.azimuthal import azimuthal as analyse
-
-    return analyse(run, signals, times.start, times.end, segments, strouhal.length, strouhal.velocity)
 
 
 @_analysis("xt")
@@ -241,23 +263,18 @@ def xt(
     fluctuations: Annotated[bool, option("--fluctuations", None, "Subtract the mean at each place.")] = False,
 ) -> Any:
     """Draw the values along the line of a probe over place and time."""
-    from hiresx.post.xt import xt as analyse
-
-    return analyse(run, signals, times.start, times.end, fluctuations)
 
 
 @_analysis("profile")
 def profile(
     run: Folder,
     lines: Annotated[list[str], argument("LINE...", "E.g. y=0, or x=2 x=5; in space y=0,z=0.")],
-    variable: Annotated[str, option("--variable", "V[,V...]", "Variables and moments: u, rms_u, u_v, tke, ...")] = "u",
-    step: Annotated[int | None, option("--step", "N", "Fields of step N (-1: the last), not the averages.")] = None,
+    variables: Annotated[str, option("--variable", "V[,V...]", "Variables and moments: u, rms_u, u_v, tke, ...")] = "u",
+    which: Annotated[int | None, option("--step", "N", "Fields of step N (-1: the last), not the averages.")] = None,
     others: Others = None,
 ) -> Any:
     """Averages, or fields, along lines."""
-    from hiresx.post.profile import profile as analyse
-
-    return analyse(run, lines, [name.strip() for name in variable.split(",")], step, others or ())
+    return {"variables": [name.strip() for name in variables.split(",")]}
 
 
 @_analysis("turbulence")
@@ -269,9 +286,6 @@ def turbulence(
     frame: Annotated[str, option("--frame", "xyz|wall", "Axes of velocities and stresses.")] = "xyz",
 ) -> Any:
     """Favre stresses, wall units and budgets of averages, over homogeneous directions."""
-    from hiresx.post.turbulence import turbulence as analyse
-
-    return analyse(run, over, frame)
 
 
 @_analysis("amplification")
@@ -281,10 +295,7 @@ def amplification(
     behind: Annotated[str | None, option("--behind", "A,B", "Range of x behind the shock; found if absent.")] = None,
 ) -> Any:
     """Amplification of turbulence by a plane shock, from averages, beside linear interaction analysis."""
-    from hiresx.post.amplification import amplification as analyse
-
-    ranges = [_range(given, name) for given, name in ((ahead, "--ahead"), (behind, "--behind"))]
-    return analyse(run, *ranges)
+    return {"ahead": _range(ahead, "--ahead"), "behind": _range(behind, "--behind")}
 
 
 def _range(given: str | None, name: str) -> tuple[float, float] | None:
@@ -307,10 +318,7 @@ def wavenumber(
     subset: Subset = "fields",
 ) -> Any:
     """Spectra of fields over the wavenumber in a homogeneous direction, averaged over times and the others."""
-    from hiresx.post.wavenumber import wavenumber as analyse
-
-    names = [name.strip() for name in variables.split(",")]
-    return analyse(run, names, along, times.start, times.end, every, subset)
+    return {"variables": [name.strip() for name in variables.split(",")]}
 
 
 @_analysis("energy-spectrum")
@@ -321,9 +329,6 @@ def energy_spectrum(
     subset: Subset = "fields",
 ) -> Any:
     """Spectrum of the kinetic energy in a periodic box, and the scales of its turbulence."""
-    from hiresx.post.energy_spectrum import energy_spectrum as analyse
-
-    return analyse(run, times.start, times.end, every, subset)
 
 
 @_analysis("slice")
@@ -337,11 +342,8 @@ def slice(
     look: LookOptions,
 ) -> Any:
     """One variable on a plane of fields or averages: contour lines, zoom, colours as asked."""
-    from hiresx.post.slice import slice as analyse
-
     if averages and any(given is not None for given in (frame.step, frame.time, subset)):
         raise HiresxError("--step, --time and --subset choose fields, not averages", "leave them or --averages out")
-    return analyse(run, variable, frame.which, averages, subset or "fields", look.look())
 
 
 @_analysis("isosurface", SurfaceFile)
@@ -361,11 +363,8 @@ def isosurface(
     look: SurfaceLook,
 ) -> Any:
     """Surfaces on which a variable of a 3-D field has a value, coloured by another one (needs PyVista)."""
-    from hiresx.post.isosurface import isosurface as analyse
-
     levels = options.numbers(values, "VALUES", "0.5,1")
-    box = options.numbers(clip, "--clip", "0,10,-3,3,-1,1", 6)
-    return analyse(run, variable, levels, by, frame.which, subset, box, camera, opacity, look.look())
+    return {"values": levels, "clip": options.numbers(clip, "--clip", "0,10,-3,3,-1,1", 6)}
 
 
 @post.command("animate")
@@ -409,9 +408,6 @@ def spod(
     look: Annotated[LookOptions, Only("zoom")],
 ) -> Any:
     """Modes that carry most energy at each frequency (spectral proper orthogonal decomposition) of plane fields."""
-    from hiresx.post.spod import spod as analyse
-
-    return analyse(run, variable, times.start, times.end, length, overlap, frequency, subset, look.look())
 
 
 @_analysis("wall")
@@ -427,7 +423,7 @@ def wall(
     pressure: Annotated[
         float | None, option("--pressure", "P", "Of the stream; that of initial.state if absent.")
     ] = None,
-    variable: Annotated[
+    variables: Annotated[
         str, option("--variable", "V[,V...]", "What is drawn: cp, cf, y_plus, p, friction, heat.")
     ] = "",
     time: Annotated[float | None, option("--time", "T", "Of the sample of the force's distribution at T.")] = None,
@@ -436,30 +432,14 @@ def wall(
     times: TimeRange,
 ) -> Any:
     """Pressure, friction and heat flux along walls, their coefficients and y+: newest checkpoint, sample or mean."""
-    from hiresx.post.wall import wall as analyse
-
-    stream = options.numbers(velocity, "--velocity", "0.5,0,0", 3)
-    return analyse(run, force, at, stream, pressure, variable, time, mean, times.start, times.end)
+    return {"velocity": options.numbers(velocity, "--velocity", "0.5,0,0", 3)}
 
 
 @_analysis("farfield")
 def farfield(
     run: Folder,
     surface: Annotated[str, argument("SURFACE", "Name of a [\\[surface]] of the case.")],
-    observers: Annotated[
-        str | None, option("--observers", "X,Y,Z;...|CSV", "Places in L, or a CSV file with columns x, y, z.")
-    ] = None,
-    arc: Annotated[
-        str | None, option("--arc", "R,A,B,N", "N observers at the radius R, A to B degrees off the x axis.")
-    ] = None,
-    centre: Annotated[str | None, option("--centre", "X,Y,Z", "Centre of the arc; 0,0,0 if absent.")] = None,
-    azimuth: Annotated[
-        float | None, option("--azimuth", "DEG", "Half plane of the arc: 0 (or absent) that of y > 0, 90 of z > 0.")
-    ] = None,
-    azimuths: Annotated[
-        int | None,
-        option("--azimuths", "N", "So many observers around the axis at each angle of the arc, and their mean.", min=1),
-    ] = None,
+    observers: Observers,
     *,
     times: TimeRange,
     caps: Annotated[
@@ -477,11 +457,3 @@ def farfield(
     strouhal: Strouhal,
 ) -> Any:
     """Sound that observers hear of a surface (Ffowcs Williams-Hawkings): signals, spectra, overall levels."""
-    from hiresx.cli.observers import read
-    from hiresx.post.farfield import farfield as analyse
-
-    places = read(observers, arc, centre, azimuth, azimuths)
-    return analyse(
-        run, surface, places, times.start, times.end, caps, mach, ambient, still, welch.segments, welch.window,
-        welch.overlap, strouhal.length, strouhal.velocity, density,
-    )  # fmt: skip

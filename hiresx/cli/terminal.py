@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hiresx.base.json_types import to_json_types
 from hiresx.base.signals import ignore_broken_output
 from hiresx.errors import HiresxError
 
@@ -67,19 +68,7 @@ def print_json(document: Any) -> None:
     import json
 
     with _to_stdout():
-        print(json.dumps(_plain(document), indent=2, allow_nan=False), flush=True)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not -float("inf") < value < float("inf"):
-        return None
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+        print(json.dumps(to_json_types(document), indent=2, allow_nan=False), flush=True)
 
 
 @contextlib.contextmanager

@@ -14,21 +14,23 @@ BLOCK = 400
 PASSES = 4
 
 
-def filled(lattice: Sequence[Sequence[int]], taken: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+def fill_tiles(lattice: Sequence[Sequence[int]], taken: np.ndarray, allowed: np.ndarray) -> np.ndarray:
     """Tiles (k, j, i) of `lattice`: those `taken`, and those `allowed` ones that fill the box around two blocks of
     joined tiles where it has fewer additional nodes than the blocks are worth that it replaces, `BLOCK` each."""
     # Between two looks at the flow few levels change.
     ends = tuple(tuple(along) for along in lattice)
-    return _filled(ends, taken.shape, taken.tobytes(), allowed.tobytes()).copy()
+    return _fill_tiles(ends, taken.shape, taken.tobytes(), allowed.tobytes()).copy()
 
 
 @lru_cache(maxsize=256)
-def _filled(lattice: tuple[tuple[int, ...], ...], shape: tuple[int, ...], tiles: bytes, may_be: bytes) -> np.ndarray:
+def _fill_tiles(
+    lattice: tuple[tuple[int, ...], ...], shape: tuple[int, ...], tiles: bytes, may_be: bytes
+) -> np.ndarray:
     taken, allowed = (np.frombuffer(some, bool).reshape(shape) for some in (tiles, may_be))
     places, nodes = [range(n + 1) for n in reversed(taken.shape)], nodes_of_tiles(lattice)
     boxes = np.array([*joined_boxes(places, taken)], np.int64).reshape(-1, 3, 2)
     for _ in range(PASSES if len(boxes) > 1 else 0):
-        made = _joined(nodes, taken, allowed, boxes)
+        made = _join_boxes(nodes, taken, allowed, boxes)
         after = np.array([*joined_boxes(places, made)], np.int64).reshape(-1, 3, 2)
         if BLOCK * (len(boxes) - len(after)) <= nodes[made & ~taken].sum():
             break
@@ -41,7 +43,7 @@ def nodes_of_tiles(lattice: Sequence[Sequence[int]]) -> np.ndarray:
     return np.asarray(np.einsum("k,j,i->kji", *(np.diff(ends) for ends in reversed(lattice))))
 
 
-def _joined(nodes: np.ndarray, taken: np.ndarray, allowed: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+def _join_boxes(nodes: np.ndarray, taken: np.ndarray, allowed: np.ndarray, boxes: np.ndarray) -> np.ndarray:
     """`taken`, of tiles of so many `nodes`, and the tiles of boxes around two of `boxes` (n, 3, 2), the most gainful
     first, none twice."""
     one, other = np.triu_indices(len(boxes), 1)

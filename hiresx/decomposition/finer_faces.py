@@ -44,13 +44,13 @@ def finer_ranges(
         on_face.setdefault((of.block, of.face), []).append(n)
     for (b, face), some in on_face.items():
         if len({rank[n] for n in some}) > 1:
-            made = _painted(face, sizes[b], [(rank[n], both[n].range) for n in some])
+            made = _divide_nodes(face, sizes[b], [(rank[n], both[n].range) for n in some])
             for n, ranges in zip(some, made, strict=True):
                 found[n] = ranges
     return found[: len(connections)], found[len(connections) :]
 
 
-def _painted(face: str, size: Size, ranked: Sequence[tuple[int, Range]]) -> list[list[Range]]:
+def _divide_nodes(face: str, size: Size, ranked: Sequence[tuple[int, Range]]) -> list[list[Range]]:
     """The nodes of a face of a finer level for each of its (rank, range); nodes between two go to the lower rank."""
     d = direction(face)
     whole: Range = triple(layer(face, size) if e == d else (0, n) for e, n in enumerate(size))

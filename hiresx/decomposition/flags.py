@@ -119,7 +119,7 @@ class Flags:
                     [_tiles_over(nodes, tuple(ends), joined, around, table.tile) for nodes, ends, joined in lines],
                 )
 
-    def wanted(self, there: Sequence[Taken]) -> list[Taken]:
+    def tiles_wanted(self, there: Sequence[Taken]) -> list[Taken]:
         """The tiles that the criterion asks for where those of `there` exist."""
         return [
             [above | (held & exists) for above, held, exists in zip(*of_level, strict=True)]

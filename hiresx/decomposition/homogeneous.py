@@ -86,6 +86,6 @@ def _find(decomposition: Decomposition, number: int, letter: str) -> Homogeneous
     return Homogeneous(triple(found.tolist()), n - shared)
 
 
-def collapsed(box: Range, over: Sequence[str]) -> Range:
+def collapse_box(box: Range, over: Sequence[str]) -> Range:
     """A box of nodes (i, j, k), with one node, the first of the block, along the directions `over`."""
     return triple((0, 1) if letter in over else ends for letter, ends in zip(AXES, box, strict=True))

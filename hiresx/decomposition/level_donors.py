@@ -57,12 +57,12 @@ def level_rows(
     levels, halo = whole.levels, whole.stencil.halo
     assert levels is not None
     kept = kept or Kept()
-    faces: dict[tuple[int, int], list[_Face]] = {}
+    faces: dict[tuple[int, int], list[_GhostFace]] = {}
     number = 0
     for entry in found:
         patch = whole.patches[entry.place]
         tile = levels.tiles[patch.block]
-        faces.setdefault((tile.level - 1, tile.base), []).append(_Face.of(patch, tile, halo, number))
+        faces.setdefault((tile.level - 1, tile.base), []).append(_GhostFace.of(patch, tile, halo, number))
         number += entry.index.shape[1]
     ends_of = {key: np.array([face.box for face in some]) for key, some in faces.items()}
     for p, part in enumerate(cut.parts):
@@ -83,7 +83,7 @@ def level_rows(
             if some:
 
                 def make(
-                    p: int = p, lines: Sequence[_Line] = lines, some: Sequence[_Face] = some
+                    p: int = p, lines: Sequence[_Line] = lines, some: Sequence[_GhostFace] = some
                 ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
                     ghosts, first, weights = zip(*(face.share(lines) for face in some), strict=True)
                     flat = flat_index(np.concatenate(first, axis=-1), cut.blocks[p], halo)
@@ -131,7 +131,7 @@ def _along(n: int, step: int, halo: int, ends: tuple[int, int], turn: int) -> _L
 
 
 @dataclass(frozen=True, eq=False)
-class _Face:
+class _GhostFace:
     """The ghosts behind a face of a tile, numbered from `number` on: layer by layer, in each along i first. `nodes`:
     their nodes along i, j and k, in the indexes of the level; `direction`: that of the face."""
 
@@ -140,7 +140,7 @@ class _Face:
     nodes: tuple[np.ndarray, np.ndarray, np.ndarray]
 
     @classmethod
-    def of(cls, patch: Patch, tile: Tile, halo: int, number: int) -> "_Face":
+    def of(cls, patch: Patch, tile: Tile, halo: int, number: int) -> "_GhostFace":
         d = direction(patch.face)
         origin = [lo for lo, _ in tile.box]
         nodes = [np.arange(lo + o, hi + o) for (lo, hi), o in zip(patch.range, origin, strict=True)]

@@ -157,7 +157,7 @@ def _of_grid(whole: Decomposition) -> Decomposition:
     return replace(whole, blocks=whole.blocks[:count], patches=patches, connections=connections, levels=None)
 
 
-class _Rows:
+class _MappedRows:
     """The map of the rows of nodes beside one face of a block: `map`, of a block of these alone, `first`, how many
     nodes along the normal come before them, and `open` (3, 2): whether there are nodes to interpolate from beyond its
     lower and upper ends, of blocks that it is connected to."""
@@ -206,11 +206,11 @@ class _Maps:
 
     def __init__(self, whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]):
         self._whole, self._extended = whole, extended
-        self._made: dict[tuple[int, str], _Rows] = {}
+        self._made: dict[tuple[int, str], _MappedRows] = {}
 
-    def __call__(self, b: int, face: str) -> _Rows:
+    def __call__(self, b: int, face: str) -> _MappedRows:
         if (b, face) not in self._made:
-            self._made[b, face] = _Rows(self._whole, self._extended, b, face)
+            self._made[b, face] = _MappedRows(self._whole, self._extended, b, face)
         return self._made[b, face]
 
 
@@ -356,7 +356,7 @@ def _feet(rows: BlendedMap, d: int, points: np.ndarray, xi: np.ndarray) -> np.nd
 
 
 def _hop(
-    whole: Decomposition, at: _Places, b: int, face: str, rows: _Rows, chosen: np.ndarray
+    whole: Decomposition, at: _Places, b: int, face: str, rows: _MappedRows, chosen: np.ndarray
 ) -> np.ndarray:  # fmt: skip
     """Find the places `chosen` of block `b` beyond a connected end, and move them into the block beyond. Return which
     these are."""

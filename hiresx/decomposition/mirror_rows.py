@@ -20,14 +20,14 @@ def rows(whole: Decomposition, cut: Decomposition, found: Sequence[MirrorSources
         np.concatenate([getattr(f, name) for f in found]) for name in ("donor", "xi", "base", "share", "turn")
     )
     weights = np.stack([lagrange_blended(xi - base, blend)[0], linear(xi, base)])
-    given: dict[int, list[_Window]] = {}
+    given: dict[int, list[_SourceNodes]] = {}
     for b in np.unique(donor):
         at = np.flatnonzero(donor == b)
         one = weights[:, at]
         for d, n in enumerate(whole.blocks[b].size):
             if n == 1:
                 one[:, :, d] = np.eye(WIDTH)[0]
-        for window in _spread(whole, _Window(int(b), at, base[at], one, np.eye(3))):
+        for window in _spread(whole, _SourceNodes(int(b), at, base[at], one, np.eye(3))):
             given.setdefault(window.block, []).append(window)
     for p, part in enumerate(cut.parts):
         for window in given.get(part.whole, ()):
@@ -40,7 +40,7 @@ def rows(whole: Decomposition, cut: Decomposition, found: Sequence[MirrorSources
 
 
 @dataclass(frozen=True, eq=False)
-class _Window:
+class _SourceNodes:
     """Nodes of one block from which places are interpolated: `point` (n,), which places, `base` (n, 3), the first
     nodes, `weights` (2, n, 3, WIDTH), 0 for those outside, and `turn` (3, 3), what brings vectors from there to the
     block from which they were reached."""
@@ -55,16 +55,16 @@ class _Window:
     def nodes(self) -> np.ndarray:
         return np.asarray(self.base[:, :, None] + np.arange(WIDTH))
 
-    def mask(self, keep: np.ndarray) -> "_Window | None":
+    def mask(self, keep: np.ndarray) -> "_SourceNodes | None":
         """The part of the nodes (n, 3, WIDTH) selected by `keep`; None if nothing is left."""
         weights = np.where(keep, self.weights, 0.0)
         left = (weights != 0).any(axis=(0, 3)).all(axis=1)
         if not left.any():
             return None
-        return _Window(self.block, self.point[left], self.base[left], weights[:, left], self.turn)
+        return _SourceNodes(self.block, self.point[left], self.base[left], weights[:, left], self.turn)
 
 
-def _spread(whole: Decomposition, window: _Window, hops: int = 3) -> Iterator[_Window]:
+def _spread(whole: Decomposition, window: _SourceNodes, hops: int = 3) -> Iterator[_SourceNodes]:
     """Windows of the block's own nodes and of those of connected blocks beyond its ends."""
     size = np.array(whole.blocks[window.block].size)[:, None]
     nodes = window.nodes
@@ -97,4 +97,4 @@ def _spread(whole: Decomposition, window: _Window, hops: int = 3) -> Iterator[_W
             base[:, f] = matrix[f, e] * (beyond.base[:, e] + (WIDTH - 1) * turned) + c.offset[f]
             weights[:, :, f] = beyond.weights[:, :, e, ::-1] if turned else beyond.weights[:, :, e]
         turn = window.turn if c.rotation is None else window.turn @ np.array(c.rotation)
-        yield from _spread(whole, _Window(c.donor, beyond.point, base, weights, turn), hops - 1)
+        yield from _spread(whole, _SourceNodes(c.donor, beyond.point, base, weights, turn), hops - 1)

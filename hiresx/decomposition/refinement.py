@@ -63,7 +63,7 @@ def refine(coarse: Decomposition, extended: Sequence[Extended], table: Refine) -
         grids.append(finer(grids[-1], nodes[-1]))
         nodes.append(refined_extended(grids[-1]))
     lattices = lattices_of(grids, table)
-    return with_tiles(grids, nodes, lattices, _taken(grids, lattices, table))
+    return with_tiles(grids, nodes, lattices, _choose_tiles(grids, lattices, table))
 
 
 def with_tiles(
@@ -228,7 +228,9 @@ def joined_boxes(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterat
         yield (along_i[i], along_i[i1]), (along_j[j], along_j[j1]), (along_k[k], along_k[k1])
 
 
-def _taken(grids: Sequence[Decomposition], lattices: Sequence[Sequence[list[list[int]]]], table: Refine) -> list[Taken]:
+def _choose_tiles(
+    grids: Sequence[Decomposition], lattices: Sequence[Sequence[list[list[int]]]], table: Refine
+) -> list[Taken]:
     taken = regions_taken(grids, lattices, table)
     reach = reach_of(grids[0])
     for level in range(len(grids) - 1, 0, -1):
@@ -381,9 +383,9 @@ def _with_tiles(
     for patch in patches[len(made.patches) :]:
         held[patch.block - first].append((patch.face, patch.range))
     for n, (b, box) in enumerate(pieces):
-        for face, range_ in _left(blocks[n], held[n]):
+        for face, range_ in _free_faces(blocks[n], held[n]):
             _check_end(fine, b, box, face)
-            patches.append(Patch(first + n, face, range_, _patched(face), len(patches)))
+            patches.append(Patch(first + n, face, range_, _patched_face(face), len(patches)))
     all_blocks = (*made.blocks, *blocks)
     parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(all_blocks))
     return replace(
@@ -396,7 +398,7 @@ def _with_tiles(
 
 
 @cache
-def _patched(face: str) -> PatchedFace:
+def _patched_face(face: str) -> PatchedFace:
     """The condition behind which nodes of the level before lie."""
     return PatchedFace.model_validate({"faces": (face,)})
 
@@ -418,7 +420,7 @@ def _physical(fine: Decomposition, pieces: Sequence[Piece]) -> Iterator[tuple[in
             yield n, replace(patch, range=within(box, shared))
 
 
-def _left(block: Block, held: Sequence[tuple[str, Range]]) -> Iterator[tuple[str, Range]]:
+def _free_faces(block: Block, held: Sequence[tuple[str, Range]]) -> Iterator[tuple[str, Range]]:
     """The faces of a tile, as ranges, behind which nodes of the level before lie."""
     for face in block.faces:
         whole, taken = face_range(face, block.size), [range_ for other, range_ in held if other == face]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hiresx.case.refine import REFINABLE, Refine
-from hiresx.decomposition.filled_tiles import filled
+from hiresx.decomposition.filled_tiles import fill_tiles
 from hiresx.decomposition.join_tiles import Lattice, Place, box_of, partners_of, tiles_within, with_partners
 from hiresx.decomposition.levels import spaces_of
 from hiresx.decomposition.oblique_walls import mirrored_places
@@ -80,7 +80,7 @@ class TileChoice:
             taken[level] = self._with_mirrored(level, taken[level])
             with_partners(self.partners[level], taken[level])
             lattices = zip(self.lattices[level], taken[level], self.allowed[level], strict=True)
-            made = self._with_mirrored(level, [filled(*block) for block in lattices])
+            made = self._with_mirrored(level, [fill_tiles(*block) for block in lattices])
             taken[level] = self._with_exchanged(level, made, taken[level])
             with_partners(self.partners[level], taken[level])
             if level > 1:

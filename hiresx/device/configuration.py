@@ -304,8 +304,11 @@ def _of_scheme(c: Configuration, root: Path) -> list[str]:
     lines.append(f"#define HX_SENSORS {int(c.inviscid == 'hybrid')}")
     lines.append(f"#define HX_REGULARISED {int(regularised)}")
     lines.append(f"#define HX_LIMITER {kernels.trait('positivity', c.positivity, 'limits_flux', root)}")
-    at_nodes = kernels.trait("interpolation", c.interpolation, "interpolates_nodes", root)
-    return [*lines, "#define HX_INTERPOLATES_NODES"] if at_nodes else lines
+    if kernels.trait("interpolation", c.interpolation, "interpolates_nodes", root):
+        lines.append("#define HX_INTERPOLATES_NODES")
+    if kernels.trait("interpolation", c.interpolation, "interpolates_scalars", root, silent=0):
+        lines.append("#define HX_INTERPOLATES_SCALARS")
+    return lines
 
 
 def _computes_fluxes(header: Path) -> bool:

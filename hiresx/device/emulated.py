@@ -13,7 +13,7 @@ from hiresx.device.batch_wrappers import Entry, generate_batched
 from hiresx.device.batches import BatchedLaunch, arrange_batches
 from hiresx.device.call import Call, Calls
 from hiresx.device.compiler import build
-from hiresx.device.native import NATIVE_FLAGS, NativeBackend, NativeProgram, Work
+from hiresx.device.native import NATIVE_FLAGS, LaunchWork, NativeBackend, NativeProgram
 from hiresx.device.wrappers import BLOCK, SINGLE, Shape, kernel_shape
 
 
@@ -34,7 +34,7 @@ class EmulatedProgram(NativeProgram):
             ("hx_gx", "hx_gy", "hx_gz", "hx_bx", "hx_by", "hx_bz", "hx_ni", "hx_nj", "hx_nk"),
         )
 
-    def arrange_launches(self, calls: Calls, alone: bool = False) -> tuple[list[Work], list[int]]:
+    def arrange_launches(self, calls: Calls, alone: bool = False) -> tuple[list[LaunchWork], list[int]]:
         """See `NativeProgram.arrange_launches`; in batches where the backend makes them."""
         backend = self._backend
         if not (isinstance(backend, EmulatedBackend) and backend.batches):
@@ -53,13 +53,13 @@ class EmulatedProgram(NativeProgram):
         grid, block = kernel_shape(call.name, call.signature.kind, call.extent, self.block)
         return grid, (1, 1, 1) if call.signature.kind in ("ROW_KERNEL", "TILE_KERNEL") else block
 
-    def _batch_work(self, library: ctypes.CDLL, one: BatchedLaunch) -> Work:
+    def _batch_work(self, library: ctypes.CDLL, one: BatchedLaunch) -> LaunchWork:
         words = struct.pack("6q", *one.grid, *one.block)
         for kind, number in one.numbers:
             words += struct.pack("q" if kind in ("int", "long long") else "d", number)
         words += b"".join(struct.pack("P", table.ctypes.data) for table in one.tables)
         function = ctypes.cast(library[f"{one.entry.name}_launch"], ctypes.c_void_p).value
-        return Work(function, words, int(np.prod(one.grid)), SINGLE * int(np.prod(one.block)), one)
+        return LaunchWork(function, words, int(np.prod(one.grid)), SINGLE * int(np.prod(one.block)), one)
 
 
 class EmulatedBackend(NativeBackend):

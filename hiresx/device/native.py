@@ -395,18 +395,18 @@ class NativeProgram(RecordingProgram):
         """See `Program.prepare` of hiresx.device.interface."""
         return _PreparedLaunches(self, calls, self._backend, self._pool, guard).run
 
-    def arrange_launches(self, calls: Calls, alone: bool = False) -> tuple[list["Work"], list[int]]:
+    def arrange_launches(self, calls: Calls, alone: bool = False) -> tuple[list["LaunchWork"], list[int]]:
         """Return the launches `calls` as work, in order, and the level of each, which a thread `alone` does without."""
         return list(map(self.work, flatten_calls(calls))), [] if alone else levels(calls)
 
-    def work(self, call: Call) -> "Work":
+    def work(self, call: Call) -> "LaunchWork":
         """Return a launch as work. Its packed arguments live as long as `call`."""
         kernel = self.kernel(call.name)
         shape = kernel.cut(call.packed)
-        return Work(kernel.function, call.packed, shape.parts, shape.weight)
+        return LaunchWork(kernel.function, call.packed, shape.parts, shape.weight)
 
 
-class Work(NamedTuple):
+class LaunchWork(NamedTuple):
     """The work of a launch: its function and packed arguments, its number of parts and the weight of each. `kept`: an
     object that owns the memory to which the arguments point, if nothing else does."""
 
@@ -427,7 +427,7 @@ class _PreparedLaunches:
         self._ran = program.arranges_at_once and bool(self._arrange)
 
     @cached_property
-    def _arrange(self) -> tuple[list["Work"], list[int]]:
+    def _arrange(self) -> tuple[list["LaunchWork"], list[int]]:
         return self._program.arrange_launches(self._calls)
 
     @cached_property
@@ -438,7 +438,7 @@ class _PreparedLaunches:
     @cached_property
     def _share(self) -> tuple[int, int, Any]:
         made, level = self._arrange
-        grouped: list[list[Work]] = [[] for _ in range(max(level, default=-1) + 1)]
+        grouped: list[list[LaunchWork]] = [[] for _ in range(max(level, default=-1) + 1)]
         for one, n in zip(made, level, strict=True):
             grouped[n].append(one)
         # The longest parts first, so that small parts are left for the end.
@@ -460,7 +460,7 @@ class _PreparedLaunches:
         self._run(table, count, threads, patience)
 
 
-def _table(groups: list[list[Work]]) -> tuple[int, int, Any]:
+def _table(groups: list[list[LaunchWork]]) -> tuple[int, int, Any]:
     """Return the address and number of `thread_pool.Level`s, each with the calls of a group, and the objects that own
     them."""
     rows, kept = [], []

@@ -384,8 +384,8 @@ def _radii(case: Case, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray
         return radius.ravel(), np.zeros(1), np.zeros(1)
     mu = case.gas.viscosity.viscosity(case.gas.gamma * p / rho)
     diffusion = sum(i * i for i in inverse) / (case.gas.reynolds * rho)
-    largest = largest_diffusivity(case.gas.gamma, case.gas.prandtl, [scalar.schmidt for scalar in case.carried])
-    eddies, schmidt = case.turbulence, [case.turbulence.schmidt] if case.carried else []
+    largest = largest_diffusivity(case.gas.gamma, case.gas.prandtl, [scalar.schmidt for scalar in case.all_scalars])
+    eddies, schmidt = case.turbulence, [case.turbulence.schmidt] if case.all_scalars else []
     of_eddies = largest_diffusivity(case.gas.gamma, eddies.prandtl, schmidt)
     return radius.ravel(), (largest * mu * diffusion).ravel(), (of_eddies * diffusion).ravel()
 

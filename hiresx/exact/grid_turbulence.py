@@ -53,6 +53,6 @@ def spectrum(k: Reals, time: int = TIMES[0]) -> np.ndarray:
     return found
 
 
-def elapsed(time: int) -> float:
+def elapsed_seconds(time: int) -> float:
     """Seconds from the first of TIMES to `time`, another of them."""
     return (time - TIMES[0]) * MESH / MEAN_VELOCITY

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 
-class Neighbourhood:
+class LineNeighbours:
     """`neighbours` (nodes, m): the nodes beside each node along grid lines, and the node itself where there are fewer
     than m. `means`: nodes of which each may depend on all others of them."""
 

@@ -15,7 +15,7 @@ import numpy as np
 from hiresx.equations import GAS_CONSERVED
 from hiresx.errors import HiresxError
 from hiresx.gradients import numbers
-from hiresx.gradients.colouring import Neighbourhood, groups
+from hiresx.gradients.colouring import LineNeighbours, groups
 from hiresx.gradients.flow import SteadyFlow
 from hiresx.gradients.sparse_solver import scipy
 from hiresx.grid.blocks import slices
@@ -107,7 +107,7 @@ class SparseLinearisation:
                     pairs.append(np.stack([found.ravel()[own], found.ravel()[beside]]))
         own_nodes = [s.interior(n).ravel() for s, n in zip(self._solver.states, self._numbers, strict=True)]
         self._own = np.concatenate([np.empty(0, int), *own_nodes])
-        self._near = Neighbourhood(
+        self._near = LineNeighbours(
             _table(np.concatenate(self._comm.allgather(np.hstack(pairs)), axis=1), nodes), self._outflows()
         )
 
@@ -215,15 +215,15 @@ class SparseLinearisation:
         counts = [0] * len(places)
         one_sided = results(at) if self._dimension == 3 else None
 
-        def shifted(variable: int, group: np.ndarray, by: float) -> list[np.ndarray]:
+        def results_at_shift(variable: int, group: np.ndarray, by: float) -> list[np.ndarray]:
             state = at.copy()
             state[variable, group] += by
             return results(state)
 
         for group, cause in self._groups(depends):
             for variable, scale in enumerate(SHIFT * self._scales):
-                after = shifted(variable, group, scale)
-                before = one_sided or shifted(variable, group, -scale)
+                after = results_at_shift(variable, group, scale)
+                before = one_sided or results_at_shift(variable, group, -scale)
                 between = scale if one_sided else 2 * scale
                 for kind, (above, below) in enumerate(zip(after, before, strict=True)):
                     here = cause[ends[kind] : ends[kind + 1]]

@@ -50,7 +50,7 @@ STRESS_TERMS = {
 }
 
 
-class Place:
+class HomogeneousMeans:
     """Means over the homogeneous `steps` (axis: step) of arrays (..., nk, nj, ni), which keep one node along them, and
     gradients of such means."""
 
@@ -87,7 +87,7 @@ class Place:
         return sum((self.gradient(vector[n])[n] for n in range(3)), np.zeros(vector.shape[1:]))
 
 
-def statistics(node: Mapping[str, Any], place: Place) -> dict[str, np.ndarray]:
+def statistics(node: Mapping[str, Any], place: HomogeneousMeans) -> dict[str, np.ndarray]:
     """Means and moments over time and the homogeneous directions, of the averages `node` (their groups, by name). Those
     of nodes differ: their means count as fluctuations about the mean of all."""
     reynolds, favre = (node[kind] for kind in ("reynolds", "favre"))
@@ -156,7 +156,7 @@ def _name(i: int, j: int) -> str:
     return "xyz"[i] + "xyz"[j]
 
 
-def energy_budget(held: Mapping[str, np.ndarray], place: Place) -> dict[str, np.ndarray]:
+def energy_budget(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> dict[str, np.ndarray]:
     """Return the terms of the budget of the turbulent kinetic energy, arrays (nk, nj, ni) by the names of
     `ENERGY_TERMS`, in rho_ref c_ref^3 / L. `held`: the moments of averages with `average.budget = true`. Source: see
     the module."""
@@ -176,7 +176,7 @@ def energy_budget(held: Mapping[str, np.ndarray], place: Place) -> dict[str, np.
     return terms | {"residual": sum(terms.values(), np.zeros(rho.shape))}
 
 
-def stress_budgets(held: Mapping[str, np.ndarray], place: Place) -> dict[str, np.ndarray]:
+def stress_budgets(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> dict[str, np.ndarray]:
     """Return the terms of the budgets of the Reynolds stresses, arrays (3, 3, nk, nj, ni) by the names of
     `STRESS_TERMS`, in rho_ref c_ref^3 / L. `held`: the moments of averages with `average.stress_budgets = true`."""
     rho, stress = held["rho"], held["rho"] * held["R"][PLACE]
@@ -205,7 +205,7 @@ def energy_of(stresses: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
-def _slopes_and_force(held: Mapping[str, np.ndarray], place: Place) -> tuple[np.ndarray, np.ndarray]:
+def _slopes_and_force(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> tuple[np.ndarray, np.ndarray]:
     """dU_i/dx_j, and the force of mean stress and pressure."""
     slope = np.stack([place.gradient(u) for u in held["U"]])
     return slope, np.stack([place.divergence(row) for row in held["tau"]]) - place.gradient(held["p"])

@@ -15,7 +15,7 @@ from hiresx.case.boundaries import ModelledWall
 from hiresx.decomposition.homogeneous import LETTERS
 from hiresx.errors import HiresxError
 from hiresx.post import homogeneous
-from hiresx.post.budgets import Place
+from hiresx.post.budgets import HomogeneousMeans
 from hiresx.post.wall_units import wall_units
 from hiresx.rhs.modelled_wall import wall_temperature
 
@@ -33,7 +33,7 @@ _TEXTS = {
 
 
 def wall_profiles(
-    run: Any, held: Mapping[str, np.ndarray], place: Place, axis: int
+    run: Any, held: Mapping[str, np.ndarray], place: HomogeneousMeans, axis: int
 ) -> tuple[list[dict[str, Any]], dict[str, tuple[np.ndarray, str, str]], list[str]]:
     """Return (walls, profiles, warnings) of averages over the homogeneous directions of `run`. `axis`: the one
     direction that is left. `held`: their moments by name. `place`: their coordinates and gradients.
@@ -95,7 +95,7 @@ def wall_profiles(
     return rows, profiles, warnings
 
 
-def wall_frame(case: Mapping[str, Any], place: Place, axis: int) -> np.ndarray:
+def wall_frame(case: Mapping[str, Any], place: HomogeneousMeans, axis: int) -> np.ndarray:
     """The axes (3, 3), row by row, of the frame of the first wall at an end of the direction `axis` that is left: along
     the x axis as the wall has it (the z axis where that is normal to it), off the wall, and normal to both.
     Raises HiresxError without a wall."""
@@ -121,7 +121,7 @@ def _normal(slopes: np.ndarray, end: int) -> np.ndarray:
     return normal
 
 
-def _stress(held: Mapping[str, np.ndarray], place: Place, mu: np.ndarray) -> np.ndarray:
+def _stress(held: Mapping[str, np.ndarray], place: HomogeneousMeans, mu: np.ndarray) -> np.ndarray:
     """The mean stress where the averages have it, else that of the mean profile."""
     if "tau" in held:
         return held["tau"]

@@ -15,7 +15,7 @@ from hiresx.post.budgets import (
     INDICES,
     PLACE,
     STRESS_TERMS,
-    Place,
+    HomogeneousMeans,
     energy_budget,
     energy_of,
     statistics,
@@ -53,7 +53,7 @@ def turbulence(run: Any, over: str | None = None, frame: str = "xyz") -> Result:
     distinct = homogeneous.distinct(run.case, steps, coordinates[0].shape)
     node = {kind: part.to_dataset().isel(distinct) for kind, part in block.children.items()}
     left = [axis for axis in range(3) if axis not in steps and coordinates[0].shape[axis] > 1]
-    place = Place(coordinates, steps)
+    place = HomogeneousMeans(coordinates, steps)
     held = statistics(node, place)
     stresses = stress_budgets(held, place) if "p_strain" in held else {}
     terms = energy_of(stresses) if stresses else energy_budget(held, place) if "tau" in held else {}

@@ -37,8 +37,8 @@ class WallFlow:
     sample: Callable[[int], Mapping[str, np.ndarray]]
 
     @property
-    def timed(self) -> bool:
-        """Whether the samples have times of their own; not with local time steps."""
+    def has_times(self) -> bool:
+        """Whether the samples have times of their own. With local time steps they do not."""
         return bool((np.diff(self.times) > 0).all())
 
 
@@ -63,7 +63,7 @@ def of_checkpoint(path: Path, force: str | None) -> WallFlow:
 def of_samples(run: Run, force: str | None) -> WallFlow:
     """The samples along the walls of `force`, or of the only force that has some. Raises HiresxError if there are
     none."""
-    stored = run.stored_wall(_chosen(run.walls, force, "wall distribution"))
+    stored = run.stored_wall(_choose_name(run.walls, force, "wall distribution"))
     if not stored.samples:
         raise HiresxError(f"{stored.path} has no sample yet", "let the run go on")
     case = Case.model_validate(run.case)
@@ -74,7 +74,7 @@ def of_samples(run: Run, force: str | None) -> WallFlow:
     )  # fmt: skip
 
 
-def _chosen(names: list[str], name: str | None, what: str) -> str:
+def _choose_name(names: list[str], name: str | None, what: str) -> str:
     """The `name` that is asked for, or the only one. Raises HiresxError where there are several of `what`."""
     if name is None and len(names) > 1:
         raise HiresxError(f"there are {plural(len(names), what)}", f"name one: {', '.join(names)}")
@@ -87,7 +87,7 @@ def _monitor(simulation: "Simulation", name: str | None) -> "tuple[Force, ForceM
 
     forces = [monitor for monitor in simulation.attachments if isinstance(monitor, ForceMonitor)]
     names = [monitor.history.name for monitor in forces]
-    name = _chosen(names, name, "force")
+    name = _choose_name(names, name, "force")
     if name and name not in names:
         there = f"it has {', '.join(names)}" if names else "it has none: leave the name out, for all walls"
         raise HiresxError(f'the case has no force "{name}"', there)
@@ -113,7 +113,7 @@ def mean_weights(flow: WallFlow, start: float | None, end: float | None) -> tupl
     rule; over steps where samples have no times of their own. Raises HiresxError if there are none."""
     if start is not None or end is not None:
         _check_timed(flow, "--from and --to")
-    times = flow.times if flow.timed else flow.steps.astype(float)
+    times = flow.times if flow.has_times else flow.steps.astype(float)
     low, high = (-np.inf if start is None else start), (np.inf if end is None else end)
     chosen = np.flatnonzero((times >= low) & (times <= high))
     if not chosen.size:
@@ -123,7 +123,7 @@ def mean_weights(flow: WallFlow, start: float | None, end: float | None) -> tupl
 
 
 def _check_timed(flow: WallFlow, asked: str) -> None:
-    if not flow.timed:
+    if not flow.has_times:
         raise HiresxError(
             f"{asked}: with local time steps samples have no time", "leave it out; --mean alone is over all samples"
         )

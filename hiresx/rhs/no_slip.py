@@ -15,7 +15,7 @@ from hiresx.errors import HiresxError
 from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.face_values import FaceValues
 from hiresx.rhs.inviscid import flux_arguments
-from hiresx.rhs.wall_corners import Shares, apart_from_walls
+from hiresx.rhs.wall_corners import CornerShares, apart_from_walls
 from hiresx.rhs.wall_ends import slip_edges, takers, wall_arguments
 
 
@@ -86,7 +86,7 @@ class NoSlip(FaceCondition):
             return np.zeros(self._count["count"])
         return self._backend.to_host(self._heat).ravel().astype(np.float64)
 
-    def set_shares(self, found: Shares, walls: np.ndarray) -> None:
+    def set_shares(self, found: CornerShares, walls: np.ndarray) -> None:
         """Set the share of this wall in the values of its nodes on edges and corners with other no-slip walls. `walls`:
         see `beside_walls`."""
         real, put = self.state.real, self._backend.to_device

@@ -107,7 +107,9 @@ class Plane:
         # the direction of the higher number comes first
         return flat if self.span < 3 - self.span - self._axis else np.swapaxes(flat, -1, -2)
 
-    def _rescaling(self, whole: Decomposition, face: np.ndarray, plane: np.ndarray, layer: int) -> "list[_Rows]":
+    def _rescaling(
+        self, whole: Decomposition, face: np.ndarray, plane: np.ndarray, layer: int
+    ) -> "list[_WeightedRows]":
         """What the rows of the face take of those of the plane, as the inner and as the outer part of the layer. Empty
         without a wall."""
         spec = self._spec
@@ -137,7 +139,7 @@ class Plane:
         eta = here / spec.thickness
         bend = _STEEP * (eta - _MIDDLE) / ((1 - 2 * _MIDDLE) * eta + _MIDDLE)
         outer = np.minimum(0.5 * (1 + np.tanh(bend) / np.tanh(_STEEP)), 1.0)
-        return [_Rows(here * self.friction, there, 1 - outer), _Rows(here * spec.growth, there, outer)]
+        return [_WeightedRows(here * self.friction, there, 1 - outer), _WeightedRows(here * spec.growth, there, outer)]
 
     @property
     def friction(self) -> float:
@@ -170,7 +172,7 @@ def _even(places: np.ndarray) -> bool:
     return bool(np.linalg.norm(steps - one, axis=0).max() <= EVEN * np.linalg.norm(one))
 
 
-class _Rows:
+class _WeightedRows:
     """Fluctuations (..., layer, span) of a plane whose nodes have the heights `there` over the wall, at the heights
     `here`, both (layer, span): linearly between rows, nothing beyond the last one, times `weight`."""
 

@@ -130,7 +130,7 @@ class ScalarCondition(FaceCondition):
         )  # fmt: skip
 
 
-class Symmetry(ScalarCondition):
+class ScalarSymmetry(ScalarCondition):
     """A passive scalar at slip walls and planes of symmetry: no flux."""
 
     rank = 1
@@ -143,14 +143,14 @@ class Symmetry(ScalarCondition):
         self._close(fluxes)
 
 
-class SymmetryPlaces(Symmetry):
+class ScalarSymmetryPlaces(ScalarSymmetry):
     """A passive scalar at slip walls that mirror places. Its ghosts are filled together with those of the gas."""
 
     def ghost(self) -> None:
         pass
 
 
-class Wall(ScalarCondition):
+class ScalarWall(ScalarCondition):
     """A passive scalar at no-slip walls: zero flux, or a given value."""
 
     rank = 2
@@ -227,7 +227,7 @@ class OpenFace(ScalarCondition):
             )
 
 
-class SupersonicOutflow(OpenFace):
+class ScalarSupersonicOutflow(OpenFace):
     """A passive scalar at supersonic outflows."""
 
     continued = False
@@ -266,25 +266,25 @@ class LeaningAxis(WithTheGas):
 
 
 _KINDS: dict[str, type[ScalarCondition]] = {
-    "reflect": Symmetry,
-    "no_slip": Wall,
+    "reflect": ScalarSymmetry,
+    "no_slip": ScalarWall,
     "prescribe": Prescription,
     "characteristic": OpenFace,
     "total_inflow": PrescribedInflow,
     "precursor": PrescribedInflow,
-    "extrapolate": SupersonicOutflow,
+    "extrapolate": ScalarSupersonicOutflow,
     "outflow": OpenFace,
     "patched": WithTheGas,
     "pole": WithTheGas,
     "axis": WithTheGas,
 }
 # Where ghosts come from mirrored places.
-_MIRRORED: dict[str, type[ScalarCondition]] = {"reflect": SymmetryPlaces, "axis": LeaningAxis}
+_MIRRORED: dict[str, type[ScalarCondition]] = {"reflect": ScalarSymmetryPlaces, "axis": LeaningAxis}
 
 
 def check(case: Case, patches: Sequence[Patch]) -> None:
     """Raises HiresxError if the grid has a feature that passive scalars do not support."""
-    if not case.carried:
+    if not case.all_scalars:
         return
     for patch in patches:
         if patch.condition.kernel not in _KINDS:
@@ -317,9 +317,9 @@ def conditions(
             value = function(name, value) if isinstance(value, str) else partial(_uniform, float(value))
         steady = getattr(spec, "steady", True) or not isinstance(values.get(name), str)
         kind = (_MIRRORED if mirrored else _KINDS)[spec.kernel]
-        viscous = max(1.0, 1 / case.carried[number].schmidt) / (case.gas.reynolds or np.inf)
+        viscous = max(1.0, 1 / case.all_scalars[number].schmidt) / (case.gas.reynolds or np.inf)
         made = kind(backend, program, state, patch, number, value, steady, extended, viscous)
-        if isinstance(made, Wall):
+        if isinstance(made, ScalarWall):
             made.takers = takers(state, patch, cut)
         yield made
 
@@ -327,7 +327,7 @@ def conditions(
 def share_corners(conditions: Sequence[FaceCondition]) -> None:
     """Set the `share` of no-slip walls that prescribe a value of the same scalar on the same part: at nodes where
     several of them meet, the shares of the walls in the value."""
-    walls = [c for c in conditions if isinstance(c, Wall) and c.holds]
+    walls = [c for c in conditions if isinstance(c, ScalarWall) and c.holds]
     for state, number in {(id(c.state), c.number): (c.state, c.number) for c in walls}.values():
         here = [c for c in walls if c.state is state and c.number == number]
         for c, share in zip(here, held_shares(state.size, [c.patch for c in here]), strict=True):

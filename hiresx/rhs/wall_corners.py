@@ -18,7 +18,7 @@ ONE_WALL = 0.1
 RIGHT = 1e-9
 
 
-class Shares(NamedTuple):
+class CornerShares(NamedTuple):
     """Of the nodes of a patch, each (n2, n1). What a wall gives replaces `velocity` of the difference to what the walls
     before it have left in the node, and `held` of that of the temperature: 1 for the first of them, 1/2 for the second,
     so that the mean stays. `walls`: their number at the node. `inward`: the steps in the padded array to the next node
@@ -47,7 +47,7 @@ def _writing_order(patches: Sequence[Patch]) -> list[int]:
 
 def shares(
     size: tuple[int, int, int], strides: Sequence[int], patches: Sequence[Patch], holds: Sequence[bool]
-) -> list[Shares | None]:
+) -> list[CornerShares | None]:
     """Of the no-slip walls `patches` of a part of `size` (ni, nj, nk), whose padded array has `strides`, and of which
     those `hold` that give a temperature. None for a wall that meets no other."""
     walls, held, inward = (np.zeros(size[::-1], np.int64) for _ in range(3))
@@ -58,7 +58,7 @@ def shares(
         held[box] += holds[n]
         inward[box] -= side(patch.face) * strides[direction(patch.face)]
         before.append((n, walls[box].copy(), held[box].copy()))
-    found: list[Shares | None] = [None] * len(patches)
+    found: list[CornerShares | None] = [None] * len(patches)
     for n, count, given in before:
         patch = patches[n]
         all_, of_those = walls[_box(patch)], held[_box(patch)]
@@ -66,12 +66,12 @@ def shares(
             adiabatic = np.where(of_those > 0, 0.0, 1.0 / count)
             share = 1.0 / np.maximum(given, 1) if holds[n] else adiabatic
             values = (1.0 / count, share, all_.astype(float), inward[_box(patch)])
-            found[n] = Shares(*(np.take(v, 0, axis=2 - direction(patch.face)) for v in values))
+            found[n] = CornerShares(*(np.take(v, 0, axis=2 - direction(patch.face)) for v in values))
     return found
 
 
 def held_shares(size: tuple[int, int, int], patches: Sequence[Patch]) -> list[np.ndarray | None]:
-    """`Shares.held` alone, of walls that all hold a value of a scalar."""
+    """`CornerShares.held` alone, of walls that all hold a value of a scalar."""
     found = shares(size, (0, 0, 0), patches, [True] * len(patches))
     return [None if one is None else one.held for one in found]
 

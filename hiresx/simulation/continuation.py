@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hiresx import __version__
+from hiresx.base.json_types import to_json_types
 from hiresx.case import Case, load
 from hiresx.decomposition.held_arrays import LazyArray, Piece
 from hiresx.errors import HiresxError
@@ -111,7 +112,7 @@ class Continuation:
             "given": solver.profile_statistics(),
             "solver": solver.values(),
             "tiles": stored_tiles(solver.decomposition),
-            "run": {"history": record.to_json_types(history, finite=False), "retries": self.retries},
+            "run": {"history": to_json_types(history, finite=False), "retries": self.retries},
             "attachments": attached,
         }
         return values, [

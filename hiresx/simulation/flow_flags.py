@@ -34,7 +34,7 @@ def tiles_of_flow(ground: Domain, solver: Solver) -> list[Taken]:
             value = _value(hierarchy, ground, solver, state, physical)
             flags.add(tile.level, tile.base, box, value)
     flags.together()
-    return hierarchy.choice.choose(flags.wanted(hierarchy.of(levels.tiles)))
+    return hierarchy.choice.choose(flags.tiles_wanted(hierarchy.of(levels.tiles)))
 
 
 def _value(
@@ -83,7 +83,7 @@ def tiles_at_start(initial: Callable[[], Flow], comm: Communicator) -> Choosing:
 def _at_start(hierarchy: Hierarchy, flow: Flow) -> list[Taken]:
     flags, none = Flags(hierarchy), hierarchy.choice.none()
     for level in range(hierarchy.finest):
-        taken = hierarchy.choice.choose(flags.wanted(none))
+        taken = hierarchy.choice.choose(flags.tiles_wanted(none))
         for b, block in enumerate(hierarchy.grids[level].blocks):
             boxes = [whole_box(block.size)]
             if level:
@@ -97,4 +97,4 @@ def _at_start(hierarchy: Hierarchy, flow: Flow) -> list[Taken]:
                 # what the flow is behind the ends of a block is not said
                 beyond = np.array([[lo == 0, hi == n] for (lo, hi), n in zip(box, block.size, strict=True)])
                 flags.add(level, b, box, criterion(hierarchy.table, held, nodes, beyond))
-    return hierarchy.choice.choose(flags.wanted(none))
+    return hierarchy.choice.choose(flags.tiles_wanted(none))

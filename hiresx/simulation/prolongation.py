@@ -60,7 +60,7 @@ def carry_over(pieces: Iterable[Piece], before: Levels, ground: Domain, gas: Gas
         state.forget([(numbers[level, b], box) for b, box in boxes])
     for level in range(1, hierarchy.finest + 1):
         windows = [
-            _Window(place, shared, numbers[level - 1, b], whole.spaces[level - 1, b])
+            _CoarseNodes(place, shared, numbers[level - 1, b], whole.spaces[level - 1, b])
             for b, box in new[level]
             for place, part in enumerate(parts)
             if part.whole == numbers[level, b] and (shared := intersection(part.box, box)) is not None
@@ -116,7 +116,7 @@ class _State:
                 if shared is not None:
                     array[(..., *slices(within(part.box, shared)))] = np.nan
 
-    def prolong(self, windows: Sequence["_Window"], gas: Gas) -> None:
+    def prolong(self, windows: Sequence["_CoarseNodes"], gas: Gas) -> None:
         """Interpolate the nodes `windows` of all ranks from those of the level before."""
         below = {window.number for window in windows}
         held = [
@@ -137,7 +137,7 @@ class _State:
                 self.arrays[window.place][(..., *slices(within(part.box, window.nodes)))] = made
 
 
-class _Window:
+class _CoarseNodes:
     """The nodes of the level before from which the new `nodes` of the part number `place` are interpolated. `number`:
     of their array, `space`: of all nodes there. `box`: in the indexes of that level, beyond a block's ends where it
     goes on in itself. `weights`: per direction (2, nodes, nodes of the window), of sixth order and linear."""

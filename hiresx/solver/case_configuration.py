@@ -55,7 +55,7 @@ def configuration(case: Case) -> Configuration:
         gamma=gas.gamma,
         # There is no heat conduction without viscosity: all inviscid cases share their kernels.
         prandtl=Configuration.prandtl if inviscid else gas.prandtl,
-        schmidt=tuple(scalar.schmidt for scalar in case.carried),
+        schmidt=tuple(scalar.schmidt for scalar in case.all_scalars),
     )
 
 

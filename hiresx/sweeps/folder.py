@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hiresx import __version__
+from hiresx.base.json_types import to_json_types
 from hiresx.base.plural import plural
 from hiresx.case.loader import FILE, find
 from hiresx.case.toml import dumps, read
@@ -66,7 +67,7 @@ def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
         "hiresx": __version__,
         "case": str(case),
         "title": plan.title,
-        "keys": {key: record.to_json_types(values, finite=False) for key, values in keys.items()},
+        "keys": {key: to_json_types(values, finite=False) for key, values in keys.items()},
         "named_by": list(named_by(out) or plan.named_by),
         "grid_files": digests,
         "runs": runs,

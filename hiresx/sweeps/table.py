@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hiresx.base.json_types import to_json_types
 from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
-from hiresx.output.saved import files, record
+from hiresx.output.saved import files
 from hiresx.sweeps import member
 from hiresx.sweeps.members import SweepMember, SweepPlan
 from hiresx.sweeps.numbers import Analysis, ReducedColumn
@@ -70,7 +71,7 @@ class SweepTable:
 
     def document(self) -> dict[str, Any]:
         """The table as JSON data."""
-        plain: dict[str, Any] = record.to_json_types(
+        plain: dict[str, Any] = to_json_types(
             {"title": self.title, "keys": self.keys, "columns": self.columns, "runs": self.rows}
         )
         return plain

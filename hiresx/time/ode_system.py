@@ -161,13 +161,13 @@ class System(ABC):
             self.copy(change, into)
             return
         share = np.sqrt(self.epsilon) * max(self.norm(x) if size is None else size, 1.0) / length
-        self.copy(x, self._shifted)
-        self.axpy(share, change, self._shifted)
-        function(self._shifted, into)
+        self.copy(x, self._shifted_state)
+        self.axpy(share, change, self._shifted_state)
+        function(self._shifted_state, into)
         self.combine(-1.0 / share, value, 1.0 / share, into)
 
     @cached_property
-    def _shifted(self) -> Vector:
+    def _shifted_state(self) -> Vector:
         return self.vector()
 
     def impose_derivative(self, x: Vector, value: Vector, time: float, change: Vector, into: Vector) -> None:

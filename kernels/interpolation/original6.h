@@ -7,6 +7,7 @@
 constexpr int interpolation_reach = 3;
 constexpr int correction_reach = 3;
 constexpr bool interpolates_nodes = false;
+constexpr bool interpolates_scalars = true;
 constexpr int weighted_nodes = 6;
 
 template <class T, class At> HD Rough<T> interpolate(const At &at, const T *m, T *minus, T *plus) {
@@ -36,4 +37,10 @@ template <class T, class At> HD Rough<T> interpolate(const At &at, const T *m, T
     keep_admissible(minus, q);
     keep_admissible(plus, p);
     return rough_where(space.density2(jumps), average[0]);
+}
+
+// Of one variable c: c^-_{i+1/2} - c_i from difference(n) = c_{i+n} - c_{i+n-1}.
+template <class T, class At> HD T interpolate_scalar(const At &difference) {
+    const T d[] = {difference(-1), difference(0), difference(1), difference(2), difference(3)};
+    return interpolate_one_of_six(d);
 }

@@ -5,6 +5,7 @@
 constexpr int interpolation_reach = 4;
 constexpr int correction_reach = 4;
 constexpr bool interpolates_nodes = true;
+constexpr bool interpolates_scalars = true;
 
 template <class T, class At> HD Rough<T> interpolate(const At &at, const T *, T *minus, T *plus) {
     constexpr int before[3] = {-175, 42, -5}, behind[3] = {525, -70, 7};  // by distance, of the side away and towards
@@ -23,4 +24,12 @@ template <class T, class At> HD Rough<T> interpolate(const At &at, const T *, T 
     keep_admissible(minus, q);
     keep_admissible(plus, q);
     return rough_where(jumps, q[0]);
+}
+
+// Of one variable c: c^-_{i+1/2} - c_i from difference(n) = c_{i+n} - c_{i+n-1}.
+template <class T, class At> HD T interpolate_scalar(const At &difference) {
+    constexpr int weights[6] = {5, -37, 138, 462, -63, 7};
+    T sum = T(real(0));
+    for (int n = 0; n < 6; ++n) sum = sum + real(weights[n]) * difference(n - 2);
+    return sum * real(1.0 / 1024);
 }

@@ -424,3 +424,40 @@ def test_a_source_of_a_scalar_that_is_not_there():
     times = {"steps": 1}
     with pytest.raises(HiresxError, match=r'source.scalars: the case has no \[\[scalar\]\] "ink"'):
         Case.from_dict(case | {"grid": grid, "time": times, "initial": {"state": {"rho": 1, "p": 1}}})
+
+
+@pytest.mark.parametrize(
+    ("table", "keys", "instead"),
+    [
+        ("output", {"output.every_time": 0.1}, "output.every_steps"),
+        (
+            "output.subset.0",
+            {"output.subset": [{"name": "a", "range": {"i": [0, 4]}, "every_time": 0.1}]},
+            "every_steps",
+        ),
+        ("checkpoint", {"checkpoint.every_time": 0.1}, "checkpoint.every_steps"),
+        ("probe.0", {"probe": [{"name": "a", "x": 0.5, "every_time": 0.1}]}, "probe.0.every"),
+        ("force.0", {"force": [{"name": "a", "faces": ["imin"], "every_time": 0.1}]}, "force.0.every"),
+        ("force.0.distribution", {"force": [{"name": "a", "distribution": {"every_time": 0.1}}]}, "distribution.every"),
+        (
+            "surface.0",
+            {
+                "surface": [
+                    {"name": "a", "box": {"lower": [0, 0, 0], "upper": [1, 1, 1], "spacing": 0.5}, "every_time": 0.1}
+                ]
+            },
+            "surface.0.every",
+        ),
+        ("average", {"average.every_time": 0.1}, "average.every"),
+    ],
+)
+def test_local_steps_have_no_intervals_of_time(table, keys, instead):
+    steps = {"time.local": True, "time.end": None, "time.steps": 5}
+    with pytest.raises(HiresxError, match=rf"{table}.every_time: with time.local there is no .*{instead} instead"):
+        load("sod", overrides=steps | keys)
+
+
+def test_the_former_name_of_all_scalars_warns():
+    case = load("sod", overrides={"scalar": [{"name": "dye"}]})
+    with pytest.warns(FutureWarning, match="all_scalars now"):
+        assert case.carried == case.all_scalars == case.scalar

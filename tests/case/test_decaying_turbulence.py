@@ -67,8 +67,8 @@ def test_the_table_has_the_energy_that_was_measured(time, fluctuation):
 def test_the_measured_times_are_those_of_the_output():
     case = load("decaying-turbulence")
     unit = 9 / 222
-    assert case.output.every_time == pytest.approx(grid_turbulence.elapsed(98) / unit, rel=1e-9)
-    assert case.time.end == pytest.approx(grid_turbulence.elapsed(171) / unit, rel=1e-9)
+    assert case.output.every_time == pytest.approx(grid_turbulence.elapsed_seconds(98) / unit, rel=1e-9)
+    assert case.time.end == pytest.approx(grid_turbulence.elapsed_seconds(171) / unit, rel=1e-9)
     assert case.gas.reynolds == pytest.approx(9 * 222 / grid_turbulence.VISCOSITY)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hiresx.decomposition.filled_tiles import BLOCK, filled, nodes_of_tiles
+from hiresx.decomposition.filled_tiles import BLOCK, fill_tiles, nodes_of_tiles
 from hiresx.decomposition.refinement import joined_boxes
 
 LATTICE = [[*range(0, 96, 8), 100], [*range(0, 80, 8)], [0, 1]]
@@ -24,26 +24,26 @@ def test_a_gap_between_tiles_is_filled_where_it_is_small():
     whole = none()
     whole[0, 2:6, 3:6] = True
     assert blocks(taken) == 3
-    assert (filled(LATTICE, taken, ~none()) == whole).all()
+    assert (fill_tiles(LATTICE, taken, ~none()) == whole).all()
 
 
 def test_nothing_is_filled_where_a_block_costs_less_than_the_nodes_or_a_tile_may_not_be():
     apart = none()
     apart[0, 0, 0] = apart[0, 8, 2] = apart[0, 8, 10] = True  # 7 tiles of 64 nodes between two of them
-    assert (filled(LATTICE, apart, ~none()) == apart).all()
+    assert (fill_tiles(LATTICE, apart, ~none()) == apart).all()
     near, allowed = none(), ~none()
     near[0, 4, [2, 4]] = True
-    assert blocks(filled(LATTICE, near, allowed)) == 1
+    assert blocks(fill_tiles(LATTICE, near, allowed)) == 1
     allowed[0, 4, 3] = False
-    assert (filled(LATTICE, near, allowed) == near).all()
-    assert not filled(LATTICE, none(), allowed).any()
+    assert (fill_tiles(LATTICE, near, allowed) == near).all()
+    assert not fill_tiles(LATTICE, none(), allowed).any()
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_filled_costs_less_than_the_blocks_that_it_saves(seed):
     random = np.random.default_rng(seed)
     taken, allowed = random.random((1, 9, 12)) < 0.35, random.random((1, 9, 12)) < 0.9
-    found = filled(LATTICE, taken, allowed)
+    found = fill_tiles(LATTICE, taken, allowed)
     assert (found[taken]).all() and (taken | allowed)[found].all()
     saved = blocks(taken) - blocks(found)
     assert saved > 0 and BLOCK * saved > NODES[found & ~taken].sum()

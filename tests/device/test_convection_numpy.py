@@ -2,24 +2,9 @@
 
 from functools import partial
 
+import kernels_alone as alone
 import numpy as np
 import pytest
-from kernels_alone import (
-    ALL,
-    GAMMA,
-    PLACE,
-    POINTS,
-    SHAPE,
-    SIZE,
-    STRIDES,
-    conservative,
-    geometry,
-    inside,
-    primitive,
-    program,
-    random,
-    states,
-)  # fmt: skip
 from numpy_kernels import eigenvectors
 
 EPSILON = 1e-6
@@ -98,14 +83,14 @@ def interpolated(kind: str, scheme: str, space: str, q: np.ndarray, m: np.ndarra
 )  # fmt: skip
 def test_interpolation(kind, scheme, space, amplitude):
     """Rough data of several sizes: epsilon outweighs the smoothness of the small, and is nothing beside the large."""
-    rng = random(2)
-    s = primitive(rng, 1) * np.ones((1, LINE)) * (1 + amplitude * rng.normal(size=(5, LINE)).clip(-2, 2))
-    q = conservative(s)
+    rng = alone.random(2)
+    s = alone.primitive(rng, 1) * np.ones((1, LINE)) * (1 + amplitude * rng.normal(size=(5, LINE)).clip(-2, 2))
+    q = alone.conservative(s)
     # two normals on either side of where the tangents change over
     normal = np.array([0.5, -0.3, 0.6 if amplitude in (1e-4, 3e-2) else 2.0])
     m = normal[:, None] * (1 + 0.1 * rng.normal(size=(3, LINE)))
     minus, plus = np.zeros((2, 5, LINE))
-    kernels = program("emulated", ("half_point.h", "inviscid.h"), weights=kind, interpolation=scheme, space=space)
+    kernels = alone.program("emulated", ("half_point.h", "inviscid.h"), weights=kind, interpolation=scheme, space=space)
     first, last = (3, LINE - 3) if scheme == "modified" else (3, LINE - 4)
     line = {"o": first, "sj": 0, "sk": 0, "sd": 1, "sv": LINE}
     kernels.launch("interpolate", (last - first, 1, 1), **line, q=q, m=m, minus=minus, plus=plus)
@@ -118,10 +103,10 @@ def test_interpolation(kind, scheme, space, amplitude):
 
 def test_interpolation_along_every_direction():
     """The same line along i, j and k gives the same; the strides of the block are all different."""
-    rng = random(3)
-    _, q = states()
-    m = np.ascontiguousarray(np.broadcast_to(np.array([0.5, -0.3, 0.2])[:, None, None, None], (3, *SHAPE)))
-    kernels = program("emulated", ("half_point.h", "inviscid.h"), weights="js", space="component")
+    rng = alone.random(3)
+    _, q = alone.states()
+    m = np.ascontiguousarray(np.broadcast_to(np.array([0.5, -0.3, 0.2])[:, None, None, None], (3, *alone.SHAPE)))
+    kernels = alone.program("emulated", ("half_point.h", "inviscid.h"), weights="js", space="component")
     node = rng.integers(3, 7, 3)  # i, j, k
     values = rng.uniform(0.9, 1.1, (5, 6)) * np.array([1.0, 0.3, -0.2, 0.1, 3.0])[:, None]
     found = []
@@ -129,10 +114,10 @@ def test_interpolation_along_every_direction():
         here, place = q.copy(), [slice(n, n + 1) for n in node]
         place[d] = slice(node[d] - 2, node[d] + 4)
         here[(slice(None), *place[::-1])] = values.reshape(5, *[6 if e == d else 1 for e in (2, 1, 0)])
-        minus, plus = np.zeros((2, 5, *SHAPE))
-        o = sum(int(n) * stride for n, stride in zip(node, STRIDES, strict=True))
+        minus, plus = np.zeros((2, 5, *alone.SHAPE))
+        o = sum(int(n) * stride for n, stride in zip(node, alone.STRIDES, strict=True))
         extent = [1 + (e == d) for e in range(3)]
-        nodes = PLACE | {"o": o, "sd": STRIDES[d], "sv": POINTS}
+        nodes = alone.PLACE | {"o": o, "sd": alone.STRIDES[d], "sv": alone.POINTS}
         kernels.launch("interpolate", tuple(extent), **nodes, q=here, m=m, minus=minus, plus=plus)
         at = (slice(None), *(int(n) for n in node[::-1]))
         found.append(np.stack([minus[at], plus[at]]))
@@ -150,10 +135,10 @@ def test_states_far_from_their_node_are_drawn_to_it(positivity, peak, kept, vari
     s = np.ones((5, LINE))
     s[1:4] = 0.0
     s[variable, 12] = peak
-    q, m = conservative(s), np.ones((3, LINE))
+    q, m = alone.conservative(s), np.ones((3, LINE))
     minus, plus = np.zeros((2, 5, LINE))
     choices = {"weights": "linear", "space": "component", "positivity": positivity}
-    kernels = program("emulated", ("half_point.h", "inviscid.h"), **choices)
+    kernels = alone.program("emulated", ("half_point.h", "inviscid.h"), **choices)
     line = {"o": 3, "sj": 0, "sk": 0, "sd": 1, "sv": LINE}
     marks = {"rough": np.zeros(LINE, np.int8)} if positivity == "limiter" else {}
     kernels.launch("interpolate", (LINE - 6, 1, 1), **line, q=q, m=m, minus=minus, plus=plus, **marks)
@@ -170,11 +155,11 @@ def physical_flux(s: np.ndarray, q: np.ndarray, m: np.ndarray) -> np.ndarray:
 
 
 def test_physical_flux(backend):
-    (s, q), (m, _) = states(), geometry()
-    f, pressure = np.zeros((5, *SHAPE)), np.zeros(SHAPE)
-    extent = tuple(reversed(SHAPE))
-    program(backend, ("half_point.h", "inviscid.h")).launch(
-        "physical_flux", extent, **ALL, sv=POINTS, q=q, m=m[3:6], f=f, pressure=pressure
+    (s, q), (m, _) = alone.states(), alone.geometry()
+    f, pressure = np.zeros((5, *alone.SHAPE)), np.zeros(alone.SHAPE)
+    extent = tuple(reversed(alone.SHAPE))
+    alone.program(backend, ("half_point.h", "inviscid.h")).launch(
+        "physical_flux", extent, **alone.ALL, sv=alone.POINTS, q=q, m=m[3:6], f=f, pressure=pressure
     )
     np.testing.assert_allclose(f, physical_flux(s, q, m[3:6]), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(pressure, s[4], rtol=1e-12)
@@ -183,7 +168,7 @@ def test_physical_flux(backend):
 def split(q, s, m, side):
     """Steger-Warming: R max(lambda, 0) L q, or min; the flux is homogeneous of degree one."""
     area = np.linalg.norm(m, axis=0)
-    volume, sound = np.sum(m * s[1:4], axis=0), np.sqrt(GAMMA * s[4] / s[0]) * area
+    volume, sound = np.sum(m * s[1:4], axis=0), np.sqrt(alone.GAMMA * s[4] / s[0]) * area
     speeds = np.stack([volume - sound, volume, volume, volume, volume + sound], axis=1)
     basis = eigenvectors(q, m)
     fields = np.linalg.solve(basis, q.T[..., None])[..., 0]
@@ -199,15 +184,15 @@ def averages(a, b):
     weights = [np.sqrt(s[0]) for s, _ in (a, b)]
     total = sum(weights)
     mean = sum(w * np.stack([*s[1:4], (q[4] + s[4]) / s[0]]) for w, (s, q) in zip(weights, (a, b), strict=True)) / total
-    sound = np.sqrt((GAMMA - 1) * (mean[3] - 0.5 * np.sum(mean[:3] ** 2, axis=0)))
+    sound = np.sqrt((alone.GAMMA - 1) * (mean[3] - 0.5 * np.sum(mean[:3] ** 2, axis=0)))
     return weights[0] * weights[1], mean[:3], mean[3], sound
 
 
 def roe(a, b, m):
     rho, velocity, _, sound = averages(a, b)
     # a conservative state with Roe's velocity and enthalpy: its eigenvectors are those of the matrix of Roe
-    p = rho * sound**2 / GAMMA
-    state = conservative(np.stack([rho, *velocity, p]))
+    p = rho * sound**2 / alone.GAMMA
+    state = alone.conservative(np.stack([rho, *velocity, p]))
     area = np.linalg.norm(m, axis=0)
     un = np.sum(m * velocity, axis=0) / area
     basis = eigenvectors(state, m)
@@ -227,8 +212,8 @@ def hllc(a, b, m, low_mach=False):
     un = np.sum(n * velocity, axis=0)
     (l, ql), (r, qr) = a, b
     ul, ur = (np.sum(n * s[1:4], axis=0) for s in (l, r))
-    slow = np.minimum(ul - np.sqrt(GAMMA * l[4] / l[0]), un - sound)
-    fast = np.maximum(ur + np.sqrt(GAMMA * r[4] / r[0]), un + sound)
+    slow = np.minimum(ul - np.sqrt(alone.GAMMA * l[4] / l[0]), un - sound)
+    fast = np.maximum(ur + np.sqrt(alone.GAMMA * r[4] / r[0]), un + sound)
     middle = r[4] - l[4] + l[0] * ul * (slow - ul) - r[0] * ur * (fast - ur)
     middle /= l[0] * (slow - ul) - r[0] * (fast - ur)
 
@@ -238,7 +223,7 @@ def hllc(a, b, m, low_mach=False):
         return physical_flux(s, q, n) + wave * (s[0] * (wave - u) / (wave - middle) * state - q)
 
     if low_mach:  # the mean of both sides of the contact, the outer waves weighed with the normal Mach number over .1
-        mach = np.maximum(abs(ul) / np.sqrt(GAMMA * l[4] / l[0]), abs(ur) / np.sqrt(GAMMA * r[4] / r[0]))
+        mach = np.maximum(abs(ul) / np.sqrt(alone.GAMMA * l[4] / l[0]), abs(ur) / np.sqrt(alone.GAMMA * r[4] / r[0]))
         x = np.minimum(10 * mach, 1.0)
         weight = x * (3 - x * x) / 2
         fl, fr = physical_flux(l, ql, n), physical_flux(r, qr, n)
@@ -254,11 +239,11 @@ def hllc(a, b, m, low_mach=False):
 def van_leer(a, b, m):
     area, found = np.linalg.norm(m, axis=0), 0.0
     for (s, q), side in ((a, 1), (b, -1)):
-        un, sound = np.sum(m * s[1:4], axis=0) / area, np.sqrt(GAMMA * s[4] / s[0])
+        un, sound = np.sum(m * s[1:4], axis=0) / area, np.sqrt(alone.GAMMA * s[4] / s[0])
         mach = un / sound
         mass = side * s[0] * sound * area * (mach + side) ** 2 / 4
-        velocity = s[1:4] + m / area * (-un + 2 * side * sound) / GAMMA
-        energy = ((GAMMA - 1) * un + 2 * side * sound) ** 2 / (2 * (GAMMA**2 - 1))
+        velocity = s[1:4] + m / area * (-un + 2 * side * sound) / alone.GAMMA
+        energy = ((alone.GAMMA - 1) * un + 2 * side * sound) ** 2 / (2 * (alone.GAMMA**2 - 1))
         energy += 0.5 * (np.sum(s[1:4] ** 2, axis=0) - un**2)
         part = mass * np.stack([np.ones_like(un), *velocity, energy])
         found = found + np.where(side * mach >= 1, physical_flux(s, q, m), np.where(side * mach <= -1, 0.0, part))
@@ -267,7 +252,8 @@ def van_leer(a, b, m):
 
 def local_lax_friedrichs(a, b, m):
     speeds = [
-        abs(np.sum(m * s[1:4], axis=0)) + np.sqrt(GAMMA * s[4] / s[0]) * np.linalg.norm(m, axis=0) for s, _ in (a, b)
+        abs(np.sum(m * s[1:4], axis=0)) + np.sqrt(alone.GAMMA * s[4] / s[0]) * np.linalg.norm(m, axis=0)
+        for s, _ in (a, b)
     ]
     return 0.5 * (physical_flux(*a, m) + physical_flux(*b, m) - np.maximum(*speeds) * (b[1] - a[1]))
 
@@ -281,12 +267,12 @@ FLUXES = {
 @pytest.mark.parametrize("flux", FLUXES)
 def test_numerical_flux_with_its_correction(flux):
     """On a line: the two-state flux through the interpolated areas plus -f_xx/24 + 7 f_xxxx/5760 of the node fluxes."""
-    rng, n = random(5), 400
-    a, b = ((s, conservative(s)) for s in (primitive(rng, n), primitive(rng, n)))
+    rng, n = alone.random(5), 400
+    a, b = ((s, alone.conservative(s)) for s in (alone.primitive(rng, n), alone.primitive(rng, n)))
     m, f = rng.normal(size=(3, n)) * [[0.2], [1.0], [4.0]], rng.normal(size=(5, n))
     m[:] = m[:, :1] * (1 + 0.1 * rng.normal(size=(3, n)))
     minus, plus, one = a[1].copy(), b[1].copy(), np.ones((5, n))
-    program("emulated", ("half_point.h", "inviscid.h"), flux=flux).launch(
+    alone.program("emulated", ("half_point.h", "inviscid.h"), flux=flux).launch(
         "numerical_flux", (n - 5, 1, 1), o=2, sj=0, sk=0, sd=1, sv=n, q=plus, m=m, f=f, pressure=one, minus=minus,
         plus=plus,
     )  # fmt: skip
@@ -302,22 +288,22 @@ def test_numerical_flux_with_its_correction(flux):
 
 def test_smoothed_steger_warming():
     """|lambda| becomes sqrt(lambda^2 + (s a |m|)^2), at rest as much as elsewhere."""
-    rng, n = random(6), 300
-    s, smoothing = primitive(rng, n), 0.2
+    rng, n = alone.random(6), 300
+    s, smoothing = alone.primitive(rng, n), 0.2
     s[1:4, ::2] *= 1e-3
-    q, m = conservative(s), rng.normal(size=(3, n))
-    other = primitive(rng, n)
-    q2 = conservative(other)
+    q, m = alone.conservative(s), rng.normal(size=(3, n))
+    other = alone.primitive(rng, n)
+    q2 = alone.conservative(other)
     area = np.linalg.norm(m, axis=0)
     wanted = 0.0
     for state, flow, side in ((q, s, 1), (q2, other, -1)):
-        volume, sound = np.sum(m * flow[1:4], axis=0), np.sqrt(GAMMA * flow[4] / flow[0]) * area
+        volume, sound = np.sum(m * flow[1:4], axis=0), np.sqrt(alone.GAMMA * flow[4] / flow[0]) * area
         speeds = np.stack([volume - sound, volume, volume, volume, volume + sound], axis=1)
         speeds = 0.5 * (speeds + side * np.sqrt(speeds**2 + (smoothing * sound[:, None]) ** 2))
         basis = eigenvectors(state, m)
         wanted = wanted + np.einsum("nij,nj->in", basis, speeds * np.linalg.solve(basis, state.T[..., None])[..., 0])
     minus, zero, one = q.copy(), np.zeros((5, n)), np.ones((5, n))
-    program("emulated", ("half_point.h", "inviscid.h"), flux_smoothing=smoothing).launch(
+    alone.program("emulated", ("half_point.h", "inviscid.h"), flux_smoothing=smoothing).launch(
         "numerical_flux", (n, 1, 1), o=0, sj=0, sk=0, sd=0, sv=n, q=q2, m=m, f=zero, pressure=one, minus=minus,
         plus=q2,
     )  # fmt: skip
@@ -327,30 +313,30 @@ def test_smoothed_steger_warming():
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("d", [0, 1, 2])
 def test_flux_difference(backend, d, first):
-    flux, before = random(7).normal(size=(2, 5, *SHAPE))
+    flux, before = alone.random(7).normal(size=(2, 5, *alone.SHAPE))
     r = before.copy()
-    program(backend, ("half_point.h", "inviscid.h")).launch(
-        "flux_difference", SIZE, **PLACE, sd=STRIDES[d], sv=POINTS, flux=flux, r=r, first=first
+    alone.program(backend, ("half_point.h", "inviscid.h")).launch(
+        "flux_difference", alone.SIZE, **alone.PLACE, sd=alone.STRIDES[d], sv=alone.POINTS, flux=flux, r=r, first=first
     )
     change = np.roll(flux, 1, axis=3 - d) - flux
-    np.testing.assert_allclose(inside(r), inside(change + (0 if first else before)), rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(alone.inside(r), alone.inside(change + (0 if first else before)), rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("backend", ["cpu", "emulated"])
 def test_where_the_limiter_looks(backend):
     """The mark of a node stands where the outer stencils of all fields together are rough: the root of the sum of 3
     beta, over the density, is above .1. It stands apart from the states, which are those without a limiter."""
-    rng = random(8)
-    s = primitive(rng, 1) * np.ones((1, LINE)) * (1 + 0.03 * rng.normal(size=(5, LINE)) * np.linspace(0, 1, LINE))
-    q, m = conservative(s), np.array([0.5, -0.3, 0.6])[:, None] * np.ones((3, LINE))
+    rng = alone.random(8)
+    s = alone.primitive(rng, 1) * np.ones((1, LINE)) * (1 + 0.03 * rng.normal(size=(5, LINE)) * np.linspace(0, 1, LINE))
+    q, m = alone.conservative(s), np.array([0.5, -0.3, 0.6])[:, None] * np.ones((3, LINE))
     (minus, plus), bare = np.zeros((2, 5, LINE)), np.zeros((2, 5, LINE))
     rough = np.zeros(LINE, np.int8)
     line = {"o": 3, "sj": 0, "sk": 0, "sd": 1, "sv": LINE}
     headers = ("half_point.h", "inviscid.h")
-    program(backend, headers, positivity="limiter").launch(
+    alone.program(backend, headers, positivity="limiter").launch(
         "interpolate", (LINE - 6, 1, 1), **line, q=q, m=m, minus=minus, plus=plus, rough=rough
     )
-    program(backend, headers, positivity="fallback").launch(
+    alone.program(backend, headers, positivity="fallback").launch(
         "interpolate", (LINE - 6, 1, 1), **line, q=q, m=m, minus=bare[0], plus=bare[1]
     )
     roughness = []
@@ -358,7 +344,7 @@ def test_where_the_limiter_looks(backend):
         inverse = np.linalg.inv(eigenvectors(q[:, h : h + 1], m[:, h : h + 1])[0])
         d1, d2, d3, d4 = (inverse @ (q[:, h + n + 1] - q[:, h + n]) for n in (-2, -1, 0, 1))
         ends = 4 * d1**2 - 11 * d1 * d2 + 10 * d2**2 + 4 * d4**2 - 11 * d4 * d3 + 10 * d3**2
-        sound2 = GAMMA * s[4, h] / s[0, h]
+        sound2 = alone.GAMMA * s[4, h] / s[0, h]
         roughness.append(np.sqrt(ends[[0, 1, 4]].sum() + ends[2:4].sum() / sound2) / s[0, h])
     wanted = np.array(roughness) > 0.1
     assert 5 < wanted.sum() < LINE - 11 and max(roughness) < 1

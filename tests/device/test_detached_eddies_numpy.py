@@ -2,30 +2,13 @@
 
 from functools import cache
 
+import kernels_alone as alone
 import numpy as np
 import pytest
-from kernels_alone import (
-    ALL,
-    GAMMA,
-    PLACE,
-    POINTS,
-    SHAPE,
-    SIZE,
-    STRIDES,
-    conservative,
-    geometry,
-    gradient,
-    inside,
-    program,
-    random,
-    states,
-    sutherland,
-    temperature,
-)  # fmt: skip
 
 RE, KAPPA, CB1, SIGMA, C_DES, FW = 0.01, 0.41, 0.1355, 2 / 3, 0.6, 0.424  # RE: 1 / Re_c; C_DES: not the usual one
 CW1 = CB1 / KAPPA**2 + (1 + 0.622) / SIGMA
-ALONG = dict(zip(("di", "dj", "dk"), STRIDES, strict=True))
+ALONG = dict(zip(("di", "dj", "dk"), alone.STRIDES, strict=True))
 # with the formula for ft2 of the negative form, and without
 MODELS = {"spalart_allmaras": False, "spalart_allmaras_negative": True}
 KEPT = ("length_ratio", "resolved_share", "transported_source")
@@ -33,7 +16,7 @@ KEPT = ("length_ratio", "resolved_share", "transported_source")
 
 @cache
 def kernels(model, length, backend="emulated"):
-    return program(
+    return alone.program(
         backend, ("half_point.h", "metrics.h", "viscous.h"), viscosity="sutherland", turbulence=model,
         eddy_constant=C_DES, detached_eddies=length, transported_ft2=MODELS[model], schmidt=(SIGMA,),
     )  # fmt: skip
@@ -41,17 +24,18 @@ def kernels(model, length, backend="emulated"):
 
 def kept(length, q, geometry, distance, spacings, model="spalart_allmaras", backend="emulated", inverse=RE):
     """What the viscous fluxes keep at the nodes: length over distance, share of resolved eddies and the source."""
-    w, flux = np.zeros((5, *SHAPE)), np.zeros((15, *SHAPE))
+    w, flux = np.zeros((5, *alone.SHAPE)), np.zeros((15, *alone.SHAPE))
     names = KEPT if length != "none" else KEPT[2:]
-    found = {name: np.zeros((1, *SHAPE)) for name in names}
+    found = {name: np.zeros((1, *alone.SHAPE)) for name in names}
     grid = {"grid_spacings": spacings} if length != "none" else {}
     there = kernels(model, length, backend)
-    there.launch("viscous_primitives", tuple(reversed(SHAPE)), **ALL, sv=POINTS, q=q, w=w)
+    there.launch("viscous_primitives", tuple(reversed(alone.SHAPE)), **alone.ALL, sv=alone.POINTS, q=q, w=w)
     there.launch(
-        "viscous_flux", SIZE, **PLACE, **ALONG, sv=POINTS, w=w, m=geometry[0], jacobian=geometry[1],
-        inverse_reynolds=inverse, q=q, wall_distance=distance, **grid, **found, eddies=np.zeros((1, *SHAPE)), flux=flux,
+        "viscous_flux", alone.SIZE, **alone.PLACE, **ALONG, sv=alone.POINTS, w=w, m=geometry[0],
+        jacobian=geometry[1], inverse_reynolds=inverse, q=q, wall_distance=distance, **grid, **found,
+        eddies=np.zeros((1, *alone.SHAPE)), flux=flux,
     )  # fmt: skip
-    return [inside(found[name])[0] for name in names]
+    return [alone.inside(found[name])[0] for name in names]
 
 
 def damping(chi, ft2):
@@ -96,22 +80,25 @@ def iddes(nu, eddy, size, d, psi, spacings):
 ])  # fmt: skip
 def test_lengths_and_what_the_model_makes_of_them(length, model, backend):
     """Random nodes over all branches; the sources are those of averaged flow at this distance to the wall."""
-    (s, q), grid, rng = states(), geometry(), random(7)
-    carried = 10 ** rng.uniform(-1.5, 2.5, SHAPE) * (1 if model == "spalart_allmaras" else rng.choice((1, -1), SHAPE))
+    (s, q), grid, rng = alone.states(), alone.geometry(), alone.random(7)
+    carried = 10 ** rng.uniform(-1.5, 2.5, alone.SHAPE)
+    if model != "spalart_allmaras":
+        carried *= rng.choice((1, -1), alone.SHAPE)
     carried[3:5] = 0  # where the correction is at its bound
-    distance, spacings = 10 ** rng.uniform(-1.5, 1.0, (1, *SHAPE)), 10 ** rng.uniform(-1.0, 1.0, (2, *SHAPE))
-    spacings[1] *= rng.uniform(0, 1, SHAPE) ** 3
+    distance = 10 ** rng.uniform(-1.5, 1.0, (1, *alone.SHAPE))
+    spacings = 10 ** rng.uniform(-1.0, 1.0, (2, *alone.SHAPE))
+    spacings[1] *= rng.uniform(0, 1, alone.SHAPE) ** 3
     distance[:, :, 4] = 0  # nodes of walls
     count = 1 if length is ddes else 2
     given = np.stack([*q, s[0] * carried]), grid, distance, np.ascontiguousarray(spacings[:count]), model, backend
     ratio, share, source = kept(length.__name__, *given)
-    rho, mu, d = inside(s[0]), sutherland(inside(temperature(s))), inside(distance[0])
-    chi = np.maximum(inside(carried), 0) * rho / mu
-    size = np.sqrt(np.sum(np.stack([gradient(c, *grid) for c in s[1:4]]) ** 2, axis=(0, 1)))
+    rho, mu, d = alone.inside(s[0]), alone.sutherland(alone.inside(alone.temperature(s))), alone.inside(distance[0])
+    chi = np.maximum(alone.inside(carried), 0) * rho / mu
+    size = np.sqrt(np.sum(np.stack([alone.gradient(c, *grid) for c in s[1:4]]) ** 2, axis=(0, 1)))
     psi, nu = correction(chi, MODELS[model]), RE * mu / rho
     eddy = nu * chi * damping(chi, False)[0]
     with np.errstate(divide="ignore", invalid="ignore"):
-        wanted, resolved = length(nu, eddy, size, d, psi, inside(spacings))
+        wanted, resolved = length(nu, eddy, size, d, psi, alone.inside(spacings))
     above = d > 0
     assert (ratio[~above] == 1).all() and (~above).any()
     np.testing.assert_allclose(ratio[above], wanted[above] / d[above], rtol=1e-12, atol=1e-12)
@@ -119,7 +106,7 @@ def test_lengths_and_what_the_model_makes_of_them(length, model, backend):
     assert psi.max() == 10 and psi.min() < 1.1
     assert all(((low <= share) & (share <= high) & above).any() for low, high in ((0, 1e-9), (0.2, 0.8), (1 - 1e-9, 1)))
     there = distance.copy()
-    inside(there)[0][above] *= ratio[above]
+    alone.inside(there)[0][above] *= ratio[above]
     (alike,) = kept("none", given[0], grid, there, None, model, backend)
     np.testing.assert_allclose(source, alike, rtol=1e-9, atol=1e-12 * abs(alike).max())
 
@@ -130,17 +117,17 @@ def test_resolved_shear_has_the_viscosity_of_smagorinsky(length, chi):
     """Far from walls, where production and destruction are in balance, nu_t is A (C_DES delta)^2 S, with A = cb1 / (cw1
     fw*) = 0.0987, at low Reynolds numbers as well (Spalart et al. 2006, equation 5). fw* = 0.424 has three digits."""
     shear, rho, p = 2.0, 1.3, 1e4
-    mu = sutherland(GAMMA * p / rho)
+    mu = alone.sutherland(alone.GAMMA * p / rho)
     eddy = chi * damping(chi, False)[0] * mu
     delta = 3.0
     inverse = rho * CB1 / (CW1 * FW) * (C_DES * delta) ** 2 * shear / eddy
-    _, j, _ = np.indices(SHAPE)
-    s = np.stack([np.full(SHAPE, rho), shear * (j - 8.0), *np.zeros((2, *SHAPE)), np.full(SHAPE, p)])
-    carried = np.full(SHAPE, chi * mu / rho)
-    grid = np.ascontiguousarray(np.broadcast_to(np.eye(3).reshape(9, 1, 1, 1), (9, *SHAPE))), np.ones(SHAPE)
-    spacings = np.stack([np.full(SHAPE, delta), np.full(SHAPE, delta)])[: 1 if length == "ddes" else 2]
-    q = np.stack([*conservative(s), rho * carried])
-    far = kept(length, q, grid, np.full((1, *SHAPE), 1e4), spacings, inverse=inverse)
+    _, j, _ = np.indices(alone.SHAPE)
+    s = np.stack([np.full(alone.SHAPE, rho), shear * (j - 8.0), *np.zeros((2, *alone.SHAPE)), np.full(alone.SHAPE, p)])
+    carried = np.full(alone.SHAPE, chi * mu / rho)
+    grid = np.ascontiguousarray(np.broadcast_to(np.eye(3).reshape(9, 1, 1, 1), (9, *alone.SHAPE))), np.ones(alone.SHAPE)
+    spacings = np.stack([np.full(alone.SHAPE, delta), np.full(alone.SHAPE, delta)])[: 1 if length == "ddes" else 2]
+    q = np.stack([*alone.conservative(s), rho * carried])
+    far = kept(length, q, grid, np.full((1, *alone.SHAPE), 1e4), spacings, inverse=inverse)
     np.testing.assert_allclose(far[1], 1, rtol=0, atol=1e-12)
     value, reach = carried[0, 0, 0], correction(chi, False) * C_DES * delta
     production = CB1 * rho * value * (shear + inverse * value * damping(chi, False)[1] / (KAPPA * reach) ** 2)

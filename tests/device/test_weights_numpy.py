@@ -95,3 +95,43 @@ def test_order_with_critical_points(scheme, weights, space, count, reach):
             stencil = np.stack([np.roll(q, -offset, axis=1)[:, here] for offset in SPAN[count]])
             np.testing.assert_allclose(minus, value_right("linear", count, stencil), rtol=0, atol=1e-14)
     assert np.log2(errors[0] / errors[1]) > count - 0.2, errors
+
+
+def scalar_at_half_points(scheme, weights, reach, s, mass, changes):
+    """s_h at the half points between the nodes `reach` .. n - reach - 1 of a line of a scalar s, by the kernel, whose
+    nodes have no mass flux: then the flux is `mass` s_h."""
+    headers, given = ("half_point.h", "inviscid.h", "scalar.h"), {"weights": weights, "interpolation": scheme}
+    kernels = program("emulated", headers, changes, space="component", schmidt=(0.7,), **given)
+    q, flux, still = np.stack([*np.ones((5, s.size)), s]), np.zeros((1, s.size)), np.zeros((1, s.size))
+    line = {"o": reach, "sj": 0, "sk": 0, "sd": 1, "sv": s.size}
+    rest = {"mass": mass, "f": still, "pressure": still, "flux": flux}
+    kernels.launch("scalar_flux", (s.size - 2 * reach - 1, 1, 1), **line, q=q, **rest)
+    return (flux / mass)[0, reach : s.size - reach - 1]
+
+
+# The scheme without its interpolation of scalars: what is declared, and the function by its name.
+NONE_OF_ITS_OWN = (
+    ("interpolation/modified7.h", "constexpr bool interpolates_scalars = true;", ""),
+    ("interpolation/modified7.h", "interpolate_scalar", "unused"),
+)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "weights", "count", "reach", "changes"),
+    [
+        ("modified", "js", 5, 3, ()),
+        ("original", "teno", 5, 3, ()),
+        ("original6", "teno", 6, 3, ()),
+        ("modified7", "z", 7, 4, ()),
+        ("modified7", "z", 5, 4, NONE_OF_ITS_OWN),
+    ],
+    ids=["modified", "original", "original6", "modified7", "none-of-its-own"],
+)
+@pytest.mark.parametrize("way", [1, -1], ids=["forward", "backward"])
+def test_scalars_are_interpolated_as_the_gas(scheme, weights, count, reach, changes, way):
+    """From the side from which the mass comes; through five nodes where the interpolation has no such form."""
+    s = random(3).uniform(0.0, 1.0, LINE)
+    found = scalar_at_half_points(scheme, weights, reach, s, way * np.linspace(0.5, 1.5, LINE)[None], changes)
+    half_points = np.arange(reach, LINE - reach - 1)
+    nodes = half_points + (way < 0) + way * np.array(SPAN[count])[:, None]
+    np.testing.assert_allclose(found, value_right(weights, count, s[nodes]), rtol=0, atol=1e-12)

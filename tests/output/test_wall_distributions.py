@@ -15,6 +15,7 @@ from hiresx.grid import build
 from hiresx.output.saved import checkpoint
 from hiresx.output.watch import monitors, wall_distribution, wall_file
 from hiresx.output.watch.monitors.force import ForceMonitor
+from hiresx.output.watch.watched_surface import WatchedSurface
 from hiresx.post.wall import wall
 from hiresx.rhs.modelled_wall import ModelledWall
 
@@ -62,6 +63,25 @@ def test_a_linear_profile_has_its_friction_heat_and_wall_units(tmp_path):
     assert [int(history[f"friction_max_{part}"]) for part in ("block", "i", "j", "k")] == [0, 0, 0, 0]
     assert float(history["y_plus_max"]) == float(found["y_plus"].max())
     assert [float(history[f"y_plus_max_{part}"]) for part in ("x", "y", "z", "i", "k")] == [2.0, 0.0, 0.0, 8.0, 0.0]
+
+
+@pytest.mark.parametrize("every", [2, 3], ids=["at the same steps", "at others"])
+def test_a_step_is_measured_once(tmp_path, monkeypatch, every):
+    """By the force and its distribution together; the values are those of the step."""
+    steps = []
+    measure = WatchedSurface.measure
+    monkeypatch.setattr(WatchedSurface, "measure", lambda self: (steps.append(run.step_count), measure(self))[1])
+    force = {**FORCE, "faces": ["jmin"], "distribution": {"every": every}}
+    run = Simulation(box(force=[force], time={"steps": 6, "dt": 1e-3}), "cpu", out=tmp_path, initial=warm_shear)
+    run.run(progress=False)
+    assert steps == sorted({*range(0, 7, 2), *range(0, 7, every)})
+    found, history = (getattr(open_run(tmp_path), kind)("walls") for kind in ("wall", "history"))
+    both = [step for step in found["step"].values if step in history["step"].values]
+    assert len(both) == (4 if every == 2 else 2)
+    for step in both:
+        largest = found["y_plus"].values[found["step"].values == step].max()
+        assert largest == history["y_plus_max"].values[history["step"].values == step]
+    assert len(set(history["y_plus_max"].values)) == 4
 
 
 def test_cooled_walls_have_their_largest_loss_of_heat_as_the_least_value():

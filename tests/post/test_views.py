@@ -332,7 +332,7 @@ def test_two_faces_are_joined_up_to_their_ends():
     along = np.array([0.0, 1, 2, 3, 4, 5, 6, 8])
     x, y = np.repeat([0.0, 0.1], [8, 7]), np.concatenate([along, along[:-1]])
     one, other = (
-        raster._Face(nodes, np.full(len(nodes), 3.0), n, 1 - n)
+        raster._BlockSide(nodes, np.full(len(nodes), 3.0), n, 1 - n)
         for n, nodes in enumerate((np.arange(8), 8 + np.arange(7)))
     )
     (found,) = raster._strip(one, other, x, y)

@@ -281,10 +281,7 @@ ADDED = {
         ],
         "hiresx/cli/post.py": (
             '@_analysis("profile")\n',
-            '@_analysis("heaviest")\n'
-            "def heaviest(run: Folder) -> Any:\n"
-            "    from hiresx.post.heaviest import heaviest as analyse\n\n"
-            "    return analyse(run)\n\n\n",
+            "@_analysis(\"heaviest\")\ndef heaviest(run: Folder) -> Any:\n    'Largest mean density.'\n\n\n",
         ),
     },
     "command": {

@@ -30,6 +30,8 @@ from hiresx.device import backend
 from hiresx.grid import Grid
 from hiresx.solver import Solver
 
+SEVEN_NODES = {"interpolation": "modified7", "weights": "z"}
+
 
 def solver(spec, flow=shocks, scalars=patches, where="cpu", **keys):
     made = Solver(spec, backend(where), **keys)
@@ -55,6 +57,16 @@ def test_uniform_scalars_stay_uniform(kind, reynolds, where):
     made = solver(
         case(boundary=CONDITIONS[kind], reynolds=reynolds, periodic=closed, **SPONGE), scalars=None, where=where
     )
+    for _ in range(20):
+        made.step()
+    assert np.ptp(made.primitives(0)["rho"]) > 0.2
+    assert off(made, (0.7, 0.25)) <= 1e-13
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["cpu", "emulated"])
+def test_uniform_scalars_stay_uniform_with_seven_nodes(where):
+    made = solver(case(boundary=WALLS, periodic=(), scheme=SEVEN_NODES, **SPONGE), scalars=None, where=where)
     for _ in range(20):
         made.step()
     assert np.ptp(made.primitives(0)["rho"]) > 0.2
@@ -88,16 +100,17 @@ def test_the_update_with_viscous_fluxes_moves_what_is_counted():
     assert touched(made.program, call) == bytes_moved.reals(call.name, call.arguments)
 
 
-def advected(n, where="cpu"):
-    """L1 error of a smooth profile that a uniform flow has carried half a wave length along x and y."""
-    spec = case((n, n, 1), boundary=None, time={"end": 1.0, "cfl": 0.4 * (16 / n) ** (2 / 3)},
+def advected(n, order, scheme):
+    """L1 error of a smooth profile that a uniform flow has carried half a wave length along x and y, by steps so small
+    that the error is that of a scheme of `order` in space."""
+    spec = case((n, n, 1), boundary=None, time={"end": 1.0, "cfl": 0.4 * (16 / n) ** (order / 3 - 1)}, scheme=scheme,
                 grid={"generator": "wavy", "n": [n, n, 1], "lower": [0, 0, 0], "upper": [1, 1, 0],
                       "amplitude": [0.02, 0.02, 0.0], "periodic": ["x", "y"]})  # fmt: skip
 
     def wave(x, y, z, t=0.0):
         return {name: 0.5 + 0.3 * np.sin(2 * np.pi * (x - t)) * np.cos(2 * np.pi * (y + t)) for name in NAMES}
 
-    made = solver(spec, lambda x, y, z: (1.0 + 0 * x, 1.0, -1.0, 0.0, P), wave, where)
+    made = solver(spec, lambda x, y, z: (1.0 + 0 * x, 1.0, -1.0, 0.0, P), wave)
     while made.time < 0.25 - 1e-12:
         made.step(0.25 - made.time)
     block = made.states[0].block
@@ -105,9 +118,19 @@ def advected(n, where="cpu"):
 
 
 @pytest.mark.slow
-def test_advection_is_of_fifth_order():
-    errors = [advected(n) for n in (48, 72)]
-    assert np.log(errors[0] / errors[1]) / np.log(1.5) > 4.75, errors
+@pytest.mark.parametrize(
+    ("scheme", "order", "n"),
+    [
+        ({}, 5, 48),
+        ({"interpolation": "original6", "weights": "teno"}, 6, 32),
+        (SEVEN_NODES, 7, 32),
+    ],
+    ids=["modified", "original6", "modified7"],
+)
+def test_advection_is_of_the_order_of_the_interpolation(scheme, order, n):
+    """On a curvilinear grid."""
+    errors = [advected(n, order, scheme) for n in (n, 3 * n // 2)]
+    assert np.log(errors[0] / errors[1]) / np.log(1.5) > order - 0.25, errors
 
 
 def decayed(n, wall, where="cpu"):
@@ -182,10 +205,11 @@ def test_what_there_is_of_a_scalar_stays(where):
 
 
 @pytest.mark.slow
-def test_a_jump_of_a_scalar_overshoots_little():
+@pytest.mark.parametrize("scheme", [{}, SEVEN_NODES], ids=["modified", "modified7"])
+def test_a_jump_of_a_scalar_overshoots_little(scheme):
     """A square carried once through the box by a uniform flow: how far it leaves 0..1 (docs/numerics.md)."""
-    spec = case((48, 8, 1), grid={"generator": "box", "n": [48, 8, 1], "lower": [0, 0, 0], "upper": [1, 1, 0],
-                                  "periodic": ["x", "y"]})  # fmt: skip
+    spec = case((48, 9, 1), grid={"generator": "box", "n": [48, 9, 1], "lower": [0, 0, 0], "upper": [1, 1, 0],
+                                  "periodic": ["x", "y"]}, scheme=scheme)  # fmt: skip
     made = solver(
         spec, lambda x, y, z: (1.0 + 0 * x, 1.0, 0.0, 0.0, P),
         lambda x, y, z: dict.fromkeys(NAMES, 1.0 * (abs(x - 0.5) < 0.25)),
@@ -199,9 +223,18 @@ def test_a_jump_of_a_scalar_overshoots_little():
     assert dye.max() > 0.99 and dye.min() < 0.01
 
 
-@pytest.mark.parametrize("kind", [pytest.param("open", marks=pytest.mark.slow), "walls"])
-def test_backends_and_plans_agree(kind):
-    spec = case((20, 18, 12), CONDITIONS[kind] + [{"faces": ["kmin", "kmax"], "type": "slip-wall"}], 100.0, periodic=())
+@pytest.mark.parametrize(
+    ("kind", "scheme"),
+    [
+        pytest.param("open", {}, marks=pytest.mark.slow),
+        ("walls", {}),
+        pytest.param("walls", SEVEN_NODES, marks=pytest.mark.slow),
+    ],
+    ids=["open", "walls", "walls-modified7"],
+)
+def test_backends_and_plans_agree(kind, scheme):
+    boundary = CONDITIONS[kind] + [{"faces": ["kmin", "kmax"], "type": "slip-wall"}]
+    spec = case((20, 18, 12), boundary, 100.0, periodic=(), scheme=scheme)
     found = [solver(spec, where="cpu"), solver(spec, where="cpu", plan="decomposed")]
     found += [solver(spec, where="emulated", plan=plan) for plan in ("decomposed", "fused")]
     found += [solver(spec, where=where, plan="compact") for where in ("cpu", "emulated")]
@@ -261,22 +294,23 @@ def test_turned_blocks_carry_as_one(tmp_path):
             np.testing.assert_allclose(a.primitives(p)[name][o, m, l], wanted[name][k, j, i], rtol=0, atol=1e-12)
 
 
-def _on_ranks(comm, where):
-    made = Simulation(case((24, 20, 1), OPEN, 100.0, periodic=()), backend=where, comm=comm)
+def _on_ranks(comm, where, scheme):
+    made = Simulation(case((24, 20, 1), OPEN, 100.0, periodic=(), scheme=scheme), backend=where, comm=comm)
     start(made.solver, shocks, patches)
     for _ in range(5):
         made.solver.step()
     return [(state.part.box, made.solver.primitives(n)) for n, state in enumerate(made.solver.states)]
 
 
+@pytest.mark.parametrize("scheme", [{}, SEVEN_NODES], ids=["modified", "modified7"])
 @pytest.mark.parametrize("where", ["cpu", "emulated"])
 @pytest.mark.slow
-def test_ranks_agree_with_one(where):
-    alone = solver(case((24, 20, 1), OPEN, 100.0, periodic=()), where=where)
+def test_ranks_agree_with_one(where, scheme):
+    alone = solver(case((24, 20, 1), OPEN, 100.0, periodic=(), scheme=scheme), where=where)
     for _ in range(5):
         alone.step()
     wanted = alone.primitives(0)
-    parts = [part for rank in run_ranks(2, _on_ranks, where) for part in rank]
+    parts = [part for rank in run_ranks(2, _on_ranks, where, scheme) for part in rank]
     assert len(parts) > 1
     for box, found in parts:
         i, j, k = (slice(*ends) for ends in box)

@@ -219,3 +219,20 @@ def at_pole(n) -> float:
 def test_a_smooth_scalar_passes_a_pole():
     coarse, fine = at_pole(12), at_pole(18)
     assert np.log(coarse / fine) / np.log(1.5) > 3.0, (coarse, fine)
+
+
+# ---- more nodes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["cpu", "emulated"])
+@pytest.mark.parametrize("place", ["patched", "axis", "pole"])
+def test_uniform_scalars_stay_there_with_seven_nodes(place, where):
+    ends = [far(faces=["imin", "imax"]), {"faces": ["jmax"], "type": "slip-wall"}]
+    case, grid = {
+        "patched": (patched(100.0), Grid(beside((12, 14), (12, 17), (-1.0, 0.0, 1.0), curve=0.08))),
+        "axis": (axis(100.0, ends), around(20, 0.3)),
+        "pole": (poles(100.0), shell(8)),
+    }[place]
+    scheme = case.scheme.model_copy(update={"interpolation": "modified7", "weights": "z"})
+    assert stays(case.model_copy(update={"scheme": scheme}), where, grid, 8) < 1e-13

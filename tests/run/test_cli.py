@@ -1,6 +1,9 @@
 """The command line: commands, exit statuses, JSON, errors in one form. Simulation, verify, bench are stood in for."""
 
+import dataclasses
 import errno
+import importlib
+import inspect
 import io
 import json
 import os
@@ -16,8 +19,9 @@ import hiresx
 import hiresx.simulation.watchdog  # stays where `simulation` is stood in for
 from hiresx import cli
 from hiresx.case.toml import dumps
-from hiresx.cli import doctor, terminal
+from hiresx.cli import doctor, post, terminal
 from hiresx.cli.app import COMMANDS
+from hiresx.cli.look_options import LookOptions
 from hiresx.errors import HiresxError
 from hiresx.launch import mpi_library
 
@@ -413,3 +417,18 @@ def test_output_that_cannot_be_written_is_named(monkeypatch, capfd):
     monkeypatch.setattr(sys, "stdout", Full())
     with pytest.raises(HiresxError, match="standard output cannot be written"):
         terminal.say("kind  run")
+
+
+def test_options_of_an_analysis_are_its_arguments():
+    """`hiresx post` hands them on by their names, but for groups that make other arguments."""
+    made = {"which": post.Frame, "look": LookOptions, "observers": post.Observers}
+    checked = 0
+    for command in post.post.registered_commands:
+        given = set(inspect.signature(command.callback).parameters) - {"out", "json"}
+        module = str(command.name).replace("-", "_")
+        taken = set(inspect.signature(getattr(importlib.import_module(f"hiresx.post.{module}"), module)).parameters)
+        for name, group in made.items():
+            given -= {field.name for field in dataclasses.fields(group)} - taken if name in taken else set()
+        assert given <= taken, (command.name, given - taken)
+        checked += 1
+    assert checked == 16

@@ -63,14 +63,19 @@ class Found(SimpleNamespace):
 
 @pytest.mark.parametrize("out", [None, Path("else")])
 @pytest.mark.parametrize("json", [False, True])
-def test_an_analysis(out, json, capsys):
+def test_an_analysis(out, json, capsys, monkeypatch):
     peaks = [{"frequency": 0.25, "amplitude": 1e-3}, {"frequency": 0.5, "amplitude": None}]
     summary = {
         "samples": 8, "start": 0.123456789, "window": {"name": "hann", "overlap": 0.5}, "peaks": peaks, "none": [],
         "nested": [{"a": {"b": 1}, "c": 2}], "deep": [{"a": [1, 2]}], "warnings": ["too short", "too loud"],
     }  # fmt: skip
     made = Found(name="spectrum of lips.p", summary=summary, replaced=[Path("run/post/b.json")])
-    assert post._give(Path("run"), out, json, lambda: made) == 0
+    asked: dict[str, object] = {}
+    analyses = {"hiresx.post.xt": SimpleNamespace(xt=lambda **given: asked.update(given) or made)}
+    monkeypatch.setattr(post, "import_module", analyses.__getitem__)
+    given = {"run": Path("run"), "signals": "axis.p", "start": 1.0, "end": None, "fluctuations": False}
+    assert post.xt(**given, out=out, json=json) == 0
+    assert asked == {name: value for name, value in given.items() if value is not None}
     name = f"analysis{'-json' if json else ''}{'-out' if out else ''}"
     reported.check(name, capsys.readouterr().out)
 

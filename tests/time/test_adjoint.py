@@ -10,7 +10,7 @@ from hiresx import HiresxError
 from hiresx.cli import execute
 from hiresx.gradients import adjoint, forward, gradient, jacobian, sparse_solver
 from hiresx.gradients.adjoint import AdjointSolver
-from hiresx.gradients.colouring import Neighbourhood
+from hiresx.gradients.colouring import LineNeighbours
 from hiresx.gradients.flow import SteadyFlow
 from hiresx.gradients.jacobian import SparseLinearisation
 from hiresx.gradients.parameters import CaseFamily, parameter
@@ -323,7 +323,7 @@ def test_distant_nodes_are_shifted_together():
     """On a chain of 40 nodes, of which three take means."""
     places, means = np.arange(40), [0, 1, 38]
     chain = np.stack([np.maximum(places - 1, 0), np.minimum(places + 1, 39)], axis=1)
-    groups = list(Neighbourhood(chain, np.array(means)).distant_groups(3))
+    groups = list(LineNeighbours(chain, np.array(means)).distant_groups(3))
     assert sorted(np.concatenate([nodes for nodes, _ in groups])) == list(places)
     assert len(groups) < 14
     for nodes, cause in groups:

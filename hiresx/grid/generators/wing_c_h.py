@@ -52,7 +52,7 @@ def generate(spec: WingCH) -> Grid:
     i runs clockwise seen from the tip, j outwards, k along +z from the root.
     Raises HiresxError for spacings that do not fit the counts."""
     span = _span(spec)
-    whole_section, line = (_planes(spec, span, Section(share)) for share in (1.0, 0.0))
+    whole_section, line = (_planes(spec, span, WingSection(share)) for share in (1.0, 0.0))
     local = line + _share(spec, span, whole_section[0])[:, :, None] * (whole_section - line)
     leading, chord = (m[:, None, None] for m in _planform(spec, span))
     # 1 near the wing, 0 far away
@@ -80,7 +80,7 @@ def generate(spec: WingCH) -> Grid:
     return Grid((Block("wing", x, y, z, regions),), tuple(cut))
 
 
-class Section(Outline):
+class WingSection(Outline):
     """The section with `share` of its thickness; at 0 it is a line from x = 0 on."""
 
     def __init__(self, share: float):
@@ -95,7 +95,7 @@ class Section(Outline):
         return np.asarray(s, float) ** 2 + 1j * np.where(np.asarray(s) > 0, half, -half)
 
 
-def _planes(spec: WingCH, span: np.ndarray, section: Section) -> np.ndarray:
+def _planes(spec: WingCH, span: np.ndarray, section: WingSection) -> np.ndarray:
     """The nodes (nk, nj, ni) about the same section in each plane, in chords."""
     beyond = np.maximum(span - spec.semi_span - spec.tip, 0) if spec.first_spacing_doubles else np.zeros_like(span)
     distances, which = np.unique(beyond / _planform(spec, span)[1], return_inverse=True)

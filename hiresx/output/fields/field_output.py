@@ -38,8 +38,8 @@ _WORKERS = 8
 
 
 def check(case: Any) -> None:
-    """Raises HiresxError for entries of [output] that are wrong on any grid: unknown variables, fields that such a run
-    does not have, and a time between outputs where time steps are local."""
+    """Raises HiresxError for entries of [output] that are wrong on any grid: unknown variables, and fields that such a
+    run does not have."""
     for table, place in _tables(case):
         names = table.variables or ()
         derived.check(names, f"{place}.variables", equations(case).scalars)
@@ -48,10 +48,6 @@ def check(case: Any) -> None:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise HiresxError(f'{place}.variables: "{twice}" is there twice', "name it once")
-        if table.every_time is not None and case.time.local:
-            raise HiresxError(
-                f"{place}.every_time: with time.local there is no common time", f"set {place}.every_steps instead"
-            )
 
 
 def check_grid(case: Any, blocks: Sequence[Any], of_grid: Sequence[str] | None = None) -> None:

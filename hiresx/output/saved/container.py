@@ -128,13 +128,10 @@ def _write_arrays(path: Path, arrays: list[tuple[str, Any]], entries: Sequence[M
 def _pwrite(handle: int, content: Any, place: int) -> str:
     """Write bytes at `place`; returns their SHA-256."""
     digest, content = hashlib.sha256(), memoryview(content)
-    while content:
-        chunk = content[:_CHUNK]
+    for first in range(0, len(content), _CHUNK):
+        chunk = content[first : first + _CHUNK]
         digest.update(chunk)
-        content = content[len(chunk) :]
-        while chunk:
-            written = os.pwrite(handle, chunk, place)
-            chunk, place = chunk[written:], place + written
+        files.write_at(handle, chunk, place + first)
     return digest.hexdigest()
 
 

@@ -70,12 +70,12 @@ class FileLayout:
     def frame(self, file: int) -> None:
         """Write all that is in no array to the open `file`. Raises OSError."""
         for offset, content in self._between:
-            _write(file, memoryview(content), offset)
+            write_at(file, content, offset)
 
     def put_number(self, file: int, key: Key, value: float) -> None:
         """Write an array of one item. Raises OSError."""
         offset, dtype, _ = self.arrays[key]
-        _write(file, memoryview(np.array(value, dtype).tobytes()), offset)
+        write_at(file, np.array(value, dtype).tobytes(), offset)
 
     def put(self, file: int, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
         """Write the values `place` of an array (see `JointFile.put`). Nothing is mapped or locked: that works on any
@@ -96,15 +96,16 @@ class FileLayout:
             content, chosen = values.reshape(-1).data.cast("B"), slice(first * count, last * count)
             starts = (offset + runs.starts[chosen] * width).tolist()
             if runs.joined:
-                _write(file, content, starts[0])
+                write_at(file, content, starts[0])
                 continue
             at = 0
             for start, length in zip(starts, (runs.lengths[chosen] * width).tolist(), strict=True):
-                _write(file, content[at : at + length], start)
+                write_at(file, content[at : at + length], start)
                 at += length
 
 
-def _write(file: int, content: memoryview, offset: int) -> None:
+def write_at(file: int, content: bytes | memoryview, offset: int) -> None:
+    """Write all of `content` to an open file, from the byte `offset` on. Raises OSError."""
     written = os.pwrite(file, content, offset)
     while written < len(content):  # a signal, or a disk that is about to be full
         written += os.pwrite(file, content[written:], offset + written)

@@ -1,15 +1,13 @@
 """run.json: what was run, on what, how far it came, how fast it was."""
 
 import json
-import math
 import time as wall
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
+from hiresx.base.json_types import to_json_types
 from hiresx.base.shell import quote
 from hiresx.errors import HiresxError
 from hiresx.output.saved import directories, files, process
@@ -171,19 +169,3 @@ def _text(entries: dict[str, Any]) -> str:
 def utc_now() -> str:
     """The present time in UTC, for information only."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def to_json_types(value: Any, finite: bool = True) -> Any:
-    """Convert `value` to types of JSON. With `finite`, nan and inf become null; without, they stay as Python's json
-    writes them."""
-    if isinstance(value, dict):
-        return {str(key): to_json_types(entry, finite) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_json_types(entry, finite) for entry in value]
-    if isinstance(value, np.ndarray):
-        return to_json_types(value.tolist(), finite)
-    if isinstance(value, np.generic):
-        return to_json_types(value.item(), finite)
-    if isinstance(value, float):
-        return value if math.isfinite(value) or not finite else None
-    return value if value is None or isinstance(value, str | int | bool) else str(value)

@@ -147,7 +147,7 @@ def _slabs(ends: np.ndarray) -> Iterator[tuple[int, int]]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Face:
+class _BlockSide:
     """A side of a block: its nodes in a row, the length of the cell behind each, which block and which side of it."""
 
     nodes: np.ndarray
@@ -175,7 +175,7 @@ def _gaps(numbers: Sequence[np.ndarray], x: np.ndarray, y: np.ndarray) -> dict[i
     return found
 
 
-def _faces(number: np.ndarray, block: int, x: np.ndarray, y: np.ndarray) -> Iterator[_Face]:
+def _faces(number: np.ndarray, block: int, x: np.ndarray, y: np.ndarray) -> Iterator[_BlockSide]:
     sides = (
         (number[0], number[1]),
         (number[-1], number[-2]),
@@ -185,10 +185,10 @@ def _faces(number: np.ndarray, block: int, x: np.ndarray, y: np.ndarray) -> Iter
     for side, (nodes, behind) in enumerate(sides):
         depth = np.hypot(x[nodes] - x[behind], y[nodes] - y[behind])
         if np.isfinite(depth).all() and np.ptp(x[nodes]) + np.ptp(y[nodes]) > 0:
-            yield _Face(nodes, depth, block, side)
+            yield _BlockSide(nodes, depth, block, side)
 
 
-def _strip(one: _Face, other: _Face, x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
+def _strip(one: _BlockSide, other: _BlockSide, x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
     """The triangles from the nodes of a face to the nearest of the other, where those are a cell away."""
     nearest = np.empty(one.nodes.size, np.int64)
     chunk = max(1, _SLAB // other.nodes.size)

@@ -134,8 +134,8 @@ class History:
             self._rows.append(row)
         else:
             with files.naming_errors(self._there):
-                _write_at(self._file, row, len(self._header) + self.samples * self._record.itemsize)
-                _write_at(self._file, struct.pack(">i", self.samples + 1), _COUNT)
+                files.write_at(self._file, row, len(self._header) + self.samples * self._record.itemsize)
+                files.write_at(self._file, struct.pack(">i", self.samples + 1), _COUNT)
             self.digest = zlib.crc32(row, self.digest)
         self.samples += 1
         return self.samples
@@ -305,12 +305,6 @@ class History:
         if self.places is None:
             return []
         return [(Column(axis, f"{axis} coordinate", "L"), self.places[:, d]) for d, axis in enumerate("xyz")]
-
-
-def _write_at(file: int, content: bytes, place: int) -> None:
-    while content:
-        written = os.pwrite(file, content, place)
-        content, place = content[written:], place + written
 
 
 def _variables(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.base.arrays import Size, triple
-from hiresx.decomposition.homogeneous import collapsed, homogeneous
+from hiresx.decomposition.homogeneous import collapse_box, homogeneous
 from hiresx.device.averaging import BITS, lanes, quantities
 from hiresx.device.state import BlockState
 from hiresx.equations import equations
@@ -79,7 +79,8 @@ class LineAverages:
             counts[letter] = len(range(ends[d])) // size[d] + (np.arange(size[d]) < ends[d] % size[d])
         weights = counts["k"][:, None, None] * counts["j"][:, None] * counts["i"].astype(float)
         return _Lines(
-            state, collapsed(state.part.box, self._over), triple(ends), math.prod(one.nodes for one in found.values()),
+            state, collapse_box(state.part.box, self._over), triple(ends),
+            math.prod(one.nodes for one in found.values()),
             math.prod(ends[AXES.index(letter)] for letter in found),
             backend.zeros((self._quantities, *reversed(size))), backend.to_device(weights),
         )  # fmt: skip

@@ -1,5 +1,6 @@
 """`distribution` of a `[[force]]`: pressure, friction, heat flux and y+ along its walls, sample by sample."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,20 @@ from hiresx.solver import Solver
 
 
 class WallDistribution(Monitor):
-    """Monitor of the flow at the `nodes` of the walls of the force `name`. Only rank 0 has the samples. `folder`: that
-    of their files."""
+    """Monitor of the flow at the `nodes` of the walls of the force `name`. `values()`: those at this rank's nodes, as
+    of `WallNodes.measure`. Only rank 0 has the samples. `folder`: that of their files."""
 
-    def __init__(self, spec: Distribution, name: str, nodes: WallNodes, solver: Solver, folder: Path):
+    def __init__(
+        self,
+        spec: Distribution,
+        name: str,
+        nodes: WallNodes,
+        values: Callable[[], dict[str, np.ndarray]],
+        solver: Solver,
+        folder: Path,
+    ):
         super().__init__(solver.comm, name, KIND.name, COLUMNS, spec.every, spec.every_time)
-        self.name, self._nodes = f"walls.{name}", nodes
+        self.name, self._values = f"walls.{name}", values
         own = (nodes.numbers, nodes.where, nodes.places, nodes.normals, nodes.areas)
         of_ranks = self._comm.gather(own) or [own]
         numbers, *fixed = (np.concatenate(part, axis=-1) for part in zip(*of_ranks, strict=True))
@@ -29,7 +38,7 @@ class WallDistribution(Monitor):
         self.history = WallFile(name, where, places, normals, areas, unit, blocks, spec.precision, folder)
 
     def measure(self, solver: Solver) -> dict[str, np.ndarray]:
-        rows = self._comm.gather(np.stack(list(self._nodes.measure().values())))
+        rows = self._comm.gather(np.stack(list(self._values().values())))
         if rows is None:
             return {}
         found = np.concatenate(rows, axis=1)[:, self._order]

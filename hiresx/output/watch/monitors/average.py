@@ -11,7 +11,7 @@ from hiresx.base.notify import notify
 from hiresx.case import Case
 from hiresx.case.monitors import Average as Spec
 from hiresx.decomposition.held_arrays import LazyArray, Piece, sizes
-from hiresx.decomposition.homogeneous import collapsed
+from hiresx.decomposition.homogeneous import collapse_box
 from hiresx.device.averaging import BUDGETS, MEANS, MOMENTS, kinds, names, quantities
 from hiresx.equations import equations
 from hiresx.grid.blocks import Block, slices, whole_box
@@ -103,7 +103,7 @@ class AverageMonitor(Attachment):
             known = block_neighbours.encode_connections(solver.decomposition.connections)
             of_blocks = None
             if self._lines is not None:
-                blocks = [b.part(b.name, collapsed(whole_box(b.size), self._spec.over)) for b in blocks]
+                blocks = [b.part(b.name, collapse_box(whole_box(b.size), self._spec.over)) for b in blocks]
                 known, of_blocks = "", self._lines.directions
             self._file = Averages(
                 path, solver.comm, blocks, self._kinds, case, self._spec.start, unit, known, of_blocks
@@ -211,7 +211,7 @@ class AverageMonitor(Attachment):
         ]
         found = {}
         for n, block in enumerate(self._solver.decomposition.blocks):
-            shape = sizes(collapsed(whole_box(block.size), self._spec.over))
+            shape = sizes(collapse_box(whole_box(block.size), self._spec.over))
             found[f"{kind}.{n}"] = np.empty((len(names(kind, self._scalars)), *shape))
         for whole, box, array in (one for theirs in self._solver.comm.allgather(mine) for one in theirs):
             found[f"{kind}.{whole}"][(slice(None), *slices(box))] = array
@@ -271,7 +271,7 @@ class AverageMonitor(Attachment):
             part, block = solver.states[n].part, solver.states[n].block
             whole, box = whole_box(solver.decomposition.blocks[part.whole].size), part.box
             if self._lines is not None:
-                whole, box = collapsed(whole, self._spec.over), self._lines.boxes[n]
+                whole, box = collapse_box(whole, self._spec.over), self._lines.boxes[n]
                 block = block.part(block.name, within(part.box, box))
             place = IndexBox(sizes(whole), triple(reversed(box)))
             regions.setdefault(part.whole, []).append(self._file.region(block, place, self.fields(n)))

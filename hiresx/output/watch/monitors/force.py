@@ -37,7 +37,11 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
         force = ForceMonitor(f"force.{n}", spec, solver, out)
         found.append(force)
         if spec.distribution is not None and out is not None:
-            found.append(WallDistribution(spec.distribution, spec.name, force.nodes, solver, out / KIND.folder))
+            found.append(
+                WallDistribution(
+                    spec.distribution, spec.name, force.nodes, force.measure_nodes, solver, out / KIND.folder
+                )
+            )
     return found
 
 
@@ -89,11 +93,22 @@ class ForceMonitor(Monitor):
         self._pressure = spec.pressure
         self._coordinates = self._surface.coordinates(self._surface.places) if self._coefficients else None
         self._extremes = WallExtremes(solver, self.nodes) if spec.extrema else None
+        # What the last sample measured, until the flow changes.
+        self._measured: FaceFlow | None = None
+
+    def after_step(self, solver: Solver) -> None:
+        self._measured = None
+        super().after_step(solver)
 
     def measure(self, solver: Solver) -> dict[str, float]:
-        flow = self._surface.measure()
+        flow = self._measured = self._surface.measure()
         extremes = {} if self._extremes is None else self._extremes.measure(self.nodes.measure(flow))
         return {**self._integrate(flow), **extremes}
+
+    def measure_nodes(self) -> dict[str, np.ndarray]:
+        """Return the values (n,) at this rank's nodes (`WallNodes.measure`), for a monitor that samples behind this
+        one: of the flow that this one has measured after the same step, if it was due."""
+        return self.nodes.measure(self._surface.measure() if self._measured is None else self._measured)
 
     def integrals(self) -> dict[str, float]:
         """Return every column that is an integral over the walls, in its unit, of the state as it is. Collective."""

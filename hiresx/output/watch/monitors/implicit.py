@@ -41,7 +41,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
         errors = () if case.implicit.tolerance is None else (ERROR_COLUMN,)
         return [StageProgress(simulation, (*STAGE_COLUMNS, *errors), case.implicit.newton_drop)]
     if isinstance(integrator, Steady):
-        return [Progress(simulation, COLUMNS, case.implicit.drop)]
+        return [NewtonProgress(simulation, COLUMNS, case.implicit.drop)]
     return []
 
 
@@ -90,7 +90,7 @@ def stalled_stages(memory: Mapping[str, Any], last: Mapping[str, Any], drop: flo
     )
 
 
-class Progress(_OfReport):
+class NewtonProgress(_OfReport):
     """Monitor of the Newton iterations towards steady flow."""
 
     def finish(self, solver: Solver) -> None:
