@@ -96,7 +96,7 @@ def test_weights_of_a_ring_that_is_closed(tmp_path):
     grid = Grid(tuple(blocks), tuple(matched_connections(blocks)))
     cut_up = decomposed(grid, NoSlipWall(faces="all"))
     walls = {(n, face): np.ones((1, 15), bool) for n, face in ((0, "imin"), (1, "imax"), (2, "imin"))}
-    for ((weights, areas),) in wall_shares(cut_up, walls).values():
+    for ((weights, areas, _),) in wall_shares(cut_up, walls).values():
         np.testing.assert_array_equal(weights, [[0.5, *[1.0] * 13, 0.5]])
         assert np.isnan(areas).all()
 
