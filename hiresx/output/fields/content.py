@@ -52,7 +52,8 @@ class Content:
         tag = self.comm.bcast(os.getpid())
         part = "" if spec is None else selection.describe(spec)
         known = block_neighbours.encode_connections(solver.decomposition.connections) if spec is None else ""
-        self.about = WrittenSeries(name, pieces, blocks, variables, precision, case, part, self.comm, tag, known)
+        levels = solver.decomposition.levels if spec is None else None
+        self.about = WrittenSeries(name, pieces, blocks, variables, precision, case, part, self.comm, tag, known, levels)
         made = [formats.format_of(kind).Format for kind in kinds]
         self.series = [kind(self.about) for kind in made if issubclass(kind, FormatSeries)]
         self.frames: list[Callable[..., FormatFrame]] = [kind for kind in made if not issubclass(kind, FormatSeries)]
