@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from ranks import run_ranks
-from test_level_quadrature import PLANE, SPACE, WALLS, refined
+from test_level_quadrature import OPEN, PLANE, SPACE, WALLS, refined
 
 from hiresx import Simulation
 from hiresx.output.fields.formats import vtk
@@ -34,9 +34,9 @@ def written(out, n, regions, comm=None, **tables):
     return simulation
 
 
-def opened(out):
+def opened(out, name="fields"):
     reader = xml.vtkXMLMultiBlockDataReader()
-    reader.SetFileName(str(vtk.frame(out, 0)))
+    reader.SetFileName(str(vtk.frame(out, 0, name)))
     reader.Update()
     return reader.GetOutput()
 
@@ -86,6 +86,24 @@ def test_every_place_of_space_counts_once(tmp_path):
     assert integrals(cutter.GetOutputDataObject(0), "Area")[0] == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.parametrize("amplitude", [0.0, 0.02], ids=["boxes", "wavy"])
+def test_every_place_of_a_plane_through_space_counts_once(tmp_path, amplitude):
+    """Also of planes in faces of cells, at the end of a level, and oblique to grid lines."""
+    planes = {"a": {"x": 0.42}, "b": {"x": 7 / 19}, "c": {"z": 0.47}, "d": {"y": 0.0}}
+    table = {"formats": ["vtk"], "variables": ["rho"], "subset": [{"name": n, "plane": p} for n, p in planes.items()]}
+    boundary = OPEN if amplitude else WALLS
+    case = refined((20, 18, 17), SPACE, boundary, (amplitude,) * 3, output=table)
+    simulation = Simulation(case, "cpu", out=tmp_path, initial=linear)
+    simulation.run(0, progress=False)
+    for name, plane in planes.items():
+        ((axis, value),) = plane.items()
+        place = {"x": 0.5, "y": 0.5, "z": 0.5, axis: value}
+        area, rho = integrals(opened(tmp_path, name), "Area")
+        # on wavy grids cells of two levels meet along chords of different lengths
+        assert area == pytest.approx(1.0, abs=1e-3 if amplitude else 1e-12)
+        assert rho == pytest.approx(linear(**place)[0], abs=2e-3 if amplitude else 1e-12)
+
+
 def test_probes_of_vtk_find_the_finest_level_alone(tmp_path):
     simulation = written(tmp_path, (41, 36, 1), PLANE)
     data, kinds = opened(tmp_path), cell_kinds(simulation.solver.decomposition.levels)
@@ -113,7 +131,9 @@ def test_kinds_of_cells_of_wavy_and_periodic_levels_add_up():
     case = refined((40, 36, 1), [{"level": 2, "i": [36, 39], "j": [10, 20]}, {"level": 2, "i": [0, 3], "j": [10, 20]}])
     levels = Simulation(case, "cpu").solver.decomposition.levels
     kinds = cell_kinds(levels)
-    shown = sum(int((found == 0).sum()) * 4 ** (2 - tile.level) for found, tile in zip(kinds, levels.tiles, strict=True))
+    shown = sum(
+        int((found == 0).sum()) * 4 ** (2 - tile.level) for found, tile in zip(kinds, levels.tiles, strict=True)
+    )
     assert shown == 39 * 35 * 16
     assert (kinds[0] == REFINED).sum() > 0 and sum((found == HIDDEN).sum() for found in kinds[1:]) > 0
 

@@ -69,17 +69,18 @@ class VtkFrame:
         self._blocks, self._root = [piece.name for piece in about.pieces], about.comm.root
         self._vector = set(_VECTOR) <= set(about.variables)
         kind = {"fp32": "Float32", "fp64": "Float64"}[about.precision]
+        self._levels, self._pieces = about.levels, about.pieces
+        self._has_kinds = [self._levels is not None or piece.kinds is not None for piece in about.pieces]
         self._files = [
             JointFile(
                 self.path.with_name(f"{self.path.stem}_{piece.name}.vts"),
-                _describe(piece, about.variables, kind, self._vector, time, step, about.levels is not None),
+                _describe(piece, about.variables, kind, self._vector, time, step, kinds),
                 about.tag,
                 about.comm.root,
             )
-            for piece in about.pieces
+            for piece, kinds in zip(about.pieces, self._has_kinds, strict=True)
         ]
         self._hidden = [piece.incomplete for piece in about.pieces]
-        self._levels = about.levels
         self._published = 0
 
     def __enter__(self) -> "VtkFrame":
@@ -96,7 +97,7 @@ class VtkFrame:
             return
         with self._files[n] as file:
             file.frame()
-            if self._root and self._levels is not None:
+            if self._root and self._has_kinds[n]:
                 kinds = self._kinds[n]
                 file.put(_CELLS, IndexBox.all(kinds.shape), [kinds])
             for region in regions:
@@ -104,9 +105,9 @@ class VtkFrame:
                     file.put(name, region.place, parts)
 
     @cached_property
-    def _kinds(self) -> list[np.ndarray]:
-        assert self._levels is not None
-        return cell_kinds(self._levels)
+    def _kinds(self) -> Sequence[Any]:
+        """Which cells of each piece are shown; None for a piece of which all are."""
+        return [piece.kinds for piece in self._pieces] if self._levels is None else cell_kinds(self._levels)
 
     def _arrays(self, n: int, region: LocalRegion) -> dict[str, list[np.ndarray]]:
         arrays = {name: [values] for name, values in region.values.items()}
@@ -239,9 +240,9 @@ def _time_fields(time: float, step: int) -> str:
 
 
 def _describe(
-    block: Piece, names: Sequence[str], kind: str, vector: bool, time: float, step: int, levels: bool
+    block: Piece, names: Sequence[str], kind: str, vector: bool, time: float, step: int, hides: bool
 ) -> FileLayout:
-    """The file of a block: its header, and where its arrays will lie, each behind its size. `levels`: whether some of
+    """The file of a block: its header, and where its arrays will lie, each behind its size. `hides`: whether some of
     its cells may be hidden."""
     shape = tuple(block.shape)
     kinds: dict[str, tuple[int, str]] = {}
@@ -252,7 +253,7 @@ def _describe(
         kinds[_GHOSTS] = 1, "UInt8"
     kinds["Points"] = 3, "Float64"
     shapes = dict.fromkeys(kinds, shape)
-    if levels:
+    if hides:
         kinds[_CELLS], shapes[_CELLS] = (1, "UInt8"), tuple(max(n - 1, 1) for n in shape)
     bytes_of = {
         name: math.prod(shapes[name]) * components * _DTYPES[kind].itemsize
@@ -270,7 +271,7 @@ def _describe(
     active += ' Vectors="velocity"' if "velocity" in kinds else ""
     extent = " ".join(f"0 {n - 1}" for n in reversed(shape))
     at = described.pop("Points")
-    cells = f"<CellData>\n{described.pop(_CELLS)}</CellData>\n" if levels else ""
+    cells = f"<CellData>\n{described.pop(_CELLS)}</CellData>\n" if hides else ""
     header = (
         f'{_HEAD.format(kind="StructuredGrid")}<StructuredGrid WholeExtent="{extent}">\n{_time_fields(time, step)}'
         f'<Piece Extent="{extent}">\n<PointData{active}>\n{"".join(described.values())}</PointData>\n{cells}'
