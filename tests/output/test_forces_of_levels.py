@@ -1,10 +1,13 @@
 """Forces on walls of refined runs: every part of a wall counts once, with the finest level that is there."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
+from lens_grids import lens_grid, lower, upper
 from ranks import run_ranks
 from test_level_quadrature import PLANE, SPACE, WALLS, refined
-from test_wall_forces import STICKS
+from test_wall_forces import STICKS, flow
 from watched_runs import watched
 
 from hiresx import Case, HiresxError, Simulation
@@ -130,6 +133,39 @@ def test_the_force_on_a_curved_wall_is_of_high_order_with_levels(doubled):
     assert np.log2(coarse / fine).min() > 4.5, (coarse, fine)
     assert errors(48, doubled, False)[1:3].max() > 1e-3
     assert errors(48, doubled, True)[1:3].max() < 1e-4
+
+
+def lens_errors(m: int, kind: str, arcs: Sequence[tuple[float, float]]) -> np.ndarray:
+    """Of pressure and area, against Gauss's rule on both arcs. `arcs`: shares of the way around that levels cover."""
+    s, weights = np.polynomial.legendre.leggauss(60)
+    wanted = np.zeros(3)
+    for sign, arc in ((1, upper), (-1, lower)):
+        y = sign * arc(s)
+        slope = sign * np.polyval(np.polyder(np.polyfit(s, arc(s), 3)), s)
+        p = flow(s, y, 0)[0] * STICKS["temperature"] / 1.4
+        wanted += np.stack([sign * p * slope, -sign * p, np.hypot(1, slope)]) @ weights
+    regions = [{"i": [round(2 * m * a), round(2 * m * b)], "j": [0, 3]} for a, b in arcs]
+    tables = {"refine": {"tile": 8, "region": regions}, "force": [{"name": "lens", "faces": ["jmin"]}]}
+    walls = [STICKS | {"faces": ["jmin"]}, {"faces": ["jmax"], "type": "supersonic-outflow"}]
+    case, _ = rings(48, False, False, boundary=walls, **tables)
+    simulation, monitors = watched(case, grid=lens_grid(m, kind), initial=flow)
+    found = monitors["lens"].measure(simulation.solver)
+    return np.abs(np.array([found[name] for name in ("pressure_x", "pressure_y", "area")]) - wanted)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arcs"),
+    [
+        # within the block of the level is an edge, it ends near one, it goes on over one between its ends
+        ("apart doubled", [(0.58, 0.92), (0.0, 0.08)]),
+        ("edge", [(0.25, 0.42)]),
+        ("edge", [(0.75, 0.98), (0.0, 0.08)]),
+    ],
+    ids=["over an edge", "beside an edge", "over an edge of ends"],
+)
+def test_the_force_on_a_wall_with_edges_is_of_high_order_with_levels(kind, arcs):
+    coarse, fine = lens_errors(24, kind, arcs), lens_errors(48, kind, arcs)
+    assert (coarse < 1e-6).all() and np.log2(np.max(coarse) / np.max(fine)) > 4.5, (coarse, fine)
 
 
 def test_nodes_of_a_wall_and_what_post_wall_shows_of_them(tmp_path):

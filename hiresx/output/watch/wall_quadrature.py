@@ -138,14 +138,32 @@ class Walls:
         return _links(self._decomposition, self._over, walls, found, ends)
 
     def _slopes_beyond(self, links: Mapping[tuple[int, bool], _End], n: int, upper: bool) -> int:
-        """As `_beyond`, of the nodes that differences may reach: the grid goes on where a level ends."""
+        """As `_beyond`, of the nodes that differences may reach: the grid goes on where a level ends, smoothly if it
+        has no edge there."""
         run = self._runs[n]
         ranges = self._level_ends.get((run.place[0], FACES[2 * run.along + upper]), ())
         if run.open[upper] and (n, upper) not in links and ranges:
             node = _node(self._decomposition, run.place, run.along, run.line, run.last - 1 if upper else run.first)
             if any(all(lo <= node[a, 0] < hi for a, (lo, hi) in enumerate(range_)) for range_ in ranges):
-                return REACH
+                return 0 if self._nears_edge(run, node[:, 0], upper) else REACH
         return _beyond(self._runs, links, n, upper)
+
+    def _nears_edge(self, run: _Run, node: np.ndarray, upper: bool) -> bool:
+        """True if the wall of the grid has an edge at the `node` at which a run of a level ends, or so near behind it
+        that central differences reach over it."""
+        levels, (n, face) = self._decomposition.levels, run.place
+        assert levels is not None
+        tile = levels.tiles[n]
+        place, per = (tile.base, face), 2**tile.level
+        if (place, run.along) not in self._lines:
+            return False
+        own = np.array([lo for lo, _ in tile.box]) + node
+        behind = own[run.along] + (1 if upper else -1) * np.arange(DIFFERENCE_REACH + 1)
+        edges_of = self._lines[place, run.along].edges
+        (other,) = (a for a in directions_along(face) if a != run.along)
+        line = edges_of[min(int(own[other]) // per, len(edges_of) - 1)]
+        numbers = behind[behind % per == 0] // per
+        return bool(line[numbers % len(line)].any())
 
 
 class _Lines:
