@@ -5,21 +5,22 @@ that level has all of these. So the other cells of blocks of a finer level are h
 along their ends, which lie in a cell that goes on behind them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from hiresx.base.arrays import triple
-from hiresx.decomposition.levels import Levels, Tile
+from hiresx.decomposition.levels import Levels, Space, Tile
 from hiresx.grid.blocks import Range, intersection, slices
 from hiresx.grid.cutting import within
 
-# What cells are to VTK (vtkDataSetAttributes::REFINEDCELL, HIDDENCELL); 0 is shown.
-REFINED, HIDDEN = 8, 32
+# What a cell that is not shown is to VTK, vtkDataSetAttributes::HIDDENCELL. VTK 9.7 has contours of REFINEDCELLs.
+HIDDEN = 32
 
 
 def cell_kinds(levels: Levels) -> list[np.ndarray]:
-    """Return for every whole block which of its cells are shown (0), REFINED or HIDDEN, as uint8 (nk, nj, ni)."""
+    """Return for every whole block which of its cells are shown (0) or HIDDEN, as uint8 (nk, nj, ni)."""
     found = [np.full(_shape(tile), HIDDEN if tile.level else 0, np.uint8) for tile in levels.tiles]
     for n in sorted(range(len(found)), key=lambda n: levels.tiles[n].level):
         tile = levels.tiles[n]
@@ -38,8 +39,24 @@ def cell_kinds(levels: Levels) -> list[np.ndarray]:
             for d, flat in enumerate(plane):
                 kinds = kinds if flat else kinds.repeat(2, axis=2 - d)
             found[m][slices(within(_cells(finer), inside))] = kinds
-            found[n][own] = np.where(shown, REFINED, found[n][own])
+            found[n][own] = HIDDEN
     return found
+
+
+def kinds_of_stored(blocks: Mapping[str, Any]) -> list[np.ndarray] | None:
+    """As `cell_kinds`, of the blocks of fields that were read (`hiresx.results.trees.fields`), by name; None without
+    levels."""
+    about = [block.attrs for block in blocks.values()]
+    if not all("level" in attributes for attributes in about):
+        return None
+    names = list(blocks)
+    sizes = [[block.sizes[axis] for axis in "ijk"] for block in blocks.values()]
+    tiles = tuple(
+        Tile(a["level"], names.index(a["of"]), triple((lo, lo + n) for lo, n in zip(a["first"], size, strict=True)))
+        for a, size in zip(about, sizes, strict=True)
+    )
+    spaces = {(0, n): Space(triple(size), (None,) * 3) for n, size in enumerate(sizes) if tiles[n].level == 0}
+    return cell_kinds(Levels(tiles, spaces))
 
 
 def _cells(tile: Tile) -> Range:
