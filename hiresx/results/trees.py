@@ -31,9 +31,10 @@ def fields(
     blocks: Iterable[str] | None = None,
 ) -> Any:
     """Return the field files `paths` as an xarray.DataTree with a node for each block: `variables` (default: those
-    stored) and the coordinates x, y, z over k, j, i. With levels of refinement the attributes of a block are its `level`,
-    the block of the grid it lies in, `of`, and its `first` node i, j, k there, on that level. With `series` variables have the first dimension time, and
+    stored) and the coordinates x, y, z over k, j, i. With `series` variables have the first dimension time, and
     coordinates are those of the first file. `blocks`: names of the blocks to take from a series; default: all.
+    With levels of refinement the attributes of a block are its `level`, the block of the grid it lies in, `of`, and its
+    `first` node i, j, k there, on that level.
 
     `variables` may name any variable of `hiresx.output.fields.derived` that follows from stored ones. Raises
     HiresxError for others, and for files of different blocks.

@@ -239,8 +239,8 @@ def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileC
 
 def describe(path: str | Path) -> dict[str, Any]:
     """Return the content of a field file without its arrays: time, step, case, variables (names), precision of them,
-    blocks (name -> (nk, nj, ni)), part ("" for whole fields), levels (name -> level, block of the grid, first node i, j,
-    k there; empty without refinement). Raises HiresxError when the file is missing or is not a field file."""
+    blocks (name -> (nk, nj, ni)), part ("" for whole fields), levels (name -> level, block of the grid, first node i,
+    j, k there; empty without refinement). Raises HiresxError when the file is missing or is not a field file."""
     with open_file(path) as blocks:
         names = stored_variables(blocks[0])
         return {
