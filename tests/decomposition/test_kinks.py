@@ -5,7 +5,7 @@ import pytest
 from arrangements import decomposed
 from lens_grids import lens_grid
 
-from hiresx import Case, Simulation
+from hiresx import Case, HiresxError, Simulation
 from hiresx.case.boundaries import NoSlipWall
 from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.levels import finer, refined_extended
@@ -76,3 +76,31 @@ def test_a_uniform_flow_stays_over_a_ramp_with_levels():
     for block in simulation.blocks:
         for name, value in state.items():
             assert np.abs(block.state(name) - value).max() < 1e-12
+
+
+@pytest.mark.parametrize("criterion", [False, True], ids=["region", "criterion"])
+def test_no_tile_lies_on_a_slip_wall_with_an_edge(criterion):
+    """Of which it may have the oblique piece alone: a region is refused, and a criterion keeps away."""
+    found = {"criterion": "density-gradient", "refine": 1e-3} if criterion else {"region": [{"x": [-0.2, 0.2]}]}
+    state = {"rho": 1.0, "u": 2.5, "p": 0.7}
+    case = Case.from_dict({
+        "grid": {"generator": "box", "n": [9, 9, 1], "lower": [0, 0, 0], "upper": [1, 1, 0]},  # replaced
+        "initial": {"state": state}, "time": {"steps": 1, "dt": 0.01}, "refine": {"tile": 8, **found},
+        "boundary": [
+            {"faces": ["jmin"], "type": "slip-wall"}, {"faces": ["imin"], "type": "supersonic-inflow", "state": state},
+            {"faces": ["imax", "jmax"], "type": "supersonic-outflow"},
+        ],
+    })  # fmt: skip
+
+    def jump(x, y, z):
+        return 1 + 0.2 * (x > 0), 2.5 + 0 * x, 0 * x, 0 * x, 0.7 + 0 * x
+
+    x, t = np.meshgrid(np.linspace(-1, 1, 41), np.linspace(0, 1, 41))
+    y = np.maximum(x, 0) * SLOPE * (1 - t) + t
+    grid = Grid((Block("ramp", x[None], y[None], 0 * x[None]),))
+    if not criterion:
+        with pytest.raises(HiresxError, match="slip wall that is curved, has an edge or is met by oblique"):
+            Simulation(case, "cpu", grid=grid)
+        return
+    tiles = [t for t in Simulation(case, "cpu", grid=grid, initial=jump).solver.decomposition.levels.tiles if t.level]
+    assert tiles and all(tile.box[1][0] > 0 for tile in tiles)
