@@ -14,6 +14,7 @@ from hiresx import Case, HiresxError, Simulation
 from hiresx import open as open_run
 from hiresx.grid import Block, Connection, Grid
 from hiresx.grid.blocks import face_range
+from hiresx.output.watch import wall_file
 from hiresx.post.wall import wall
 
 REYNOLDS, SHEAR, WARMING = 50.0, 0.3, 0.2
@@ -253,3 +254,25 @@ def test_ranks_find_the_same_forces():
     for found in run_ranks(3, measured, timeout=200):
         for name, value in alone.items():
             assert found[name] == pytest.approx(value, rel=1e-12, abs=1e-13), name
+
+
+def sampled(out, steps=None, comm=None, restart=None):
+    force = {"name": "circle", "faces": ["jmin"], "every": 1, "extrema": True, "distribution": {"every": 1}}
+    case, grid = rings(48, True, True, time={"steps": 4, "dt": 1e-3}, force=[force])
+    arguments = {"initial": turning} if restart is None else {"restart": restart, "comm": comm}
+    Simulation(case, "cpu", out=out, grid=grid, **arguments).run(steps, progress=False)
+
+
+def go_on(comm, out):
+    sampled(out, comm=comm, restart=out)
+
+
+@pytest.mark.slow
+def test_a_distribution_goes_on_on_other_ranks(tmp_path):
+    sampled(tmp_path / "whole")
+    sampled(tmp_path / "cut", 2)
+    run_ranks(2, go_on, tmp_path / "cut", timeout=200)
+    whole, cut = (wall_file.read(tmp_path / name / "walls" / "circle.nc") for name in ("whole", "cut"))
+    assert whole.samples == cut.samples == 5
+    for name in whole.quantities:
+        np.testing.assert_allclose(cut.records[name], whole.records[name], rtol=1e-12, atol=1e-14)
