@@ -151,12 +151,12 @@ def refine_errors(case: "Case") -> Iterator[Exception]:
         "[turbulence]": case.turbulence.model != "none",
         '[[boundary]] type = "patched"': any(b.type == "patched" for b in case.boundary),
         '[[boundary]] type = "pole"': any(b.type == "pole" for b in case.boundary),
-        "[[force]], which sums over faces": bool(case.force),
         "average.over": case.average is not None and bool(case.average.over),
     }
     if case.refine.criterion is not None:
         with_criterion = {
             "[average]": case.average is not None,
+            "force.distribution": any(force.distribution is not None for force in case.force),
             "time.retries": bool(case.time.retries),
             f'time.integrator = "{integrator}"': integrator in (NAME, *UNSTEADY),
             '[scheme] precision = "differences"': case.scheme.precision == "differences",

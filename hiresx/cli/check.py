@@ -99,9 +99,9 @@ def check(
     rows = [(block["block"], *(_extreme(block.get(key)) for key in measures)) for block in quality]
     terminal.table("Grid: value at i, j, k", ["block", *(key.replace("_", " ") for key in measures)], rows)
     if report["levels"]:
-        rows = [(row["level"], row["blocks"], f"{row['points']:,}") for row in report["levels"]]
+        columns = ["level", "blocks", "points", "under finer ones", "of the grid", "of a step's time, about"]
         terminal.table(
-            "Levels: all are computed, points under finer ones included", ["level", "blocks", "points"], rows
+            "Levels: all are computed, points under finer ones included", columns, check_levels.table(report["levels"])
         )
     sides = [(b["block"], b["face"], _range(b["range"]), b["type"]) for b in report["boundaries"]]
     if sides:

@@ -1,11 +1,14 @@
 """The levels of a refined case, as `hiresx check` shows them."""
 
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hiresx.cli import terminal
 from hiresx.decomposition.hierarchy import shared_hierarchy
 from hiresx.decomposition.levels import levels_size
+from hiresx.decomposition.rank_cost import work
 from hiresx.decomposition.refinement import refine_domain, refined_grid
 from hiresx.grid.size import host_memory, in_bytes
 from hiresx.mpi.communicator import single_process
@@ -40,11 +43,37 @@ def computed_grid(case: "Case", found: "CheckedGrid") -> "tuple[Grid, Decomposit
 
 
 def report(made: "Decomposition") -> list[dict[str, Any]]:
-    """Tiles and points of each level; an empty list without refinement."""
-    if made.levels is None:
+    """What each level has and costs; an empty list without refinement. `blocks` of joined tiles; `points`, and how many
+    of these lie `under` finer levels; `part` of the grid that it covers, in nodes; `time`: its share of the time of a
+    step on a CPU, by the cost of nodes, lines and blocks by which ranks share the work (`rank_cost.work`)."""
+    levels = made.levels
+    if levels is None:
         return []
     rows = []
-    for level in range(made.levels.finest + 1):
-        points = [b.points for b, tile in zip(made.blocks, made.levels.tiles, strict=True) if tile.level == level]
-        rows.append({"level": level, "blocks": len(points), "points": sum(points)})
+    works = [work(block.size) for block in made.blocks]
+    for level in range(levels.finest + 1):
+        own = [n for n, tile in enumerate(levels.tiles) if tile.level == level]
+        finer = [tile for tile in levels.tiles if tile.level == level + 1]
+        points = sum(made.blocks[n].points for n in own)
+        throughout = sum(math.prod(levels.spaces[level, base].size) for base in range(levels.of_grid))
+        rows.append(
+            {
+                "level": level,
+                "blocks": len(own),
+                "points": points,
+                # every second node of a level lies on one of the level before
+                "under": sum(math.prod(-(-hi // 2) + (-lo // 2) for lo, hi in tile.box) for tile in finer),
+                "part": points / throughout,
+                "time": sum(works[n] for n in own) / sum(works),
+            }
+        )
     return rows
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of the table of levels."""
+    for row in rows:
+        yield (
+            row["level"], row["blocks"], f"{row['points']:,}", f"{row['under']:,}", f"{row['part']:.1%}",
+            f"{row['time']:.1%}",
+        )  # fmt: skip

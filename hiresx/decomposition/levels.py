@@ -5,7 +5,7 @@ l by polynomials through six of them along each direction (sixth order in the sp
 of its own: its metrics are those of its own coordinates, ghosts included, and a uniform flow stays uniform in it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -14,6 +14,7 @@ import numpy as np
 from hiresx.base.arrays import triple
 from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.finer_faces import finer_ranges
+from hiresx.decomposition.kinks import Kink, between_kinks, find_kinks
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
@@ -86,8 +87,9 @@ def finer(coarse: Decomposition, extended: Sequence[Extended]) -> Decomposition:
     are interpolated from `extended`, the coordinates with ghosts of each block of `coarse`. Raises HiresxError for a
     connection of blocks whose last nodes are neighbours, since no block would have the new nodes between these."""
     sizes = [_finer_size(coarse, b) for b in range(len(coarse.blocks))]
+    kinks = find_kinks(coarse)
     blocks = tuple(
-        Block(block.name, *triple(_halfway(c, coarse, b, sizes[b]) for c in extended[b]))
+        Block(block.name, *triple(_halfway(c, coarse, b, sizes[b], kinks) for c in extended[b]))
         for b, block in enumerate(coarse.blocks)
     )
     of_connections, of_patches = finer_ranges(coarse.connections, coarse.patches, sizes)
@@ -181,19 +183,20 @@ def _check_donors(blocks: Sequence[Block], connections: Sequence[Connection], ha
             )
 
 
-def _halfway(c: np.ndarray, coarse: Decomposition, b: int, size: tuple[int, int, int]) -> np.ndarray:
+def _halfway(c: np.ndarray, coarse: Decomposition, b: int, size: tuple[int, int, int], kinks: Set[Kink]) -> np.ndarray:
     """A coordinate (nk, nj, ni) of a block with half the spacing, from that with ghosts."""
-    halo, block = coarse.stencil.halo, coarse.blocks[b]
+    halo, whole = coarse.stencil.halo, coarse.blocks[b]
     c = np.nan_to_num(c)
     for d in (0, 1, 2):
-        if block.size[d] == 1:
+        if whole.size[d] == 1:
             c = np.take(c, [halo], axis=2 - d)
-    for d in block.active:
-        axis, n = 2 - d, block.size[d]
+    for d in whole.active:
+        axis, n = 2 - d, whole.size[d]
         # Across a join the grid goes on smoothly; behind a boundary ghosts are reflected points.
         low = -halo if _whole(coarse, b, FACES[2 * d]) else 0
         high = n + halo if _whole(coarse, b, FACES[2 * d + 1]) else n
-        base, weights = stencils(np.arange(size[d]) / 2, low, high)
+        own = np.array([m for block, e, m in kinks if (block, e) == (b, d)], int)
+        base, weights = _broken_stencils(np.arange(size[d]) / 2, own, low, high)
         shape = [-1 if e == axis else 1 for e in range(3)]
         made = np.take(c, base + halo, axis=axis) * weights[:, 0].reshape(shape)
         for m in range(1, WIDTH):
@@ -202,9 +205,27 @@ def _halfway(c: np.ndarray, coarse: Decomposition, b: int, size: tuple[int, int,
     return np.ascontiguousarray(c)
 
 
-def stencils(xi: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
+def _broken_stencils(xi: np.ndarray, kinks: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
+    """As `stencils`, but not across `kinks` of the line. Where fewer than WIDTH nodes lie between these, by polynomials
+    of a lower degree."""
+    if not kinks.size:
+        return stencils(xi, low, high)
+    first, last = between_kinks(xi, kinks, low, high)
+    few = last - first < WIDTH
+    base, weights = stencils(xi, np.where(few, low, first), np.where(few, high, last))
+    for m in np.flatnonzero(few):
+        nodes = np.arange(first[m], last[m])
+        apart = nodes[:, None] - nodes
+        ratios = (xi[m] - nodes) / np.where(apart == 0, 1, apart)
+        base[m] = np.clip(first[m], low, high - WIDTH)
+        weights[m] = 0.0
+        weights[m, nodes - base[m]] = np.where(apart == 0, 1.0, ratios).prod(axis=1)
+    return base, weights
+
+
+def stencils(xi: np.ndarray, low: int | np.ndarray, high: int | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """First nodes (n,) and weights (n, WIDTH) of the interpolation at xi (n,) from the nodes low ... high - 1: centred,
-    or as near as these allow."""
+    or as near as these allow. `low`, `high`: of all places, or of each (n,)."""
     base = np.clip(np.floor(xi).astype(int) - WIDTH // 2 + 1, low, high - WIDTH)
     # Nodes of a level lie on nodes of the level before and halfway between: few places differ.
     places, of_place = np.unique(xi - base, return_inverse=True)

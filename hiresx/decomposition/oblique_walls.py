@@ -179,6 +179,12 @@ def mirrored_places(whole: "Decomposition") -> dict[int, Wall]:
     return {wall.place: wall for wall in walls(whole) if wall.mirrors_places}
 
 
+def unrefinable_places(whole: "Decomposition") -> list[int]:
+    """The patches of walls on which no tile of a finer level may lie: those that mirror places, and those with edges,
+    of which a tile may have the oblique pieces alone."""
+    return [wall.place for wall in walls(whole) if wall.mirrors_places or wall.edged]
+
+
 def mirrors(whole: "Decomposition", patch: "Patch") -> list[Motion]:
     """The reflections that give the coordinates behind a plane of symmetry at which rings around a pole end."""
     planes = {c.motion for c in whole.connections if c.over_a_pole and c.rotation is not None}

@@ -25,7 +25,7 @@ from hiresx.decomposition.levels import (
     refuse_large,
     spaces_of,
 )
-from hiresx.decomposition.oblique_walls import mirrored_places
+from hiresx.decomposition.oblique_walls import unrefinable_places
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
@@ -96,14 +96,15 @@ def refine_domain(
     coarse: Decomposition, extended: Sequence[Sequence[np.ndarray] | GhostLayers], table: Refine
 ) -> tuple[Decomposition, list[Extended | GhostLayers]]:
     """As `refine`, also for blocks that may have been left in their file. Raises HiresxError for such blocks, and for a
-    tile on a wall that mirrors places."""
+    tile on a wall that mirrors places or has an edge."""
     made, coordinates = refine(coarse, refuse_in_file(extended), table)
-    for place in mirrored_places(made):
+    for place in unrefinable_places(made):
         patch = made.patches[place]
         if patch.block >= len(coarse.blocks):
             raise HiresxError(
                 f"refine: a tile of block '{coarse.blocks[_base(made, patch.block)].name}' lies on face {patch.face}, "
-                "a wall that is curved or met by oblique grid lines, which does not support refinement",
+                "a slip wall that is curved, has an edge or is met by oblique grid lines, which does not support "
+                "refinement",
                 "keep the refined regions away from it: tiles of refine.tile nodes cover the regions whole",
             )
     return made, [*coordinates]

@@ -9,7 +9,7 @@ from hiresx.case.refine import REFINABLE, Refine
 from hiresx.decomposition.filled_tiles import fill_tiles
 from hiresx.decomposition.join_tiles import Lattice, Place, box_of, partners_of, tiles_within, with_partners
 from hiresx.decomposition.levels import spaces_of
-from hiresx.decomposition.oblique_walls import mirrored_places
+from hiresx.decomposition.oblique_walls import unrefinable_places
 from hiresx.decomposition.patches import Decomposition
 from hiresx.decomposition.refinement import (
     Taken,
@@ -100,9 +100,9 @@ class TileChoice:
 
 
 def _forbid_faces(grid: Decomposition, lattices: Sequence[Lattice], allowed: Taken) -> None:
-    mirroring = set(mirrored_places(grid))
+    refused = set(unrefinable_places(grid))
     for place, patch in enumerate(grid.patches):
-        if patch.condition.type not in REFINABLE or place in mirroring:
+        if patch.condition.type not in REFINABLE or place in refused:
             for tile in tiles_within(lattices[patch.block], patch.range):
                 allowed[patch.block][tile] = False
 

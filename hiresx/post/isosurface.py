@@ -15,6 +15,7 @@ import numpy as np
 from hiresx.base import optional
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
+from hiresx.output.fields.level_cells import kinds_of_stored
 from hiresx.output.show import colours, picture_file
 from hiresx.output.show.look import Look
 from hiresx.post.result import Result, as_run, dataset, file_stem
@@ -75,7 +76,8 @@ def isosurface(
     if tree.hiresx.dimensions < 3:
         raise HiresxError("surfaces belong to fields in space", "of a plane draw contour lines: hiresx post slice")
     pieces = tree.hiresx.pieces(*names)
-    found = _surface(pyvista, pieces, variable, values, by, clip)
+    kinds = kinds_of_stored(tree.hiresx.blocks) or [None] * len(pieces)
+    found = _surface(pyvista, pieces, kinds, variable, values, by, clip)
     bounds = [float(f(piece[axis])) for axis in "xyz" for f in (np.nanmin, np.nanmax)
               for piece in [{axis: np.concatenate([p[axis].ravel() for p in pieces])}]]  # fmt: skip
     triangles, points = found.regular_faces, np.asarray(found.points, dtype=float)
@@ -224,13 +226,14 @@ def _view(camera: str | None) -> tuple[float, float, float]:
 
 
 def _surface(
-    pyvista: ModuleType, pieces: Sequence[dict[str, np.ndarray]], variable: str, values: Sequence[float],
-    by: str | None, clip: Sequence[float] | None,
+    pyvista: ModuleType, pieces: Sequence[dict[str, np.ndarray]], kinds: Sequence[np.ndarray | None], variable: str,
+    values: Sequence[float], by: str | None, clip: Sequence[float] | None,
 ) -> Any:  # fmt: skip
-    """The triangles of all blocks, with the point data "level" and `by`."""
+    """The triangles of all blocks, with the point data "level" and `by`. `kinds`: of their cells, None where all are
+    shown (`level_cells.cell_kinds`)."""
     parts = []
     low, high = np.inf, -np.inf
-    for piece in pieces:
+    for piece, hidden in zip(pieces, kinds, strict=True):
         if min(piece["x"].shape) < 2:
             continue
         low, high = min(low, float(np.nanmin(piece[variable]))), max(high, float(np.nanmax(piece[variable])))
@@ -238,6 +241,8 @@ def _surface(
         grid = pyvista.StructuredGrid(*(np.ascontiguousarray(piece[axis].T) for axis in "xyz"))
         for name in dict.fromkeys([variable, *([by] if by else [])]):
             grid.point_data[name] = piece[name].ravel()
+        if hidden is not None:
+            grid.cell_data["vtkGhostType"] = hidden.ravel()
         for value in values:
             part = grid.contour([float(value)], scalars=variable)
             if clip is not None and part.n_points:

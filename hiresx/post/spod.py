@@ -7,7 +7,7 @@ import numpy as np
 
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
-from hiresx.output.fields import field_file
+from hiresx.output.fields import field_file, level_cells
 from hiresx.output.show import picture_file, raster
 from hiresx.output.show.look import Look
 from hiresx.post import modes, plane_view
@@ -40,7 +40,8 @@ def spod(
     `frequency` (default: where its energy is largest). Modes are drawn in a plane: for a three-dimensional flow, write
     a plane as an output.subset.
 
-    Raises HiresxError for fields at unequal intervals and for too few fields.
+    Raises HiresxError for fields at unequal intervals, for too few fields, and for parts of fields with levels of
+    refinement.
     """
     run, look = as_run(run), look or Look()
     series = run.series([variable], -np.inf if start is None else start, np.inf if end is None else end, subset=subset)
@@ -63,7 +64,18 @@ def spod(
     if one.hiresx.dimensions != 2:
         raise HiresxError("modes are found of plane fields", "write a plane: [[output.subset]] plane = { z = 0.0 }")
     horizontal, vertical, pieces, _ = plane_view.plane_of_fields(one, look)
-    weights = np.concatenate([_areas(piece[horizontal], piece[vertical]).ravel() for piece in pieces])
+    kinds_of_cells = level_cells.kinds_of_stored(blocks) or [None] * len(pieces)
+    if run.case.get("refine") and kinds_of_cells[0] is None:
+        raise HiresxError(
+            "in this output places lie on several levels of [refine] and would count on all of them",
+            "take whole fields of a plane flow, or leave refine out and run again",
+        )
+    weights = np.concatenate(
+        [
+            _areas(piece[horizontal], piece[vertical], kinds).ravel()
+            for piece, kinds in zip(pieces, kinds_of_cells, strict=True)
+        ]
+    )
     kinds = {node[variable].dtype for node in blocks.values()}
     snapshots = Snapshots(times.size, weights.size, np.result_type(*kinds))
     snapshots.fill(_rows(run, subset, blocks, variable))
@@ -128,11 +140,14 @@ def _rows(run: Run, subset: str, blocks: dict[str, Any], variable: str) -> Itera
         yield np.concatenate([np.asarray(block[variable].isel(time=n).values).ravel() for block in blocks.values()])
 
 
-def _areas(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Area (nj, ni) that belongs to each node: a quarter of each of the cells around it."""
+def _areas(x: np.ndarray, y: np.ndarray, kinds: np.ndarray | None = None) -> np.ndarray:
+    """Area (nj, ni) that belongs to each node: a quarter of each of the cells around it that are not hidden by `kinds`
+    (see `level_cells.cell_kinds`)."""
     across = (x[1:, 1:] - x[:-1, :-1]) * (y[1:, :-1] - y[:-1, 1:]) - (x[1:, :-1] - x[:-1, 1:]) * (
         y[1:, 1:] - y[:-1, :-1]
     )
+    if kinds is not None:
+        across = np.where(kinds.reshape(across.shape) == 0, across, 0.0)
     cells = np.pad(0.5 * np.abs(across), 1)
     return 0.25 * (cells[:-1, :-1] + cells[1:, :-1] + cells[:-1, 1:] + cells[1:, 1:])
 

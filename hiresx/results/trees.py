@@ -33,6 +33,8 @@ def fields(
     """Return the field files `paths` as an xarray.DataTree with a node for each block: `variables` (default: those
     stored) and the coordinates x, y, z over k, j, i. With `series` variables have the first dimension time, and
     coordinates are those of the first file. `blocks`: names of the blocks to take from a series; default: all.
+    With levels of refinement the attributes of a block are its `level`, the block of the grid it lies in, `of`, and its
+    `first` node i, j, k there, on that level.
 
     `variables` may name any variable of `hiresx.output.fields.derived` that follows from stored ones. Raises
     HiresxError for others, and for files of different blocks.
@@ -54,7 +56,8 @@ def fields(
             kind = np.dtype("f4" if first["precision"] == "fp32" and name in first["variables"] else "f8")
             source = StoredVariable(tuple(paths), block, name, shape, kind, gamma, series)
             held[name] = xarray.Variable(dimensions, lazy(source), _about(name))
-        nodes[f"/{block}"] = xarray.Dataset(held, {**_places(paths[0], block, shape, gamma), **clock})
+        attributes = dict(zip(("level", "of", "first"), first["levels"].get(block, ()), strict=False))
+        nodes[f"/{block}"] = xarray.Dataset(held, {**_places(paths[0], block, shape, gamma), **clock}, attributes)
     root = {**_case_attributes(first), "part": first["part"], "gamma": gamma, "file": str(paths[0])}
     return block_tree().from_dict({"/": xarray.Dataset(coords=clock, attrs=root), **nodes})
 

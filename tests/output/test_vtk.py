@@ -31,7 +31,8 @@ def write(directory, blocks, time, step, names):
     """The files of one time as a run writes them; points that are not a number are hidden."""
     lost = [np.isnan(block.x) for block in blocks]
     pieces = [
-        SimpleNamespace(name=b.name, shape=b.shape, incomplete=n.any()) for b, n in zip(blocks, lost, strict=True)
+        SimpleNamespace(name=b.name, shape=b.shape, incomplete=n.any(), kinds=None)
+        for b, n in zip(blocks, lost, strict=True)
     ]
     precision = "fp32" if blocks[0].state[names[0]].dtype == np.float32 else "fp64"
     about = WrittenSeries("fields", pieces, blocks, names, precision, {}, "", single_process(), os.getpid())

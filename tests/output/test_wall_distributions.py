@@ -361,14 +361,12 @@ def test_what_cannot_be_is_refused_before_anything_runs(force, said):
         monitors.check(made, decompose(made, build(made.grid, None)))
 
 
-def test_clocks_and_levels():
+def test_clocks_that_cannot_be_kept_are_refused():
     local = {"time": {"steps": 2, "cfl": 0.5, "local": True}}
     with pytest.raises(HiresxError, match=r"force.0.distribution.every_time: with time.local there is no common time"):
         box(force=[{"name": "walls", "distribution": {"every_time": 0.1}}], **local)
     with pytest.raises(HiresxError, match=r"force.0.distribution.every_time = 1e-20: in double precision"):
         box(force=[{"name": "walls", "distribution": {"every_time": 1e-20}}])
-    with pytest.raises(HiresxError, match=r"refine is not supported with \[\[force\]\]"):
-        box(refine={"region": [{"i": [2, 6], "j": [2, 5], "k": [2, 5]}]})
 
 
 def test_extremes_are_not_differentiated():

@@ -7,8 +7,9 @@ import pytest
 
 pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
 
+from hiresx import Case, HiresxError, Simulation
 from hiresx.grid import plot3d_binary
-from hiresx.post.spod import _areas
+from hiresx.post.spod import _areas, spod
 
 
 def shoelace(corners):
@@ -41,3 +42,31 @@ def test_the_share_of_numbers_that_a_grid_may_hold(real):
     file = BytesIO(b"head" + values.tobytes())
     share = plot3d_binary._likeness(file, ("<", [[20, 1, 1]], 4, real, 0))
     assert share == pytest.approx(15 / 20)
+
+
+@pytest.mark.slow
+def test_modes_count_every_place_once_with_levels(tmp_path):
+    """A standing wave in a box has the energy that it has on the grid alone; its planes in space are refused."""
+
+    def waving(x, y, z):
+        p = 1 / 1.4 + 1e-3 * np.cos(np.pi * x)
+        return 1 + 1.4e-3 * np.cos(np.pi * x), 0 * x, 0 * x, 0 * x, p
+
+    def made(name, n=(21, 20, 1), **tables):
+        case = Case.from_dict({
+            "grid": {"generator": "box", "n": list(n), "lower": [0, 0, 0], "upper": [1, 1, float(n[2] > 1)]},
+            "time": {"end": 4.0, "cfl": 0.8}, "initial": {"state": {"rho": 1.0, "p": 0.7}},
+            "boundary": [{"faces": "all", "type": "slip-wall"}],
+            "output": {"every_time": 0.25, "variables": ["p"]}, **tables,
+        })  # fmt: skip
+        Simulation(case, "cpu", initial=waving, out=tmp_path / name).run(progress=False)
+        return tmp_path / name
+
+    refine = {"tile": 8, "region": [{"x": [0.0, 0.3]}]}
+    energies = [float(spod(made(name, **tables), "p").data["energy"].sum())
+                for name, tables in (("alone", {}), ("levels", {"refine": refine}))]  # fmt: skip
+    assert energies[1] == pytest.approx(energies[0], rel=2e-3)
+    planes = {"every_time": 0.25, "variables": ["p"], "subset": [{"name": "cut", "plane": {"z": 0.5}}]}
+    space = made("space", (12, 12, 12), refine={"tile": 8, "region": [{"x": [0.0, 0.2]}]}, output=planes)
+    with pytest.raises(HiresxError, match=r"places lie on several levels of \[refine\]"):
+        spod(space, "p", subset="cut")

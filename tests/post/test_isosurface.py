@@ -44,6 +44,34 @@ def needs_pyvista():
     return pytest.importorskip("pyvista", reason="pip install 'hiresx[surface]'")
 
 
+def test_a_surface_through_levels_is_there_once(tmp_path):
+    """Oblique to grid lines, through two levels, of which the blocks say where they lie."""
+    needs_pyvista()
+    from hiresx import Case, Simulation
+    from hiresx import open as open_run
+    from hiresx.post import isosurface
+
+    case = Case.from_dict({
+        "grid": {"generator": "box", "n": [20, 18, 17], "lower": [0, 0, 0], "upper": [1, 1, 1]},
+        "refine": {"tile": 8, "region": [{"level": 2, "x": [0.4, 0.5], "y": [0.4, 0.5], "z": [0.4, 0.5]}]},
+        "time": {"steps": 1, "cfl": 0.5}, "initial": {"state": {"rho": 1.0, "p": 0.7}},
+        "boundary": [{"faces": "all", "type": "slip-wall"}],
+    })  # fmt: skip
+
+    def oblique(x, y, z):
+        return 1 + x + 0.5 * y + 0.25 * z, 0 * x, 0 * x, 0 * x, 0.7 + 0 * x
+
+    Simulation(case, "cpu", initial=oblique, out=tmp_path / "run").run(0, progress=False)
+    found = isosurface(tmp_path / "run", "rho", (1.9,))
+    # over the square of y and z: x = 0.9 - y/2 - z/4 lies within the box everywhere
+    assert found.summary["surfaces"][0]["area"] == pytest.approx(np.sqrt(1 + 0.25 + 0.0625), rel=1e-6)
+    blocks = open_run(tmp_path / "run").fields().hiresx.blocks
+    fine = next(block for name, block in blocks.items() if "level1" in name)
+    assert (fine.attrs["level"], fine.attrs["of"], blocks["box"].attrs["level"]) == (1, "box", 0)
+    i, j, k = fine.attrs["first"]
+    assert [float(fine[axis][0, 0, 0]) for axis in "xyz"] == pytest.approx([i / 38, j / 34, k / 32])
+
+
 def test_spheres_have_their_radius_area_and_colours(run, tmp_path):
     needs_pyvista()
     from hiresx.post import isosurface

@@ -12,6 +12,7 @@ from ranks import run_ranks
 
 from hiresx import Case, HiresxError, Simulation, load
 from hiresx.decomposition import levels
+from hiresx.decomposition.rank_cost import work
 from hiresx.post import turbulence
 from hiresx.results import Run
 
@@ -65,6 +66,27 @@ def test_check_knows_the_spacing_of_the_finest_level_at_a_probe(tmp_path):
     assert status == 0, out + err
     found = {p["probe"]: p["cutoff"] for p in json.loads(out)["setup"]["resolution"]["probes"]}
     assert found["in"] == pytest.approx(4 * found["out"], rel=1e-6)
+
+
+def test_check_says_what_each_level_costs(tmp_path):
+    case = written(tmp_path, 2)
+    status, out, err = command("check", case, "--json")
+    assert status == 0, out + err
+    found = json.loads(out)["levels"]
+    made = Simulation(load(case), backend="cpu").solver.decomposition
+    at = [
+        {(round(x, 9), round(y, 9)) for b, tile in zip(made.blocks, made.levels.tiles, strict=True)
+         if tile.level == level for x, y in zip(b.x.ravel().tolist(), b.y.ravel().tolist(), strict=True)}
+        for level in range(3)
+    ]  # fmt: skip
+    assert [row["points"] for row in found] == [len(places) for places in at]
+    assert [row["under"] for row in found] == [len(at[0] & at[1]), len(at[1] & at[2]), 0]
+    assert found[0]["part"] == 1 and 0 < found[2]["part"] < found[1]["part"] < 1
+    assert sum(row["time"] for row in found) == pytest.approx(1) and found[2]["time"] > found[2]["part"]
+    works = [work(block.size) for block in made.blocks]
+    assert found[0]["time"] == pytest.approx(works[0] / sum(works))
+    status, out, err = command("check", case)
+    assert "under finer ones" in out and f"{found[1]['under']:,}" in out
 
 
 def test_check_knows_the_levels_that_the_initial_flow_asks_for(tmp_path):

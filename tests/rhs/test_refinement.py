@@ -271,7 +271,6 @@ def test_a_region_that_cannot_be_is_refused(change, said):
         ({"filter": {}}, "filter"),
         ({"time": {"steps": 1, "cfl": 1.0, "integrator": "implicit"}}, 'time.integrator = "implicit"'),
         ({"time": {"steps": 1, "cfl": 1.0, "local": True}}, "time.local"),
-        ({"force": [{"name": "f", "faces": ["imin"], "every": 1}]}, "force"),
         ({"boundary": [{"faces": "all", "type": "far-field", "state": FLOW}]}, "far-field"),
     ],
 )

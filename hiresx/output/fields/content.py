@@ -35,9 +35,10 @@ class Content:
             solver.layout.must_have(field)
         blocks, parts, own = solver.decomposition.blocks, solver.cut.parts, [state.part for state in solver.states]
         # Rank 0 finds them for all ranks, because this reads all coordinates.
-        of_grid = solver.decomposition.names_of_grid
+        of_grid, levels = solver.decomposition.names_of_grid, solver.decomposition.levels
         pieces = files.on_root(
-            self.comm, lambda: selection.whole(blocks) if spec is None else selection.subset(spec, blocks, of_grid)
+            self.comm,
+            lambda: selection.whole(blocks) if spec is None else selection.subset(spec, blocks, of_grid, levels),
         )
         margin = not all(derived.about(variable).local for variable in variables)
         self.shares: list[LocalBoxes | LocalSamples] = [
@@ -52,7 +53,10 @@ class Content:
         tag = self.comm.bcast(os.getpid())
         part = "" if spec is None else selection.describe(spec)
         known = block_neighbours.encode_connections(solver.decomposition.connections) if spec is None else ""
-        self.about = WrittenSeries(name, pieces, blocks, variables, precision, case, part, self.comm, tag, known)
+        of_whole = levels if spec is None else None
+        self.about = WrittenSeries(
+            name, pieces, blocks, variables, precision, case, part, self.comm, tag, known, of_whole
+        )
         made = [formats.format_of(kind).Format for kind in kinds]
         self.series = [kind(self.about) for kind in made if issubclass(kind, FormatSeries)]
         self.frames: list[Callable[..., FormatFrame]] = [kind for kind in made if not issubclass(kind, FormatSeries)]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.decomposition.levels import Levels
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import block_neighbours, coordinate_file, derived
@@ -90,7 +91,8 @@ class Series:
     """Field files of the same blocks, variables and case at many times. Arguments as those of `write`; of the `blocks`
     only names, shapes and gaps count here. `linked`: the name of the file beside them that has the coordinates (see
     `Coordinates`); "": each has its own. `joined_by`: the connections of the blocks, of
-    `block_neighbours.encode_connections`. Raises HiresxError for an unknown variable and bad block names.
+    `block_neighbours.encode_connections`. `levels`: of refinement, of which the blocks are. Raises HiresxError for an
+    unknown variable and bad block names.
     """
 
     _numbers: tuple[tuple[str, str, str, str], ...] = (
@@ -107,7 +109,9 @@ class Series:
         part: str = "",
         linked: str = "",
         joined_by: str = "",
+        levels: Levels | None = None,
     ):
+        self._levels = levels
         self._names = list(case["output"]["variables"] if variables is None else variables)
         derived.check(self._names, scalars=equations(case).scalars)
         check_names([block.name for block in blocks])
@@ -166,6 +170,10 @@ class Series:
             group.index = index
             if gaps:
                 group.gaps = np.array(gaps, dtype=np.int64)
+            if self._levels is not None:
+                tile = self._levels.tiles[index]
+                group.level, group.of = tile.level, self._blocks[tile.base][0]
+                group.first = np.array([lo for lo, _ in tile.box], dtype=np.int64)
             for dimension, size in zip("kji", shape, strict=True):
                 group.createDimension(dimension, size)
             for name, dtype, about in self._arrays():
@@ -231,8 +239,8 @@ def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileC
 
 def describe(path: str | Path) -> dict[str, Any]:
     """Return the content of a field file without its arrays: time, step, case, variables (names), precision of them,
-    blocks (name -> (nk, nj, ni)), part ("" for whole fields). Raises HiresxError when the file is missing or is not a
-    field file."""
+    blocks (name -> (nk, nj, ni)), part ("" for whole fields), levels (name -> level, block of the grid, first node i,
+    j, k there; empty without refinement). Raises HiresxError when the file is missing or is not a field file."""
     with open_file(path) as blocks:
         names = stored_variables(blocks[0])
         return {
@@ -243,6 +251,11 @@ def describe(path: str | Path) -> dict[str, Any]:
             "precision": "fp32" if names and blocks[0][names[0]].dtype == np.float32 else "fp64",
             "blocks": blocks.sizes,
             "part": attribute(blocks.file, "part"),
+            "levels": {
+                name: (int(np.ravel(group.attrs["level"])[0]), attribute(group, "of"), group.attrs["first"].tolist())
+                for name in blocks.names
+                if "level" in (group := blocks.file[name]).attrs
+            },
         }
 
 

@@ -4,16 +4,20 @@ They are found on the whole blocks by one process, and can be sent to the others
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from hiresx.base.arrays import triple
+from hiresx.decomposition.levels import Levels
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut
+from hiresx.output.fields.level_cells import cell_kinds
 
+# Share of a cell within which a place lies in its face.
+_IN_FACE = 1e-9
 # (first, last + 1, stride)
 Nodes = tuple[int, int, int]
 
@@ -29,6 +33,7 @@ class NodeBlock:
     gaps = ()
     # Whether some points are missing: not a number in a file.
     incomplete = False
+    kinds = None
 
     @cached_property
     def shape(self) -> tuple[int, int, int]:
@@ -42,7 +47,8 @@ class SampledBlock:
 
     `blocks` (p,): the number of the block in which a point lies; `nodes`, `weights` (m, p): the nodes of that block,
     counted through, of which it is the weighted mean. Where `missing` (p,) there is no such point: those are given the
-    nodes of one that is there. `gaps`: see `cut.line_samples`.
+    nodes of one that is there. `gaps`: see `cut.line_samples`. `kinds` (nk - 1, nj - 1, ni - 1; at least one): of cells
+    between the points, with levels of refinement (`level_cells.cell_kinds`).
     """
 
     name: str
@@ -52,6 +58,7 @@ class SampledBlock:
     weights: np.ndarray
     missing: np.ndarray
     gaps: tuple[int, ...] = ()
+    kinds: np.ndarray | None = None
 
     @cached_property
     def incomplete(self) -> bool:
@@ -67,10 +74,12 @@ def whole(blocks: Sequence[Any]) -> list[Piece]:
     return [NodeBlock(block.name, n, triple((0, size, 1) for size in block.x.shape)) for n, block in enumerate(blocks)]
 
 
-def subset(spec: Any, blocks: Sequence[Any], of_grid: Sequence[str] | None = None) -> list[Piece]:
+def subset(
+    spec: Any, blocks: Sequence[Any], of_grid: Sequence[str] | None = None, levels: Levels | None = None
+) -> list[Piece]:
     """The part of `blocks` that `spec` (hiresx.case.outputs.Subset) describes. `of_grid`: for each block the name of
     the block of the grid that it is, or is a tile of a finer level of; None: there are no levels. Ranges are nodes of
-    the grid itself, planes and lines go through the tiles of the blocks that are named.
+    the grid itself, planes and lines go through the tiles of the blocks that are named. `levels`: of the blocks.
 
     Raises HiresxError naming the subset for blocks that do not exist, ranges beyond a block, and planes and lines that
     do not meet the grid.
@@ -89,7 +98,7 @@ def subset(spec: Any, blocks: Sequence[Any], of_grid: Sequence[str] | None = Non
     grids = [{axis: getattr(block, axis) for axis in "xyz"} for _, block in chosen]
     try:
         if spec.plane is not None:
-            return _plane(spec.plane, chosen, grids, dimensions)
+            return _plane(spec.plane, chosen, grids, dimensions, levels and cell_kinds(levels))
         return [_line(spec.line, chosen, grids, dimensions)]
     except HiresxError as error:
         raise HiresxError(f"{place}: {error.message}", error.hint) from None
@@ -121,7 +130,13 @@ def _ranges(spec: Mapping[str, tuple[int, int]], block: Any, place: str) -> tupl
     return triple(found)
 
 
-def _plane(fixed: Mapping[str, float], chosen: list[tuple[int, Any]], grids: list[Any], dimensions: int) -> list[Piece]:
+def _plane(
+    fixed: Mapping[str, float],
+    chosen: list[tuple[int, Any]],
+    grids: list[Any],
+    dimensions: int,
+    kinds: Sequence[np.ndarray] | None,
+) -> list[Piece]:
     if dimensions < 3:
         raise HiresxError(
             f"a plane needs a three-dimensional field, this one has {dimensions} dimension(s)",
@@ -135,8 +150,23 @@ def _plane(fixed: Mapping[str, float], chosen: list[tuple[int, Any]], grids: lis
         sheets[n] = sheets.get(n, 0) + 1
         # A block can meet a plane more than once.
         name = block.name if sheets[n] == 1 else f"{block.name}@{sheets[n]}"
-        pieces.append(_sampled_block(name, (1, *samples.nodes.shape[1:]), [(number, samples)]))
+        piece = _sampled_block(name, (1, *samples.nodes.shape[1:]), [(number, samples)])
+        if kinds is not None:
+            piece = replace(piece, kinds=_kinds_of_sheet(samples, block.x.shape, kinds[number]))
+        pieces.append(piece)
     return pieces
+
+
+def _kinds_of_sheet(samples: cut.WeightedPlaces, shape: tuple[int, ...], kinds: np.ndarray) -> np.ndarray:
+    """The kinds of the cells between samples (a, b) of a block (nk, nj, ni): (1, a - 1, b - 1), those of the cells of
+    the block in which their middles lie, which have the `kinds`."""
+    nodes = np.stack(np.unravel_index(samples.nodes, shape))
+    at = (nodes * samples.weights).sum(axis=1)
+    middles = 0.25 * (at[:, :-1, :-1] + at[:, :-1, 1:] + at[:, 1:, :-1] + at[:, 1:, 1:])
+    # A place in a face between cells belongs to the one behind it, on every level.
+    behind = np.floor(np.nan_to_num(middles) + _IN_FACE).astype(int)
+    cells = [np.minimum(index, n - 1) for index, n in zip(behind, kinds.shape, strict=True)]
+    return kinds[tuple(cells)][None]
 
 
 def _line(fixed: Mapping[str, float], chosen: list[tuple[int, Any]], grids: list[Any], dimensions: int) -> Piece:

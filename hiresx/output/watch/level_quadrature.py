@@ -49,7 +49,7 @@ class LevelWeights:
             kinds = {face: ends(decomposition, base, face, kept) for face in decomposition.blocks[base].faces}
             for level in range(1, levels.finest + 1):
                 finer = {face: _on_finer(of, face, levels.spaces[level, base].size) for face, of in kinds.items()}
-                for cells in _covered(levels, level, base):
+                for cells in covered_cells(levels, level, base):
                     self._add(level, base, cells, finer, 1)
                     self._add(level - 1, base, cells, kinds, -1)
                 kinds = finer
@@ -130,7 +130,7 @@ def _box_weights(
     return weights
 
 
-def _covered(levels: Levels, level: int, base: int) -> Iterator[Range]:
+def covered_cells(levels: Levels, level: int, base: int) -> Iterator[Range]:
     """Boxes of cells of the level before all nodes of which, and all between them, a level has; none twice. A cell lies
     behind its node; where a block goes on in itself, one step from its last node, so does that of this node."""
     space, tiles = levels.spaces[level, base], [levels.tiles[n] for n in levels.of(level, base)]

@@ -25,7 +25,8 @@ class WallNodes:
     `places` (3, n): x, y, z, in L; `normals` (3, n): outward unit normals; `areas` (n,): in L^2 (per unit length in
     plane flow); `slips` (n,): whether all walls there are slip walls. Where a node counts in several parts, as at an
     edge, forces and areas of these are added, and the normal is that of the sum of their area vectors. What has no
-    area, as a node on an axis, has no normal (nan).
+    area, as a node on an axis, has no normal (nan). With levels of refinement `areas` are what nodes of the finest
+    levels count in integrals; those of some nodes near the end of a level are negative.
     """
 
     def __init__(self, solver: Solver, surface: WatchedSurface):
@@ -37,8 +38,11 @@ class WallNodes:
         self.where = where[:, self._first]
         places = surface.coordinates(surface.places)
         self.places = places[:, self._first]
-        area, (self.areas,) = self._sums(surface.push), self._sums(np.linalg.norm(surface.push, axis=0)[None])
-        self._shares = np.where(self.areas > 0, self.areas, np.nan)
+        # Means over the parts of a node are weighted by their sizes, also where a part is taken off in integrals.
+        self._signs = np.sign(surface.sizes)
+        area, (self.areas,) = self._sums(self._signs * surface.push), self._sums(surface.sizes[None])
+        (sizes,) = self._sums(np.abs(surface.sizes)[None])
+        self._sizes = np.where(sizes > 0, sizes, np.nan)
         length = np.linalg.norm(area, axis=0)
         self.normals = area / np.where(length > 0, length, np.nan)
         self.slips = self._sums(~surface.mirror[None])[0] == 0
@@ -59,9 +63,9 @@ class WallNodes:
         """
         flow = self._surface.measure() if flow is None else flow
         p, temperature = flow.p[self._first], flow.temperature[self._first]
-        stress = self._sums(flow.friction) / self._shares
+        stress = self._sums(self._signs * flow.friction) / self._sizes
         stress = np.where(self.slips, 0.0, stress - (stress * self.normals).sum(axis=0) * self.normals)
-        heat = self._sums(flow.heat[None])[0] / self._shares
+        heat = self._sums(self._signs * flow.heat[None])[0] / self._sizes
         y_plus = _wall_units(self._case, p, temperature, shear(stress), self._heights)
         return dict(zip((column.name for column in COLUMNS), (p, *stress, heat, y_plus), strict=True))
 

@@ -19,9 +19,10 @@ from hiresx.base.arrays import runs
 from hiresx.decomposition import Decomposition
 from hiresx.decomposition.wall_edges import edges, nodes_beyond
 from hiresx.equations.stencil import CENTRAL_DIFFERENCE, DIFFERENCE_NODES, DIFFERENCE_REACH
-from hiresx.grid.blocks import FACES, direction, directions_along, face_range, layer, side
+from hiresx.grid.blocks import FACES, Range, direction, directions_along, face_range, layer, side
 from hiresx.grid.connections import Connection
 from hiresx.grid.orientation import layout_of
+from hiresx.grid.patched import PATCHED
 from hiresx.output.watch.quadrature import REACH, corrections
 
 # A face of a block, by number and name.
@@ -32,10 +33,12 @@ _AROUND = max(REACH, DIFFERENCE_NODES)
 
 class Shares(NamedTuple):
     """Weights of the nodes of a face, [k, j, i] without its direction, and their areas per node out of the block,
-    (3, ...), nan where the metrics have them."""
+    (3, ...), nan where the metrics have them. `along`: the areas of all nodes by differences along the wall alone, nan
+    at the end of a level."""
 
     weights: np.ndarray
     areas: np.ndarray
+    along: np.ndarray
 
 
 class _Run(NamedTuple):
@@ -62,37 +65,111 @@ def wall_shares(decomposition: Decomposition, walls: Mapping[Place, np.ndarray])
     """Return the shares of the nodes of `walls`, masks of the nodes of faces ([k, j, i] without the face's direction),
     in integrals over all of these: the sum over the list and the nodes of weight times area times a field. The first
     of a list has all nodes, others have those at edges once more, with the areas of other sides."""
-    over: dict[Place, list[Connection]] = {}
-    for c in decomposition.connections:
-        if not c.over_a_pole:
-            over.setdefault((c.block, c.face), []).append(c)
-    lines: dict[tuple[Place, int], _Lines] = {}
-    found: list[_Run] = []
-    for place, mask in walls.items():
-        for e in directions_along(place[1]):
-            if decomposition.blocks[place[0]].size[e] > 1:
-                lines[place, e] = _Lines(decomposition, place, e)
-                found += _runs(decomposition, over, place, e, mask, lines[place, e].edges)
-    ends = {
-        (run.place, run.along, run.line, run.last - 1 if upper else run.first): n
-        for n, run in enumerate(found)
-        for upper in (False, True)
-        if run.open[upper]
-    }
-    links = _links(decomposition, over, walls, found, ends)
-    for n, run in enumerate(found):
-        beyond = _beyond(found, links, n, False), _beyond(found, links, n, True)
-        lines[run.place, run.along].add(run, beyond, _along(found, links, n, beyond))
-    return {
-        place: _shares(place, mask, {e: lines[place, e] for e in directions_along(place[1]) if (place, e) in lines})
-        for place, mask in walls.items()
-    }
+    return {place: [*found.values()] for place, found in Walls(decomposition, walls).shares(walls).items()}
+
+
+class Walls:
+    """The lines of nodes of `walls`, masks of the nodes of faces ([k, j, i] without the face's direction), over which
+    integrals are taken, as a whole or in parts. Where a level of refinement ends, a wall does not."""
+
+    def __init__(self, decomposition: Decomposition, walls: Mapping[Place, np.ndarray]):
+        self._decomposition = decomposition
+        self._over: dict[Place, list[Connection]] = {}
+        for c in decomposition.connections:
+            if not c.over_a_pole:
+                self._over.setdefault((c.block, c.face), []).append(c)
+        self._level_ends: dict[Place, list[Range]] = {}
+        for patch in decomposition.patches if decomposition.levels is not None else ():
+            if patch.condition.type == PATCHED:
+                self._level_ends.setdefault((patch.block, patch.face), []).append(patch.range)
+        self._lines: dict[tuple[Place, int], _Lines] = {}
+        self._runs: list[_Run] = []
+        for place, mask in walls.items():
+            for e in directions_along(place[1]):
+                if decomposition.blocks[place[0]].size[e] > 1:
+                    self._lines[place, e] = lines = _Lines(decomposition, place, e)
+                    self._runs += _runs(decomposition, self._over, place, e, mask, lines.edges)
+        links = self._links_of(walls, self._runs)
+        # of each run the side of each of its nodes
+        self._sides = [
+            self._lines[run.place, run.along].add(
+                run, (self._slopes_beyond(links, n, False), self._slopes_beyond(links, n, True))
+            )
+            for n, run in enumerate(self._runs)
+        ]
+
+    def shares(self, parts: Mapping[Place, np.ndarray]) -> dict[Place, dict[tuple[int, ...], Shares]]:
+        """Return the shares of the nodes of `parts` of the walls, masks as of the walls, in an integral over these
+        parts; by the sides of edges, all 0 the first ones (see `wall_shares`)."""
+        found: list[_Run] = []
+        sides: list[np.ndarray] = []
+        for whole, own in zip(self._runs, self._sides, strict=True):
+            if whole.place not in parts:
+                continue
+            axis = directions_along(whole.place[1]).index(whole.along)
+            line = np.moveaxis(parts[whole.place], axis, -1)[whole.line, whole.first : whole.last]
+            for lo, hi in runs(line):
+                open_ = whole.open[0] and lo == 0, whole.open[1] and hi == len(line)
+                found.append(whole._replace(first=whole.first + lo, last=whole.first + hi, open=open_))
+                sides.append(own[lo:hi])
+        links = self._links_of(parts, found)
+        weights = {key: np.zeros(lines.near.shape) for key, lines in self._lines.items() if key[0] in parts}
+        for n, run in enumerate(found):
+            beyond = _beyond(found, links, n, False), _beyond(found, links, n, True)
+            at = sides[n], run.line, np.arange(run.first, run.last)
+            weights[run.place, run.along][at] = _along(found, links, n, beyond)
+        return {
+            place: _shares(
+                place,
+                mask,
+                {e: (self._lines[place, e], weights[place, e]) for e in directions_along(place[1])
+                 if (place, e) in weights},
+            )
+            for place, mask in parts.items()
+        }  # fmt: skip
+
+    def _links_of(self, walls: Mapping[Place, np.ndarray], found: Sequence[_Run]) -> dict[tuple[int, bool], _End]:
+        ends = {
+            (run.place, run.along, run.line, run.last - 1 if upper else run.first): n
+            for n, run in enumerate(found)
+            for upper in (False, True)
+            if run.open[upper]
+        }
+        return _links(self._decomposition, self._over, walls, found, ends)
+
+    def _slopes_beyond(self, links: Mapping[tuple[int, bool], _End], n: int, upper: bool) -> int:
+        """As `_beyond`, of the nodes that differences may reach: the grid goes on where a level ends, smoothly if it
+        has no edge there."""
+        run = self._runs[n]
+        ranges = self._level_ends.get((run.place[0], FACES[2 * run.along + upper]), ())
+        if run.open[upper] and (n, upper) not in links and ranges:
+            node = _node(self._decomposition, run.place, run.along, run.line, run.last - 1 if upper else run.first)
+            if any(all(lo <= node[a, 0] < hi for a, (lo, hi) in enumerate(range_)) for range_ in ranges):
+                return 0 if self._nears_edge(run, node[:, 0], upper) else REACH
+        return _beyond(self._runs, links, n, upper)
+
+    def _nears_edge(self, run: _Run, node: np.ndarray, upper: bool) -> bool:
+        """True if the wall of the grid has an edge at the `node` at which a run of a level ends, or so near behind it
+        that central differences reach over it."""
+        levels, (n, face) = self._decomposition.levels, run.place
+        assert levels is not None
+        tile = levels.tiles[n]
+        place, per = (tile.base, face), 2**tile.level
+        if (place, run.along) not in self._lines:
+            return False
+        own = np.array([lo for lo, _ in tile.box]) + node
+        behind = own[run.along] + (1 if upper else -1) * np.arange(DIFFERENCE_REACH + 1)
+        edges_of = self._lines[place, run.along].edges
+        (other,) = (a for a in directions_along(face) if a != run.along)
+        line = edges_of[min(int(own[other]) // per, len(edges_of) - 1)]
+        numbers = behind[behind % per == 0] // per
+        return bool(line[numbers % len(line)].any())
 
 
 class _Lines:
     """The lines of nodes of a face along direction `e`, in arrays (2, lines, nodes) of one side of each node and, at
-    edges, of the other: `weights`, 0 where there is no other side, derivatives `tangents` (2, 3, lines, nodes) of the
-    coordinates, and whether these are one-sided, `near` an end. `edges` (lines, nodes): where the lines turn."""
+    edges, of the other: derivatives `tangents` (2, 3, lines, nodes) of the coordinates, and whether these are
+    one-sided, `near` an end. `edges` (lines, nodes): where the lines turn."""
 
     def __init__(self, decomposition: Decomposition, place: Place, e: int):
         block = decomposition.blocks[place[0]]
@@ -102,7 +179,7 @@ class _Lines:
         self._nodes[: len(nodes)] = nodes.reshape(len(nodes), -1, count)
         self.edges = edges(self._nodes)[:, _AROUND - 1 : 1 - _AROUND]
         shape = self.edges.shape
-        self.weights, self.near = np.zeros((2, *shape)), np.zeros((2, *shape), dtype=bool)
+        self.near = np.zeros((2, *shape), dtype=bool)
         central = sum(
             factor * self._nodes[..., m : m + shape[-1]]
             for m, factor in enumerate(CENTRAL_DIFFERENCE, _AROUND - DIFFERENCE_REACH)
@@ -110,20 +187,21 @@ class _Lines:
         self.tangents = np.stack([central, central])
         self._held = np.zeros(shape, dtype=bool)
 
-    def add(self, run: _Run, beyond: tuple[int, int], weights: np.ndarray) -> None:
-        """Add the `weights` of the nodes of a run, beyond whose ends its line has so many nodes."""
+    def add(self, run: _Run, beyond: tuple[int, int]) -> np.ndarray:
+        """Add the nodes of a run, beyond whose ends its line has so many nodes. Returns their sides (n,)."""
         first, last = run.first - beyond[0], run.last + beyond[1]
         width = min(DIFFERENCE_NODES, last - first)
-        for m, weight in zip(range(run.first, run.last), weights, strict=True):
-            other = int(self._held[run.line, m])
-            at = other, run.line, m
-            self._held[run.line, m] = True
-            self.weights[at] = weight
+        nodes = np.arange(run.first, run.last)
+        sides = self._held[run.line, nodes].astype(int)
+        self._held[run.line, nodes] = True
+        for m, other in zip(nodes.tolist(), sides.tolist(), strict=True):
             start = min(max(m - DIFFERENCE_REACH, first), last - width)
             if start != m - DIFFERENCE_REACH or width < DIFFERENCE_NODES:
+                at = other, run.line, m
                 row = self._nodes[:, run.line, _AROUND + start : _AROUND + start + width]
                 self.tangents[other, :, run.line, m] = row @ _derivative(width, m - start)
                 self.near[at] = True
+        return sides
 
 
 @cache
@@ -135,22 +213,25 @@ def _derivative(nodes: int, at: int) -> np.ndarray:
     return np.linalg.solve((np.arange(nodes) - at) ** powers[:, None].astype(float), right)
 
 
-def _shares(place: Place, mask: np.ndarray, lines: Mapping[int, _Lines]) -> list[Shares]:
-    face, found = place[1], []
+def _shares(
+    place: Place, mask: np.ndarray, lines: Mapping[int, tuple[_Lines, np.ndarray]]
+) -> dict[tuple[int, ...], Shares]:
+    """The shares of the nodes of a `mask` by their sides. `lines`: by direction, with the weights along them."""
+    face, found = place[1], dict[tuple[int, ...], Shares]()
     for sides in product((0, 1), repeat=len(lines)):
         of = dict(zip(lines, sides, strict=True))
         weights, near = mask.astype(float), np.zeros(mask.shape, dtype=bool)
         slopes = [np.reshape(unit, (3, *(1 for _ in mask.shape))) + np.zeros(mask.shape) for unit in np.eye(3)]
         for e, other in of.items():
-            axis = directions_along(face).index(e)
-            weights *= np.moveaxis(lines[e].weights[other], -1, axis)
-            near |= np.moveaxis(lines[e].near[other], -1, axis)
-            slopes[e] = np.moveaxis(lines[e].tangents[other], -1, 1 + axis)
+            axis, (own, along) = directions_along(face).index(e), lines[e]
+            weights *= np.moveaxis(along[other], -1, axis)
+            near |= np.moveaxis(own.near[other], -1, axis)
+            slopes[e] = np.moveaxis(own.tangents[other], -1, 1 + axis)
         if any(sides) and not weights.any():
             continue
         d = direction(face)
         areas = side(face) * np.cross(slopes[(d + 1) % 3], slopes[(d + 2) % 3], axis=0)
-        found.append(Shares(weights, np.where(near, areas, np.nan)))
+        found[sides] = Shares(weights, np.where(near, areas, np.nan), areas)
     return found
 
 

@@ -95,6 +95,8 @@ class WatchedSurface:
         self.inner = np.empty(0, np.int64)
         # of each node the outward normal times its share of the face, and whether neither shear nor heat goes through
         self.push, self.mirror = np.empty((3, 0)), np.empty(0, bool)
+        # of each node the area of its share, negative for a share that is taken off
+        self.sizes = np.empty(0)
         if not self.n:
             return
         group = np.concatenate([np.full(piece.n, piece.group) for piece in pieces])
@@ -103,6 +105,8 @@ class WatchedSurface:
         self._curvature = np.concatenate([piece.curvature for piece in pieces])
         self._radius = np.concatenate([piece.radius for piece in pieces])
         self.mirror = np.concatenate([np.full(piece.n, piece.mirror) for piece in pieces])
+        signs = np.concatenate([piece.signs for piece in pieces])
+        self.sizes = signs * np.linalg.norm(self.push, axis=0)
         # node, the four behind it, then seven along each tangent, by rows
         places = np.concatenate([piece.places for piece in pieces], axis=1)
         states = np.broadcast_to(np.concatenate([np.full(piece.n, piece.state) for piece in pieces]), places.shape)
@@ -130,7 +134,7 @@ class WatchedSurface:
     def areas(self) -> np.ndarray:
         """Area of this rank's nodes of each group, in L^2 (per unit length in plane flow, per unit area in one
         dimension)."""
-        return self.sums(np.linalg.norm(self.push, axis=0)[None])[:, 0]
+        return self.sums(self.sizes[None])[:, 0]
 
     def moments(self, forces: np.ndarray) -> np.ndarray:
         """Moment about the x axis, (n,), of `forces` (3, n) at this rank's nodes of axisymmetric flow, whose z is the
@@ -177,12 +181,12 @@ class WatchedSurface:
             friction, heat = self._viscous_terms(rows)
             working = np.stack([u, v, w])
             for modelled_wall, nodes, mine in self._modelled:
-                modelled = modelled_wall.wall_fluxes()[:, nodes] * np.linalg.norm(area[:, mine], axis=0)
+                modelled = modelled_wall.wall_fluxes()[:, nodes] * self.sizes[mine]
                 friction[:, mine], heat[mine] = modelled[:3], -modelled[3]
                 temperature[mine] = modelled_wall.temperature(temperature[mine], working[:, mine])
                 working[:, mine] = modelled_wall.velocity[:, None]  # not that at which the flow slips
             for wall, nodes, mine in self._heated:
-                heat[mine] = -wall.wall_heat()[nodes] * np.linalg.norm(area[:, mine], axis=0)
+                heat[mine] = -wall.wall_heat()[nodes] * self.sizes[mine]
             fluxes[1:4] += friction
             fluxes[4] += (working * friction).sum(axis=0) + heat
         square = (area * area).sum(axis=0)
@@ -267,7 +271,7 @@ class _Piece:
         if nodes.areas is not None:
             given = nodes.areas[:, *here][:, *chosen.T]
             area = np.where(np.isfinite(given), given, area)
-        self.area = area * shares
+        self.area, self.signs = area * shares, np.sign(shares)
         # 1/y of axisymmetric flow; zero on the axis, where there is no area
         curved = np.where(radius > 0, radius, np.inf) if solver.case.axisymmetric else np.full(self.n, np.inf)
         self.curvature = 1 / curved

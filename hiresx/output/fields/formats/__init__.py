@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from hiresx.decomposition.levels import Levels
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.fields.selection import Piece
 from hiresx.output.saved.places import LocalRegion
@@ -37,7 +38,8 @@ class WrittenSeries:
     """The part of an output that is the same at all times: its `name`, the `pieces` of the blocks of a `grid` that are
     the blocks of its files, and their `variables` in `precision` (fp64, fp32); the resolved `case`, which `part` of the
     fields it is ("": all), the ranks that write it, and the `tag` that their temporary files have in common.
-    `joined_by`: what connects the blocks (`hiresx.output.fields.block_neighbours.encode_connections`)."""
+    `joined_by`: what connects the blocks (`hiresx.output.fields.block_neighbours.encode_connections`);
+    `levels`: what levels of refinement the blocks are of, if they are whole."""
 
     name: str
     pieces: Sequence[Piece]
@@ -49,6 +51,7 @@ class WrittenSeries:
     comm: Communicator
     tag: int
     joined_by: str = ""
+    levels: Levels | None = None
 
 
 class FormatSeries(ABC):

@@ -70,7 +70,16 @@ class NetcdfSeries(FormatSeries):
                 series = Coordinates(about.pieces, about.case, about.part, digest)
                 coordinates.append((place, self._find_layout(series, place)))
         self._layout = self._find_layout(
-            Series(about.pieces, about.case, about.variables, about.precision, about.part, linked, about.joined_by),
+            Series(
+                about.pieces,
+                about.case,
+                about.variables,
+                about.precision,
+                about.part,
+                linked,
+                about.joined_by,
+                about.levels,
+            ),
             path,
         )
         return coordinates

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -21,10 +22,11 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.output.fields.field_file import list_by_step
 from hiresx.output.fields.formats import WrittenSeries
+from hiresx.output.fields.level_cells import cell_kinds
 from hiresx.output.fields.selection import Piece
 from hiresx.output.saved import files
 from hiresx.output.saved.files import FileLayout, JointFile
-from hiresx.output.saved.places import LocalRegion
+from hiresx.output.saved.places import IndexBox, LocalRegion
 
 FOLDER = "vtk"
 _DTYPES = {kind: np.dtype(kind.lower()) for kind in ("Float32", "Float64", "UInt8")}
@@ -35,8 +37,10 @@ _TAIL = b"\n</AppendedData>\n</VTKFile>\n"
 _HEADER = 1 << 22
 _ENTRY = re.compile(r'<DataSet timestep="([^"]*)" file="([^"]*)"/>')
 _VECTOR = ("u", "v", "w")
-# vtkDataSetAttributes::HIDDENPOINT
-_HIDDEN = 2
+# By this name VTK knows which points and cells it does not show; vtkDataSetAttributes::HIDDENPOINT.
+_GHOSTS, _HIDDEN = "vtkGhostType", 2
+# The array of that name of cells, in the layout of a file.
+_CELLS = "vtkGhostType of cells"
 
 
 def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
@@ -65,14 +69,16 @@ class VtkFrame:
         self._blocks, self._root = [piece.name for piece in about.pieces], about.comm.root
         self._vector = set(_VECTOR) <= set(about.variables)
         kind = {"fp32": "Float32", "fp64": "Float64"}[about.precision]
+        self._levels, self._pieces = about.levels, about.pieces
+        self._has_kinds = [self._levels is not None or piece.kinds is not None for piece in about.pieces]
         self._files = [
             JointFile(
                 self.path.with_name(f"{self.path.stem}_{piece.name}.vts"),
-                _describe(piece, about.variables, kind, self._vector, time, step),
+                _describe(piece, about.variables, kind, self._vector, time, step, kinds),
                 about.tag,
                 about.comm.root,
             )
-            for piece in about.pieces
+            for piece, kinds in zip(about.pieces, self._has_kinds, strict=True)
         ]
         self._hidden = [piece.incomplete for piece in about.pieces]
         self._published = 0
@@ -91,9 +97,17 @@ class VtkFrame:
             return
         with self._files[n] as file:
             file.frame()
+            if self._root and self._has_kinds[n]:
+                kinds = self._kinds[n]
+                file.put(_CELLS, IndexBox.all(kinds.shape), [kinds])
             for region in regions:
                 for name, parts in self._arrays(n, region).items():
                     file.put(name, region.place, parts)
+
+    @cached_property
+    def _kinds(self) -> Sequence[Any]:
+        """Which cells of each piece are shown; None for a piece of which all are."""
+        return [piece.kinds for piece in self._pieces] if self._levels is None else cell_kinds(self._levels)
 
     def _arrays(self, n: int, region: LocalRegion) -> dict[str, list[np.ndarray]]:
         arrays = {name: [values] for name, values in region.values.items()}
@@ -102,7 +116,7 @@ class VtkFrame:
         arrays["Points"] = [region.x, region.y, region.z]
         if self._hidden[n]:
             missing = np.zeros(region.place.shape, bool) if region.missing is None else region.missing
-            arrays["vtkGhostType"] = [np.where(missing, _HIDDEN, 0)]
+            arrays[_GHOSTS] = [np.where(missing, _HIDDEN, 0)]
         return arrays
 
     def publish(self) -> None:
@@ -148,11 +162,11 @@ def describe(path: str | Path) -> dict[str, Any]:
         if grid is not None:
             ends = [int(n) for n in grid.get("WholeExtent", "").split()]
             found["size"] = [ends[2 * d + 1] - ends[2 * d] + 1 for d in range(3)]
-            arrays = grid.iter("DataArray")
+            arrays = [a for data in grid.iter("PointData") for a in data.iter("DataArray")]
             found["variables"] = [
                 {"name": a.get("Name"), "components": int(a.get("NumberOfComponents", "1")), "type": a.get("type")}
                 for a in arrays
-                if a.get("offset") is not None and a.get("Name") != "Points"
+                if a.get("offset") is not None
             ]
         else:
             found["files"] = [
@@ -225,21 +239,30 @@ def _time_fields(time: float, step: int) -> str:
     return f"<FieldData>\n{arrays}</FieldData>\n"
 
 
-def _describe(block: Piece, names: Sequence[str], kind: str, vector: bool, time: float, step: int) -> FileLayout:
-    """The file of a block: its header, and where its arrays will lie, each behind its size."""
-    shape, points = tuple(block.shape), math.prod(block.shape)
+def _describe(
+    block: Piece, names: Sequence[str], kind: str, vector: bool, time: float, step: int, hides: bool
+) -> FileLayout:
+    """The file of a block: its header, and where its arrays will lie, each behind its size. `hides`: whether some of
+    its cells may be hidden."""
+    shape = tuple(block.shape)
     kinds: dict[str, tuple[int, str]] = {}
     for name in names:
         inside = vector and name in _VECTOR
         kinds["velocity" if inside else name] = (3 if inside else 1), kind
     if block.incomplete:
-        kinds["vtkGhostType"] = 1, "UInt8"
+        kinds[_GHOSTS] = 1, "UInt8"
     kinds["Points"] = 3, "Float64"
-    bytes_of = {name: points * components * _DTYPES[kind].itemsize for name, (components, kind) in kinds.items()}
+    shapes = dict.fromkeys(kinds, shape)
+    if hides:
+        kinds[_CELLS], shapes[_CELLS] = (1, "UInt8"), tuple(max(n - 1, 1) for n in shape)
+    bytes_of = {
+        name: math.prod(shapes[name]) * components * _DTYPES[kind].itemsize
+        for name, (components, kind) in kinds.items()
+    }
     place, described = 0, {}
     for name, (components, kind) in kinds.items():
         described[name] = (
-            f'<DataArray type="{kind}" Name="{name}" NumberOfComponents="{components}" '
+            f'<DataArray type="{kind}" Name="{_GHOSTS if name == _CELLS else name}" NumberOfComponents="{components}" '
             f'format="appended" offset="{place}"/>\n'
         )
         place += 8 + bytes_of[name]
@@ -248,9 +271,10 @@ def _describe(block: Piece, names: Sequence[str], kind: str, vector: bool, time:
     active += ' Vectors="velocity"' if "velocity" in kinds else ""
     extent = " ".join(f"0 {n - 1}" for n in reversed(shape))
     at = described.pop("Points")
+    cells = f"<CellData>\n{described.pop(_CELLS)}</CellData>\n" if hides else ""
     header = (
         f'{_HEAD.format(kind="StructuredGrid")}<StructuredGrid WholeExtent="{extent}">\n{_time_fields(time, step)}'
-        f'<Piece Extent="{extent}">\n<PointData{active}>\n{"".join(described.values())}</PointData>\n'
+        f'<Piece Extent="{extent}">\n<PointData{active}>\n{"".join(described.values())}</PointData>\n{cells}'
         f"<Points>\n{at}</Points>\n</Piece>\n</StructuredGrid>\n"
         f'<AppendedData encoding="raw">\n_'
     ).encode()
@@ -259,7 +283,7 @@ def _describe(block: Piece, names: Sequence[str], kind: str, vector: bool, time:
         content = header + np.uint64(bytes_of[name]).tobytes()
         between.append((end, content))
         end += len(content)
-        arrays[name] = end, _DTYPES[kind], shape + (components,) * (components > 1)
+        arrays[name] = end, _DTYPES[kind], shapes[name] + (components,) * (components > 1)
         end += bytes_of[name]
         header = b""
     between.append((end, _TAIL))

@@ -9,9 +9,11 @@ from hiresx.case import Case
 from hiresx.case.monitors import Force as Spec
 from hiresx.decomposition import Decomposition, places
 from hiresx.errors import HiresxError
+from hiresx.grid.blocks import directions_along
 from hiresx.output.watch.columns import dimension
 from hiresx.output.watch.force_coefficients import ForceCoefficients
 from hiresx.output.watch.history import Column
+from hiresx.output.watch.level_walls import level_wall_shares
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.wall_distribution import WallDistribution
 from hiresx.output.watch.wall_extremes import WallExtremes
@@ -78,16 +80,9 @@ class ForceMonitor(Monitor):
         columns = [*integrals, *(WallExtremes.columns if spec.extrema else ())]
         super().__init__(solver.comm, spec.name, "force", columns, spec.every, spec.every_time, out)
         self._integrals = [column.name for column in integrals]
-        here, faces = {state.part.whole for state in solver.states}, []
         with solver.comm.together():
             walls = _walls(key, spec, solver.decomposition)
-        whole: dict[tuple[int, str], np.ndarray] = {}
-        for b, face, nodes, _ in walls:
-            whole[b, face] = whole.get((b, face), False) | nodes
-        shares = wall_shares(solver.decomposition, whole)
-        for b, face, nodes, mirror in walls:
-            if b in here:
-                faces += [FaceNodes(b, face, w * nodes, 0, mirror, areas) for w, areas in shares[b, face]]
+        faces = _face_nodes(solver.decomposition, walls, {state.part.whole for state in solver.states})
         self._solver, self._surface = solver, WatchedSurface(solver, faces, 1)
         self._area = solver.comm.sum(self._surface.areas())[0]
         self._pressure = spec.pressure
@@ -144,32 +139,50 @@ def _coefficients(key: str, spec: Spec, case: Case, dimensions: int) -> ForceCoe
     return ForceCoefficients(f'{key} "{spec.name}": coefficients', spec.coefficients, case, dimensions)
 
 
-def _walls(key: str, spec: Spec, decomposition: Decomposition) -> list[tuple[int, str, np.ndarray, bool]]:
-    """Block, face, mask of its nodes ([k, j, i] without the face's direction) and whether it is a slip wall, for all
-    walls that `spec` names."""
-    named = [
-        (b, face, mask(decomposition, b, face, range_))
-        for b, face, range_ in places(decomposition.blocks, f'{key} "{spec.name}"', spec)
-    ]
-    walls = []
-    for mirror in (False, True):
-        chosen: dict[tuple[int, str], np.ndarray] = {}
-        for patch in decomposition.patches:
-            if patch.condition.type not in WALLS[mirror]:
-                continue
-            wall = mask(decomposition, patch.block, patch.face, patch.range)
-            for b, face, inside in named:
-                if (b, face) == (patch.block, patch.face):
-                    chosen[b, face] = chosen.get((b, face), False) | (wall & inside)
-        walls += [(b, face, nodes, mirror) for (b, face), nodes in chosen.items() if nodes.any()]
+def _walls(key: str, spec: Spec, decomposition: Decomposition) -> dict[tuple[int, str], np.ndarray]:
+    """By block and face masks of the nodes ([k, j, i] without the face's direction) of all walls of the blocks of the
+    grid that `spec` names."""
+    walls: dict[tuple[int, str], np.ndarray] = {}
+    slips = True
+    for b, face, range_ in places(decomposition.grid_blocks, f'{key} "{spec.name}"', spec):
+        named = mask(decomposition, b, face, range_)
+        for mirror in (False, True):
+            nodes = named & _of_kind(decomposition, b, face, mirror)
+            if nodes.any():
+                walls[b, face] = walls.get((b, face), False) | nodes
+                slips &= mirror
     if not walls:
         raise HiresxError(
             f'{key} "{spec.name}": there is no wall ({" or ".join((*WALLS[0], *WALLS[1]))}) on the faces it names',
             "name the faces, the block or the region of a wall",
         )
-    if spec.extrema and all(mirror for *_, mirror in walls):
+    if spec.extrema and slips:
         raise HiresxError(
             f'{key} "{spec.name}": extrema: these are slip walls, which have neither friction nor heat flux nor y+',
             "leave extrema out; distribution records the pressure along slip walls, and 0 for the others",
         )
     return walls
+
+
+def _of_kind(decomposition: Decomposition, b: int, face: str, mirror: bool) -> np.ndarray:
+    """Mask of the nodes of a face of a whole block that are slip walls (`mirror`) or others."""
+    found = np.zeros([decomposition.blocks[b].size[e] for e in directions_along(face)], bool)
+    for patch in decomposition.patches:
+        if (patch.block, patch.face) == (b, face) and patch.condition.type in WALLS[mirror]:
+            found |= mask(decomposition, b, face, patch.range)
+    return found
+
+
+def _face_nodes(
+    decomposition: Decomposition, walls: dict[tuple[int, str], np.ndarray], here: set[int]
+) -> list[FaceNodes]:
+    """The nodes of `walls` of the whole blocks `here`, with their weights in integrals over all of them."""
+    shares = (wall_shares if decomposition.levels is None else level_wall_shares)(decomposition, walls)
+    return [
+        FaceNodes(b, face, weights * nodes, 0, mirror, areas)
+        for (b, face), parts in shares.items()
+        if b in here
+        for mirror in (False, True)
+        if (nodes := _of_kind(decomposition, b, face, mirror)).any()
+        for weights, areas, _ in parts
+    ]

@@ -1,0 +1,73 @@
+"""Kinks of grid lines: where a wall has an edge, the grid lines along it turn, and so do those beside them. Nothing is
+interpolated across a kink when a finer level is made, so that an edge stays where it is and as sharp as it is."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hiresx.decomposition.wall_edges import BEYOND, edges, nodes_beyond
+from hiresx.grid.blocks import direction, layer, side
+
+if TYPE_CHECKING:
+    from hiresx.decomposition.patches import Decomposition
+    from hiresx.grid import Connection
+
+# A node of all grid lines of a block (block, direction, number).
+Kink = tuple[int, int, int]
+
+
+def find_kinks(whole: "Decomposition") -> set[Kink]:
+    """Return the nodes at which boundaries of the whole blocks have an edge along a direction, and those at which the
+    lines of other blocks go on in these over connections, also one step beyond their ends. They hold for all lines of a
+    block in this direction."""
+    found: set[Kink] = set()
+    for patch in whole.patches:
+        d = direction(patch.face)
+        for e in whole.blocks[patch.block].active:
+            if e != d:
+                turned = edges(nodes_beyond(whole, patch.block, patch.range, e, BEYOND))
+                first = patch.range[e][0] - BEYOND + 1
+                own = np.flatnonzero(turned.reshape(-1, turned.shape[-1]).any(axis=0)) + first
+                lo, hi = patch.range[e]
+                found |= {(patch.block, e, int(m)) for m in own if lo <= m < hi}
+    of_block: dict[int, list[Connection]] = {}
+    for c in whole.connections if found else ():
+        if not c.over_a_pole:
+            of_block.setdefault(c.block, []).append(c)
+    left = [*found]
+    while left:
+        b, e, m = left.pop()
+        for c in of_block.get(b, ()):
+            there = _beyond(whole, c, e, m)
+            if there is not None and there not in found:
+                found.add(there)
+                left.append(there)
+    return found
+
+
+def _beyond(whole: "Decomposition", c: "Connection", e: int, m: int) -> Kink | None:
+    """The node at which lines of the donor have the kink that those of the block of `c` have at node `m` along `e`;
+    None if `c` does not lead there."""
+    d = direction(c.face)
+    node = np.array([[lo] for lo, _ in c.range])
+    if e == d:
+        end = layer(c.face, whole.blocks[c.block].size)[0]
+        if not 0 <= side(c.face) * (m - end) + 1 <= 2:
+            return None
+    elif not c.range[e][0] <= m < c.range[e][1]:
+        return None
+    node[e] = m
+    step = np.zeros_like(node)
+    step[e] = 1
+    there = c.donors(node)[:, 0]
+    along = int(np.argmax(np.abs(c.donors(node + step)[:, 0] - there)))
+    number = int(there[along])
+    return (c.donor, along, number) if -1 <= number <= whole.blocks[c.donor].size[along] else None
+
+
+def between_kinks(xi: np.ndarray, kinks: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
+    """For places `xi` (n,) along a grid line the first and the last + 1 of the nodes between the `kinks` next to them,
+    of the nodes low ... high - 1."""
+    marks = np.unique([low, *(m for m in kinks if low < m < high - 1), high - 1])
+    number = np.clip(np.searchsorted(marks, xi, "right") - 1, 0, len(marks) - 2)
+    return marks[number], marks[number + 1] + 1
