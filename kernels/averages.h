@@ -1,4 +1,5 @@
 // Averages in time, of nodes and of lines of nodes, and of what the budgets of turbulence need.
+#include "node_sample.h"
 #include "viscous.h"
 
 // Running means m and covariances c after a sample that stands for `share` of the time averaged so far (it included): d
@@ -25,15 +26,6 @@ template <class Own> HD void covary(double *held, double share, double product, 
 constexpr int reynolds_means = 6, favre_means = 5, rate_means = 15, paired = 9;
 constexpr int of_reynolds = reynolds_means + paired, of_favre = favre_means + paired, of_scalar = 5;
 constexpr int of_budget = rate_means + 11, of_stress_budgets = rate_means + 43;
-
-// rho, u, v, w, p, T of a node
-HD void sampled(const_state_pointer q, long long p, stride sv, double *value) {
-    const double rho = q[p], inverse = 1.0 / rho;
-    for (int c = 1; c < 4; ++c) value[c] = q[c * sv + p] * inverse;
-    const double square = value[1] * value[1] + value[2] * value[2] + value[3] * value[3];
-    value[0] = rho, value[4] = (HX_GAMMA - 1.0) * (q[4 * sv + p] - 0.5 * rho * square);
-    value[5] = HX_GAMMA * value[4] * inverse;
-}
 
 // now: rho, u, v, w, p, T, `apart` from each other, of a node or the means of others; after their means their squares;
 // uv, uw, vw

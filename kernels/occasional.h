@@ -6,6 +6,7 @@
 #include "synthetic_turbulence.h"
 #include "statistics.h"
 #include "averages.h"
+#include "face_flow.h"
 #include "filter.h"
 #include "spatial_filter.h"
 #include "signals.h"

@@ -73,6 +73,14 @@ BOXES = {
         "motion": np.append(np.eye(3), [0.1, -0.1, 0.2]),
     }
 }
+# Of faces in three dimensions: a node, the four behind it and seven along each tangent.
+WATCHED = {
+    "face_flow": {
+        "start": 0, "count": SIZE[0], "tangents": 2, "viscous": 1, "mirror": np.arange(SIZE[0], dtype=np.int32) % 2,
+        "places": np.int32(ORIGIN) + np.random.default_rng(3).permutation(19 * SIZE[0]).astype(np.int32),
+    },
+    "face_flux_sums": {"chunks": SIZE[0]},
+}  # fmt: skip
 COUNTS = (3, 2, 1)
 NUMBERS = {"direction": 1.0, "sign": -1.0}
 EXTENTS = {
@@ -91,6 +99,7 @@ EXTENTS = {
     # of the second three places each
     **{"mirrored_ghosts": (SIZE[0], 1, 1), "curved_ghosts": (SIZE[0] // 3, 1, 1)},
     **dict.fromkeys(("filter_state", "filter_sample", "filter_rest"), (SIZE[0], 1, 1)),
+    **dict.fromkeys(("face_flow", "face_flux_sums"), (SIZE[0], 1, 1)),
     **{"reduce": (5, 7, 1), "copy_halo": (SIZE[0], 5, 1)},
     **{"average_lines": (4, SIZE[1], 2), "merge_averages": (1, SIZE[1], 1)},
     **{"sweep_along": (4, 1, SIZE[2]), "sweep_across": (*SIZE[:2], 3)},
@@ -116,7 +125,7 @@ SWITCHES = {
     "before": (0.0, 3.0),
 }
 # Optional arrays that another argument asks for: they are given always.
-ASKED_FOR = {"sums", "left", "w"}
+ASKED_FOR = {"sums", "left", "w", "factors", "slopes"}
 # Lists of an outflow: two patches of 17 nodes together, on two sides; three patches of two faces.
 LISTS = {"ends": (0, 9, SIZE[0]), "sides": (5, 0), "face_of_row": (0, 1, 1), "face_of_patch": (0, 1, 1)}
 STATES = {"q", "q0", "minus", "plus", "state", "target", "reference"}
@@ -139,7 +148,12 @@ def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
     optional = sorted(signature.optional - ASKED_FOR)
     for values, left_out in product(product(*(SWITCHES[name] for name in switches)), _subsets(optional)):
         given = next(
-            (some[signature.name] for some in (LINES, SIGNALLED, WAVES, CHAINS, BOXES) if signature.name in some), {}
+            (
+                some[signature.name]
+                for some in (LINES, SIGNALLED, WAVES, CHAINS, BOXES, WATCHED)
+                if signature.name in some
+            ),
+            {},
         )
         chosen = given | dict(zip(switches, values, strict=True)) | dict.fromkeys(left_out)
         rng = np.random.default_rng(7)

@@ -15,7 +15,7 @@ class Take:
     def __init__(self, solver: Solver, states: np.ndarray, places: np.ndarray):
         self._backend, self._gas = solver.backend, Gas.of(solver.case)
         self._variables = equations(solver.case).variables
-        self._parts, self._fields = [], []
+        self._parts = []
         self._order = np.empty(len(states), dtype=np.int64)
         start = 0
         for n in np.unique(states):
@@ -24,7 +24,6 @@ class Take:
             q = solver.states[n].q
             state = solver.states[n]
             self._parts.append((state, q.reshape(q.shape[0], -1), self._backend.to_device(unique.astype(np.int64))))
-            self._fields.append((state, self._parts[-1][2]))
             self._order[here] = start + inverse
             start += len(unique)
 
@@ -33,12 +32,6 @@ class Take:
         parts = [state.from_storage(self._backend.to_host(q.take(places, axis=1))) for state, q, places in self._parts]
         q = np.concatenate(parts or [np.empty((self._variables, 0))], axis=1)
         return {name: values[self._order] for name, values in self._gas.primitive(q).items()}
-
-    def field(self, name: str) -> np.ndarray:
-        """A field of one number per node (`hiresx.device.fields`) at the nodes, float64 (n,), in the same order."""
-        taken = [self._backend.to_host(s.array(name).reshape(-1).take(places)) for s, places in self._fields]
-        found: np.ndarray = np.concatenate(taken or [np.empty(0)]).astype(np.float64)[self._order]
-        return found
 
 
 class SampledNodes:

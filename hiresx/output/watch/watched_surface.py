@@ -1,4 +1,5 @@
-"""The flow at nodes on faces: fluxes of mass, momentum and energy, pressure, friction and heat."""
+"""The flow at nodes on faces: fluxes of mass, momentum and energy, pressure, friction and heat. The device computes
+them (kernels/face_flow.h)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,12 +8,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from hiresx.decomposition import Decomposition
-from hiresx.equations import GAS_CONSERVED, GAS_PRIMITIVE
+from hiresx.equations import GAS_CONSERVED
 from hiresx.equations.stencil import CENTRAL_DIFFERENCE, DIFFERENCE_NODES, DIFFERENCE_REACH, ONE_SIDED_DIFFERENCES
 from hiresx.grid.blocks import FACES, Range, direction, directions_along, face_range, intersection, side
 from hiresx.output.watch import quadrature
 from hiresx.output.watch.columns import circumference, off_poles
-from hiresx.output.watch.gather import Take
 from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.modelled_wall import ModelledWall
 from hiresx.rhs.no_slip import NoSlip
@@ -25,6 +25,10 @@ _INWARD = np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12
 # 6th-order derivatives from as many nodes: at the middle one, and at the first ones, where a line ends.
 _CENTRAL = np.array(CENTRAL_DIFFERENCE)
 _ONE_SIDED = np.array(ONE_SIDED_DIFFERENCES) / 60
+# Numbers of a node in kernels/face_flow.h, and where friction, heat and the power of both stand.
+_FLOW_ROWS, _FRICTION, _HEAT, _POWER = 10, slice(5, 8), 8, 9
+# Nodes whose fluxes are summed up together on the device.
+_CHUNK = 64
 
 
 @dataclass(frozen=True)
@@ -45,14 +49,12 @@ class FaceNodes:
 class FaceFlow:
     """Flow per node (n,), through the node's share of the face, outwards. `p` (n,): at the node. `temperature` (n,):
     there; at a modelled wall, along whose nodes the flow slips, that of the wall. `mach` (n,): Mach number of the
-    velocity out of the face. `fluxes` (5, n): of mass, momentum x, y, z, energy. `push` (3, n): outward normal times
-    share; times the pressure it is the pressure's force. `friction` (3, n): force on the wall. `heat` (n,): into the
-    wall."""
+    velocity out of the face. `push` (3, n): outward normal times share; times the pressure it is the pressure's force.
+    `friction` (3, n): force on the wall. `heat` (n,): into the wall."""
 
     p: np.ndarray
     temperature: np.ndarray
     mach: np.ndarray
-    fluxes: np.ndarray
     push: np.ndarray
     friction: np.ndarray
     heat: np.ndarray
@@ -68,9 +70,8 @@ class Shares(NamedTuple):
 
 
 class WatchedSurface:
-    """The nodes among `faces` that belong to this rank. At a sample only these, and the nodes that their gradients
-    need, are copied from the device. At a cut gradients reach into ghosts, so each node has all it needs in its own
-    part. Without `viscous`, friction and heat flux are left out."""
+    """The nodes among `faces` that belong to this rank. At a cut gradients reach into ghosts, so each node has all it
+    needs in its own part. Without `viscous`, friction and heat flux are left out."""
 
     def __init__(self, solver: Solver, faces: list[FaceNodes], groups: int, viscous: bool = True):
         self._solver = solver
@@ -85,8 +86,8 @@ class WatchedSurface:
             and (box := intersection(state.part.box, face_range(nodes.face, blocks[nodes.block].size)))
         ]
         pieces = [piece for piece in pieces if piece.n]
-        # nodes of one group side by side: their sums are then one pass
-        pieces.sort(key=lambda piece: piece.group)
+        # nodes of one part side by side, for its kernel, and of these the nodes of one group, for their sums
+        pieces.sort(key=lambda piece: (piece.state, piece.group))
         self.groups = groups
         self.n = sum(piece.n for piece in pieces)
         # of each node the part and the place in its padded arrays
@@ -99,8 +100,11 @@ class WatchedSurface:
         self.sizes = np.empty(0)
         if not self.n:
             return
-        group = np.concatenate([np.full(piece.n, piece.group) for piece in pieces])
-        self._present, self._first = np.unique(group, return_index=True)
+        counts = [piece.n for piece in pieces]
+        group = np.repeat([piece.group for piece in pieces], counts)
+        self.states = np.repeat([piece.state for piece in pieces], counts)
+        self._first = np.flatnonzero(np.diff(group, prepend=-1) | np.diff(self.states, prepend=-1))
+        self._group = group[self._first]
         self.push = np.concatenate([piece.area for piece in pieces], axis=1)
         self._curvature = np.concatenate([piece.curvature for piece in pieces])
         self._radius = np.concatenate([piece.radius for piece in pieces])
@@ -109,26 +113,63 @@ class WatchedSurface:
         self.sizes = signs * np.linalg.norm(self.push, axis=0)
         # node, the four behind it, then seven along each tangent, by rows
         places = np.concatenate([piece.places for piece in pieces], axis=1)
-        states = np.broadcast_to(np.concatenate([np.full(piece.n, piece.state) for piece in pieces]), places.shape)
-        self._take = Take(solver, states.ravel(), places.ravel())
-        self.states, self.places = states[0].copy(), places[0].copy()
-        self._rows = len(places)
-        face = np.concatenate([np.full(piece.n, FACES.index(piece.face)) for piece in pieces])
+        self.places = places[0].copy()
+        face = np.repeat([FACES.index(piece.face) for piece in pieces], counts)
         self._modelled = list(_of_walls(ModelledWall, solver, self.states, self.places, face))
         no_slip = _of_walls(NoSlip, solver, self.states, self.places, face)
         # the scheme puts the heat of these into their viscous flux and differentiates no temperature
         self._heated = [found for found in no_slip if not found[0].holds]
         if self._viscous:
             self.inner = places[1].copy()
-            self._factors, self._slopes = (
-                np.concatenate([getattr(piece, name) for piece in pieces], axis=-1) for name in ("factors", "slopes")
+        self._prepare(places, pieces)
+
+    def _prepare(self, places: np.ndarray, pieces: list["_Piece"]) -> None:
+        """Prepare the launches that compute the flow at all nodes, and that sum up the fluxes."""
+        solver, put, n = self._solver, self._solver.backend.to_device, self.n
+        self._flow = solver.backend.zeros((_FLOW_ROWS, n), "float64")
+        area = put(self.push)
+        common: dict[str, Any] = {
+            "count": n, "places": put(places.astype(np.int32)), "area": area, "flow": self._flow,
+            "mirror": put(self.mirror.astype(np.int32)), "curvature": put(self._curvature), "one_sided": put(_INWARD),
+            "viscous": int(self._viscous), "tangents": 0, "factors": None, "slopes": None,
+            "inverse_reynolds": 1 / self._case.gas.reynolds if self._viscous else 0.0,
+        }  # fmt: skip
+        if self._viscous:
+            for name in ("factors", "slopes"):
+                common[name] = put(np.concatenate([getattr(piece, name) for piece in pieces], axis=-1))
+            common["tangents"] = len(common["factors"])
+        calls = []
+        for p in np.unique(self.states):
+            state, (first, end) = solver.states[p], np.searchsorted(self.states, (p, p + 1))
+            own = {"q": state.q, "sv": state.variable_stride, "start": int(first), **state.eddy_arguments}
+            calls.append(solver.program.call("face_flow", (int(end - first), 1, 1), **common, **own))
+        self._compute = solver.program.prepare([calls])
+        ends = [*self._first[1:], n]
+        begin = [at for first, end in zip(self._first, ends, strict=True) for at in range(first, end, _CHUNK)]
+        chunks = len(begin)
+        self._group_of_chunk = self._group[np.searchsorted(self._first, begin, side="right") - 1]
+        self._partial = solver.backend.zeros((len(GAS_CONSERVED), chunks), "float64")
+        self._sum_fluxes = solver.program.prepare([
+            solver.program.call(
+                "face_flux_sums", (chunks, 1, 1), begin=put(np.array([*begin, n], np.int32)), chunks=chunks, count=n,
+                area=area, flow=self._flow, partial=self._partial,
             )
+        ])  # fmt: skip
 
     def sums(self, values: np.ndarray) -> np.ndarray:
         """Sums of `values` (m, n) over the nodes of this rank in each group of faces: (groups, m)."""
         found = np.zeros((self.groups, len(values)))
         if self.n:
-            found[self._present] = np.add.reduceat(values, self._first, axis=1).T
+            np.add.at(found, self._group, np.add.reduceat(values, self._first, axis=1).T)
+        return found
+
+    def flux_sums(self) -> np.ndarray:
+        """Fluxes of mass, momentum x, y, z and energy out of this rank's nodes of each group of faces: (groups, 5)."""
+        found = np.zeros((self.groups, len(GAS_CONSERVED)))
+        if self.n:
+            self._flow_at_nodes()
+            self._sum_fluxes()
+            np.add.at(found, self._group_of_chunk, self._solver.backend.to_host(self._partial).T)
         return found
 
     def areas(self) -> np.ndarray:
@@ -162,74 +203,35 @@ class WatchedSurface:
     def measure(self) -> FaceFlow:
         """Compute the flow through the faces at this rank's nodes."""
         if not self.n:
-            shapes = ((0,), (0,), (0,), (len(GAS_CONSERVED), 0), (3, 0), (3, 0), (0,))
-            return FaceFlow(*(np.empty(shape) for shape in shapes))
+            return FaceFlow(*(np.empty(shape) for shape in ((0,), (0,), (0,), (3, 0), (3, 0), (0,))))
+        self._flow_at_nodes()
+        flow = self._solver.backend.to_host(self._flow)
+        rho, velocity, p = flow[0], flow[1:4], flow[4]
+        temperature = self._case.gas.gamma * p / rho
+        area, square = self.push, (self.push * self.push).sum(axis=0)
+        # a node on the axis has no area, so that all fluxes are zero
+        mach = (area * velocity).sum(axis=0) / np.sqrt(np.where(square > 0, square, 1.0) * temperature)
+        for wall, _, mine in self._modelled:
+            temperature[mine] = wall.temperature(temperature[mine], velocity[:, mine])
+        return FaceFlow(p, temperature, mach, area, flow[_FRICTION], flow[_HEAT])
+
+    def _flow_at_nodes(self) -> None:
+        """Compute the flow at this rank's nodes on the device, with the friction and the heat that walls know."""
         if self._viscous:
             self._solver.settle()
-        gamma = self._case.gas.gamma
-        rows = {name: values.reshape(self._rows, self.n) for name, values in self._take().items()}
-        rho, u, v, w, p = (rows[name][0] for name in GAS_PRIMITIVE)
-        area = self.push
-        volume = area[0] * u + area[1] * v + area[2] * w
-        energy = p / (gamma - 1) + 0.5 * rho * (u * u + v * v + w * w)
-        mass = rho * volume
-        fluxes = np.stack(
-            [mass, mass * u + p * area[0], mass * v + p * area[1], mass * w + p * area[2], (energy + p) * volume]
-        )
-        friction, heat, temperature = np.zeros((3, self.n)), np.zeros(self.n), gamma * p / rho
-        if self._viscous:
-            friction, heat = self._viscous_terms(rows)
-            working = np.stack([u, v, w])
-            for modelled_wall, nodes, mine in self._modelled:
-                modelled = modelled_wall.wall_fluxes()[:, nodes] * self.sizes[mine]
-                friction[:, mine], heat[mine] = modelled[:3], -modelled[3]
-                temperature[mine] = modelled_wall.temperature(temperature[mine], working[:, mine])
-                working[:, mine] = modelled_wall.velocity[:, None]  # not that at which the flow slips
-            for wall, nodes, mine in self._heated:
-                heat[mine] = -wall.wall_heat()[nodes] * self.sizes[mine]
-            fluxes[1:4] += friction
-            fluxes[4] += (working * friction).sum(axis=0) + heat
-        square = (area * area).sum(axis=0)
-        # a node on the axis has no area, so that all fluxes are zero
-        mach = volume / np.sqrt(np.where(square > 0, square, 1.0) * gamma * p / rho)
-        return FaceFlow(p, temperature, mach, fluxes, area, friction, heat)
-
-    def _viscous_terms(self, rows: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Friction -tau n (3, n) and heat q n (n,), times the share of the face."""
-        gas = self._case.gas
-        temperature = gas.gamma * rows["p"] / rows["rho"]
-        values = np.stack([rows["u"], rows["v"], rows["w"], temperature], axis=1)  # row by row
-        # inwards, then along each tangent
-        inward = len(_INWARD)
-        along = [(_INWARD @ values[:inward].reshape(inward, -1)).reshape(4, self.n)]
-        for n, factors in enumerate(self._factors):
-            change = np.zeros((4, self.n))
-            for factor, value in zip(factors, values[inward + DIFFERENCE_NODES * n :], strict=False):
-                change += factor * value
-            along.append(change)
-        gradient = self._slopes[0] * along[0][:, None]
-        for slope, change in zip(self._slopes[1:], along[1:], strict=True):
-            gradient += slope * change[:, None]
-        mu_laminar, eddies = gas.viscosity.viscosity(temperature[0]) / gas.reynolds, np.zeros(self.n)
-        if self._solver.layout.has("eddy_viscosity"):
-            eddies = self._take.field("eddy_viscosity").reshape(self._rows, self.n)[0] / gas.reynolds
-        mu, turbulent = mu_laminar + eddies, self._case.turbulence.prandtl
-        stress = gradient[:3] + gradient[:3].swapaxes(0, 1)
-        swirl = values[0, 2] * self._curvature  # a rigid rotation gives no friction
-        stress[1, 2] -= swirl
-        stress[2, 1] -= swirl
-        dilatation = gradient[0, 0] + gradient[1, 1] + gradient[2, 2] + values[0, 1] * self._curvature
-        friction = -mu * (np.einsum("abn,bn->an", stress, self.push) - 2 / 3 * dilatation * self.push)
-        conductivity = mu_laminar / (gas.prandtl * (gas.gamma - 1)) + eddies / (turbulent * (gas.gamma - 1))
-        heat = -conductivity * (gradient[3] * self.push).sum(axis=0)
-        if self.mirror.any():  # neither shear nor heat goes through a plane of symmetry
-            area = self.push[:, self.mirror]
-            square = (area * area).sum(axis=0)
-            # a node on the axis has neither area nor friction
-            normal = (friction[:, self.mirror] * area).sum(axis=0) / np.where(square > 0, square, 1.0)
-            friction[:, self.mirror] = normal * area
-            heat[self.mirror] = 0.0
-        return friction, heat
+        self._compute()
+        if not self._viscous:
+            return
+        flow, put = self._flow, self._solver.backend.to_device
+        for modelled_wall, nodes, mine in self._modelled:
+            modelled = modelled_wall.wall_fluxes()[:, nodes] * self.sizes[mine]
+            flow[_FRICTION, mine], flow[_HEAT, mine] = put(modelled[:3]), put(-modelled[3])
+            # the velocity of the wall, not that at which the flow slips
+            flow[_POWER, mine] = put(modelled_wall.velocity @ modelled[:3] - modelled[3])
+        for wall, nodes, mine in self._heated:
+            heat = put(-wall.wall_heat()[nodes] * self.sizes[mine])
+            flow[_POWER, mine] += heat - flow[_HEAT, mine]
+            flow[_HEAT, mine] = heat
 
 
 class _Piece:

@@ -114,7 +114,7 @@ class ConservationMonitor(Monitor):
             sums = found.sum(axis=(1, 2))
             totals += sums[: len(CONSERVED)]
             source += (self._sponges[n][1] if n in self._sponges else 0.0) - sums[len(CONSERVED) :]
-        fluxes = self._surface.sums(self._surface.measure().fluxes)
+        fluxes = self._surface.flux_sums()
         totals, source, *through = self._comm.sum(np.stack([totals, source, *fluxes]))
         values = dict(zip(CONSERVED, totals, strict=True))
         for group, boundary in zip(self._groups, self._names, strict=True):

@@ -1,0 +1,89 @@
+// The flow at nodes of faces, for monitors, and what goes through the faces: in double, as fluxes through closed
+// surfaces cancel. Arrays hold rows of `count` numbers, one for each node of a rank; a part has those from `start` on.
+#include "node_sample.h"
+#include "viscous.h"
+
+constexpr int inward_nodes = 5, along_nodes = 2 * difference_reach + 1;
+// Of each node: rho, u, v, w, p; friction on the wall along x, y, z; heat into it; the power of friction and heat.
+constexpr int flow_rows = 10, of_friction = 5, of_heat = 8, of_power = 9;
+
+// places: the node in the padded arrays of the part, the four behind it, then along_nodes along each tangent. area:
+// outward normal times the node's share of the face. one_sided (inward_nodes) and factors (tangents, along_nodes): of
+// the derivatives inwards and along the face. slopes (1 + tangents, 3): by which these count in those with respect to
+// x, y, z. mirror: whether neither shear nor heat goes through. curvature: 1/y of axisymmetric flow, else 0. Without
+// `viscous` friction, heat and power are 0.
+KERNEL(face_flow, int i, int j, int k, int start, long long count, stride sv, const_state_field<gas_variables> q,
+       const int *places, const double *area, int viscous, int tangents, const double *one_sided,
+       optional<const double *> factors, optional<const double *> slopes, const int *mirror, const double *curvature,
+       const_work_field<HX_EDDY_FIELDS> eddies, real inverse_reynolds, double *flow) {
+    const long long n = start + i;
+    double own[6], friction[3] = {0.0, 0.0, 0.0}, heat = 0.0;
+    sampled(q, places[n], sv, own);
+#ifdef HX_VISCOUS
+    if (viscous) {
+        double gradient[4][3];
+        for (int v = 0; v < 4; ++v)
+            for (int c = 0; c < 3; ++c) gradient[v][c] = 0.0;
+        for (int d = 0; d <= tangents; ++d) {
+            const int rows = d == 0 ? inward_nodes : along_nodes;
+            const int row = d == 0 ? 0 : inward_nodes + (d - 1) * along_nodes;
+            double change[4] = {0.0, 0.0, 0.0, 0.0};
+            for (int r = 0; r < rows; ++r) {
+                const double weight = d == 0 ? one_sided[r] : factors[(row - inward_nodes + r) * count + n];
+                double other[6];
+                sampled(q, places[(row + r) * count + n], sv, other);
+                for (int v = 0; v < 3; ++v) change[v] += weight * other[1 + v];
+                change[3] += weight * other[5];
+            }
+            for (int v = 0; v < 4; ++v)
+                for (int c = 0; c < 3; ++c) gradient[v][c] += slopes[(3 * d + c) * count + n] * change[v];
+        }
+        const double laminar = viscosity(real(own[5])) * inverse_reynolds;
+#if HX_EDDY_FIELDS
+        const double eddy = double(eddies[places[n]]) * inverse_reynolds;
+        const double mu = laminar + eddy, conductivity = laminar * viscous_heat + eddy * eddy_heat;
+#else
+        const double mu = laminar, conductivity = laminar * viscous_heat;
+#endif
+        // a rigid rotation gives no friction
+        const double curved = curvature[n], swirl = own[3] * curved;
+        const double bulk = 2.0 / 3.0 * (gradient[0][0] + gradient[1][1] + gradient[2][2] + own[2] * curved);
+        double through = 0.0, square = 0.0;
+        for (int a = 0; a < 3; ++a) {
+            double stress = -bulk * area[a * count + n];
+            for (int b = 0; b < 3; ++b) {
+                const double shear = gradient[a][b] + gradient[b][a] - (a != b && a + b == 3 ? swirl : 0.0);
+                stress += shear * area[b * count + n];
+            }
+            friction[a] = -mu * stress;
+            heat -= conductivity * gradient[3][a] * area[a * count + n];
+            through += friction[a] * area[a * count + n], square += area[a * count + n] * area[a * count + n];
+        }
+        if (mirror[n]) {
+            const double normal = square > 0.0 ? through / square : 0.0;  // on an axis there is no area
+            for (int a = 0; a < 3; ++a) friction[a] = normal * area[a * count + n];
+            heat = 0.0;
+        }
+    }
+#endif
+    for (int v = 0; v < 5; ++v) flow[v * count + n] = own[v];
+    for (int a = 0; a < 3; ++a) flow[(of_friction + a) * count + n] = friction[a];
+    flow[of_heat * count + n] = heat;
+    flow[of_power * count + n] = own[1] * friction[0] + own[2] * friction[1] + own[3] * friction[2] + heat;
+}
+
+// Sums of the fluxes of mass, momentum and energy out of the nodes begin[i] to begin[i + 1], of `chunks` such groups.
+KERNEL(face_flux_sums, int i, int j, int k, const int *begin, int chunks, long long count, const double *area,
+       const double *flow, double *partial) {
+    double sum[gas_variables];
+    for (int v = 0; v < gas_variables; ++v) sum[v] = 0.0;
+    for (int n = begin[i]; n < begin[i + 1]; ++n) {
+        double s[flow_rows], volume = 0.0, square = 0.0;
+        for (int v = 0; v < flow_rows; ++v) s[v] = flow[v * count + n];
+        for (int a = 0; a < 3; ++a) volume += area[a * count + n] * s[1 + a], square += s[1 + a] * s[1 + a];
+        const double mass = s[0] * volume, enthalpy = s[4] * (HX_GAMMA / (HX_GAMMA - 1.0)) + 0.5 * s[0] * square;
+        sum[0] += mass, sum[4] += enthalpy * volume + s[of_power];
+        for (int a = 0; a < 3; ++a) sum[1 + a] += mass * s[1 + a] + s[4] * area[a * count + n] + s[of_friction + a];
+    }
+    for (int v = 0; v < gas_variables; ++v) partial[v * chunks + i] = sum[v];
+}
