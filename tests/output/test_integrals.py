@@ -105,6 +105,34 @@ def test_fluxes_and_integrals_of_an_exact_flow_balance_at_high_order():
     assert orders.min() > 3.5 and max(errors[-3:]) < 1e-6, (errors, orders)
 
 
+@pytest.mark.parametrize("backend", ["cpu", "emulated"])
+def test_fluxes_through_each_boundary_are_sums_over_its_nodes(backend):
+    """On faces of more nodes than the device sums up at a time."""
+    simulation, found = watched(
+        through(80), backend=backend, initial=lambda x, y, z: carried(x, y, z, 0.0), profiles={"carried": carried}
+    )
+    block, solver, gamma = simulation.blocks[0], simulation.solver, 1.4
+    x, y = block.x, block.y
+    rho, u, v, p = 1 + 0.2 * np.cos(2 * x), 2 + 0.1 * y, 0.3 * np.sin(x + y), P * (1 + 0.3 * np.sin(3 * x - y))
+    solver.set_state(0, rho, u, v, 0.0 * x, p)
+    monitor = found["conservation"]
+    surface = monitor._surface
+    _, i, j, k = surface.nodes(surface.places)
+    rho, u, v, p = (values[k, j, i] for values in (rho, u, v, p))
+    through_area = surface.push[0] * u + surface.push[1] * v
+    energy = gamma / (gamma - 1) * p + 0.5 * rho * (u * u + v * v)
+    momentum = (
+        rho * velocity * through_area + p * area for velocity, area in zip((u, v, 0.0), surface.push, strict=True)
+    )
+    wanted = surface.sums(np.stack([rho * through_area, *momentum, energy * through_area]))
+    sums = surface.flux_sums()
+    np.testing.assert_allclose(sums, wanted, rtol=0, atol=1e-12 * np.abs(wanted).max())
+    assert len(np.unique(sums[:, 4].round(3))) == len(sums) > 2
+    values = monitor.measure(solver)
+    own = [value for name, value in values.items() if name.startswith("energy_flux")]
+    np.testing.assert_allclose(own, sums[:, 4], rtol=1e-12)
+
+
 def test_fluxes_and_integrals_of_an_open_run_balance_to_the_order_of_its_boundary():
     # The nodes on a supersonic outflow are of first order: their ghosts repeat them.
     found = []
