@@ -13,6 +13,19 @@
 #define HX_CPU
 #endif
 #endif
+// Long point functions that are called from several places, by whose copies most of the time goes that a compiler takes.
+// HD_APART: on a CPU one function for all of them. HD_LONG: copies nevertheless, since packs take these faster, unless
+// HX_FEW_COPIES asks for a text that is compiled sooner.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define HD_APART HD
+#else
+#define HD_APART static __attribute__((noinline))
+#endif
+#ifdef HX_FEW_COPIES
+#define HD_LONG HD_APART
+#else
+#define HD_LONG HD
+#endif
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
 // The C functions that kernels call are declared here, since parsing <cmath> takes a compiler as long as a small part
 // of the solver.

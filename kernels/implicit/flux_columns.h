@@ -42,7 +42,13 @@ template <bool of_left, class T> struct flux_of_face {
     }
 };
 template <bool of_left, class T>
-HD void flux_derivative(const T *ql, const T *qr, const T *area, T jacobian, real inverse_reynolds, const T &eddies,
-                        const TransportedConstants<T> &known, T *block) {
+HD_LONG void flux_derivative(const T *ql, const T *qr, const T *area, T jacobian, real inverse_reynolds, const T &eddies,
+                             const TransportedConstants<T> &known, T *block) {
     columns_of<of_left>(ql, qr, flux_of_face<of_left, T>{area, jacobian, eddies, inverse_reynolds, known}, block);
+}
+// Of single nodes, few where there are packs of them
+template <bool of_left>
+HD_APART void flux_derivative(const real *ql, const real *qr, const real *area, real jacobian, real inverse_reynolds,
+                              const real &eddies, const TransportedConstants<real> &known, real *block) {
+    flux_derivative<of_left, real>(ql, qr, area, jacobian, inverse_reynolds, eddies, known, block);
 }

@@ -60,7 +60,8 @@ struct viscous_flux_of_face {
     }
 };
 template <bool of_left>
-HD void viscous_derivative(const real *ql, const real *qr, const real *area, real jacobian, real inverse_reynolds, real *block) {
+HD_APART void viscous_derivative(const real *ql, const real *qr, const real *area, real jacobian, real inverse_reynolds,
+                                 real *block) {
     columns_of<of_left>(ql, qr, viscous_flux_of_face{area, jacobian, inverse_reynolds}, block);
 }
 

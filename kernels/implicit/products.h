@@ -38,7 +38,7 @@ template <class T> struct updated_neighbour : recorded_neighbour<T> {
 // sum = sum + sign dF/dq x, of the face between a node of the record `own` and a neighbour with the update x on a side of
 // direction d
 template <int side, class T>
-HD void add_product(const T *own, const updated_neighbour<T> &beside, int d, real inverse_reynolds, T *sum) {
+HD_LONG void add_product(const T *own, const updated_neighbour<T> &beside, int d, real inverse_reynolds, T *sum) {
     dual<1, T> here[block_variables], there[block_variables], f[block_variables];
     T area[3];
     beside.face_area(own, d, area);
@@ -49,6 +49,11 @@ HD void add_product(const T *own, const updated_neighbour<T> &beside, int d, rea
     flux_along<side == 0>(side ? here : there, side ? there : here, area, beside.face_jacobian(own), inverse_reynolds,
                           T(real(0)), TransportedConstants<T>(), f);
     for (int v = 0; v < block_variables; ++v) sum[v] = side ? sum[v] + f[v].slope[0] : sum[v] - f[v].slope[0];
+}
+// Of single nodes, few where there are packs of them
+template <int side>
+HD_APART void add_product(const real *own, const updated_neighbour<real> &beside, int d, real inverse_reynolds, real *sum) {
+    add_product<side, real>(own, beside, d, inverse_reynolds, sum);
 }
 
 // The same of both sides of direction d, at the places `beside` of the node. What both read comes first: a thread of a GPU waits

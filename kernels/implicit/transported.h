@@ -36,10 +36,10 @@ typedef dual<source_variables> source_dual;
 // by rho s of the neighbours. Gradients are second-order differences. What the velocity, the density and the conversion of
 // the diffusion to the model's form change is left out; so is what changes the length of a detached-eddy model, and what the
 // model takes as constants, which are returned.
-HD TransportedConstants<> transported_derivatives(const real *q, const real *m, const real *jacobian, long long p,
-                                                  long long sv, const int *apart, const work_real *distance,
-                                                const work_real *spacings, real inverse_reynolds, real *own,
-                                                real along[6][source_entries]) {
+HD_LONG TransportedConstants<> transported_derivatives(const real *q, const real *m, const real *jacobian, long long p,
+                                                       long long sv, const int *apart, const work_real *distance,
+                                                       const work_real *spacings, real inverse_reynolds, real *own,
+                                                       real along[6][source_entries]) {
     constexpr int count = HX_TRANSPORTED;
     real gradient[3][3] = {{real(0)}}, slope[count][3] = {{real(0)}}, area[3][3];
     TransportedNode<real> plain;
