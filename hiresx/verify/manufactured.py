@@ -250,15 +250,17 @@ def _add_flux_derivative(
     for n, weight in enumerate(_ONE_SIDED):
         i, j, k = (inward * n * (e == d) for e in range(DIRECTIONS))
         box = shift_range(face.patch.range, (i, j, k))
-        stresses = flow.viscous_flux(*(c[slices(box)] for c in places), time)
+        x, y, z = (c[slices(box)] for c in places)
+        stresses = flow.viscous_flux(x, y, z, time)
         total = total + inward * weight * np.einsum("dkji,vdkji->vkji", face.areas(d, box), stresses)
     at = slices(face.patch.range)
-    rho, *velocity, p = flow.state(*(c[at] for c in places), time)
+    x, y, z = (c[at] for c in places)
+    rho, *velocity, p = flow.state(x, y, z, time)
     temperature = flow.gas.gamma * p / rho
     area = face.areas(d, face.patch.range)
     size = np.sqrt(np.sum(area * area, axis=0))
     # Reynolds numbers of the cells, u_n d/nu of the flow and c d/nu of sound
-    across = rho * volume[at] / (flow.viscosity(*(c[at] for c in places), time) * size)
+    across = rho * volume[at] / (flow.viscosity(x, y, z, time) * size)
     slowest = np.abs(np.sum(area * np.stack(velocity), axis=0)) / size * across
     slowest = np.minimum(slowest, np.abs(np.sqrt(temperature) * across - slowest))
     source[(slice(1, None), *at)] += total * (1 - np.clip(slowest - 3, 0, 1))
