@@ -5,8 +5,20 @@
 #include "viscous.h"
 
 #ifdef HX_VISCOUS
-// Sets the ghosts of a physical face such that their primitives are those of viscous_extrapolate. Their density does
-// not change, since ghosts of scalars were computed from it, and some conditions do not compute these again.
+// Sets the conserved state of ghosts to that of the given u, v, w, T. Their density does not change, since ghosts of scalars
+// were computed from it, and some conditions do not compute these again.
+template <class State>
+HD void store_ghost_state(const State &q, long long p, int sn, stride sv,
+                          const real ghosts[gas_gradients][difference_reach]) {
+    for (int l = 0; l < difference_reach; ++l) {
+        const auto to = q + (p - (long long)(l + 1) * sn);
+        const real u = ghosts[0][l], v = ghosts[1][l], w = ghosts[2][l];
+        const real rho = to[0], energy = ghosts[3][l] / (gas_gamma * gas_gamma_1) + real(0.5) * (u * u + v * v + w * w);
+        to[sv] = rho * u, to[2 * sv] = rho * v, to[3 * sv] = rho * w, to[4 * sv] = rho * energy;
+    }
+}
+
+// Sets the ghosts of a physical face such that their primitives are those of viscous_extrapolate.
 KERNEL(viscous_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int degree,
        state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
@@ -14,12 +26,7 @@ KERNEL(viscous_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, 
     for (int l = 0; l < extrapolated_from; ++l) node_primitives(q, p + (long long)l * sn, sv, inner[l]);
     for (int v = 0; v < gas_gradients; ++v)
         extrapolated([&](int l) { return inner[l][v]; }, degree, ghosts[v]);
-    for (int l = 0; l < difference_reach; ++l) {
-        const auto to = q + (p - (long long)(l + 1) * sn);
-        const real u = ghosts[0][l], v = ghosts[1][l], w = ghosts[2][l];
-        const real rho = to[0], energy = ghosts[3][l] / (gas_gamma * gas_gamma_1) + real(0.5) * (u * u + v * v + w * w);
-        to[sv] = rho * u, to[2 * sv] = rho * v, to[3 * sv] = rho * w, to[4 * sv] = rho * energy;
-    }
+    store_ghost_state(q, p, sn, sv, ghosts);
 }
 
 #if HX_SCALARS

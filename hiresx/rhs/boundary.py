@@ -28,6 +28,7 @@ from hiresx.rhs.no_slip import NoSlip
 from hiresx.rhs.precursor import PrecursorInflow
 from hiresx.rhs.recycling import RecyclingInflow
 from hiresx.rhs.sponge import moments
+from hiresx.rhs.subsonic_face import SubsonicFace
 from hiresx.rhs.synthetic_turbulence import SyntheticTurbulence
 from hiresx.rhs.total_inflow import TotalInflow
 from hiresx.rhs.waves import OTHER_TIME, FaceWaves, InTime
@@ -150,15 +151,18 @@ class PoleCondition(FaceCondition):
 
 
 class Extrapolate(FaceCondition):
-    """An outflow whose ghosts are extrapolated. At a subsonic outflow the incoming waves change the rates
-    (`hiresx.rhs.outflow`)."""
-
-    kernel: str | None = "outflow"
+    """An outflow whose ghosts are extrapolated."""
 
     def ghost(self) -> None:
         s, rated = self.state, int(self.patch.condition.kernel == "outflow")
         area = s.areas[self._direction]
         self._launch("extrapolate", self._box, **self._face, direction=self._inward, rated=rated, m=area, q=s.q)
+
+
+class SubsonicOutflow(SubsonicFace, Extrapolate):
+    """A subsonic outflow. The incoming waves change the rates (`hiresx.rhs.outflow`)."""
+
+    kernel = "outflow"
 
 
 class SupersonicOutflow(Extrapolate):
@@ -276,14 +280,14 @@ def _characteristic_ghosts(condition: "CharacteristicProfile | Characteristic", 
     )  # fmt: skip
 
 
-class CharacteristicProfile(Profile):
+class CharacteristicProfile(SubsonicFace, Profile):
     """A subsonic inflow whose entering waves have the given state."""
 
     def ghost(self) -> None:
         _characteristic_ghosts(self, self._target)
 
 
-class Characteristic(FaceCondition):
+class Characteristic(SubsonicFace):
     """Far field: entering waves have the state of the case, leaving waves that of the flow. `vortex`: the vortex in the
     far field, if any, whose `circulation` is 0 at first."""
 

@@ -9,13 +9,14 @@ from hiresx.decomposition import Patch
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.errors import HiresxError
-from hiresx.rhs.face_condition import FaceCondition, place_of
+from hiresx.rhs.face_condition import place_of
+from hiresx.rhs.subsonic_face import SubsonicFace
 
 # Least cosine between the direction of an inflow and the normal of its face.
 LEAST_COSINE = 0.05
 
 
-class TotalInflow(FaceCondition):
+class TotalInflow(SubsonicFace):
     """An inflow with given total pressure, total temperature and direction at the nodes on the face."""
 
     kernel = "total_inflow"

@@ -28,6 +28,9 @@ from hiresx.base import optional
 from hiresx.base.arrays import Reals
 from hiresx.case.schema import Gas
 from hiresx.device.state import BlockState
+from hiresx.equations import DIRECTIONS
+from hiresx.grid.blocks import direction, shift_range, side, slices
+from hiresx.rhs.subsonic_face import SubsonicFace
 from hiresx.solver import Solver
 from hiresx.time.explicit import Explicit
 
@@ -36,6 +39,8 @@ INSTALL = "pip install 'hiresx[mms]'"
 PRIMITIVE = ("rho", "u", "v", "w", "p")
 # In L.
 NEAR_AXIS = 1e-5
+# The first derivative at the first of seven nodes, of sixth order.
+_ONE_SIDED = (-49 / 20, 6.0, -15 / 2, 20 / 3, -15 / 4, 6 / 5, -1 / 6)
 
 
 def sympy() -> ModuleType:
@@ -83,6 +88,15 @@ class Manufactured:
         """Return the source dq/dt + div(F - F_viscous), (5, ...), with which the flow solves the equations."""
         return np.stack(_values(self._source, x, self._off_the_axis(y), z, t))
 
+    def viscous_flux(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
+        """Return the viscous fluxes of momentum and energy along x, y and z, (4, 3, ...)."""
+        found = np.stack(_values(self._stresses, x, y, z, t))
+        return found.reshape(4, 3, *found.shape[1:])
+
+    def viscosity(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
+        """Return mu/Re_c of a viscous gas, in the shape to which x, y and z broadcast."""
+        return _values(self._viscosity, x, y, z, t)[0]
+
     def _off_the_axis(self, y: Reals) -> Reals:
         """Return y, with a place beside the axis for each place on it if the flow is axisymmetric. The formulas are 0/0
         on the axis, and what is even in y differs by the second power of that distance only."""
@@ -100,6 +114,17 @@ class Manufactured:
     def _source(self) -> Callable[..., Any]:
         changes = [sympy().diff(q, self._names[3]) for q in self._conservative]
         return self._function([change + out for change, out in zip(changes, self._flux_divergence, strict=True)])
+
+    @cached_property
+    def _viscosity(self) -> Callable[..., Any]:
+        temperature = sympy().nsimplify(self.gas.gamma) * self._primitive[4] / self._primitive[0]
+        return self._function([viscosity(self.gas)(temperature) / sympy().Float(self.gas.reynolds)])
+
+    @cached_property
+    def _stresses(self) -> Callable[..., Any]:
+        velocity, (stress, heat) = self._primitive[1:4], self._viscous_fluxes()
+        energy = [sum(velocity[c] * stress[c][d] for c in range(3)) - heat[d] for d in range(3)]
+        return self._function([part for row in (*stress, energy) for part in row])
 
     def _function(self, expressions: list[Any]) -> Callable[..., Any]:
         function: Callable[..., Any] = sympy().lambdify(self._names, expressions, "numpy", cse=True)
@@ -198,15 +223,47 @@ def add_source(solver: Solver, flow: Manufactured) -> None:
         raise ValueError("the source is added at the stages of an explicit integrator")
     times = (0.0, *solver.integrator.times)
     volumes = [1 / state.interior(solver.backend.to_host(state.jacobian)) for state in solver.states]
+    viscous = flow.gas.reynolds is not None
+    open_faces = [face for face in solver.conditions if isinstance(face, SubsonicFace) and viscous]
 
     def add(stage: int) -> None:
         time = solver.time + times[stage] * solver.dt
         for state, volume in zip(solver.states, volumes, strict=True):
             source = flow.source(*_places(state), time) * volume
+            for face in open_faces:
+                if face.state is state:
+                    _add_flux_derivative(source, flow, face, volume, time)
             state.interior(state.r)[: len(source)] += solver.backend.to_device(source)
 
     behind = next(n for n, (name, _) in enumerate(solver.tasks) if name == "update")
     solver.tasks.insert(behind, ("source", add))
+
+
+def _add_flux_derivative(
+    source: np.ndarray, flow: Manufactured, face: SubsonicFace, volume: np.ndarray, time: float
+) -> None:
+    """Add to the `source` (5, nk, nj, ni), which has the factor `volume` of the nodes, the derivative of the viscous
+    flux of `flow` along the grid lines that meet a subsonic `face`, at its nodes, as far as the scheme sets it to zero
+    (kernels/boundary/subsonic_face.h). The derivative is the one of sixth order of the flux at the nodes."""
+    d, inward = direction(face.patch.face), -side(face.patch.face)
+    places, total = _places(face.state), np.zeros(())
+    for n, weight in enumerate(_ONE_SIDED):
+        i, j, k = (inward * n * (e == d) for e in range(DIRECTIONS))
+        box = shift_range(face.patch.range, (i, j, k))
+        x, y, z = (c[slices(box)] for c in places)
+        stresses = flow.viscous_flux(x, y, z, time)
+        total = total + inward * weight * np.einsum("dkji,vdkji->vkji", face.areas(d, box), stresses)
+    at = slices(face.patch.range)
+    x, y, z = (c[at] for c in places)
+    rho, *velocity, p = flow.state(x, y, z, time)
+    temperature = flow.gas.gamma * p / rho
+    area = face.areas(d, face.patch.range)
+    size = np.sqrt(np.sum(area * area, axis=0))
+    # Reynolds numbers of the cells, u_n d/nu of the flow and c d/nu of sound
+    across = rho * volume[at] / (flow.viscosity(x, y, z, time) * size)
+    slowest = np.abs(np.sum(area * np.stack(velocity), axis=0)) / size * across
+    slowest = np.minimum(slowest, np.abs(np.sqrt(temperature) * across - slowest))
+    source[(slice(1, None), *at)] += total * (1 - np.clip(slowest - 3, 0, 1))
 
 
 def _places(state: BlockState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
