@@ -15,10 +15,10 @@ import numpy as np
 from hiresx.base import optional
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
-from hiresx.output.fields.level_cells import kinds_of_stored
 from hiresx.output.show import colours, picture_file
 from hiresx.output.show.look import Look
 from hiresx.post.result import Result, as_run, dataset, file_stem
+from hiresx.results.stored_levels import kinds_of_stored
 
 _MEND = "pip install 'hiresx[surface]'"
 # What draws in software and without a screen where there is neither GPU nor X server.
@@ -76,7 +76,7 @@ def isosurface(
     if tree.hiresx.dimensions < 3:
         raise HiresxError("surfaces belong to fields in space", "of a plane draw contour lines: hiresx post slice")
     pieces = tree.hiresx.pieces(*names)
-    kinds = kinds_of_stored(tree.hiresx.blocks) or [None] * len(pieces)
+    kinds = kinds_of_stored(tree.hiresx.blocks)
     found = _surface(pyvista, pieces, kinds, variable, values, by, clip)
     bounds = [float(f(piece[axis])) for axis in "xyz" for f in (np.nanmin, np.nanmax)
               for piece in [{axis: np.concatenate([p[axis].ravel() for p in pieces])}]]  # fmt: skip

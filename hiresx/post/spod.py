@@ -7,13 +7,14 @@ import numpy as np
 
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
-from hiresx.output.fields import field_file, level_cells
+from hiresx.output.fields import field_file
 from hiresx.output.show import picture_file, raster
 from hiresx.output.show.look import Look
 from hiresx.post import modes, plane_view
 from hiresx.post.result import Result, as_run, file_stem
 from hiresx.post.snapshots import Snapshots
 from hiresx.results import Run, needs
+from hiresx.results.stored_levels import kinds_of_stored
 
 # Number of bytes of all times of the places that are transformed at once.
 _SLAB = 1 << 25
@@ -64,7 +65,7 @@ def spod(
     if one.hiresx.dimensions != 2:
         raise HiresxError("modes are found of plane fields", "write a plane: [[output.subset]] plane = { z = 0.0 }")
     horizontal, vertical, pieces, _ = plane_view.plane_of_fields(one, look)
-    kinds_of_cells = level_cells.kinds_of_stored(blocks) or [None] * len(pieces)
+    kinds_of_cells = kinds_of_stored(blocks)
     if run.case.get("refine") and kinds_of_cells[0] is None:
         raise HiresxError(
             "in this output places lie on several levels of [refine] and would count on all of them",

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hiresx.device.fields import output_fields
 from hiresx.equations.gas import Gas
 from hiresx.output.fields import block_neighbours, derived, formats, selection
 from hiresx.output.fields.formats import FormatFrame, FormatSeries, WrittenSeries
+from hiresx.output.fields.level_cells import cell_kinds
 from hiresx.output.fields.local_regions import LocalBoxes, LocalSamples
 from hiresx.output.saved import files
 
@@ -36,9 +38,10 @@ class Content:
         blocks, parts, own = solver.decomposition.blocks, solver.cut.parts, [state.part for state in solver.states]
         # Rank 0 finds them for all ranks, because this reads all coordinates.
         of_grid, levels = solver.decomposition.names_of_grid, solver.decomposition.levels
+        of_cells = None if levels is None else partial(cell_kinds, levels)
         pieces = files.on_root(
             self.comm,
-            lambda: selection.whole(blocks) if spec is None else selection.subset(spec, blocks, of_grid, levels),
+            lambda: selection.whole(blocks) if spec is None else selection.subset(spec, blocks, of_grid, of_cells),
         )
         margin = not all(derived.about(variable).local for variable in variables)
         self.shares: list[LocalBoxes | LocalSamples] = [

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hiresx.decomposition.levels import Levels
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import block_neighbours, coordinate_file, derived
@@ -23,6 +22,9 @@ from hiresx.output.fields.field_reader import variables as stored_variables
 from hiresx.output.saved import file_layout, library_files
 from hiresx.output.saved.files import FileLayout, JointFile
 from hiresx.output.saved.places import IndexBox
+
+if TYPE_CHECKING:
+    from hiresx.decomposition.levels import Levels
 
 SUFFIX = ".nc"
 _SCALES = (
@@ -109,7 +111,7 @@ class Series:
         part: str = "",
         linked: str = "",
         joined_by: str = "",
-        levels: Levels | None = None,
+        levels: "Levels | None" = None,
     ):
         self._levels = levels
         self._names = list(case["output"]["variables"] if variables is None else variables)

@@ -5,21 +5,23 @@ that level has all of these. So the other cells of blocks of a finer level are h
 along their ends, which lie in a cell that goes on behind them.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hiresx.base.arrays import triple
-from hiresx.decomposition.levels import Levels, Space, Tile
 from hiresx.grid.blocks import Range, intersection, slices
 from hiresx.grid.cutting import within
+
+if TYPE_CHECKING:
+    from hiresx.decomposition.levels import Levels, Tile
 
 # What a cell that is not shown is to VTK, vtkDataSetAttributes::HIDDENCELL. VTK 9.7 has contours of REFINEDCELLs.
 HIDDEN = 32
 
 
-def cell_kinds(levels: Levels) -> list[np.ndarray]:
+def cell_kinds(levels: "Levels") -> list[np.ndarray]:
     """Return for every whole block which of its cells are shown (0) or HIDDEN, as uint8 (nk, nj, ni)."""
     found = [np.full(_shape(tile), HIDDEN if tile.level else 0, np.uint8) for tile in levels.tiles]
     for n in sorted(range(len(found)), key=lambda n: levels.tiles[n].level):
@@ -43,38 +45,22 @@ def cell_kinds(levels: Levels) -> list[np.ndarray]:
     return found
 
 
-def kinds_of_stored(blocks: Mapping[str, Any]) -> list[np.ndarray] | None:
-    """As `cell_kinds`, of the blocks of fields that were read (`hiresx.results.trees.fields`), by name; None without
-    levels."""
-    about = [block.attrs for block in blocks.values()]
-    if not all("level" in attributes for attributes in about):
-        return None
-    names = list(blocks)
-    sizes = [[block.sizes[axis] for axis in "ijk"] for block in blocks.values()]
-    tiles = tuple(
-        Tile(a["level"], names.index(a["of"]), triple((lo, lo + n) for lo, n in zip(a["first"], size, strict=True)))
-        for a, size in zip(about, sizes, strict=True)
-    )
-    spaces = {(0, n): Space(triple(size), (None,) * 3) for n, size in enumerate(sizes) if tiles[n].level == 0}
-    return cell_kinds(Levels(tiles, spaces))
-
-
-def _cells(tile: Tile) -> Range:
+def _cells(tile: "Tile") -> Range:
     """The cells of a tile in the indexes of its level: each lies behind its node. Along a direction of one node there
     is one cell."""
     return triple((lo, max(hi - 1, lo + 1)) for lo, hi in tile.box)
 
 
-def _shape(tile: Tile) -> tuple[int, int, int]:
+def _shape(tile: "Tile") -> tuple[int, int, int]:
     return triple(hi - lo for lo, hi in reversed(_cells(tile)))
 
 
-def _plane(levels: Levels, tile: Tile) -> Sequence[bool]:
+def _plane(levels: "Levels", tile: "Tile") -> Sequence[bool]:
     """Whether the block of the grid has one node along each direction."""
     return [n == 1 for n in levels.spaces[0, tile.base].size]
 
 
-def _before(tile: Tile, plane: Sequence[bool]) -> Range:
+def _before(tile: "Tile", plane: Sequence[bool]) -> Range:
     """The cells of the level before all cells of which a tile has."""
     return triple(
         (lo, lo + 1) if flat else ((lo + 1) // 2, max((hi - 1) // 2, (lo + 1) // 2))

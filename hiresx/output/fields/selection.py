@@ -3,7 +3,7 @@
 They are found on the whole blocks by one process, and can be sent to the others.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 
 from hiresx.base.arrays import triple
-from hiresx.decomposition.levels import Levels
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut
-from hiresx.output.fields.level_cells import cell_kinds
 
 # Share of a cell within which a place lies in its face.
 _IN_FACE = 1e-9
@@ -75,11 +73,15 @@ def whole(blocks: Sequence[Any]) -> list[Piece]:
 
 
 def subset(
-    spec: Any, blocks: Sequence[Any], of_grid: Sequence[str] | None = None, levels: Levels | None = None
+    spec: Any,
+    blocks: Sequence[Any],
+    of_grid: Sequence[str] | None = None,
+    kinds: Callable[[], Sequence[np.ndarray]] | None = None,
 ) -> list[Piece]:
     """The part of `blocks` that `spec` (hiresx.case.outputs.Subset) describes. `of_grid`: for each block the name of
     the block of the grid that it is, or is a tile of a finer level of; None: there are no levels. Ranges are nodes of
-    the grid itself, planes and lines go through the tiles of the blocks that are named. `levels`: of the blocks.
+    the grid itself, planes and lines go through the tiles of the blocks that are named. `kinds`: gives the kinds of
+    cells of all blocks of levels (`level_cells.cell_kinds`).
 
     Raises HiresxError naming the subset for blocks that do not exist, ranges beyond a block, and planes and lines that
     do not meet the grid.
@@ -98,7 +100,7 @@ def subset(
     grids = [{axis: getattr(block, axis) for axis in "xyz"} for _, block in chosen]
     try:
         if spec.plane is not None:
-            return _plane(spec.plane, chosen, grids, dimensions, levels and cell_kinds(levels))
+            return _plane(spec.plane, chosen, grids, dimensions, None if kinds is None else kinds())
         return [_line(spec.line, chosen, grids, dimensions)]
     except HiresxError as error:
         raise HiresxError(f"{place}: {error.message}", error.hint) from None

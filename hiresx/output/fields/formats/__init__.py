@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from hiresx.decomposition.levels import Levels
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.fields.selection import Piece
 from hiresx.output.saved.places import LocalRegion
+
+if TYPE_CHECKING:
+    from hiresx.decomposition.levels import Levels
 
 
 class FormatFrame(AbstractContextManager[Any], Protocol):
@@ -51,7 +53,7 @@ class WrittenSeries:
     comm: Communicator
     tag: int
     joined_by: str = ""
-    levels: Levels | None = None
+    levels: "Levels | None" = None
 
 
 class FormatSeries(ABC):
