@@ -18,7 +18,7 @@ from hiresx.estimate.resources import average_bytes
 from hiresx.grid import Block, Connection, Grid, build
 from hiresx.grid.blocks import face_range
 from hiresx.post import profile, turbulence
-from hiresx.post.budgets import Place, statistics
+from hiresx.post.budgets import HomogeneousMeans, statistics
 from hiresx.results import Run
 
 STEPS = 6
@@ -70,7 +70,7 @@ def moments(folder) -> dict[str, np.ndarray]:
     """All means and moments over x and z of a run."""
     (block,) = Run(folder).averages.children.values()
     nodes = {kind: part.to_dataset() for kind, part in block.children.items()}
-    place = Place([block[axis].values for axis in "xyz"], {0: np.array([0, 0, 1 / 9]), 2: np.array([1 / 16, 0, 0])})
+    place = HomogeneousMeans([block[axis].values for axis in "xyz"], {0: np.array([0, 0, 1 / 9]), 2: np.array([1 / 16, 0, 0])})
     found = statistics(nodes, place)
     del found["excess"]  # a difference of two of the others
     return found
