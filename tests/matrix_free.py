@@ -43,14 +43,15 @@ def case_of(
         {
             "gas": {"reynolds": 50.0} if viscous else {},
             "grid": {
-                "generator": "wavy", "n": [*nodes[:2], nodes[2] if space else 1], "amplitude": [0.03, 0.03, 0.03 if space else 0.0],
+                "generator": "wavy", "n": [*nodes[:2], nodes[2] if space else 1],
+                "amplitude": [0.03, 0.03, 0.03 if space else 0.0],
                 "lower": [0.0, 0.0, 0.0], "upper": [1.0, 0.7, 0.8 if space else 0.0],
             },
             "scheme": {"flux": flux},
             "initial": {"state": STATE},
             "turbulence": {} if model == "none" else {"model": model},
             "scalar": [{"name": "smoke", "schmidt": 0.9}] if scalar else [],
-            "time": {"integrator": "bdf2", "dt": 0.05, "steps": 1} if unsteady else {"integrator": "implicit", "steps": 1},
+            "time": {"steps": 1} | ({"integrator": "bdf2", "dt": 0.05} if unsteady else {"integrator": "implicit"}),
             "implicit": {"lines": "none", "sweeps": 3, "storage": storage, "sweep_precision": precision, **implicit},
             "boundary": [one | (wall if one["faces"] == ["jmin"] else {}) for one in boundaries],
         }

@@ -207,8 +207,8 @@ def _matrix_free_errors(case: "Case") -> Iterator[PydanticCustomError]:
     """What sweeps without stored blocks do not have."""
     if case.implicit.lines == "auto":
         yield case_error(
-            f'implicit.storage = "{MATRIX_FREE}" is not for implicit.lines = "auto", the default, whose directions may be '
-            'others in each step: give implicit.lines = "none", "i", "j" or "k", or take another storage'
+            f'implicit.storage = "{MATRIX_FREE}" is not for implicit.lines = "auto", the default, whose directions may '
+            'be others in each step: give implicit.lines = "none", "i", "j" or "k", or take another storage'
         )
 
 

@@ -15,8 +15,9 @@ from hiresx.solver.block_states import LocalBlocks
 @dataclass(frozen=True)
 class FaceBlocks:
     """Of a part: the places `nodes` of its nodes on faces with conditions in a padded array, int32; the `numbers` of
-    these nodes, -1 at all others, of the padded shape; of each colour, of nodes or of lines, the numbers of its nodes (`colours`); and the
-    `blocks` of their neighbours (kernels/implicit/neighbours.h), reals (words, node). All on the device."""
+    these nodes, -1 at all others, of the padded shape; of each colour, of nodes or of lines, the numbers of its nodes
+    (`colours`); and the `blocks` of their neighbours (kernels/implicit/neighbours.h), reals (words, node). All on the
+    device."""
 
     nodes: Any
     numbers: Any

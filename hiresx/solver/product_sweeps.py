@@ -25,7 +25,8 @@ class ProductSweeps(Sweeps, ABC):
         variables, terms = blocks.equations.variables, recorded_terms(chosen.turbulence)
         # of the fields of the sweeps, the numbers of a node
         self._numbers = {
-            "records": record_numbers(variables, terms), "inverses": variables**2, "right": variables, "update": variables,
+            "records": record_numbers(variables, terms), "inverses": variables**2, "right": variables,
+            "update": variables,
         }  # fmt: skip
 
     def _record(self) -> None:

@@ -46,5 +46,5 @@ def test_less_memory():
 
 def test_lines_whose_directions_are_not_given_are_refused():
     given = case_of("none", "roe").model_dump(exclude_unset=True) | {"implicit": {"storage": "none"}}
-    with pytest.raises(HiresxError, match='"none" is not for implicit.lines = "auto"'):
+    with pytest.raises(HiresxError, match=r'"none" is not for implicit\.lines = "auto"'):
         Case.from_dict(given)

@@ -51,12 +51,6 @@ def test_ranks_agree():
     assert max(run_ranks(2, off_on_ranks)) < 1e-12
 
 
-def test_a_line_of_one_node_is_a_node():
-    """Of blocks in a plane, sweeps over lines across it are those over nodes."""
-    found = swept("cpu", "none", FLUX, viscous=False, space=False, lines="j")
-    assert off(found, swept("cpu", "fp32", FLUX, viscous=False, space=False, lines="j")) < 1e-7
-
-
 def test_less_memory():
     """Reals for each node: four blocks of 13 words less, and a record of 16 numbers more."""
     numbers = {

@@ -54,6 +54,4 @@ def test_plates_are_those_of_stored_blocks(preset, lines):
     first, second = runs["fp32"], runs["none"]
     assert first.step_count > 10 and abs(second.step_count - first.step_count) <= 0.05 * first.step_count
     for variable in ("rho", "u", "v", "p"):
-        np.testing.assert_allclose(
-            second.blocks[0].state(variable), first.blocks[0].state(variable), rtol=0, atol=1e-8
-        )
+        np.testing.assert_allclose(second.blocks[0].state(variable), first.blocks[0].state(variable), rtol=0, atol=1e-8)
