@@ -38,6 +38,7 @@ def case_of(
     """In space or in a plane. With a passive scalar or a model of large eddies by an integrator of unsteady flow."""
     boundaries = SPACE if space else PLANE
     wall = {} if viscous else {"type": "slip-wall"}
+    enters = {"scalars": {"smoke": 0.5}} if scalar else {}
     unsteady = scalar or model == "smagorinsky"
     return Case.from_dict(
         {
@@ -53,7 +54,10 @@ def case_of(
             "scalar": [{"name": "smoke", "schmidt": 0.9}] if scalar else [],
             "time": {"steps": 1} | ({"integrator": "bdf2", "dt": 0.05} if unsteady else {"integrator": "implicit"}),
             "implicit": {"lines": "none", "sweeps": 3, "storage": storage, "sweep_precision": precision, **implicit},
-            "boundary": [one | (wall if one["faces"] == ["jmin"] else {}) for one in boundaries],
+            "boundary": [
+                one | (wall if one["faces"] == ["jmin"] else enters if one["type"] == "far-field" else {})
+                for one in boundaries
+            ],
         }
     )  # fmt: skip
 
