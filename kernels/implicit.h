@@ -3,6 +3,7 @@
 #include "gas.h"
 #include "half_point.h"
 #include "implicit/blocks.h"
+#include "implicit/line_faces.h"
 #include "implicit/lines.h"
 #include "implicit/nodes.h"
 #include "implicit/outflow.h"

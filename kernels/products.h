@@ -2,4 +2,5 @@
 // the sweeps (implicit.sweep_precision), of which all its fields are.
 #include "gas.h"
 #include "half_point.h"
+#include "implicit/product_lines.h"
 #include "implicit/products.h"

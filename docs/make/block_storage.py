@@ -43,11 +43,9 @@ REPEATS = 5
 
 def measurements(device: Backend, nodes: int) -> Iterator[Callable[[], Row]]:
     """Yield what measures the rate of a copy, then what measures a sweep (hiresx.bench.sweeps) by each storage: over
-    nodes, and over lines along i and along k; without stored blocks over nodes alone."""
+    nodes, and over lines along i and along k."""
     yield lambda: {"copy_gb_per_s": kernel_times.copy_bandwidth(device, REPEATS)}
     for lines, storage, precision in product(("none", "i", "k"), (*BLOCK_BITS, MATRIX_FREE), get_args(SweepPrecision)):
-        if storage == MATRIX_FREE and lines != "none":
-            continue
         yield partial(measure, device, nodes, storage, precision, lines, REPEATS)
 
 

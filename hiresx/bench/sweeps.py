@@ -24,7 +24,10 @@ from hiresx.solver import Solver
 from hiresx.time.linearised import Implicit
 
 # The kernels of a sweep.
-SWEEPING = ("colour_sweep", "line_right", "line_sweep", "line_sweep_lanes", "product_sweep", "face_sweep")
+SWEEPING = (
+    "colour_sweep", "line_right", "line_sweep", "line_sweep_lanes", "product_sweep", "product_right", "face_sweep",
+    "face_right",
+)  # fmt: skip
 # Sweeps over both colours that are timed at once.
 SWEEPS = 4
 
@@ -33,15 +36,16 @@ def bytes_of_sweep(storage: BlockStorage, precision: SweepPrecision, lines: bool
     """Return the bytes per node that a sweep over both colours must move at least: the blocks of neighbours, the
     inverse of the diagonal block, the right-hand side, and the update, which is read and written. Over lines the
     right-hand sides of lines are written, read and replaced by the solution, then read and changed on the way back,
-    with one block of a neighbour and the inverses once more. Without stored blocks each colour reads the states, areas
-    and Jacobians of all nodes."""
+    with one block of a neighbour and the inverses once more. Without stored blocks, but those along lines, each colour
+    reads the states, areas and Jacobians of all nodes."""
     inverse = 8 * packed_reals(variables**2, precision)
     number = 8 if precision == "fp64" else 4
     update = number * variables
     if storage == MATRIX_FREE:
         # each colour reads the records of all nodes, but the steps of its own alone
-        records = number * (2 * record_numbers(variables) - 1)
-        return records + inverse + 3 * update
+        records = number * (2 * record_numbers(variables, 0) - 1)
+        along = inverse + 8 * 2 * neighbour_words(storage, variables) + 4 * update
+        return records + inverse + 3 * update + (along if lines else 0)
     beside = 8 * 6 * neighbour_words(storage, variables)
     forth = inverse + beside + 8 * variables + 2 * update
     return forth + inverse + beside // 6 + 4 * update if lines else forth
@@ -102,6 +106,6 @@ def measure(
         "processor_ns": median(worked[1:]) if hasattr(device, "threads") else None,
         "bytes_per_node": moved,
         "gb_per_s": moved / per_node,
-        "block_bytes": 8 * block_reals(storage, 5),
+        "block_bytes": 8 * block_reals(storage, 5, case.implicit.stored_directions),
         "kernels_ns": of_kernels,
     }

@@ -7,6 +7,7 @@ from pydantic import Field
 from pydantic_core import PydanticCustomError
 
 from hiresx.case.model import Points, Table, case_error, integrators_that
+from hiresx.equations import DIRECTIONS
 from hiresx.equations.storage import MATRIX_FREE, BlockStorage, SweepPrecision
 
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ class Implicit(Table):
         description="numbers that keep the blocks of a node's neighbours in the preconditioner; fp16 and int8 have a "
         "power of two for every row of a block and take less memory; the steady flows are the same, but the path to "
         "them is another; int8 is too coarse for very thin cells; none: products with the blocks are computed anew in "
-        "each sweep, for lines = none and gas without models of turbulence and scalars; with sweep_precision = fp32 it "
-        "takes the least memory",
+        "each sweep, but for those along lines, and lines are not auto; with sweep_precision = fp32 it takes the least "
+        "memory",
     )
     sweep_precision: SweepPrecision = Field(
         "fp64",
@@ -113,6 +114,16 @@ class Implicit(Table):
     def directions(self) -> int:
         """The directions in which a block may have lines at once."""
         return {"none": 0, "auto": 3}.get(self.lines, 1)
+
+    @property
+    def direction(self) -> int:
+        """That of the lines by its number, -1 for sweeps over nodes and for lines whose directions are not given."""
+        return "ijk".find(self.lines)
+
+    @property
+    def stored_directions(self) -> int:
+        """The directions along which a node has stored blocks of its neighbours."""
+        return self.directions if self.storage == MATRIX_FREE else DIRECTIONS
 
 
 def times_of(time: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,14 +205,11 @@ def _steady_errors(case: "Case") -> Iterator[PydanticCustomError]:
 
 def _matrix_free_errors(case: "Case") -> Iterator[PydanticCustomError]:
     """What sweeps without stored blocks do not have."""
-    if case.implicit.lines != "none":
+    if case.implicit.lines == "auto":
         yield case_error(
-            f'implicit.storage = "{MATRIX_FREE}" is for sweeps over nodes, and implicit.lines is '
-            f'"{case.implicit.lines}" ("auto" by default): give implicit.lines = "none", or take another storage'
+            f'implicit.storage = "{MATRIX_FREE}" is not for implicit.lines = "auto", the default, whose directions may '
+            'be others in each step: give implicit.lines = "none", "i", "j" or "k", or take another storage'
         )
-    for table, there in (("turbulence", case.turbulence.model != "none"), ("scalar", bool(case.scalar))):
-        if there:
-            yield case_error(f'{table} is not for implicit.storage = "{MATRIX_FREE}"; take another storage')
 
 
 def _beside_errors(case: "Case") -> Iterator[PydanticCustomError]:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from hiresx import kernels
-from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS
+from hiresx.equations import DIRECTIONS, GAS_CONSERVED, GAS_GRADIENTS
 from hiresx.equations.diffusivity import largest_diffusivity
 from hiresx.equations.stencil import stencil
 from hiresx.equations.storage import (
@@ -24,7 +24,7 @@ from hiresx.equations.storage import (
     packed_reals,
     record_numbers,
 )
-from hiresx.equations.system import transported_units
+from hiresx.equations.system import recorded_terms, transported_units
 from hiresx.errors import HiresxError
 
 Target = Literal["cpu", "cuda", "emulated"]
@@ -44,7 +44,7 @@ class Configuration:
     reads fewer. `schmidt`: the Schmidt number of every passive scalar. `reference`: the conservative
     state of the gas from which precision "differences" keeps differences. `program`: the header of the compiled
     program: the solver, the vectors of integrators, what the implicit one computes, with its `implicit_storage` of
-    blocks and `sweep_precision`, or a study with kernels of its own."""
+    blocks, along so many `stored_directions`, and `sweep_precision`, or a study with kernels of its own."""
 
     interpolation: str = "modified"
     weights: str = "js"
@@ -76,6 +76,7 @@ class Configuration:
     schmidt: tuple[float, ...] = ()
     program: Literal["solver", "vectors", "implicit", "products", "loop_modes"] = "solver"
     implicit_storage: BlockStorage = "fp32"
+    stored_directions: int = DIRECTIONS
     sweep_precision: SweepPrecision = "fp64"
 
     @property
@@ -198,17 +199,19 @@ def _conditions_and_terms(root: Path) -> list[str]:
 def _sizes(c: Configuration, root: Path) -> dict[str, int]:
     storage, variables = c.implicit_storage, len(GAS_CONSERVED) + len(c.schmidt)
     free = storage == MATRIX_FREE
+    records = record_numbers(variables, recorded_terms(c.turbulence, root)) if c.program in IMPLICIT else 0
     of_blocks = {
         "HX_MATRIX_FREE": int(free),
-        "HX_BLOCK_REALS": block_reals(storage, variables),
+        "HX_STORED_DIRECTIONS": c.stored_directions,
+        "HX_BLOCK_REALS": block_reals(storage, variables, c.stored_directions),
         "HX_NEIGHBOUR_BITS": BLOCK_BITS.get(storage, 32),
         "HX_NEIGHBOUR_WORDS": neighbour_words(storage, variables),
         "HX_SWEEP_BITS": 64 if c.sweep_precision == "fp64" else 32,
         "HX_INVERSE_REALS": packed_reals(variables**2, c.sweep_precision),
         "HX_UPDATE_REALS": packed_reals(variables, c.sweep_precision),
         "HX_RIGHT_REALS": packed_reals(variables, c.sweep_precision if free else "fp64"),
-        "HX_RECORD_REALS": packed_reals(record_numbers(variables), c.sweep_precision),
-        "HX_RECORD_NUMBERS": record_numbers(variables),
+        "HX_RECORD_REALS": packed_reals(records, c.sweep_precision),
+        "HX_RECORD_NUMBERS": records,
     }
     return (of_blocks if c.program in IMPLICIT else {}) | {
         "HX_GAS_VARIABLES": len(GAS_CONSERVED),

@@ -10,7 +10,7 @@ from typing import Final, Literal
 import numpy as np
 
 from hiresx.equations import DIRECTIONS, GAS, METRICS, Equations
-from hiresx.equations.storage import Storage, SweepPrecision, packed_reals, record_numbers
+from hiresx.equations.storage import Storage, SweepPrecision, packed_reals
 from hiresx.errors import HiresxError
 
 # Those of the run's storage (hiresx.equations.storage), and "mark": true or false, in a byte.
@@ -153,10 +153,6 @@ def _of_state(layout: Layout) -> int:
     return layout.equations.variables
 
 
-def _of_record(layout: Layout) -> int:
-    return packed_reals(record_numbers(layout.equations.variables), layout.sweep_precision)
-
-
 def _of_inverse(layout: Layout) -> int:
     return packed_reals(layout.equations.variables**2, layout.sweep_precision)
 
@@ -295,8 +291,8 @@ FIELDS: tuple[Field, ...] = (
     Field("sweep_update", "real", _of_update, optional=True),
     Field("line_factors", "real", _of_inverse, optional=True),
     # of sweeps that store no blocks of neighbours: what products with them are computed from
-    # (kernels/implicit/products.h), and the inverses of the diagonal blocks
-    Field("sweep_records", "real", _of_record, optional=True),
+    # (kernels/implicit/records.h), and, of sweeps over nodes, the inverses of the diagonal blocks
+    Field("sweep_records", "real", NEEDED),
     Field("sweep_inverses", "real", _of_inverse, optional=True),
     # the update at the nodes whose values are exchanged, and in the ghosts
     Field("update", "work", _of_state, optional=True, halo="term"),

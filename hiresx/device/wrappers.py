@@ -61,7 +61,7 @@ BLOCKS |= dict.fromkeys(("update", "accumulate", "viscous_primitives"), (256, 1,
 OF_LINES = {"factor_lines": (32, 1, 1)}
 
 # Kernels for packs that may visit a node twice: what they write does not depend on it.
-REPEATABLE = ("product_sweep", "diagonal_blocks", "implicit_blocks")
+REPEATABLE = ("product_sweep", "product_right", "diagonal_blocks", "implicit_blocks")
 
 # Kernels with stencils along j and k, and the number of blocks along j in a slab. Blocks visit a slab plane by plane,
 # so that the data a stencil along k reads again are still in the L2 cache, which does not hold seven whole planes of

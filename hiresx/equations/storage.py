@@ -63,16 +63,17 @@ def neighbour_words(storage: BlockStorage, variables: int) -> int:
     return math.ceil(variables * (variables * bits // 8 + (bits < 32)) / 8)
 
 
-def block_reals(storage: BlockStorage, variables: int) -> int:
-    """Return how many reals hold the block of a node and the stored blocks of its six neighbours, which "none" does not
-    have."""
-    return variables**2 + (0 if storage == MATRIX_FREE else 6 * neighbour_words(storage, variables))
+def block_reals(storage: BlockStorage, variables: int, directions: int) -> int:
+    """Return how many reals hold the block of a node and the stored blocks of its two neighbours along each of so many
+    directions."""
+    return variables**2 + 2 * directions * neighbour_words(storage, variables)
 
 
-def record_numbers(variables: int) -> int:
+def record_numbers(variables: int, terms: int) -> int:
     """Return the numbers of a node from which products with the blocks of neighbours are computed: its state, its area
-    vectors, its Jacobian and its time step (kernels/implicit/products.h)."""
-    return variables + 11
+    vectors, its Jacobian, the `terms` of a model of turbulence (`hiresx.equations.system.recorded_terms`) and its time
+    step (kernels/implicit/records.h)."""
+    return variables + terms + 11
 
 
 def packed_reals(numbers: int, precision: SweepPrecision) -> int:

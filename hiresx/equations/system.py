@@ -94,3 +94,15 @@ def transported_units(model: str, root: Path = kernels.ROOT) -> tuple[float, ...
         return ()
     sizes = kernels.fractions("turbulence", model, "transported_sizes", root)
     return tuple(2.0 ** math.ceil(math.log2(size)) for size in sizes)
+
+
+def recorded_terms(model: str, root: Path = kernels.ROOT) -> int:
+    """Return how many numbers of a node the implicit integrator keeps of a model of turbulence for products with blocks
+    that are not stored (kernels/implicit/records.h): of one that transports n variables n^2 derivatives of their
+    sources by the node and as many by the changes along each direction, and what their fluxes take as constants; of
+    another one the eddy viscosity."""
+    count = kernels.trait("turbulence", model, "transported_variables", root, silent=0)
+    if not count:
+        return kernels.trait("turbulence", model, "eddy_fields", root)
+    constants = kernels.trait("turbulence", model, "transported_constants", root, silent=0)
+    return constants + (1 + DIRECTIONS) * count**2

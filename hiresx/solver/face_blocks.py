@@ -15,8 +15,9 @@ from hiresx.solver.block_states import LocalBlocks
 @dataclass(frozen=True)
 class FaceBlocks:
     """Of a part: the places `nodes` of its nodes on faces with conditions in a padded array, int32; the `numbers` of
-    these nodes, -1 at all others, of the padded shape; of each colour the numbers of its nodes (`colours`); and the
-    `blocks` of their neighbours (kernels/implicit/neighbours.h), reals (words, node). All on the device."""
+    these nodes, -1 at all others, of the padded shape; of each colour, of nodes or of lines, the numbers of its nodes
+    (`colours`); and the `blocks` of their neighbours (kernels/implicit/neighbours.h), reals (words, node). All on the
+    device."""
 
     nodes: Any
     numbers: Any
@@ -40,7 +41,8 @@ def face_blocks(case: Case, blocks: LocalBlocks, sides: Sequence[np.ndarray]) ->
         numbers = np.full(behind.size, -1, np.int32)
         numbers[nodes] = np.arange(len(nodes), dtype=np.int32)
         place = np.unravel_index(nodes, s.shape)
-        colour = (sum(place) + sum(s.first) - sum(s.halo)) % 2
+        index = [n - h + f for n, h, f in zip(reversed(place), s.halo, s.first, strict=True)]
+        colour = sum((n for d, n in enumerate(index) if d != case.implicit.direction), 0 * nodes) % 2
         variables = s.equations.variables
         words = 2 * DIRECTIONS * neighbour_words(MATRIX_FREE, variables)
         found.append(

@@ -13,14 +13,16 @@ from hiresx.device.state import BlockState
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import FACES, slices
+from hiresx.solver.block_arguments import of_flow
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.face_blocks import face_blocks
 from hiresx.solver.flow_system import VECTORS, FlowSystem
 from hiresx.solver.ghosts import Ghosts
-from hiresx.solver.product_sweeps import ProductSweeps
+from hiresx.solver.product_lines import ProductLines
+from hiresx.solver.product_nodes import ProductNodes
 from hiresx.solver.step_size import StepSize
-from hiresx.solver.sweeps import Sweeps
+from hiresx.solver.sweeps import SweepInputs, Sweeps
 from hiresx.time.integrator import Integrator
 from hiresx.time.linearised import EXPLICIT_CFL, Implicit, ImplicitSettings, Linearised, Place
 from hiresx.time.ode_system import Vector
@@ -63,21 +65,24 @@ class ImplicitOperators(Linearised):
         self._step_size = step_size
         self._inverse_reynolds = 0.0 if case.gas.reynolds is None else 1.0 / case.gas.reynolds
         self._variables = equations(case).variables
-        self._program = blocks.compile_kernels(
-            replace(
-                blocks.configuration,
-                program="implicit",
-                implicit_storage=case.implicit.storage,
-                sweep_precision=case.implicit.sweep_precision,
-                source=(),
-                face_formulas=(),
-            )
+        chosen = replace(
+            blocks.configuration,
+            program="implicit",
+            implicit_storage=case.implicit.storage,
+            stored_directions=case.implicit.stored_directions,
+            sweep_precision=case.implicit.sweep_precision,
+            source=(),
+            face_formulas=(),
         )
+        self._program = blocks.compile_kernels(chosen)
         device, sides = blocks.backend.to_device, _sides(blocks)
         self._sides = [device(of_part) for of_part in sides]
         self._faces = face_blocks(case, blocks, sides)
-        of_sweeps = self.settings, blocks, ghosts, self._program, self._inverse_reynolds
-        self._sweeps = ProductSweeps(*of_sweeps, self._faces) if self._faces else Sweeps(*of_sweeps)
+        of_sweeps = SweepInputs(self.settings, blocks, ghosts, self._program, chosen, self._inverse_reynolds)
+        kind = ProductLines if self.settings.lines != "none" else ProductNodes
+        self._sweeps = kind(of_sweeps, self._faces) if self._faces else Sweeps(of_sweeps)
+        # the directions along which blocks are stored: all, or that of the lines, by its number
+        self._stored, self._along = case.implicit.stored_directions, case.implicit.direction
         # of each part with nodes on outflows: these, their faces, and space for their conditions
         self._outflow = [
             (s, device(nodes), device(faces), blocks.backend.zeros((self._variables**2, len(nodes)), s.real))
@@ -144,8 +149,8 @@ class ImplicitOperators(Linearised):
             )  # fmt: skip
         given = {"inverse_reynolds": self._inverse_reynolds, "over_cfl": float(over_cfl), "over_time": self._over_time}
         self._launch("condition_blocks", lambda s: {**self._of_flow(s), **self._of_faces(s)}, **given)
-        if not self._faces:
-            self._launch("implicit_blocks", self._of_flow, **given)
+        if self._stored:
+            self._launch("implicit_blocks", self._of_flow, direction=self._along, **given)
         self._outflow_blocks(over_cfl)
         self._sweeps.factor(float(over_cfl), self._over_time)
 
@@ -161,12 +166,7 @@ class ImplicitOperators(Linearised):
 
     def _of_flow(self, s: BlockState) -> dict[str, Any]:
         """What blocks are made of, and where they are kept."""
-        return {
-            **s.derivative_strides, "q": s.q, "m": s.metrics, "jacobian": s.jacobian, "dt": s.dt,
-            **({"wall_distance": s.array("wall_distance")} if s.layout.has("transported_source") else {}),
-            **({"grid_spacings": s.array("grid_spacings")} if s.layout.has("grid_spacings") else {}),
-            **s.eddy_arguments, **self._of_blocks(s),
-        }  # fmt: skip
+        return {**of_flow(s), "dt": s.dt, **self._of_blocks(s)}
 
     def _of_faces(self, s: BlockState) -> dict[str, Any]:
         """Where the blocks of neighbours lie if nodes on faces alone have them."""

@@ -3,11 +3,12 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hiresx.decomposition import HaloList, halo_lists
+from hiresx.device.configuration import Configuration
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS
@@ -37,21 +38,26 @@ def check_lines(lines: str, blocks: Sequence[Block]) -> None:
         )
 
 
+class SweepInputs(NamedTuple):
+    """What sweeps work on: the parts of this rank with their ghosts, by the kernels of `program`, that of
+    kernels/implicit.h, of a `configuration`. `inverse_reynolds`: 0 for inviscid flow."""
+
+    settings: ImplicitSettings
+    blocks: LocalBlocks
+    ghosts: Ghosts
+    program: Program
+    configuration: Configuration
+    inverse_reynolds: float
+
+
 class Sweeps:
     """Sweeps of the preconditioner over the parts of this rank. `lines`: for each part the directions of its lines,
     which the sweeps use in turn; () for sweeps over nodes. Collective. Raises HiresxError for lines along a direction
     in which every block has one node."""
 
-    def __init__(
-        self,
-        settings: ImplicitSettings,
-        blocks: LocalBlocks,
-        ghosts: Ghosts,
-        program: Program,
-        inverse_reynolds: float,
-    ):
-        self._settings, self._blocks, self._ghosts, self._program = settings, blocks, ghosts, program
-        self._inverse_reynolds = inverse_reynolds
+    def __init__(self, given: SweepInputs):
+        self._settings, self._blocks, self._ghosts = settings, blocks, ghosts = given[:3]
+        self._program, self._inverse_reynolds = given.program, given.inverse_reynolds
         self._prepared: dict[Any, Callable[[], None]] = {}
         # where all ghosts come from nodes of this process, the copies that fill them; else, of each part, the nodes
         # whose values are exchanged and the ghosts that exchanges fill
@@ -70,9 +76,15 @@ class Sweeps:
         if self._settings.lines == "auto":
             self.lines = self._stiffest()
         for s, lines in zip(self._blocks.states, self.lines, strict=True):
-            common = {**s.place, "sv": s.variable_stride, "blocks": s.array("implicit_blocks")}
             if not lines:
-                self._program.launch("invert_diagonals", s.size, **common)
+                self._program.launch(
+                    "invert_diagonals", s.size, **s.place, sv=s.variable_stride, blocks=s.array("implicit_blocks")
+                )
+        self._factor_lines()
+
+    def _factor_lines(self) -> None:
+        for s, lines in zip(self._blocks.states, self.lines, strict=True):
+            common = {**s.place, "sv": s.variable_stride, "blocks": s.array("implicit_blocks")}
             for factors, direction in zip(s.fields["line_factors"], lines, strict=False):
                 self._program.launch(
                     "factor_lines", _first(s.size, direction), step=s.strides[direction], direction=direction,
@@ -161,31 +173,29 @@ class Sweeps:
         ]
 
     def _sweep(self, s: BlockState, lines: tuple[int, ...], turn: int, colour: int) -> list[Call]:
-        common = {
-            **s.place, "colour": colour, "sv": s.variable_stride, "blocks": s.array("implicit_blocks"),
-            "update": s.array("sweep_update"),
-        }  # fmt: skip
         read = {**s.derivative_strides, "right": s.array("sweep_right")}
-        ni, nj, nk = s.size
-        half_i, half_j = (ni + 1) // 2, (nj + 1) // 2
         if not lines:
+            ni, nj, nk = s.size
+            common = _of_sweep(s, colour) | read
             return [
-                self._program.call("colour_sweep", (half_i, nj, nk), length=ni, first=sum(s.first), **common, **read)
-            ]
+                self._program.call(
+                    "colour_sweep", ((ni + 1) // 2, nj, nk), length=ni, first=sum(s.first), **common,
+                )
+            ]  # fmt: skip
         n = turn % len(lines)
-        direction = lines[n]
-        extent = (ni, half_j, nk) if direction == 0 else (half_i, nj, nk)
-        common |= {
-            "columns": ni, "rows": nj, "direction": direction, "length": s.size[direction],
-            "first": sum(s.first) - s.first[direction],
-        }  # fmt: skip
+        extent, common = _of_lines(s, lines[n], colour)
         return [
             self._program.call("line_right", extent, **common, **read),
-            self._program.call(
-                *range_of_lines(self._program, extent, direction), step=s.strides[direction],
-                factors=s.fields["line_factors"][n], **common,
-            ),
-        ]  # fmt: skip
+            self._line_sweep(s, lines[n], n, colour),
+        ]
+
+    def _line_sweep(self, s: BlockState, direction: int, n: int, colour: int) -> Call:
+        """The launch that solves the equations of the lines of one colour along `direction`, the n-th of the part."""
+        extent, common = _of_lines(s, direction, colour)
+        return self._program.call(
+            *range_of_lines(self._program, extent, direction), step=s.strides[direction],
+            factors=s.fields["line_factors"][n], **common,
+        )  # fmt: skip
 
     def _local_copies(self, lists: Sequence[HaloList]) -> list[Call]:
         """The launches that fill ghosts of the update from nodes of parts of this process."""
@@ -237,6 +247,34 @@ class Sweeps:
         )  # fmt: skip
         found: np.ndarray = backend.to_host(counts).sum(axis=(1, 2))
         return found
+
+
+def _of_sweep(s: BlockState, colour: int) -> dict[str, Any]:
+    return {
+        **s.place, "colour": colour, "sv": s.variable_stride, "blocks": s.array("implicit_blocks"),
+        "update": s.array("sweep_update"),
+    }  # fmt: skip
+
+
+def nodes_of_lines(s: BlockState, direction: int) -> tuple[int, int, int]:
+    """Return the range of the nodes of the lines of one colour: every second row, for lines along i, else every second
+    node of a row."""
+    ni, nj, nk = s.size
+    return (ni, (nj + 1) // 2, nk) if direction == 0 else ((ni + 1) // 2, nj, nk)
+
+
+def across_lines(s: BlockState, direction: int) -> int:
+    """Return the sum of the indices of the first node of the part across its lines, which gives them their colour."""
+    return sum(s.first) - s.first[direction]
+
+
+def _of_lines(s: BlockState, direction: int, colour: int) -> tuple[tuple[int, int, int], dict[str, Any]]:
+    """The range of the nodes of the lines of one colour, and the arguments of kernels on them."""
+    ni, nj, _ = s.size
+    return nodes_of_lines(s, direction), _of_sweep(s, colour) | {
+        "columns": ni, "rows": nj, "direction": direction, "length": s.size[direction],
+        "first": across_lines(s, direction),
+    }  # fmt: skip
 
 
 def directions_of(counts: Sequence[float] | np.ndarray, nodes: int) -> tuple[int, ...]:

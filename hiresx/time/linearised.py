@@ -7,7 +7,8 @@ from typing import NamedTuple
 from hiresx.case import Case
 from hiresx.case.implicit import viscous_damping
 from hiresx.equations import equations
-from hiresx.equations.storage import MATRIX_FREE, block_reals, packed_reals
+from hiresx.equations.storage import MATRIX_FREE, block_reals, packed_reals, record_numbers
+from hiresx.equations.system import recorded_terms
 from hiresx.time.gmres import FlexibleGmres, Gmres, PreconditionedGmres
 from hiresx.time.integrator import Integrator
 from hiresx.time.ode_system import System, Vector
@@ -111,17 +112,20 @@ class Implicit(Integrator):
     @classmethod
     def needed_fields(cls, case: Case) -> dict[str, int]:
         given, variables = case.implicit, equations(case).variables
-        is_free = given.storage == MATRIX_FREE
+        precision, is_free = given.sweep_precision, given.storage == MATRIX_FREE
+        records = record_numbers(variables, recorded_terms(case.turbulence.model)) if is_free else 0
         found = super().needed_fields(case) | {
             "dt": 1,
             "damping_reach": int(viscous_damping(case) > 0),
-            "implicit_blocks": block_reals(given.storage, variables),
-            "sweep_right": packed_reals(variables, given.sweep_precision if is_free else "fp64"),
+            "implicit_blocks": block_reals(given.storage, variables, given.stored_directions),
+            "sweep_right": packed_reals(variables, precision if is_free else "fp64"),
             "sweep_update": 1,
             "update": 1,
             "line_factors": given.directions,
+            "sweep_records": packed_reals(records, precision),
+            "sweep_inverses": int(is_free and not given.directions),
         }
-        return found | dict.fromkeys(("sweep_records", "sweep_inverses"), int(is_free))
+        return found
 
     @abstractmethod
     def attach(self, system: System, linearised: Linearised) -> None:

@@ -1,6 +1,6 @@
 """Arguments for every kernel: smooth states with a jump, metrics of a nearly uniform grid, one block with ghosts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any
 
@@ -74,7 +74,7 @@ BOXES = {
     }
 }
 # Of faces in three dimensions: a node, the four behind it and seven along each tangent.
-WATCHED = {
+WATCHED: dict[str, dict[str, Any]] = {
     "face_flow": {
         "start": 0, "count": SIZE[0], "tangents": 2, "viscous": 1, "mirror": np.arange(SIZE[0], dtype=np.int32) % 2,
         "places": np.int32(ORIGIN) + np.random.default_rng(3).permutation(19 * SIZE[0]).astype(np.int32),
@@ -147,14 +147,8 @@ def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
     switches = [name for kind, name in signature.arguments if name in SWITCHES and not is_pointer(kind)]
     optional = sorted(signature.optional - ASKED_FOR)
     for values, left_out in product(product(*(SWITCHES[name] for name in switches)), _subsets(optional)):
-        given = next(
-            (
-                some[signature.name]
-                for some in (LINES, SIGNALLED, WAVES, CHAINS, BOXES, WATCHED)
-                if signature.name in some
-            ),
-            {},
-        )
+        tables: Sequence[Mapping[str, Mapping[str, Any]]] = (LINES, SIGNALLED, WAVES, CHAINS, BOXES, WATCHED)
+        given = next((dict(some[signature.name]) for some in tables if signature.name in some), dict[str, Any]())
         chosen = given | dict(zip(switches, values, strict=True)) | dict.fromkeys(left_out)
         rng = np.random.default_rng(7)
         yield {

@@ -82,9 +82,9 @@ template <class T> struct places_within {
     }
 };
 
-// Of the flux through the face towards the node n on side `side` of direction d: what the diagonal block `whole` gets, and the
-// block of the neighbour.
-template <int side, class T>
+// Of the flux through the face towards the node n on side `side` of direction d: what the diagonal block `whole` gets, and, if it
+// is `stored`, the block of the neighbour.
+template <int side, bool stored, class T>
 HD void blocks_of_face(const_state_pointer q, const work_real *m, const work_real *jacobian, long long p, long long n, stride sv,
                        int d, const T *own, T step, real inverse_reynolds, const node_terms<T> &terms,
                        const places_within<T> &places, T *whole, real *blocks) {
@@ -96,22 +96,25 @@ HD void blocks_of_face(const_state_pointer q, const work_real *m, const work_rea
     const T *const left = side ? own : other, *const right = side ? other : own;
     flux_derivative<side == 1>(left, right, area, face, inverse_reynolds, terms.eddies, terms.known, block);
     for (int e = 0; e < block_entries; ++e) whole[e] = whole[e] + share * block[e];
-    flux_derivative<side == 0>(left, right, area, face, inverse_reynolds, terms.eddies, terms.known, block);
-    for (int e = 0; e < block_entries; ++e) block[e] = share * block[e];
-    terms.take_along(2 * d + side, step / volume, block);
-    word<T> words[neighbour_words];
-    keep_block(block, whole, words);
-    for (int w = 0; w < neighbour_words; ++w)
-        places.store(blocks + (block_entries + (2 * d + side) * neighbour_words + w) * sv, number_of_bits(words[w]));
+    if constexpr (stored) {
+        flux_derivative<side == 0>(left, right, area, face, inverse_reynolds, terms.eddies, terms.known, block);
+        for (int e = 0; e < block_entries; ++e) block[e] = share * block[e];
+        terms.take_along(2 * d + side, step / volume, block);
+        word<T> words[neighbour_words];
+        keep_block(block, whole, words);
+        for (int w = 0; w < neighbour_words; ++w)
+            places.store(blocks + (block_entries + stored_side(d, side) * neighbour_words + w) * sv, number_of_bits(words[w]));
+    }
 }
 
+#if HX_STORED_DIRECTIONS
 // Blocks of the matrix 1/c - dt (dR/dq - over_time) of the nodes without conditions: the diagonal block and, behind it, those
-// of the six neighbours.
+// of the six neighbours, or of those along `direction` alone.
 VECTOR_KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> dt,
               const_work_field<HX_WALL_DISTANCE> wall_distance, const_work_field<HX_SPACINGS> grid_spacings,
-              const_work_field<HX_EDDY_FIELDS> eddies, const int *sides, real inverse_reynolds, real over_cfl, real over_time,
-              field<block_reals> blocks) {
+              const_work_field<HX_EDDY_FIELDS> eddies, const int *sides, int direction, real inverse_reynolds, real over_cfl,
+              real over_time, field<block_reals> blocks) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const places_within<T> places(sides, p, sj);
     if (!places.any()) return;
@@ -126,11 +129,18 @@ VECTOR_KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int d
     ROLLED
     for (int d = 0; d < 3; ++d) {
         if (apart[d] == 0) continue;
-        blocks_of_face<0>(q, m, jacobian, p, p - apart[d], sv, d, own, step, inverse_reynolds, terms, places, whole, blocks);
-        blocks_of_face<1>(q, m, jacobian, p, p + apart[d], sv, d, own, step, inverse_reynolds, terms, places, whole, blocks);
+        const long long before = p - apart[d], behind = p + apart[d];
+        if (HX_STORED_DIRECTIONS == 3 || d == direction) {
+            blocks_of_face<0, true>(q, m, jacobian, p, before, sv, d, own, step, inverse_reynolds, terms, places, whole, blocks);
+            blocks_of_face<1, true>(q, m, jacobian, p, behind, sv, d, own, step, inverse_reynolds, terms, places, whole, blocks);
+        } else {
+            blocks_of_face<0, false>(q, m, jacobian, p, before, sv, d, own, step, inverse_reynolds, terms, places, whole, blocks);
+            blocks_of_face<1, false>(q, m, jacobian, p, behind, sv, d, own, step, inverse_reynolds, terms, places, whole, blocks);
+        }
     }
     for (int e = 0; e < block_entries; ++e) places.store(blocks + e * sv, whole[e]);
 }
+#endif
 
 // Blocks of the matrix 1/c + (1 - P) - P dt (dR/dq - over_time) of a node with conditions, of which `blocks` holds P, their
 // derivative, and is given the diagonal block and, behind it, those of the six neighbours. A

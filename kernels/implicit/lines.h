@@ -30,12 +30,12 @@ KERNEL(factor_lines, int i, int j, int k, int o, int sj, int sk, int step, int d
             real above[block_entries], product[block_entries];
             for (int e = 0; e < block_entries; ++e) above[e] = upper(e / block_variables, e % block_variables);
             multiply_blocks(last, above, real(1), product);
-            multiply_neighbour(neighbour_block(blocks, sv, c, 2 * direction), product, above);
+            multiply_neighbour(neighbour_block(blocks, sv, c, stored_side(direction, 0)), product, above);
             for (int e = 0; e < block_entries; ++e) pivot[e] -= above[e];
         }
         invert_block(pivot, last);
         keep_inverse(last, sv, factors + c);
-        upper = neighbour_block(blocks, sv, c, 2 * direction + 1);
+        upper = neighbour_block(blocks, sv, c, stored_side(direction, 1));
     }
 }
 
@@ -75,7 +75,7 @@ KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int rows, int col
         for (int n = 0; n < length; ++n) {
             const long long c = line.at(way ? length - 1 - n : n);
             for (int v = 0; v < block_variables; ++v) rest[v] = way ? real(0) : real(kept[v * sv + c]);
-            if (n > 0) neighbour_block(blocks, sv, c, 2 * direction + way).take(last, 1, rest);
+            if (n > 0) neighbour_block(blocks, sv, c, stored_side(direction, way)).take(last, 1, rest);
             kept_inverse(factors + c, sv).multiply(rest, found);
             for (int v = 0; v < block_variables; ++v) {
                 last[v] = way ? real(kept[v * sv + c]) + found[v] : found[v];
@@ -115,7 +115,7 @@ ROW_KERNEL(line_sweep_lanes, int i, int j, int k, int o, int sj, int sk, int row
         const int l = lane / lanes_of_line;
         if (!there[l]) return;
         const long long c = lines[l].at(way ? length - 1 - n : n);
-        const int side = 2 * direction + way;
+        const int side = stored_side(direction, way);
         for (int w = lane % lanes_of_line; w < words_of_step; w += lanes_of_line) {
             const real *from = w < neighbour_words ? blocks + (block_entries + side * neighbour_words + w) * sv + c
                                                    : factors + (w - neighbour_words) * sv + c;

@@ -194,6 +194,10 @@ template <class T> HD void keep_block(const T *block, T *lost, word<T> *words) {
     }
 }
 
+// The number, among the stored blocks of a node, of that of the neighbour on a side of direction d: those of one direction alone
+// may be stored.
+HD constexpr int stored_side(int d, int side) { return HX_STORED_DIRECTIONS == 1 ? side : 2 * d + side; }
+
 // The block of the neighbour on one side (imin, imax, jmin, ...) of a node
 struct neighbour_block {
     unsigned long long words[neighbour_words];

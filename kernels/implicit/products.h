@@ -4,12 +4,7 @@
 #pragma once
 #include "coloured.h"
 #include "flux_columns.h"
-
-// The numbers of a node from which they are computed: its state, its area vectors, its Jacobian, and the time step over the
-// volume of a node that is swept so, 0 of all others.
-constexpr int record_areas = block_variables, record_jacobian = record_areas + 9, record_step = record_jacobian + 1;
-constexpr int record_numbers = HX_RECORD_NUMBERS;
-static_assert(record_numbers == record_step + 1, "a record holds these");
+#include "records.h"
 
 // What of a neighbour's record, at n, the flux through the face along direction d depends on
 template <class T> struct recorded_neighbour {
@@ -35,10 +30,11 @@ template <class T> struct updated_neighbour : recorded_neighbour<T> {
     }
 };
 
-// sum = sum + sign dF/dq x, of the face between a node of the record `own` and a neighbour with the update x on a side of
-// direction d
+// sum = sum + sign dF/dq x, less what x changes the sources by, of the face between a node of the record `own` and a
+// neighbour with the update x on a side of direction d
 template <int side, class T>
-HD_LONG void add_product(const T *own, const updated_neighbour<T> &beside, int d, real inverse_reynolds, T *sum) {
+HD_LONG void add_product(const T *own, const recorded_terms<T> &terms, const updated_neighbour<T> &beside, int d,
+                         real inverse_reynolds, T *sum) {
     dual<1, T> here[block_variables], there[block_variables], f[block_variables];
     T area[3];
     beside.face_area(own, d, area);
@@ -47,36 +43,40 @@ HD_LONG void add_product(const T *own, const updated_neighbour<T> &beside, int d
         there[v].slope[0] = beside.update[v];
     }
     flux_along<side == 0>(side ? here : there, side ? there : here, area, beside.face_jacobian(own), inverse_reynolds,
-                          T(real(0)), TransportedConstants<T>(), f);
+                          terms.eddies, terms.known, f);
     for (int v = 0; v < block_variables; ++v) sum[v] = side ? sum[v] + f[v].slope[0] : sum[v] - f[v].slope[0];
+    terms.template take_along<side>(own, d, beside.state[0], beside.update, sum);
 }
 // Of single nodes, few where there are packs of them
 template <int side>
-HD_APART void add_product(const real *own, const updated_neighbour<real> &beside, int d, real inverse_reynolds, real *sum) {
-    add_product<side, real>(own, beside, d, inverse_reynolds, sum);
+HD_APART void add_product(const real *own, const recorded_terms<real> &terms, const updated_neighbour<real> &beside, int d,
+                          real inverse_reynolds, real *sum) {
+    add_product<side, real>(own, terms, beside, d, inverse_reynolds, sum);
 }
 
 // The same of both sides of direction d, at the places `beside` of the node. What both read comes first: a thread of a GPU waits
 // for memory once. With the neighbours of all directions first it would have twice the registers, and is slower (H200).
 template <class T>
-HD void add_along(const T *own, const real *records, const real *x, stride sv, long long at, const int *beside, int d,
-                  real inverse_reynolds, T *sum) {
+HD void add_along(const T *own, const recorded_terms<T> &terms, const real *records, const real *x, stride sv, long long at,
+                  const int *beside, int d, real inverse_reynolds, T *sum) {
     const updated_neighbour<T> before(records, x, sv, at + beside[0], d), behind(records, x, sv, at + beside[1], d);
-    add_product<0>(own, before, d, inverse_reynolds, sum);
-    add_product<1>(own, behind, d, inverse_reynolds, sum);
+    add_product<0>(own, terms, before, d, inverse_reynolds, sum);
+    add_product<1>(own, terms, behind, d, inverse_reynolds, sum);
 }
 
 // whole = whole + sign dF/dq by the state of the node itself
 template <int side, class T>
-HD void add_own(const T *own, const real *records, stride sv, long long n, int d, real inverse_reynolds, T *whole) {
+HD void add_own(const T *own, const recorded_terms<T> &terms, const real *records, stride sv, long long n, int d,
+                real inverse_reynolds, T *whole) {
     const recorded_neighbour<T> beside(records, sv, n, d);
     T area[3], block[block_entries];
     beside.face_area(own, d, area);
     flux_derivative<side == 1>(side ? own : beside.state, side ? beside.state : own, area, beside.face_jacobian(own),
-                               inverse_reynolds, T(real(0)), TransportedConstants<T>(), block);
+                               inverse_reynolds, terms.eddies, terms.known, block);
     for (int e = 0; e < block_entries; ++e) whole[e] = side ? whole[e] + block[e] : whole[e] - block[e];
 }
 
+#if !HX_STORED_DIRECTIONS
 // The diagonal blocks of the nodes of one colour that are swept so, as those of implicit_blocks (blocks.h), in the place of their
 // inverses; i counts the places of a colour in a row, which may be one too many.
 VECTOR_KERNEL(diagonal_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int first, int colour,
@@ -87,18 +87,20 @@ VECTOR_KERNEL(diagonal_blocks, int i, int j, int k, int o, int sj, int sk, int d
     const long long at = node.at;
     T own[record_numbers], block[block_entries];
     for (int n = 0; n < record_numbers; ++n) own[n] = load<T>(records + n * sv + at);
+    const recorded_terms<T> terms(own);
     for (int e = 0; e < block_entries; ++e) block[e] = T(real(0));
+    terms.take_own(own, block);
     if (di != 0) {
-        add_own<0>(own, records, sv, at + node.beside[0], 0, inverse_reynolds, block);
-        add_own<1>(own, records, sv, at + node.beside[1], 0, inverse_reynolds, block);
+        add_own<0>(own, terms, records, sv, at + node.beside[0], 0, inverse_reynolds, block);
+        add_own<1>(own, terms, records, sv, at + node.beside[1], 0, inverse_reynolds, block);
     }
     if (dj != 0) {
-        add_own<0>(own, records, sv, at + node.beside[2], 1, inverse_reynolds, block);
-        add_own<1>(own, records, sv, at + node.beside[3], 1, inverse_reynolds, block);
+        add_own<0>(own, terms, records, sv, at + node.beside[2], 1, inverse_reynolds, block);
+        add_own<1>(own, terms, records, sv, at + node.beside[3], 1, inverse_reynolds, block);
     }
     if (dk != 0) {
-        add_own<0>(own, records, sv, at + node.beside[4], 2, inverse_reynolds, block);
-        add_own<1>(own, records, sv, at + node.beside[5], 2, inverse_reynolds, block);
+        add_own<0>(own, terms, records, sv, at + node.beside[4], 2, inverse_reynolds, block);
+        add_own<1>(own, terms, records, sv, at + node.beside[5], 2, inverse_reynolds, block);
     }
     const T step = own[record_step], on_diagonal = over_cfl + over_time * step / own[record_jacobian];
     for (int e = 0; e < block_entries; ++e) {
@@ -117,10 +119,11 @@ VECTOR_KERNEL(product_sweep, int i, int j, int k, int o, int sj, int sk, int di,
     const long long at = node.at;
     T own[record_numbers], sum[block_variables], rest[block_variables], found[block_variables];
     for (int n = 0; n < record_numbers; ++n) own[n] = load<T>(records + n * sv + at);
+    const recorded_terms<T> terms(own);
     for (int v = 0; v < block_variables; ++v) sum[v] = T(real(0));
-    if (di != 0) add_along(own, records, update, sv, at, node.beside, 0, inverse_reynolds, sum);
-    if (dj != 0) add_along(own, records, update, sv, at, node.beside + 2, 1, inverse_reynolds, sum);
-    if (dk != 0) add_along(own, records, update, sv, at, node.beside + 4, 2, inverse_reynolds, sum);
+    if (di != 0) add_along(own, terms, records, update, sv, at, node.beside, 0, inverse_reynolds, sum);
+    if (dj != 0) add_along(own, terms, records, update, sv, at, node.beside + 2, 1, inverse_reynolds, sum);
+    if (dk != 0) add_along(own, terms, records, update, sv, at, node.beside + 4, 2, inverse_reynolds, sum);
     const T step = own[record_step];
     for (int v = 0; v < block_variables; ++v) rest[v] = load<T>(right + v * sv + at) - step * sum[v];
     for (int a = 0; a < block_variables; ++a) {
@@ -130,3 +133,4 @@ VECTOR_KERNEL(product_sweep, int i, int j, int k, int o, int sj, int sk, int di,
     }
     for (int v = 0; v < block_variables; ++v) store_where(step > T(real(0)), update + v * sv + at, found[v]);
 }
+#endif

@@ -1,12 +1,13 @@
 // What sweeps without stored blocks (implicit.storage = "none") need besides products.h: the records of nodes, the inverses of
 // diagonal blocks, and the sweep over nodes on faces with conditions. These nodes have stored blocks, and numbers[p] >= 0.
 #pragma once
+#include "blocks.h"
 #include "inverses.h"
 #include "neighbours.h"
+#include "records.h"
 
 #if HX_MATRIX_FREE
 constexpr int record_reals = HX_RECORD_REALS;
-constexpr int record_numbers = HX_RECORD_NUMBERS;
 
 // The records of a whole array with its ghosts: state, areas and Jacobian. The step is 0, which is that of nodes that
 // product_sweep leaves out.
@@ -14,17 +15,43 @@ KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, stride sv, cons
        const_work_field<9> m, const_work_field<1> jacobian, field<record_reals> records) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
     for (int v = 0; v < block_variables; ++v) kept_update(records)[v * sv + c] = swept_real(q[v * sv + p]);
-    for (int n = 0; n < 9; ++n) kept_update(records)[(block_variables + n) * sv + c] = swept_real(m[n * sv + p]);
-    kept_update(records)[(record_numbers - 2) * sv + c] = swept_real(jacobian[p]);
-    kept_update(records)[(record_numbers - 1) * sv + c] = swept_real(0);
+    for (int n = 0; n < 9; ++n) kept_update(records)[(record_areas + n) * sv + c] = swept_real(m[n * sv + p]);
+    kept_update(records)[record_jacobian * sv + c] = swept_real(jacobian[p]);
+    kept_update(records)[record_step * sv + c] = swept_real(0);
 }
 
 // The step of a node without stored blocks: its time step over its volume.
 KERNEL(record_steps, int i, int j, int k, int o, int sj, int sk, stride sv, const_work_field<1> jacobian, const_field<1> dt,
        const int *numbers, field<record_reals> records) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
-    if (numbers[p] < 0) kept_update(records)[(record_numbers - 1) * sv + c] = swept_real(dt[p] * jacobian[p]);
+    if (numbers[p] < 0) kept_update(records)[record_step * sv + c] = swept_real(dt[p] * jacobian[p]);
 }
+
+#if HX_EDDY_FIELDS
+// What a model of turbulence has in the record of such a node
+KERNEL(record_turbulence, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
+       const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian,
+       const_work_field<HX_WALL_DISTANCE> wall_distance, const_work_field<HX_SPACINGS> grid_spacings,
+       const_work_field<HX_EDDY_FIELDS> eddies, const int *numbers, real inverse_reynolds, field<record_reals> records) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
+    if (numbers[p] >= 0) return;
+    const int apart[3] = {di, dj, dk};
+    const node_terms<real> terms(q, m, jacobian, wall_distance, grid_spacings, eddies, p, sv, apart, inverse_reynolds);
+    real found[record_step - record_terms];
+#if HX_TRANSPORTED
+    terms.known.put_numbers(found);
+    for (int e = 0; e < source_entries; ++e) {
+        found[transported_constants + e] = terms.own[e];
+        for (int d = 0; d < 3; ++d)
+            found[transported_constants + (d + 1) * source_entries + e] = q[p + apart[d]] * terms.along[2 * d + 1][e];
+    }
+#else
+    found[0] = terms.eddies;
+#endif
+    for (int n = record_terms; n < record_step; ++n)
+        kept_update(records)[n * sv + c] = swept_real(found[n - record_terms]);
+}
+#endif
 
 // The inverse of the diagonal block of each node, in FP64: of a node with stored blocks that of `blocks`, of all others that
 // which diagonal_blocks (products.h) has left at the place of the inverse.

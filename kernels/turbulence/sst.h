@@ -61,11 +61,14 @@ constexpr real sst_nothing = real(1e-4);
 
 // What of a node does not change in the blocks of the implicit integrator: F1, S F2 in units of the rate t, and the square that
 // fronts of k add
+constexpr int transported_constants = 3;
 template <class T = real> struct TransportedConstants {
     T blend = T(real(0)), limit = T(real(0)), front = T(real(0));
     HD void set_lane(int lane, const TransportedConstants<> &one) {
         ::set_lane(blend, lane, one.blend), ::set_lane(limit, lane, one.limit), ::set_lane(front, lane, one.front);
     }
+    HD void put_numbers(T *to) const { to[0] = blend, to[1] = limit, to[2] = front; }
+    HD void take_numbers(const T *from) { blend = from[0], limit = from[1], front = from[2]; }
 };
 
 // The quantities at a node from which production, destruction and diffusion are computed; distance to the wall, rotation

@@ -129,7 +129,7 @@ def test_the_field_has_the_numbers_that_kernels_take(storage, schmidt, reals):
     chosen = Configuration(program="implicit", implicit_storage=storage, viscosity="sutherland", schmidt=schmidt)
     _, kernels_of = generate(chosen, "cpu")
     scalars = tuple(f"scalar {n}" for n in range(len(schmidt)))
-    layout = Layout(STORAGE["fp64"], Equations(scalars), {"implicit_blocks": block_reals(storage, 5 + len(scalars))})
+    layout = Layout(STORAGE["fp64"], Equations(scalars), {"implicit_blocks": block_reals(storage, 5 + len(scalars), 3)})
     takes = {kernel.holds["blocks"] for kernel in kernels_of.values() if "blocks" in kernel.holds}
     assert takes == {reals} == {declared_field("implicit_blocks").variables(layout)}
 

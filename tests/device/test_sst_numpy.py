@@ -154,6 +154,7 @@ PROBE = """
 #define HX_UPDATE_REALS 7
 #define HX_SWEEP_BITS 64
 #define HX_BLOCK_REALS 345
+#define HX_STORED_DIRECTIONS 3
 #include "viscous.h"
 #include "implicit/blocks.h"
 KERNEL(probe_face, int i, int j, int k, int side, const real *left, const real *right, const real *m, real *f,

@@ -70,7 +70,9 @@ def moments(folder) -> dict[str, np.ndarray]:
     """All means and moments over x and z of a run."""
     (block,) = Run(folder).averages.children.values()
     nodes = {kind: part.to_dataset() for kind, part in block.children.items()}
-    place = HomogeneousMeans([block[axis].values for axis in "xyz"], {0: np.array([0, 0, 1 / 9]), 2: np.array([1 / 16, 0, 0])})
+    place = HomogeneousMeans(
+        [block[axis].values for axis in "xyz"], {0: np.array([0, 0, 1 / 9]), 2: np.array([1 / 16, 0, 0])}
+    )
     found = statistics(nodes, place)
     del found["excess"]  # a difference of two of the others
     return found

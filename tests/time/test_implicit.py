@@ -46,6 +46,7 @@ PROBE = """
 #define HX_UPDATE_REALS 5
 #define HX_SWEEP_BITS 64
 #define HX_BLOCK_REALS 103
+#define HX_STORED_DIRECTIONS 3
 #include "implicit/blocks.h"
 template <class T> HD void probed(int which, const T *l, const T *r, const T *area, const real *m, T *f) {
     %(calls)s

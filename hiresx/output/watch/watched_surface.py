@@ -127,12 +127,12 @@ class WatchedSurface:
         """Prepare the launches that compute the flow at all nodes, and that sum up the fluxes."""
         solver, put, n = self._solver, self._solver.backend.to_device, self.n
         self._flow = solver.backend.zeros((_FLOW_ROWS, n), "float64")
-        area = put(self.push)
+        area, reynolds = put(self.push), self._case.gas.reynolds
         common: dict[str, Any] = {
             "count": n, "places": put(places.astype(np.int32)), "area": area, "flow": self._flow,
             "mirror": put(self.mirror.astype(np.int32)), "curvature": put(self._curvature), "one_sided": put(_INWARD),
             "viscous": int(self._viscous), "tangents": 0, "factors": None, "slopes": None,
-            "inverse_reynolds": 1 / self._case.gas.reynolds if self._viscous else 0.0,
+            "inverse_reynolds": 0.0 if reynolds is None else 1 / reynolds,
         }  # fmt: skip
         if self._viscous:
             for name in ("factors", "slopes"):

@@ -1,0 +1,15 @@
+"""What the kernels of kernels/implicit/ make blocks of."""
+
+from typing import Any
+
+from hiresx.device.state import BlockState
+
+
+def of_flow(s: BlockState) -> dict[str, Any]:
+    """Return the arguments that give state, metrics and what a model of turbulence has at the nodes of a part."""
+    return {
+        **s.derivative_strides, "q": s.q, "m": s.metrics, "jacobian": s.jacobian,
+        **({"wall_distance": s.array("wall_distance")} if s.layout.has("transported_source") else {}),
+        **({"grid_spacings": s.array("grid_spacings")} if s.layout.has("grid_spacings") else {}),
+        **s.eddy_arguments,
+    }  # fmt: skip

@@ -1,0 +1,53 @@
+"""Sweeps over lines along one direction that store the blocks of neighbours along the lines alone
+(kernels/implicit/product_lines.h)."""
+
+from collections.abc import Iterator
+
+from hiresx.device.interface import Call
+from hiresx.device.state import BlockState
+from hiresx.solver.face_blocks import FaceBlocks
+from hiresx.solver.product_sweeps import ProductSweeps
+from hiresx.solver.sweeps import SweepInputs, across_lines, nodes_of_lines
+
+
+class ProductLines(ProductSweeps):
+    """As `Sweeps` of settings with lines along one direction; a part that has one node there has lines of one node.
+    Collective."""
+
+    def __init__(self, given: SweepInputs, faces: list[FaceBlocks]):
+        super().__init__(given, faces)
+        self._direction = "ijk".index(given.settings.lines)
+        self.lines = [(self._direction,)] * len(self.lines)
+
+    def factor(self, over_cfl: float, over_time: float) -> None:
+        """Record the current state, and make the pivots of the lines."""
+        self._record()
+        for s, faces in zip(self._blocks.states, self._faces, strict=True):
+            if len(faces.nodes):
+                self._program.launch(
+                    "keep_line_blocks", (len(faces.nodes), 1, 1), nodes=faces.nodes, faces=faces.blocks.shape[1],
+                    row=s.strides[1], direction=self._direction, sv=s.variable_stride, of_faces=faces.blocks,
+                    blocks=s.array("implicit_blocks"),
+                )  # fmt: skip
+        self._factor_lines()
+
+    def _products_of(self, s: BlockState, colour: int) -> Iterator[Call]:
+        direction, (ni, nj, nk) = self._direction, s.size
+        along_i = direction == 0
+        extent = ((ni + 1) // 2, (nj + 1) // 2, nk) if along_i else nodes_of_lines(s, direction)
+        for parity in range(2 if along_i else 1):
+            yield self._call(
+                "product_right", s, extent, ("records", "right", "update"), direction=direction,
+                length=s.size[direction], parity=parity, first=across_lines(s, direction), colour=colour,
+            )  # fmt: skip
+
+    def _rest_of(self, s: BlockState, faces: FaceBlocks, colour: int) -> Iterator[Call]:
+        which = faces.colours[colour]
+        if len(which):
+            yield self._program.call(
+                "face_right", (len(which), 1, 1), which=which, nodes=faces.nodes, faces=faces.blocks.shape[1],
+                **s.place, **s.derivative_strides, direction=self._direction, length=s.size[self._direction],
+                sv=s.variable_stride, of_faces=faces.blocks, right=s.array("sweep_right"),
+                update=s.array("sweep_update"),
+            )  # fmt: skip
+        yield self._line_sweep(s, self._direction, 0, colour)

@@ -1,0 +1,58 @@
+"""Sweeps over nodes that store no blocks of neighbours (kernels/implicit/products.h)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from hiresx.device.interface import Call
+from hiresx.device.state import BlockState
+from hiresx.solver.coloured_arrays import in_precision
+from hiresx.solver.face_blocks import FaceBlocks
+from hiresx.solver.product_sweeps import ProductSweeps
+
+_FIELDS = ("records", "inverses", "right", "update")
+
+
+class ProductNodes(ProductSweeps):
+    """As `Sweeps` of settings without lines. Collective."""
+
+    def factor(self, over_cfl: float, over_time: float) -> None:
+        """Record the current state, and make and invert the diagonal blocks."""
+        self._record()
+        for s, faces in zip(self._blocks.states, self._faces, strict=True):
+            for colour in (0, 1):
+                self._products.run(
+                    self._of_colour(
+                        "diagonal_blocks", s, colour, _FIELDS[:2], over_cfl=over_cfl, over_time=over_time
+                    )
+                )  # fmt: skip
+            self._program.launch(
+                "invert_recorded", s.size, **s.place, sv=s.variable_stride, numbers=faces.numbers,
+                blocks=s.array("implicit_blocks"), inverses=s.array("sweep_inverses"),
+            )  # fmt: skip
+
+    def inverses(self, n: int) -> Iterator[np.ndarray]:
+        """See `Sweeps.inverses`."""
+        s = self._blocks.states[n]
+        variables = s.equations.variables
+        kept = self._blocks.backend.to_host(s.array("sweep_inverses"))
+        found = in_precision(kept, variables**2, s.layout.sweep_precision)
+        yield s.interior(found.reshape(variables, variables, *found.shape[1:]))
+
+    def _products_of(self, s: BlockState, colour: int) -> Iterator[Call]:
+        yield self._of_colour("product_sweep", s, colour, _FIELDS)
+
+    def _rest_of(self, s: BlockState, faces: FaceBlocks, colour: int) -> Iterator[Call]:
+        if len(faces.colours[colour]):
+            yield self._program.call(
+                "face_sweep", (len(faces.colours[colour]), 1, 1), which=faces.colours[colour], nodes=faces.nodes,
+                faces=faces.blocks.shape[1], row=s.strides[1], **s.derivative_strides, sv=s.variable_stride,
+                of_faces=faces.blocks, inverses=s.array("sweep_inverses"), right=s.array("sweep_right"),
+                update=s.array("sweep_update"),
+            )  # fmt: skip
+
+    def _of_colour(self, kernel: str, s: BlockState, colour: int, fields: tuple[str, ...], **given: Any) -> Call:
+        """The launch of a kernel over the nodes of one colour."""
+        ni, nj, nk = s.size
+        return self._call(kernel, s, ((ni + 1) // 2, nj, nk), fields, first=sum(s.first), colour=colour, **given)

@@ -1,0 +1,52 @@
+// The record of a node, from which sweeps without stored blocks of neighbours compute products with them: its state, its area
+// vectors, its Jacobian, what a model of turbulence has there, and the time step over the volume of a node that is swept so, 0
+// of all others.
+#pragma once
+#include "face_flux.h"
+
+constexpr int record_numbers = HX_RECORD_NUMBERS;
+constexpr int record_areas = block_variables, record_jacobian = record_areas + 9, record_terms = record_jacobian + 1;
+constexpr int record_step = record_numbers - 1;
+
+// What a model of turbulence has in a record. Of one that transports variables: what their fluxes take as constants, the
+// derivatives of its sources by the node, and those by half of the change from neighbour to neighbour along each direction. Of
+// another one the eddy viscosity.
+template <class T> struct recorded_terms {
+    TransportedConstants<T> known;
+    T eddies = T(real(0));
+#if HX_TRANSPORTED
+    static constexpr int of_node = record_terms + transported_constants, of_change = of_node + source_entries;
+    static_assert(of_change + 3 * source_entries == record_step, "a record holds these");
+    HD recorded_terms(const T *record) { known.take_numbers(record + record_terms); }
+#else
+    static_assert(record_terms + HX_EDDY_FIELDS == record_step, "a record holds these");
+    HD recorded_terms(const T *record) {
+#if HX_EDDY_FIELDS
+        eddies = record[record_terms];
+#else
+        (void)record;
+#endif
+    }
+#endif
+    // block = block - the derivatives of the sources by the node, times its volume
+    HD void take_own(const T *record, T *block) const {
+#if HX_TRANSPORTED
+        take_transported(record + of_node, real(1) / record[record_jacobian], block);
+#else
+        (void)record, (void)block;
+#endif
+    }
+    // sum = sum - the change of the sources by the update x of a neighbour of direction d, of the density rho, times the volume
+    template <int side> HD void take_along(const T *record, int d, T rho, const T *x, T *sum) const {
+#if HX_TRANSPORTED
+        const T share = real(side ? 1 : -1) / (rho * record[record_jacobian]);
+        for (int r = 0; r < HX_TRANSPORTED; ++r)
+            for (int v = 0; v < HX_TRANSPORTED; ++v)
+                sum[transported_at + r] =
+                    sum[transported_at + r]
+                    - record[of_change + d * source_entries + r * HX_TRANSPORTED + v] * (share * x[transported_at + v]);
+#else
+        (void)record, (void)d, (void)rho, (void)x, (void)sum;
+#endif
+    }
+};
