@@ -39,6 +39,7 @@ class Numpy:
     """As much of a backend as arrays of numpy's need."""
 
     to_device = staticmethod(np.array)
+    to_host = staticmethod(np.asarray)
     zeros = staticmethod(np.zeros)
     copy = staticmethod(np.copyto)
 
