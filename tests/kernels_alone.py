@@ -35,6 +35,15 @@ PLACE = {"o": ORIGIN, "sj": STRIDES[1], "sk": STRIDES[2]}
 ALL = PLACE | {"o": 0}  # ghosts too
 
 
+class Numpy:
+    """As much of a backend as arrays of numpy's need."""
+
+    to_device = staticmethod(np.array)
+    to_host = staticmethod(np.asarray)
+    zeros = staticmethod(np.zeros)
+    copy = staticmethod(np.copyto)
+
+
 @cache
 def program(backend: str, headers: tuple[str, ...], changes: tuple[tuple[str, str, str], ...] = (), **choices):
     """The kernels that `headers` declare, for the backend's name and these choices of a Configuration. `changes`: of

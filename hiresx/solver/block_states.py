@@ -38,7 +38,8 @@ Lines: TypeAlias = tuple[slice, slice]
 class Reused(NamedTuple):
     """What a solver takes over from an earlier solver of the same case. `configuration`, `program`: its kernels.
     `states`: the block states of its parts on levels of refinement, by their nodes. The new solver uses a state, with
-    its metrics, where it has a part of the same nodes. `kept`: what was made of these states alone."""
+    its metrics, where it has a part of the same nodes. `kept`: what was made of these states alone, or of whole blocks
+    that are those of the new solver, too."""
 
     configuration: Configuration
     program: Program
@@ -123,7 +124,7 @@ class LocalBlocks:
         wanted = {nodes_of(domain.whole, domain.cut.parts[n]) for n in domain.mine}
         own = ((nodes_of(self.decomposition, state.part), state) for state in self.states)
         kept = {nodes: state for nodes, state in own if nodes is not None and nodes in wanted}
-        return Reused(self.configuration, self.program, kept, self.kept.with_all_of(set(kept.values())))
+        return Reused(self.configuration, self.program, kept, self.kept.with_all_of({domain.whole, *kept.values()}))
 
     def compile_kernels(self, chosen: Configuration) -> Program:
         """Return the kernels of a configuration. One rank of each host compiles them; the others find them in the

@@ -57,7 +57,7 @@ class Solver:
     Collective. Raises HiresxError for a grid that is not right-handed everywhere, for boundary conditions that omit a
     node, for invalid values of `flow`, and for errors of the backend and the compiler.
 
-    `decomposition`: the whole blocks of the grid. `cut`: all ranks' parts. `states`: the fields of this rank's parts.
+    `decomposition`: the whole blocks of the grid. `cut`: all ranks' parts. `states`, `kept`: as of `LocalBlocks`.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Solver:
         self.configuration, self.program = self._blocks.configuration, self._blocks.program
         # The seconds of the compilation.
         self.compile_s = self._blocks.compile_s
-        self.states, self.reusable = self._blocks.states, self._blocks.reusable
+        self.states, self.reusable, self.kept = self._blocks.states, self._blocks.reusable, self._blocks.kept
         self._ghosts = Ghosts(case, self._blocks, domain, transport, overlap)
         self.halo = self._ghosts.halo
         self.close = self._ghosts.close  # gives back what MPI and the device hold

@@ -319,7 +319,9 @@ def test_overrides_that_cannot_be_read(folder):
     assert "not of the form key=value" in refusal(load, path, None, ["time.end"])
     assert "the list has no entry 3" in refusal(load, path, None, ["boundary.3.type=periodic"])
     beyond = len(BASE["boundary"])
-    assert f"the list has no entry {beyond}" in refusal(load, path, None, [f"boundary.{beyond}.type=periodic"])
+    for overrides in ([f'boundary.{beyond}.type="periodic"'], {f"boundary.{beyond}.type": "periodic"}):
+        text = refusal(load, path, None, overrides)
+        assert f'--set boundary.{beyond}.type="periodic": the list has no entry {beyond}' in text
 
 
 def test_names_that_are_nowhere(tmp_path, monkeypatch):

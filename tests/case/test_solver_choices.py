@@ -34,3 +34,8 @@ def test_the_cutoff_is_compiled_in_where_it_is_given():
     made = [configuration(load("sod", overrides=['scheme.weights="teno"', *more])).cutoff
             for more in ([], ["scheme.cutoff=1e-7"])]  # fmt: skip
     assert made == [1e-5, 1e-7]
+
+
+def test_a_filter_has_kernels_of_its_own_where_it_reads_more_nodes_than_the_interpolation():
+    made = [configuration(load("sod", overrides=[f"filter.order={order}"])).filter_reach for order in (6, 8, 10)]
+    assert made == [0, 4, 5]

@@ -352,7 +352,41 @@ def test_halos(backend, work):
     kernels.launch(f"unpack_{work}halo", (count, 1, 1), to=to, giving=seats, **message, **taken)
     np.testing.assert_array_equal(through.reshape(4, -1), wanted)
     rotation = turn(3)
-    entries = {f"r{row}{c}": float(rotation[n, m]) for n, row in enumerate("xyz") for m, c in enumerate("xyz")}
-    kernels.launch(f"rotate_{work}vectors", (count, 1, 1), at=to, **taken, **entries)
+    kernels.launch(f"rotate_{work}vectors", (count, 1, 1), at=to, **taken, **entries(rotation))
     wanted[:3, to] = rotation @ wanted[:3, to]
     np.testing.assert_allclose(through.reshape(4, -1), wanted, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("work", ["", "work_"])
+@pytest.mark.parametrize("raised", [6, 7])
+def test_halos_by_signals(backend, work, raised):
+    """Packed for the exchange that comes next, unpacked from the last one; what was unpacked before is neither unpacked
+    nor turned again."""
+    kernels, rng, count = program(backend, SMALL), random(17), 50
+    source, target = rng.normal(size=(2, 4, *SHAPE))
+    to, giving = (rng.permutation(POINTS)[:count].astype(np.int32) for _ in range(2))
+    seats, extent = rng.permutation(count).astype(np.int32), (count, 1, 1)
+    buffer = np.full((2, 4, count), np.nan)  # by the turn, variables apart
+    message = {"buffer": buffer, "turn_reals": 4 * count, "variables": 4}
+    kernels.launch(
+        f"pack_signalled_{work}halo", extent, to=seats, giving=giving, source=source, source_sv=POINTS, sign=-1.0,
+        count=np.array([raised, raised, 1]), **message,
+    )  # fmt: skip
+    sent = -source.reshape(4, -1)[:, giving]
+    np.testing.assert_array_equal(buffer[(raised + 1) % 2][:, seats], sent)
+    assert np.isnan(buffer[raised % 2]).all(), "a peer may still read it"
+    found, rotation = target.copy(), turn(3)
+    taken = {"target": found, "target_sv": POINTS}
+    for new in (0, 1):
+        now = {"count": np.array([raised + 1, raised + 1, new])}
+        kernels.launch(f"unpack_signalled_{work}halo", extent, to=to, giving=seats, **message, **taken, **now)
+        kernels.launch(f"rotate_signalled_{work}vectors", extent, at=to, **taken, **entries(rotation), **now)
+        wanted = target.copy().reshape(4, -1)
+        if new:
+            wanted[:, to] = [*(rotation @ sent[:3]), sent[3]]
+        np.testing.assert_allclose(found.reshape(4, -1), wanted, rtol=1e-13, atol=1e-13 if new else 0)
+
+
+def entries(rotation: np.ndarray) -> dict[str, float]:
+    """Of a rotation, as kernels take them."""
+    return {f"r{row}{c}": float(rotation[n, m]) for n, row in enumerate("xyz") for m, c in enumerate("xyz")}

@@ -5,6 +5,7 @@ import pytest
 from kernels_alone import (
     GAMMA,
     HALO,
+    ORIGIN,
     POINTS,
     SHAPE,
     SIZE,
@@ -59,6 +60,44 @@ def test_what_the_stream_carries_leaves_as_it_is(backend, face):
     change = (r - before) * jacobian
     assert abs(change).max() < 1e-4 * abs(rate[(slice(None), *on_face)]).max()
     assert abs(change).max() > 0  # the damping of sixth differences
+
+
+@pytest.mark.parametrize("held", range(3), ids=["eddies", "pressure", "mass flux"])
+@pytest.mark.parametrize(("speed", "mean"), [(0.5, 0.5), (-0.12, 0.0), (0.1, -0.11), (-0.02, -0.3), (-0.3, 0.2)])
+def test_what_a_face_of_even_flow_is_drawn_to(backend, held, speed, mean):
+    """The wave that enters a flow without gradients, p_t = -rho c u_n,t: half of (c - u_n) times the relaxation to the
+    pressure or mass flux that is given, and 0.35 of the firmness to the mean pressure of the face. Where the gas or the
+    mean flow enters faster than Mach 0.1, fully from 0.14 on, no eddies leave, and a face for eddies holds no pressure
+    even. Gas that enters there, itself fully from Mach 0.04 on, is drawn to the mean velocity along the face of what
+    comes in, by 1.4 of the firmness. `speed`, `mean`: outward Mach numbers of the gas and of the mean flow."""
+    rho, p, far, relaxation, firmness, mean_pressure, mass_flux = 0.9, 0.8, 0.75, 0.4, 3.0, 0.87, 0.3
+    d, h, axes, coming, sound = 1, 0.06, turn(9), np.array([0.3, 0.1, -0.2]), np.sqrt(GAMMA * p / rho)
+    normal, along = -axes[:, d], axes[:, 0]
+    velocity, stream = sound * (speed * normal + 0.2 * along), sound * (mean * normal + 0.1 * along)
+    flow = np.array([rho, *velocity, p]).reshape(5, 1, 1, 1) * np.ones(SHAPE)
+    given = np.array([[far, relaxation, firmness, *stream, *stream, mean_pressure, *coming, mass_flux, held]])
+    jacobian, r = np.full(SHAPE, h**-3), np.zeros((5, *SHAPE))
+    m = np.ascontiguousarray(np.broadcast_to((h * h * axes.T).reshape(9, 1, 1, 1), (9, *SHAPE)))
+    program(backend, KERNELS).launch(
+        "outflow_rates", (1, 1, 1), n1=1, nodes=np.array([ORIGIN], np.int32),
+        faces=np.array([[-1], [2 * d], [-1]], np.int32), given=given, sv=POINTS, di=STRIDES[0], dj=STRIDES[1],
+        dk=STRIDES[2], q=conservative(flow), m=m, jacobian=jacobian, r=r,
+    )  # fmt: skip
+    entered = np.clip(-25 * (min(speed, mean) + 0.1), 0, 1)
+    lacking, level = (sound * (mass_flux - far), 1.0) if held == 2 else (far - p, (1 - entered) * (held == 0))
+    wave = 0.5 * sound * (1 - speed) * (relaxation * lacking + 0.35 * firmness * level * (mean_pressure - p))
+    drawn = 1.4 * firmness * sound * min(entered, np.clip(-25 * speed, 0, 1))
+    shear = drawn * (np.eye(3) - np.outer(normal, normal)) @ (coming - velocity)
+    wanted = [wave / sound**2, *(shear - wave / (rho * sound) * normal), wave]
+    np.testing.assert_allclose(rates(flow, r * jacobian).reshape(5, -1)[:, ORIGIN], wanted, rtol=1e-11, atol=1e-13)
+
+
+def rates(flow: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    """Of the primitive variables (5, ...), from those of the conservative ones."""
+    rho, velocity = flow[0], flow[1:4]
+    of_velocity = (rate[1:4] - velocity * rate[0]) / rho
+    energy = rate[4] - 0.5 * np.sum(velocity**2, axis=0) * rate[0] - rho * np.sum(velocity * of_velocity, axis=0)
+    return np.stack([rate[0], *of_velocity, (GAMMA - 1) * energy])
 
 
 def test_ghosts_of_a_patched_face(backend):

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from kernels_alone import GAMMA, program, random
+from kernels_alone import GAMMA, Numpy, program, random
 
 from hiresx.case.waves import Waves, at
 from hiresx.equations.gas import conservative
@@ -14,14 +14,6 @@ from hiresx.time.step_clock import StepClock
 SHAPE = (4, 3, 5)
 # Of the largest value, in units of the last place of the reals.
 ROUNDING = {"fp64": 8 * 2.0**-53, "fp32": 8 * 2.0**-24}
-
-
-class Numpy:
-    """As much of a backend as arrays of numpy's need."""
-
-    to_device = staticmethod(np.array)
-    zeros = staticmethod(np.zeros)
-    copy = staticmethod(np.copyto)
 
 
 def amplitudes(rng, count):

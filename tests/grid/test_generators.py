@@ -86,6 +86,7 @@ def test_volumes_are_positive(name, blocks):
 def test_the_cut_changes_no_ghost_node(name, blocks):
     """Ghost coordinates of a cut grid, edges and corners included, are nodes and ghosts of the whole one."""
     whole, grid = build(spec(name)), build(spec(name, blocks))
+    assert spec(name).nodes == whole.blocks[0].x.size
     (wanted,) = extended_coordinates(decompose(case(spec(name)), whole))
     found = extended_coordinates(decompose(case(spec(name, blocks)), grid))
     first = 0
@@ -285,6 +286,13 @@ def test_the_first_distance_grows_behind_the_trailing_edge():
         block.x[0, 1] - block.x[0, 0], block.y[0, 1] - block.y[0, 0]
     )
     np.testing.assert_allclose(ratio, 1 + (2 * np.maximum(block.x[0, 0] - 1, 0)) ** 2, rtol=1e-6)
+
+
+def test_the_grid_turns_about_the_centre_of_the_nose():
+    """Half of its radius, 1.1019 t^2 (NACA Report 460), behind the leading edge along the mean line of 4412, whose
+    slope there is 2 m/p = 0.2."""
+    focus = Section("4412").focus
+    assert abs(focus) == pytest.approx(0.5 * 1.1019 * 0.12**2) and focus.imag == pytest.approx(0.2 * focus.real)
 
 
 def test_symmetric_airfoil_has_a_symmetric_grid():

@@ -14,6 +14,7 @@ from hiresx.grid import Block, Grid, build, check_jacobian
 from hiresx.grid.doubled import doubled_line
 from hiresx.grid.grid_report import grid_report
 from hiresx.grid.plot3d_others import kind_of
+from hiresx.grid.quality import why_not_positive
 
 
 def sheet(n=(15, 13, 1), stretched=1.0) -> np.ndarray:
@@ -63,6 +64,14 @@ def told(path, capsys) -> tuple[dict, str]:
     return found, " ".join(capsys.readouterr().out.split())
 
 
+def test_the_least_and_the_largest_spacing_are_those_of_all_directions(tmp_path, capsys):
+    x, y, z = (np.array(line) for line in ([0.0, 1, 2, 4, 6, 8, 9], np.arange(7) * 0.5, np.arange(7) * 3.0))
+    z, y, x = np.meshgrid(z, y, x, indexing="ij")
+    write(tmp_path / "g.x", [np.stack([x, y, z])])
+    (block,) = told(tmp_path / "g.x", capsys)[0]["blocks"]
+    assert block["spacing"] == [0.5, 3.0] and block["ratio"] == 2.0
+
+
 @pytest.mark.parametrize("d", [0, 1, 2])
 @pytest.mark.parametrize("n", [(15, 13, 1), (11, 12, 9)])
 @pytest.mark.parametrize("at", [0, 4])
@@ -78,6 +87,14 @@ def test_a_line_that_is_there_twice_is_named_and_refused(tmp_path, capsys, n, d,
     with pytest.raises(HiresxError, match=f"the nodes {lines}: cells without volume") as error:
         build(GridFile(file=str(tmp_path / "g.x")))
     assert "leave one of the two out" in error.value.hint
+
+
+@pytest.mark.parametrize(("node", "seen"), [(4, False), (5, True), (10, True), (11, False)])
+def test_a_collapsed_line_is_the_reason_where_differences_reach_it(node, seen):
+    """The nodes i = 7 and 8 coincide: three nodes to each side count in the metrics of one."""
+    nodes = sheet()
+    block = Block("b", *np.insert(nodes, 7, nodes[..., 7], axis=3))
+    assert ("along i has collapsed there" in why_not_positive(block, (node, 6, 0))[0]) == seen
 
 
 def test_nodes_that_are_there_twice_are_found_piece_by_piece(monkeypatch):

@@ -170,6 +170,20 @@ def test_looks_that_cannot_be(tmp_path, words, message, capsys):
     assert not list(tmp_path.glob("*.png"))
 
 
+@pytest.mark.parametrize(
+    ("key", "least", "greatest"),
+    [("font", 3, 40), ("width", 2, 30), ("height", 1, 40), ("exponent", 0.05, 5), ("levels", 1, 200)],
+)
+def test_looks_up_to_the_limits_that_messages_give(key, least, greatest):
+    for value in (least, greatest):
+        assert getattr(Look(**{key: value}), key) == value
+    beyond = (0, 201) if key == "levels" else (np.nextafter(least, 0), np.nextafter(greatest, 100))
+    for value in beyond:
+        with pytest.raises(HiresxError, match=f"give .*{least} to {greatest}|between {least} and {greatest}") as found:
+            Look(**{key: value})
+        assert key != "font" or "points cannot be read" in str(found.value)
+
+
 def test_plot_and_slice_draw_the_same_pixels(tmp_path):
     pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
     from hiresx.post import slice as sliced

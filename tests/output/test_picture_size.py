@@ -136,3 +136,13 @@ def test_options_of_post_that_would_go_unheard(tmp_path, arguments, message):
 def test_the_room_of_a_text_ends_at_the_nearer_rim(at, align, room):
     drawn = Figure((4.0, 3.0), dpi=100)
     assert exact_size._available_width(drawn, drawn.text(at, 0.5, "words", ha=align)) == pytest.approx(room, abs=1)
+
+
+def test_lines_are_broken_between_words_where_they_are_too_wide():
+    """A word that is too wide by itself stays in one piece."""
+    drawn, words = Figure((4.0, 3.0), dpi=100), "one two three\nfour incomprehensibilities"
+    renderer, text = drawn._get_renderer(), drawn.text(0.5, 0.5, "one two")
+    room = text.get_window_extent(renderer).width + 1
+    text.set_text(words)
+    assert exact_size._lines(text, renderer, room) == ["one two", "three", "four", "incomprehensibilities"]
+    assert exact_size._lines(text, renderer, 1000) == words.split("\n") and text.get_text() == words

@@ -41,6 +41,25 @@ def test_places_hold_what_numpy_would_put_there(tmp_path, seed, monkeypatch):
                 assert file.read() == expected.tobytes()
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        IndexBox((4, 3, 6), ((0, 4), (0, 3), (0, 5))),  # of another array
+        IndexBox((4, 3, 5), ((0, 4), (0, 3), (3, 6))),
+        IndexBox((4, 3, 5), ((3, 5), (0, 3), (0, 5))),
+        IndexPoints(np.array([2, 60])),
+        IndexPoints(np.array([-1, 5])),
+    ],
+    ids=["other shape", "beyond i", "beyond k", "beyond", "before"],
+)
+def test_places_that_an_array_does_not_have_are_refused_before_anything_is_written(tmp_path, place):
+    (tmp_path / "a").write_bytes(b"-" * 1000)
+    layout = FileLayout(11 + 480, [], {"a": (11, np.dtype("f8"), (4, 3, 5, 1))})
+    with (tmp_path / "a").open("rb+") as file, pytest.raises(ValueError, match="no place in an array of the shape"):
+        layout.put(file.fileno(), "a", place, [np.ones(place.shape)])
+    assert (tmp_path / "a").read_bytes() == b"-" * 1000
+
+
 def test_many_parts_of_one_process(tmp_path):
     """Cuts within a rank: the same files."""
     written(single_process(), tmp_path / "a", "solid")

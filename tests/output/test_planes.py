@@ -42,13 +42,14 @@ def test_a_plane_that_meets_grid_lines_twice_or_not_at_all():
     assert all(np.isnan(sheet["y"]).any() and np.isfinite(sheet["y"]).any() for sheet in outside)
 
 
-def test_a_line_across_blocks_rises_without_doubled_nodes():
-    pieces = [{"x": b.x[0], "y": b.y[0], "z": b.z[0]} for b in jet()]
-    samples, gaps = cut.line(pieces, "x", 5.0)
+@pytest.mark.parametrize("scale", [1.0, 1e-10])
+def test_a_line_across_blocks_rises_without_doubled_nodes(scale):
+    pieces = [{name: scale * getattr(b, name)[0] for name in "xyz"} for b in jet()]
+    samples, gaps = cut.line(pieces, "x", 5.0 * scale)
     assert not gaps.size
     assert (np.diff(samples["y"]) > 0).all()
     assert samples["y"].size == 20 + 15 + 20 - 2
-    np.testing.assert_allclose(samples["x"], 5.0, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(samples["x"], 5.0 * scale, rtol=0, atol=1e-14 * scale)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.3])

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 from watched_runs import SLIP, P, cut, pulse, ran, tables, watched
 
-from hiresx import Case, Simulation, load
+from hiresx import Case, HiresxError, Simulation, load
 from hiresx.decomposition import decompose
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.motions import motion, rotation_about
 from hiresx.output.saved import checkpoint
 from hiresx.output.watch import filtered as filtered_nodes
-from hiresx.output.watch import history
+from hiresx.output.watch import history, locate
 from hiresx.output.watch.locate import Locator
+from hiresx.output.watch.monitors import probe
 
 
 def waves(x, y, z):
@@ -70,6 +71,36 @@ def test_points_between_blocks_and_around_the_lip_of_a_nozzle_are_found():
     np.testing.assert_allclose(found, np.sin(points[:, 0]) * np.cos(points[:, 1]), atol=2e-7)
     inside_the_lip = Locator(decomposition).find((-0.1, 0.55, 0.0))
     assert inside_the_lip is None
+
+
+def test_points_that_are_looked_for_together_are_found_as_alone():
+    """To the last bit: between blocks, in the last gaps of periods, and none beyond a face."""
+    jet, periodic = load("planar-jet", preset="quick"), Case.from_dict(tables((12, 10, 9), (1.0,) * 3, 0.05, "xyz"))
+    rng = np.random.default_rng(4)
+    beside = np.stack([rng.uniform(-0.06, 0.06, 8), np.linspace(-1.2, 1.2, 8), np.zeros(8)], axis=1)
+    beside[:2] = [[-9.0, 0.3, 0.0], [-0.05, -0.9, 0.0]]
+    for case, points, blocks in ((jet, beside, 4), (periodic, rng.uniform(0.85, 1.0, (4, 3)), 1)):
+        locator = Locator(decompose(case, build(case.grid, case.directory)))
+        together = locator.find_all(points)
+        assert len({found.block for found in together if found}) == blocks and (together[0] is None) == (case is jet)
+        for point, found in zip(points, together, strict=True):
+            alone = locator.find(point)
+            assert (alone is None) == (found is None)
+            for name in ("block", "index", "blocks", "nodes", "weights", "turns") if found else ():
+                np.testing.assert_array_equal(getattr(alone, name), getattr(found, name))
+
+
+def test_the_first_place_outside_is_named_with_its_table(monkeypatch):
+    monkeypatch.setattr(locate, "CHUNK", 2)
+    table = {"name": "a", "line": {"start": [0.1, 0.1, 0], "end": [0.9, 0.9, 0], "n": 5}}
+    outside = {"name": "b", "points": [[0.5, 0.5, 0], [1.5, 0.5, 0], [0.5, 7.0, 0], [0.2, 0.2, 0]]}
+    case = Case.from_dict(tables((16, 16, 1), (1.0, 1.0, 0.0), probe=[table, outside]))
+    said = r'^probe\.1 "b": the place \(1\.5, 0\.5, 0\) lies outside the grid, 0\.501 from'
+    with pytest.raises(HiresxError, match=said):
+        probe.check(case, decompose(case, build(case.grid, None)))
+    found = {"probe": [table, {**outside, "points": outside["points"][::3]}]}
+    case = Case.from_dict(tables((16, 16, 1), (1.0, 1.0, 0.0), **found))
+    assert [len(some) for some in probe.check(case, decompose(case, build(case.grid, None)))] == [5, 2]
 
 
 def test_points_on_a_curved_wall_are_taken_to_it_and_those_in_the_body_refused():

@@ -1,5 +1,6 @@
 """Subsets of fields: ranges, planes and lines hold what cutting the whole fields gives."""
 
+import h5py
 import numpy as np
 import pytest
 from written_runs import Run, periodic
@@ -8,7 +9,7 @@ from hiresx import HiresxError, load
 from hiresx.decomposition import Part
 from hiresx.equations.gas import Gas
 from hiresx.grid.blocks import whole_box
-from hiresx.output.fields import cut, derived, local_regions, selection
+from hiresx.output.fields import block_neighbours, cut, derived, local_regions, selection
 from hiresx.output.fields import field_file as fields
 
 NAMES = ["p", "mach", "schlieren", "q_criterion"]
@@ -114,6 +115,9 @@ def test_a_line_through_the_blocks_of_a_jet(tmp_path):
     axis = fields.read(fields.last(tmp_path, "axis")).blocks[0]
     assert (np.diff(axis.x[0, 0]) > 0).all() and np.ptp(axis.y) == 0
     assert axis.x.min() == min(b.x.min() for b in blocks if b.y.min() <= 0 <= b.y.max())
+    for name, joined in (("fields", True), ("axis", False)):  # samples have no neighbours
+        with h5py.File(fields.last(tmp_path, name)) as file:
+            assert (block_neighbours.ATTRIBUTE in file.attrs) == joined
     across = fields.read(fields.last(tmp_path, "across")).blocks[0]
     jet = next(b for b in blocks if b.name == "jet")
     assert (across.y.min(), across.y.max()) == pytest.approx((jet.y.min(), jet.y.max()))

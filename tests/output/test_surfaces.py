@@ -148,12 +148,12 @@ def test_places_are_found_between_blocks_and_in_the_last_gap_of_a_period():
 
 
 def test_places_of_any_block_are_looked_for_together_and_nodes_not_at_all(monkeypatch):
-    """One by one, which takes long, are those alone that Newton's method has not found in a block."""
+    """From more starting points, which takes long, are those alone that Newton's method has not found in a block."""
 
     def fail(*_):
         raise AssertionError
 
-    monkeypatch.setattr(interpolation, "_locate_one_by_one", fail)
+    monkeypatch.setattr(interpolation, "_locate_from_more_starts", fail)
     jet = load("planar-jet", preset="quick")
     decomposition = decompose(jet, build(jet.grid, jet.directory))
     middles = [np.array([axis[0, 1::5, 1::5] for axis in (b.x, b.y, b.z)]).reshape(3, -1) for b in decomposition.blocks]

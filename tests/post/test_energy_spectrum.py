@@ -70,6 +70,8 @@ def test_a_box_may_be_oblique():
     k, held = shells([u, 0 * u, 0 * u], periods)
     n = int(np.rint(np.linalg.norm(wave) / k[1]))
     assert held[n] == pytest.approx(0.25) and held.sum() == pytest.approx(0.25)
+    longer, _ = shells([u, 0 * u, 0 * u], periods * np.array([[1.0], [2.0], [1.0]]))
+    assert longer[1] == pytest.approx(np.pi), "shells are as far apart as the waves of the longest period"
 
 
 def test_walls_are_refused(tmp_path, capsys):

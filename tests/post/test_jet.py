@@ -38,6 +38,8 @@ def test_formulas_are_those_of_the_reference(row):
     found += [jet_theory.strouhal(state, 0.55), jet_theory.strouhal(state, 0.70)]
     found += [jet_theory.empirical(state, 5.2), jet_theory.empirical(state, 5.0)]
     assert found == pytest.approx([ratio, spacing, slow, fast, powell, krothapalli], abs=6e-4)
+    (_, whole), (named, shorter) = jet_theory.spacings("planar")
+    assert named == "0.8 of it" and shorter(state) == pytest.approx(0.8 * whole(state))
 
 
 # Dj/D, Ls/D, St of Tam, Seiner and Yu over Mj: Prandtl's and Pack's formulas, computed elsewhere.

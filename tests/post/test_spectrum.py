@@ -197,6 +197,7 @@ def test_curves_of_other_runs_have_the_scale_of_the_own(lips):
     """The same run beside itself lies on its own curve, over the Strouhal number too."""
     pytest.importorskip("matplotlib", reason="pip install 'hiresx[post]'")
     figure, _ = spectrum(lips, "lips.p_0", others=[lips], length=2.0, velocity=1.25, ambient=101325.0).plot()
+    assert figure.get_size_inches() == pytest.approx((7.0, 3.4), abs=0.01) and len(figure.axes) == 1
     own, other = figure.axes[0].lines[:2]
     for mine, theirs in zip(own.get_xydata(), other.get_xydata(), strict=True):
         np.testing.assert_allclose(theirs, mine, rtol=1e-12)

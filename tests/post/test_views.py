@@ -212,7 +212,9 @@ def test_x_t_and_correlations_of_the_wave(run):
     seen = xt(run, "line.p", fluctuations=True)
     # The wave's root mean square, of a whole number of periods.
     assert seen.summary["largest_rms"] == pytest.approx(0.05 / 2**0.5, rel=1e-3)
-    assert seen.data["p"].dims == ("time", "place") and seen.plot()[0] is not None
+    assert seen.data["p"].dims == ("time", "place")
+    (drawn,) = seen.plot()[0].axes[0].collections
+    assert drawn.get_rasterized(), "one picture in a PDF, not one shape for each sample"
     found = correlate(run, "line.p").summary
     assert found["convection_velocity"] == pytest.approx(2 * np.pi * F / K, rel=0.02)
     # A quarter of a wave's cosine, on both sides.
@@ -323,6 +325,8 @@ def test_curves_of_two_runs_are_named_by_run_and_line(run, tmp_path):
     assert [line.get_label() for line in figure.axes[0].lines] == [
         f"{name}: {line}" for line in ("x=1", "x=2") for name in (run.name, "other")
     ]
+    (legend,) = figure.legends
+    assert legend._ncols == 4
     alone, _ = profile(run, ["x=1", "x=2"], ["u"], which=3).plot()
     assert [line.get_label() for line in alone.axes[0].lines] == ["x=1", "x=2"]
 

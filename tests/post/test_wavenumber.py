@@ -17,13 +17,13 @@ LENGTH = 3.0
 SPACING = 2 * np.pi / LENGTH
 
 
-def box(n, **changes) -> Case:
-    return Case.from_dict(tables(n, (LENGTH, 1.0, LENGTH), periodic=("x", "z"), **changes))
+def box(n, periodic="xz", **changes) -> Case:
+    return Case.from_dict(tables(n, (LENGTH, 1.0, LENGTH), periodic=periodic, **changes))
 
 
-def kept(folder, states, n=(15, 8, 12)):
+def kept(folder, states, n=(15, 8, 12), periodic="xz"):
     """A run with the fields of these states, one at each time."""
-    case = box(n, output={"every_steps": 1}, time={"steps": len(states), "dt": 1e-9})
+    case = box(n, periodic, output={"every_steps": 1}, time={"steps": len(states), "dt": 1e-9})
     run = Simulation(case, "cpu", initial=states[0], out=folder)
     fields = next(a for a in run.attachments if a.name == "fields")
     fields.begin(run.solver, False)
@@ -39,22 +39,28 @@ def kept(folder, states, n=(15, 8, 12)):
     return folder
 
 
-@pytest.mark.parametrize("n", [(15, 8, 12), (16, 8, 11)], ids=["odd", "even"])
-def test_sums_of_spectra_are_variances(tmp_path, n):
-    """Of noise on a large mean, along an odd and an even number of nodes."""
+@pytest.mark.parametrize(
+    ("n", "periodic", "curves"),
+    [((15, 8, 12), "xz", 5), ((16, 8, 11), "xz", 5), ((15, 8, 12), "xyz", 1)],
+    ids=["odd", "even", "homogeneous"],
+)
+def test_sums_of_spectra_are_variances(tmp_path, n, periodic, curves):
+    """Of noise on a large mean, along an odd and an even number of nodes. The curves of several places have a legend
+    that names these, a single one has none."""
     rng = np.random.default_rng(1)
 
     def noise(x, y, z):
         return 1 + 0.1 * rng.random(x.shape), 5.0, 0.1 * rng.random(x.shape), 0.0, 100 + 1e-3 * rng.random(x.shape)
 
-    folder = kept(tmp_path, [noise] * 3, n)
+    folder = kept(tmp_path, [noise] * 3, n, periodic)
     for along in "ik":
         found = wavenumber(folder, ("rho", "v", "p"), along)
-        assert len(found.draw().axes) == 3
+        legends = [ax.get_legend() for ax in found.draw().axes]
+        assert [legend and len(legend.get_texts()) for legend in legends] == [curves if curves > 1 else None] * 3
         assert found.summary["times"] == 3 and found.summary["along"] == along
         assert [row["parseval_error"] < 1e-12 for row in found.summary["spectra"]] == [True] * 3, found.summary
     values = hiresx.open(folder).series(["v"])["box"]["v"].values
-    variance = values.var(axis=(0, 1, 3))
+    variance = values.var(axis=(0, 1, 3) if curves > 1 else None)
     np.testing.assert_allclose(found.data["variance_v"].values, variance, rtol=1e-12)
 
 

@@ -17,6 +17,8 @@ from hiresx.grid import Block
 from hiresx.grid.blocks import slices
 from hiresx.grid.cutting import cut_along_i
 from hiresx.output.saved.distributed_arrays import read_from_memory
+from hiresx.output.watch.locate import Locator
+from hiresx.output.watch.monitors import probe
 from hiresx.simulation import adapted_run, flow_flags
 from hiresx.solver import Solver
 
@@ -377,3 +379,20 @@ def test_memory_stays_through_many_changes(monkeypatch):
     for before, after in (with_tiles, without):
         assert after[0] < before[0] + 8000 and after[1] < before[1] + 2000
     assert without[1][1] < with_tiles[1][1]
+
+
+def test_probes_are_located_once_for_the_same_tiles(monkeypatch):
+    """Not at every `run`, but where tiles come and go."""
+    located, places = [], [[0.4, 0.5, 0.0], [0.61, 0.63, 0.0], [0.05, 0.9, 0.0]]
+    locate = probe._locate_all
+    monkeypatch.setattr(probe, "_locate_all", lambda case, whole: located.append(whole) or locate(case, whole))
+    table = {"name": "p", "points": places, "every": 5, "filter": "none"}
+    simulation, seen = Simulation(adapted(steps=60, probe=[table]), "cpu", initial=spot), []
+    for steps in (1, 1, 1, 40):
+        simulation.run(steps, progress=False, write_last=False)
+        seen.append(simulation.solver.decomposition)
+        (found,) = (a.locations for a in simulation.attachments if isinstance(a, probe.ProbeMonitor))
+        wanted = Locator(seen[-1]).locate_all(places, "p", "")
+        assert [(one.block, one.index) for one in found] == [(one.block, one.index) for one in wanted]
+    assert 1 < len({*map(id, seen)}) < len(seen)
+    assert len(located) == len({*map(id, located)}) and {*map(id, seen)} <= {*map(id, located)}

@@ -2,13 +2,16 @@
 
 import math
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from kernels_alone import Numpy
 from patched_grids import P0, PERIODIC, beside, case, errors, waves
 
 from hiresx import Simulation
 from hiresx.case import Case
+from hiresx.exchange.patched_ghosts import PatchedExchange
 from hiresx.grid import Grid, matched_connections
 
 # ---- free stream
@@ -65,6 +68,29 @@ def test_ghosts_of_a_field_that_a_term_gives_are_interpolated(where, monkeypatch
 
 
 # ---- accuracy
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_what_other_ranks_send_lies_behind_the_own(comes):
+    """Three values of two numbers each of rank 1, or none; one goes there."""
+    sent = []
+
+    class Rank:
+        def Irecv(self, buffer, other, tag):
+            buffer[:] = 10 * other + np.arange(len(buffer))
+            return SimpleNamespace(Wait=lambda: None)
+
+        def Isend(self, buffer, other, tag):
+            sent.append((other, buffer.tolist()))
+            return SimpleNamespace(Wait=lambda: None)
+
+    exchange = PatchedExchange.__new__(PatchedExchange)
+    exchange._backend, exchange._own = Numpy(), 2
+    exchange._into, exchange._out = {1: (0, 3)} if comes else {}, {1: (1, 1)}
+    outgoing, incoming = np.arange(6.0), np.full(4 + 6 * comes, -1.0)
+    exchange._carry(Rank(), 2, outgoing, incoming, np.zeros(6 * comes))
+    assert incoming.tolist() == [-1.0] * 4 + [10.0, 11.0, 12.0, 13.0, 14.0, 15.0] * comes
+    assert sent == [(1, [2.0, 3.0])]
 
 
 def test_equal_nodes_give_what_a_connection_gives():

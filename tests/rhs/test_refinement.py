@@ -8,6 +8,7 @@ from ranks import run_ranks
 
 from hiresx import Simulation, load
 from hiresx.case import Case
+from hiresx.case.refine import RefinedRegion
 from hiresx.equations.stencil import Stencil
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid
@@ -261,6 +262,7 @@ def test_nodes_under_a_finer_level_have_its_values():
     ],
 )
 def test_a_region_that_cannot_be_is_refused(change, said):
+    assert RefinedRegion(x=[2.0, 2.0], i=[3, 3]).i == (3, 3), "one plane of nodes can be"
     with pytest.raises(HiresxError, match=said):
         Simulation(refined([20, 20, 1], change["region"], {"steps": 1, "cfl": 0.5}))
 

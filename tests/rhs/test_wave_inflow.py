@@ -171,18 +171,6 @@ def test_the_round_jet_leaves_nothing_to_the_host():
         assert all(c.function_moments is not None for c in inflows), "a restart is held to it"
 
 
-def test_the_host_goes_back_behind_steps_of_the_device():
-    """To a time that it had told the device before."""
-    solver = Solver(case(), backend("emulated"), profiles={"gust": swell})
-    starts = []
-    for _ in range(2):
-        solver.initialize()
-        starts.append(solver.primitives(0)["u"])
-        solver.advance(3)
-    assert solver.device_resident_steps.possible and np.ptp(starts[0][0, :, 0]) > 1e-2
-    np.testing.assert_array_equal(*starts)
-
-
 def test_a_function_is_asked_once_for_each_time():
     """The last stage of a step and the first of the next have their time in common, and another lies between."""
     asked_at = []

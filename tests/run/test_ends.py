@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from hiresx.cli import execute
 from hiresx.errors import describe, error_text
 from hiresx.mpi.communicator import Communicator, _sendable
 from hiresx.output.saved import process, record
+from hiresx.simulation.logbook import Logbook
 
 # ---- in one process
 
@@ -312,3 +314,24 @@ def test_a_script_of_which_one_rank_leaves_ends(tmp_path, way, status):
         timeout=60, env={**os.environ, **ENVIRONMENT},
     )  # fmt: skip
     assert done.returncode == status and "rank 1 has ended before the others, and ends them" in done.stderr, done
+
+
+@pytest.mark.parametrize(
+    ("root", "everywhere", "told"),
+    [(False, None, True), (False, False, True), (False, True, False), (True, None, False)],
+)
+def test_a_rank_that_fails_alone_tells_the_record(tmp_path, monkeypatch, root, everywhere, told):
+    """Rank 0 keeps the record, and comes to know of errors that all ranks have alone."""
+    (tmp_path / "run.json").write_text('{"status": "running"}')
+    error = ValueError("no disk")  # of which nobody said whether all ranks have it
+    if everywhere is not None:
+        error = HiresxError("no disk")
+        error.everywhere = everywhere
+    log = Logbook.__new__(Logbook)
+    log.simulation = SimpleNamespace(comm=SimpleNamespace(root=root, rank=1, size=2), out=tmp_path, restarts=[])
+    log._begun = True
+    monkeypatch.setattr(Logbook, "finish", lambda *_: None)
+    log.fail(error, [])
+    found = json.loads((tmp_path / "run.json").read_text())
+    assert found["status"] == ("failed" if told else "running")
+    assert ("error" in found) == told and (not told or re.fullmatch("rank 1: .*no disk", found["error"]))

@@ -236,12 +236,19 @@ class StandIn:
     def __init__(self, library: str, size: int, initialised: bool = False):
         self.COMM_WORLD, self._library, self.initialised = self, library, initialised
         self.Get_size, self.Is_initialized = lambda: size, lambda: self.initialised
+        self.finalised = 0
 
     def Get_library_version(self) -> str:
         return self._library
 
     def Init_thread(self) -> None:
         self.initialised = True
+
+    def Finalize(self) -> None:
+        self.finalised += 1
+
+    def Is_finalized(self) -> bool:
+        return self.finalised > 0
 
 
 @pytest.fixture
@@ -276,12 +283,17 @@ MPICH_4 = "MPICH Version:\t4.2.1\0\nmore"
         ({}, OPEN, 1),
     ],
 )
-def test_mpi_is_made_ready(stand_in, environment, library, size):
-    made = stand_in(library, size)
+def test_mpi_is_made_ready_and_ended_once(stand_in, monkeypatch, environment, library, size):
+    made, at_exit = stand_in(library, size), []
+    monkeypatch.setattr(launcher_environment.atexit, "register", lambda *call: at_exit.append(call))
     assert launcher_environment.initialised_mpi(environment) is made and made.initialised
     assert sys.modules["mpi4py"].rc.initialize is False
     told = {name: os.environ.get(name) for name in ("UCX_DEBUG_SIGNO", "OMPI_MCA_osc", "OMPI_MCA_mpi_yield_when_idle")}
     assert told == {"UCX_DEBUG_SIGNO": "0", "OMPI_MCA_osc": "^ucx", "OMPI_MCA_mpi_yield_when_idle": "1"}
+    ((end, *given),) = at_exit
+    for _ in range(2):  # whoever has ended it before
+        end(*given)
+    assert made.finalised == 1
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from hiresx.grid.blocks import slices
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.show.progress import Progress
 from hiresx.output.watch import history
+from hiresx.output.watch.monitors import probe
 from hiresx.output.watch.monitors import surface as surface_monitor
 from hiresx.simulation import rebalance, redistribution
 from hiresx.simulation.blow_up import BlowUp
@@ -411,3 +412,15 @@ def test_two_ranks_of_unequal_speed_end_a_fifth_sooner():
     (sooner, epochs), _ = run_ranks(2, slowed, "auto", timeout=200)
     assert epochs[0]["reason"] == "speeds" and epochs[0]["points"][0] > 2 * epochs[0]["points"][1]
     assert sooner < 0.8 * never
+
+
+def test_probes_are_located_once_in_a_grid_that_stays(monkeypatch):
+    """Neither at every `run` nor for another cut."""
+    located, locate = [], probe._locate_all
+    monkeypatch.setattr(probe, "_locate_all", lambda case, whole: located.append(whole) or locate(case, whole))
+    simulation = Simulation(case(), "cpu", initial=flow)
+    for parts in (columns(16), columns(11, 20)):
+        simulation.run(2, progress=False)
+        simulation.rebuild(parts=parts)
+        simulation.run(2, progress=False)
+    assert simulation.step_count == 8 and len(simulation.solver.states) == 3 and len(located) == 1

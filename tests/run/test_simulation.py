@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from paths import ROOT
 from vortices import PRANDTL, taylor_green
+from watched_runs import tables
 
 from hiresx import Case, HiresxError, Simulation, load
-from hiresx.estimate import estimate
+from hiresx.estimate import estimate, resources
+from hiresx.grid import build
 from hiresx.output.fields import field_file as fields
 
 SURFACE = (
@@ -169,6 +171,14 @@ def test_the_planned_step_is_near_the_first_one(name):
     case = load(name, preset="quick" if name == "planar-jet" else None)
     simulation = Simulation(case, backend="cpu")
     assert estimate(case)["dt"] == pytest.approx(simulation.solver.choose_dt(), rel=0.25)
+
+
+@pytest.mark.parametrize("n", [(4096, 1, 1), (64, 64, 1), (16, 16, 16)])
+def test_an_estimate_looks_at_as_many_nodes_in_any_number_of_dimensions(monkeypatch, n):
+    monkeypatch.setattr(resources, "SAMPLES", 512)
+    case = Case.from_dict(tables(n, [float(m > 1) for m in n]))
+    (block,) = build(case.grid, None).blocks
+    assert resources._radii(case, block)[0].size == pytest.approx(512, rel=0.1)
 
 
 def test_the_python_of_the_readme_runs(capsys, monkeypatch):

@@ -3,8 +3,10 @@
 import json
 import math
 
+import numpy as np
 import pytest
 from ranks import run_ranks
+from test_system import OnArrays
 
 from hiresx import HiresxError, Simulation, gradients, load
 from hiresx.cli import execute
@@ -268,3 +270,25 @@ def test_a_flow_whose_residual_rests_is_not_stepped_on(duct, monkeypatch):
     flow.close()
     # the first step brings the residual down, the others do not
     assert flow.steps == 1 + PATIENCE
+
+
+@pytest.mark.parametrize("share", [0.3, 1.02, -2.0])
+def test_a_correction_is_the_best_multiple_and_can_be_taken_back(share):
+    """Of a linear residual, along an update that is so much of the solution's distance; one within a tenth is taken as
+    it is."""
+    rng, system = np.random.default_rng(2), OnArrays()
+    matrix, right, start = rng.normal(size=(3, 3)), rng.normal(size=3), rng.normal(size=3)
+
+    class Linear:
+        def residual(self, x, y, shifted, into):
+            into.arrays[0][:] = right - matrix @ y.arrays[0]
+
+    tangent = TangentSolver.__new__(TangentSolver)
+    tangent._system, tangent._x, tangent._shifted = system, system.vector(), system.vector()
+    tangent._right, tangent._before, y = system.of(right - matrix @ start), system.vector(), system.of(start)
+    tangent._update = system.of(share * (np.linalg.solve(matrix, right) - start))
+    left = tangent._correct(Linear(), y)
+    np.testing.assert_allclose(y.arrays[0] - tangent._update.arrays[0], start, rtol=0, atol=1e-13)
+    assert left == pytest.approx(np.linalg.norm(right - matrix @ y.arrays[0]), rel=1e-9, abs=1e-13)
+    nothing = 0.02 * np.linalg.norm(right - matrix @ start) if share == 1.02 else 0.0
+    assert left == pytest.approx(nothing, rel=1e-9, abs=1e-12)

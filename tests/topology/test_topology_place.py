@@ -448,4 +448,5 @@ def test_links_are_as_fast_as_was_measured():
     assert model.bandwidth[0, 1] == 53.8 and {link.bandwidth for link in model.links if "GPU" in link.name} == {55.0}
     one = model.estimate(traffic(chain(2)), (0, 2))
     assert one.seconds == pytest.approx(1e6 / 53.5e9 + model.latency[0, 2])
+    assert (one.busiest, one.busiest_bytes) == ("GPU 0 to GPU 2", 1e6)  # slower than each of the links on its way
     assert {gpu // 2 for gpu in place(machine, traffic(chain(2)))} in ({0}, {1})  # no uplink that others use

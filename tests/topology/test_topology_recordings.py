@@ -223,9 +223,24 @@ def test_a_table_with_a_column_of_nodes_and_bold_levels():
     assert [nic.name for nic in parse_smi(grid).nics] == ["HSN"]
 
 
+def test_groups_are_named_by_the_nearest_level_of_all_their_gpus():
+    def named(group):
+        return group.level, group.gpus, *map(named, group.children)
+
+    switches = ("PIX", (0, 1)), ("PIX", (2, 3))
+    wanted = "machine", tuple(range(7)), ("NODE", (0, 1, 2, 3), *switches), ("PIX", (4, 5, 6))
+    assert named(tree(parse_smi(smi(UNEVEN, ["0-3"] * 4 + ["4-7"] * 3)))) == wanted
+    apart = level_matrix(4, ("NODE", [(0, 1), (2, 3)]))
+    two = "machine", (0, 1, 2, 3), ("NODE", (0, 1)), ("NODE", (2, 3))
+    assert named(tree(parse_smi(smi(apart)))) == two
+
+
 def test_groups_of_nvlink():
     ring = parse_smi(smi(RING, ["0-3"] * 2 + ["4-7"] * 2))
     assert groups(ring)["NV"] == ((0, 1), (2, 3)) and [c.gpus for c in tree(ring).children] == [(0, 1), (2, 3)]
+    # On one NUMA node, whose GPUs are not all linked, the pairs with most links.
+    beside = [[word.replace("SYS", "PHB") for word in row] for row in RING]
+    assert groups(parse_smi(smi(beside, ["0-7"] * 4)))["NV"] == ((0, 1), (2, 3))
     # A pair of NVLink across two switches comes together before the switches do.
     bridged = level_matrix(4, ("PIX", [(0, 1), (2, 3)]), ("PHB", [(0, 1, 2, 3)]))
     bridged[1][2] = bridged[2][1] = "NV4"

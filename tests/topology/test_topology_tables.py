@@ -218,6 +218,17 @@ def test_what_the_report_says_of_the_links_is_used():
     assert [round(gpu.pcie, 1) for gpu in machine.gpus] == [31.5, 15.8] and machine.gpus[0].model == "NVIDIA A10"
 
 
+@pytest.mark.parametrize(
+    ("rate", "share"),
+    [(2.5, 0.8), (5.0, 0.8), (8.0, 128 / 130), (16.0, 128 / 130), (32.0, 128 / 130), (64.0, 242 / 256)],
+)
+def test_pcie_of_every_generation(rate, share):
+    """Bits of all lanes less those of the coding, 8 in 10 and 128 in 130, or of the packets' ends, 242 in 256 bytes."""
+    for width in (16, 4):
+        found = levels.pcie_speed_of_rate(f"{rate} GT/s PCIe", str(width))
+        assert found == pytest.approx(rate * width / 8 * share, rel=1e-4)
+
+
 def test_pcie_is_as_fast_as_the_recording_or_the_model_says():
     from hiresx.topology.cost import Model
 

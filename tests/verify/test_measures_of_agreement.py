@@ -10,7 +10,7 @@ import pytest
 from hiresx.solver import Solver
 from hiresx.verify import runner
 from hiresx.verify.checks import Limit, Workbench
-from hiresx.verify.groups import kernels, mms
+from hiresx.verify.groups import kernels, mms, waves
 
 
 def blocks(*shapes, seed=0):
@@ -32,6 +32,15 @@ def test_the_worst_of_all_results_blocks_and_variables(result, variable, block):
     assert kernels._worst(results) == pytest.approx(0.02 / 8, rel=1e-12)
     results[result][block][variable, 1, 2, 3] = np.nan
     assert not kernels._worst(results) < 1e9
+
+
+def test_waves_that_lag_and_decay_have_negative_errors():
+    """cos 2 pi (x - c t) with c t = .3, one of .8 of its height that has come but to .28."""
+    x = np.arange(8) / 8
+    exact, found = np.cos(2 * np.pi * (x - 0.3)), 0.8 * np.cos(2 * np.pi * (x - 0.28))
+    run = SimpleNamespace(blocks=[SimpleNamespace(x=x)], state=lambda _: found, exact=lambda _: exact)
+    amplitude, phase = waves.errors([waves.ratio(run)])
+    assert amplitude[0] == pytest.approx(-0.2) and phase[0] == pytest.approx(-0.02 * 360)
 
 
 def test_a_manufactured_flow_that_does_not_survive_has_no_errors(monkeypatch):

@@ -40,7 +40,7 @@ def locate_places(decomposition: Decomposition, places: np.ndarray, who: str) ->
         block[left[here]], xi[left[here]] = found[here], at[here]
         left = left[~here]
     if left.size:
-        _locate_one_by_one(decomposition, places, left, block, xi, who)
+        _locate_from_more_starts(decomposition, places, left, block, xi, who)
     return block, xi
 
 
@@ -107,14 +107,13 @@ def _in_gap_before_neighbour(
     return found
 
 
-def _locate_one_by_one(
+def _locate_from_more_starts(
     decomposition: Decomposition, places: np.ndarray, left: np.ndarray, block: np.ndarray, xi: np.ndarray, who: str
 ) -> None:
     """Locate the places `left` with `Locator`, which tries more starting points. Raises HiresxError as
     `locate_places`."""
-    locator = Locator(decomposition)
-    for n in left:
-        found = locator.locate(places[n], who, "move the surface inside, or leave that side of it open")
+    hint = "move the surface inside, or leave that side of it open"
+    for n, found in zip(left, Locator(decomposition).locate_all(places[left], who, hint), strict=True):
         block[n], xi[n] = found.block, found.index
 
 

@@ -5,7 +5,7 @@ direction, in index space. A stencil goes through connections, so that points be
 a period, are like any others; at physical faces it becomes one-sided.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from hiresx.base.arrays import triple
 from hiresx.decomposition import Decomposition
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import FACES
-from hiresx.grid.patched import WIDTH, lagrange
+from hiresx.grid.patched import CHUNK, WIDTH, lagrange
 from hiresx.grid.stored_coordinates import slabs
 
 # WIDTH, the nodes of a stencil per direction: polynomials of degree 5. A point that is outside the grid by at most this
@@ -30,6 +30,8 @@ BULGE = 0.3
 STEPS, STRIDE, CONVERGED = 60, 1.5, 1e-11
 # Largest coordinate of any grid, whose square does not overflow.
 FARTHEST = 1e150
+# Farthest move of a window, in nodes: it still contains its cell.
+MOVE = 2
 # Cells tried as starting points before a point is given up, and how many of them are likely to succeed.
 TRIALS, LIKELY = 30, 4
 
@@ -87,33 +89,63 @@ class Locator:
     def find(self, point: Sequence[float] | np.ndarray) -> Location | None:
         """The location of `point` (x, y, z), in the first block that holds it, of the finest level there; None if it
         lies outside."""
-        point = np.asarray(point, dtype=float)
-        if np.abs(point).max() > FARTHEST:
-            return None
-        starts = [self._starts(b, point) for b in range(len(self._blocks))]
-        # the likely starting points of all blocks come before the others
-        for some in (slice(0, LIKELY), slice(LIKELY, TRIALS)):
-            for b in self._order:
-                for start in starts[b][some]:
-                    index = self._newton(b, point, start)
-                    if index is not None:
-                        nodes, weights = self._stencil(b, index)
-                        place = triple(float(n) for n in index)
-                        return Location(b, place, nodes.blocks, nodes.indexes, weights, nodes.turns)
-        return None
+        return self.find_all(np.reshape(point, (1, 3)))[0]
 
-    def locate(self, point: Sequence[float] | np.ndarray, who: str, hint: str) -> Location:
-        """Return the location of `point`, as `find` does. Raises HiresxError, beginning with `who`, if it lies
-        outside."""
-        if (found := self.find(point)) is not None:
-            return found
-        b, node, distance = self.nearest(point)
-        place, near = (", ".join(f"{c:.6g}" for c in xyz) for xyz in (point, self._blocks[b].node(*node)))
-        raise HiresxError(
-            f"{who}: the place ({place}) lies outside the grid, {distance:.3g} from its nearest node, ({near}) in "
-            f"block '{self._blocks[b].name}'",
-            hint,
-        )
+    def find_all(self, points: Sequence[Sequence[float]] | np.ndarray) -> list[Location | None]:
+        """For each of `points` (n, 3) what `find` gives."""
+        places = np.reshape(np.asarray(points, dtype=float), (-1, 3))
+        chunks = (places[n : n + CHUNK] for n in range(0, len(places), CHUNK))
+        return [found for some in chunks for found in self._find_some(some)]
+
+    def locate_all(self, points: Sequence[Sequence[float]] | np.ndarray, who: str, hint: str) -> list[Location]:
+        """The locations of `points`, as `find_all`. Raises HiresxError, beginning with `who`, for the first of them
+        that lies outside."""
+        return self.check_found(points, self.find_all(points), who, hint)
+
+    def check_found(
+        self,
+        points: Sequence[Sequence[float]] | np.ndarray,
+        locations: Sequence[Location | None],
+        who: str,
+        hint: str,
+    ) -> list[Location]:
+        """Return the `locations` that `find_all` found of `points`. Raises HiresxError as `locate_all`."""
+        found = []
+        for point, location in zip(points, locations, strict=True):
+            if location is None:
+                b, node, distance = self.nearest(point)
+                place, near = (", ".join(f"{c:.6g}" for c in xyz) for xyz in (point, self._blocks[b].node(*node)))
+                raise HiresxError(
+                    f"{who}: the place ({place}) lies outside the grid, {distance:.3g} from its nearest node, ({near}) "
+                    f"in block '{self._blocks[b].name}'",
+                    hint,
+                )
+            found.append(location)
+        return found
+
+    def _find_some(self, points: np.ndarray) -> list[Location | None]:
+        found: list[Location | None] = [None] * len(points)
+        left: list[int] = np.flatnonzero(~(np.abs(points).max(axis=1) > FARTHEST)).tolist()
+        starts: dict[int, dict[int, np.ndarray]] = {}
+        # the likely starting points of all blocks come before the others
+        for some in (range(LIKELY), range(LIKELY, TRIALS)):
+            for b in self._order:
+                if not left:
+                    return found
+                if b not in starts:
+                    starts[b] = dict(zip(left, self._starts(b, points[left]), strict=True))
+                for trial in some:
+                    asked = [n for n in left if len(starts[b][n]) > trial]
+                    if not asked:
+                        break
+                    begin = np.stack([starts[b][n][trial] for n in asked])
+                    for n, index in zip(asked, self._newton(b, points[asked], begin), strict=True):
+                        if index is not None:
+                            nodes, weights = self._stencil(b, index)
+                            place = triple(float(c) for c in index)
+                            found[n] = Location(b, place, nodes.blocks, nodes.indexes, weights, nodes.turns)
+                    left = [n for n in left if found[n] is None]
+        return found
 
     def nearest(self, point: Sequence[float] | np.ndarray) -> tuple[int, tuple[int, int, int], float]:
         """Block, node (i, j, k) and distance, in L, of the node closest to `point` (x, y, z)."""
@@ -203,6 +235,11 @@ class Locator:
     def _window(self, b: int, cell: Sequence[int]) -> tuple[_Nodes, list[int]]:
         """Nodes of the window for a cell, and its first node in every direction."""
         block = self._blocks[b]
+        around: _Nodes | None = None
+        # The nodes of all windows: one that reaches into other blocks is taken out of these.
+        corner = [c - 2 - MOVE if n > 1 else c for c, n in zip(cell, block.size, strict=True)]
+        width = [WIDTH + 2 * MOVE if n > 1 else 1 for n in block.size]
+        lines = [WIDTH if n > 1 else 1 for n in block.size]
         # The window of six nodes is moved as little as possible so that it still contains the cell.
         for move in _MOVES[len(block.active)]:
             starts = list(cell)
@@ -215,13 +252,12 @@ class Locator:
                 for o, c in zip(pair, self._connected[b][d], strict=True)
             ):
                 continue
-            lines = [s + (np.arange(WIDTH) if d in block.active else np.zeros(1, int)) for d, s in enumerate(starts)]
-            # k slowest, as in the arrays
-            k, j, i = (m.ravel() for m in np.meshgrid(lines[2], lines[1], lines[0], indexing="ij"))
-            index = np.stack([i, j, k])
             if not any(map(any, over)):
-                return _Nodes.own(b, index), starts
-            nodes = self._resolve(b, index)
+                return _Nodes.own(b, _box(starts, lines)), starts
+            if around is None:
+                around = self._resolve(b, _box(corner, width))
+            i, j, k = _box([s - c for s, c in zip(starts, corner, strict=True)], lines)
+            nodes = _Nodes(*(array[..., (k * width[1] + j) * width[0] + i] for array in around))
             if nodes.there.all():
                 return nodes, starts
         # The gap is closed by a wall here: take the nearest cell of the block itself.
@@ -229,35 +265,67 @@ class Locator:
 
     # ---- the search
 
-    def _newton(self, b: int, point: np.ndarray, start: np.ndarray) -> np.ndarray | None:
-        """Index coordinates of `point` in block `b` by Newton's method from `start`; None where there are none."""
-        index = np.array(start, dtype=float)
-        active = list(self._blocks[b].active)
-        high = np.array(self._blocks[b].size, dtype=float)
-        stuck = 0
+    def _newton(self, b: int, points: np.ndarray, starts: np.ndarray) -> list[np.ndarray | None]:
+        """Index coordinates of `points` (n, 3) in block `b` by Newton's method from `starts` (n, 3); None for those of
+        which there are none."""
+        index = np.array(starts, dtype=float)
+        active = np.array(self._blocks[b].active)
+        high = np.array(self._blocks[b].size, dtype=float)[active]
+        found: list[np.ndarray | None] = [None] * len(points)
+        stuck, left = np.zeros(len(points), dtype=int), np.arange(len(points))
+        beside: dict[tuple[int, ...], tuple[np.ndarray, list[int]]] = {}
         for _ in range(STEPS):
-            nodes, starts = self._window(b, self._cell(b, index))
-            x = self._coordinates(nodes)[active]
-            weights, slopes = (of_nodes[active] for of_nodes in lagrange(index - starts))
-            lines = list(weights)
-            columns = [x @ _tensor([*lines[:n], slope, *lines[n + 1 :]]) for n, slope in enumerate(slopes)]
-            rest = point[active] - x @ _tensor(lines)
+            at = index[left]
+            x, first = self._windows(b, at, beside)
+            lines, slopes = ([of_nodes[:, d] for d in active] for of_nodes in lagrange(at - first))
+            columns = [_weighted(x, [*lines[:n], slope, *lines[n + 1 :]]) for n, slope in enumerate(slopes)]
+            jacobian = np.stack(columns, axis=2)
+            rest = points[left[:, None], active] - _weighted(x, lines)
             # On a pole one of the columns is zero, and any place around it will do.
-            if np.max(np.abs(rest)) < CONVERGED * np.max(np.abs(columns)):
-                return self._inside(b, index)
-            try:
-                step = np.linalg.solve(np.stack(columns, axis=1), rest)
-            except np.linalg.LinAlgError:
-                return None
-            before = index[active]
-            index[active] = np.clip(before + np.clip(step, -STRIDE, STRIDE), -1.0, high[active])
-            if np.max(np.abs(step)) < CONVERGED:
-                return self._inside(b, index)
+            there = np.abs(rest).max(axis=1) < CONVERGED * np.abs(jacobian).max(axis=(1, 2))
+            lost = ~there & ~(np.abs(np.linalg.det(jacobian)) > 0)
+            going = ~(there | lost)
+            step = np.linalg.solve(jacobian[going], rest[going, :, None])[..., 0]
+            moving, before = left[going], at[going][:, active]
+            after = np.clip(before + np.clip(step, -STRIDE, STRIDE), -1.0, high)
+            index[moving[:, None], active] = after
+            arrived = np.abs(step).max(axis=1) < CONVERGED
+            for n in [*left[there], *moving[arrived]]:
+                found[n] = self._inside(b, index[n])
             # held at the edge of the block: the point is not in it
-            stuck = stuck + 1 if np.max(np.abs(index[active] - before)) < CONVERGED else 0
-            if stuck > 1:
-                return None
-        return None
+            held = np.abs(after - before).max(axis=1) < CONVERGED
+            stuck[moving] = np.where(held, stuck[moving] + 1, 0)
+            left = moving[~arrived & ~(stuck[moving] > 1)]
+            if not left.size:
+                break
+        return found
+
+    def _windows(
+        self, b: int, index: np.ndarray, beside: dict[tuple[int, ...], tuple[np.ndarray, list[int]]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The coordinates (n, dimensions, nodes) of the windows of the cells of `index` (n, 3) in block `b`, and their
+        first nodes (n, 3). `beside`: those that reach into other blocks, by their cells, of earlier calls."""
+        block, cells = self._blocks[b], np.array([self._cell(b, place) for place in index])
+        size, joined = np.array(block.size), np.array(self._connected[b])
+        last = np.where(size > 1, size - WIDTH, 0)
+        first = cells - np.where(size > 1, 2, 0)
+        # The nearest window within the block is the one, but where it has to be moved away from a neighbour.
+        apart = (((first < 0) & joined[:, 0]) | ((first > last) & joined[:, 1])).any(axis=1)
+        first = np.clip(first, 0, last)
+        i, j, k = (
+            first[~apart, d].reshape(-1, 1, 1, 1) + np.arange(WIDTH if size[d] > 1 else 1).reshape(shape)
+            for d, shape in enumerate(((1, 1, 1, -1), (1, 1, -1, 1), (1, -1, 1, 1)))
+        )
+        nodes = [np.ravel(c) for c in np.broadcast_arrays(i, j, k)]
+        x = np.empty((len(index), len(block.active), WIDTH ** len(block.active)))
+        x[~apart] = np.moveaxis(block.node(*nodes)[list(block.active)].reshape(x.shape[1], -1, x.shape[2]), 0, 1)
+        for n in np.flatnonzero(apart):
+            cell = tuple(cells[n].tolist())
+            if cell not in beside:
+                window, starts = self._window(b, cell)
+                beside[cell] = self._coordinates(window)[list(block.active)], starts
+            x[n], first[n] = beside[cell]
+        return x, first
 
     def _inside(self, b: int, index: np.ndarray) -> np.ndarray | None:
         """`index`, taken to the face if it lies less than a hundredth of a cell outside; None if it lies farther."""
@@ -273,11 +341,11 @@ class Locator:
             return index
         return taken if np.max(np.abs(taken - index)) <= OUTSIDE else None
 
-    def _starts(self, b: int, point: np.ndarray) -> list[np.ndarray]:
-        """Index coordinates from which to look for `point`, the likeliest first."""
+    def _starts(self, b: int, points: np.ndarray) -> list[np.ndarray]:
+        """For each of `points` (n, 3) index coordinates (m, 3) from which to look for it, the likeliest first."""
         if b not in self._bricks:
             self._bricks[b] = _Bricks(self, b)
-        return self._bricks[b].starts(point)
+        return self._bricks[b].starts(points)
 
 
 class _Bricks:
@@ -318,18 +386,23 @@ class _Bricks:
         bulge = BULGE * np.fmax.reduce(high - low)
         return low - bulge, high + bulge
 
-    def starts(self, point: np.ndarray) -> list[np.ndarray]:
-        """Index coordinates (i, j, k) of the centres of cells near `point`, the nearest first."""
-        asked = point[list(self._active)].reshape(-1, 1, 1, 1)
-        hit = ((self._low <= asked) & (self._high >= asked)).all(axis=0)
-        found = [self._cells(brick, asked) for brick in np.argwhere(hit)]
-        if not found:
-            return []
-        away, centres = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return list(centres[np.argsort(away, kind="stable")[:TRIALS]])
+    def starts(self, points: np.ndarray) -> list[np.ndarray]:
+        """For each of `points` (n, 3) index coordinates (m, 3) of the centres of cells near it, the nearest first."""
+        asked = points[:, list(self._active)]
+        by_brick: dict[tuple[int, ...], list[int]] = {}
+        for n, place in enumerate(asked):
+            place = place.reshape(-1, 1, 1, 1)
+            for hit in np.argwhere(((self._low <= place) & (self._high >= place)).all(axis=0)).tolist():
+                by_brick.setdefault(tuple(hit), []).append(n)
+        found: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in points]
+        for brick in sorted(by_brick):
+            for n, cells in zip(by_brick[brick], self._cells(brick, asked[by_brick[brick]]), strict=True):
+                found[n].append(cells)
+        return [_nearest(cells) if cells else np.empty((0, 3)) for cells in found]
 
-    def _cells(self, brick: np.ndarray, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Distances in cells (n,) and centres in index coordinates (n, 3) of the nearest cells of a brick."""
+    def _cells(self, brick: tuple[int, ...], asked: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """For each of the points `asked` (n, dimensions), distances in cells (m,) and centres in index coordinates
+        (m, 3) of the nearest cells of a brick."""
         shape = self._nodes.shape[1:]
         box = tuple(slice(m * BRICK, m * BRICK + BRICK + 1) for m in brick)
         nodes = self._nodes[(slice(None), *box)][list(self._active)]
@@ -341,13 +414,22 @@ class _Bricks:
             )
             corners.append(nodes[(slice(None), *part)])
         size = np.max(np.maximum.reduce(corners) - np.minimum.reduce(corners), axis=0)
-        away = np.linalg.norm(sum(corners) / len(corners) - asked, axis=0) / np.maximum(size, np.finfo(float).tiny)
-        nearest = np.argsort(away, axis=None, kind="stable")[:TRIALS]
-        nearest = nearest[np.isfinite(away.ravel()[nearest])]  # not a number: there is no such cell
-        place = np.stack(np.unravel_index(nearest, away.shape), axis=1)
-        # nodes are counted from the layer outside
-        centres = np.where(np.array(shape) > 1, brick * BRICK + place - 0.5, 0.0)
-        return away.ravel()[nearest], centres[:, ::-1]
+        middle = sum(corners) / len(corners)
+        for place in asked:
+            away = np.linalg.norm(middle - place.reshape(-1, 1, 1, 1), axis=0) / np.maximum(size, np.finfo(float).tiny)
+            nearest = np.argsort(away, axis=None, kind="stable")[:TRIALS]
+            nearest = nearest[np.isfinite(away.ravel()[nearest])]  # not a number: there is no such cell
+            cell = np.stack(np.unravel_index(nearest, away.shape), axis=1)
+            # nodes are counted from the layer outside
+            centres = np.where(np.array(shape) > 1, np.array(brick) * BRICK + cell - 0.5, 0.0)
+            yield away.ravel()[nearest], centres[:, ::-1]
+
+
+def _nearest(cells: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """The centres of the nearest of the cells of several bricks, as `_Bricks._cells` gives them."""
+    away, centres = (np.concatenate(parts) for parts in zip(*cells, strict=True))
+    found: np.ndarray = centres[np.argsort(away, kind="stable")[:TRIALS]]
+    return found
 
 
 def rotate(turns: np.ndarray, vectors: np.ndarray) -> np.ndarray:
@@ -356,13 +438,25 @@ def rotate(turns: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     return (turns.reshape(3, 3, *among, -1) * vectors).sum(axis=1)
 
 
+def _box(first: Sequence[int], width: Sequence[int]) -> np.ndarray:
+    """Indexes (3, n) of the nodes of a box with the corner `first`, `width` nodes wide; k slowest, as in arrays."""
+    k, j, i = np.meshgrid(*(n + np.arange(m) for n, m in zip(first[::-1], width[::-1], strict=True)), indexing="ij")
+    return np.stack([i.ravel(), j.ravel(), k.ravel()])
+
+
 # Moves of a window by direction, the smallest first, by number of directions.
-_MOVES = [sorted(product(range(-2, 3), repeat=n), key=lambda move: sum(map(abs, move))) for n in range(4)]
+_MOVES = [sorted(product(range(-MOVE, MOVE + 1), repeat=n), key=lambda move: sum(map(abs, move))) for n in range(4)]
 
 
-def _tensor(lines: list[np.ndarray]) -> np.ndarray:
-    """Product of weights along i, j, k, flat with k slowest."""
-    result = np.ones(1)
+def _weighted(x: np.ndarray, lines: Sequence[np.ndarray]) -> np.ndarray:
+    """Sums (n, dimensions) of `x` (n, dimensions, nodes) with the product of weights (n, ...) along i, j, k."""
+    found: np.ndarray = (x @ _tensor(lines)[..., None])[..., 0]
+    return found
+
+
+def _tensor(lines: Sequence[np.ndarray]) -> np.ndarray:
+    """Product of weights (..., n) along i, j, k, flat (...,) with k slowest."""
+    result = np.ones((*lines[0].shape[:-1], 1))
     for line in reversed(lines):
-        result = np.multiply.outer(result, line)
-    return result.ravel()
+        result = (result[..., :, None] * line[..., None, :]).reshape(*line.shape[:-1], -1)
+    return result

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,11 @@ def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
     if not case.probe:
         return []
     solver = simulation.solver
-    # located once, as this takes a copy of the coordinates
-    found = files.on_root(solver.comm, lambda: _locate_all(case, solver.decomposition))
+    found = solver.kept(
+        ("places of probes", tuple(case.probe)),
+        (solver.decomposition,),
+        lambda: files.on_root(solver.comm, lambda: _locate_all(case, solver.decomposition)),
+    )
     probes = [
         ProbeMonitor(spec, solver, locations, simulation.out) for spec, locations in zip(case.probe, found, strict=True)
     ]
@@ -235,10 +239,18 @@ def _locate_all(case: Case, decomposition: Decomposition) -> list[list[Location]
     for n, spec in enumerate(case.probe):
         refuse_places(f"probe.{n}", spec.count, dimensions)
     locator = Locator(decomposition)
-    return [_locations(f"probe.{n}", spec, locator, equations(case).scalars) for n, spec in enumerate(case.probe)]
+    locations = iter(locator.find_all([place for spec in case.probe for place in spec.places]))
+    found = []
+    for n, spec in enumerate(case.probe):
+        key, places = f"probe.{n}", spec.places
+        _check_variables(key, spec, equations(case).scalars)
+        found.append(
+            locator.check_found(places, [*islice(locations, len(places))], f'{key} "{spec.name}"', "move it inside")
+        )
+    return found
 
 
-def _locations(key: str, spec: Spec, locator: Locator, scalars: Sequence[str]) -> list[Location]:
+def _check_variables(key: str, spec: Spec, scalars: Sequence[str]) -> None:
     derived.check(spec.variables, f"{key}.variables", scalars)
     for name in spec.variables:
         if name in output_fields():
@@ -248,4 +260,3 @@ def _locations(key: str, spec: Spec, locator: Locator, scalars: Sequence[str]) -
                 f'{key}.variables: "{name}" needs gradients, which a probe does not have',
                 f"there are {', '.join(name for name, variable in derived.VARIABLES.items() if variable.local)}",
             )
-    return [locator.locate(place, f'{key} "{spec.name}"', "move it inside") for place in spec.places]
