@@ -38,7 +38,8 @@ class ProductLines(ProductSweeps):
         for parity in range(2 if along_i else 1):
             yield self._call(
                 "product_right", s, extent, ("records", "right", "update"), direction=direction,
-                length=s.size[direction], parity=parity, first=across_lines(s, direction), colour=colour,
+                rows=nj, columns=ni, length=s.size[direction], parity=parity, first=across_lines(s, direction),
+                colour=colour,
             )  # fmt: skip
 
     def _rest_of(self, s: BlockState, faces: FaceBlocks, colour: int) -> Iterator[Call]:

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from matrix_free import case_of, off, swept
+from turbulent_channel import KAPPA, RE_TAU, channel_of, started_from
 
+from hiresx import Case
 from hiresx.estimate.resources import layout
 
 FLUX = "van_leer"
@@ -39,3 +41,20 @@ def test_less_memory(model, variables, words, terms):
         storage: layout(case_of(storage, "roe", model=model), "fused").numbers_per_point for storage in ("fp32", "none")
     }
     assert numbers["fp32"] - numbers["none"] == 6 * words - (variables + 11 + terms) - variables**2
+
+
+@pytest.mark.slow
+def test_a_single_line_has_nothing_beside_it():
+    """Of half a channel, where a direction with one node has no ghosts: the same numbers as by stored blocks."""
+    flows = []
+    for storage in ("fp32", "none"):
+        given = channel_of("spalart_allmaras", 33, drop=1e6).model_dump(exclude_unset=True)
+        given["implicit"] |= {"lines": "i", "storage": storage}
+        solver = started_from(
+            Case.from_dict(given), lambda x: {"nu_tilde": KAPPA * RE_TAU * x * (1 - 0.5 * x)}, "cpu", 1
+        )
+        for _ in range(5):
+            solver.step()
+        flows.append(solver.primitives(0))
+    for name, values in flows[0].items():
+        np.testing.assert_array_equal(flows[1][name], values)
