@@ -4,7 +4,8 @@
 // left out, since C_T is less than the share of equal parts.
 #include "weighting.h"
 
-template <int stencils, class T> HD void cut_stencils(const T *beta3, T tau3, T cutoff, T *a) {
+// a[k]: gamma_k over the largest of them; returns their sum.
+template <int stencils, class T> HD T shares_of_stencils(const T *beta3, T tau3, T *a) {
     T x[stencils], total = T(real(0));
     smoothness_above_zero<stencils>(beta3, x);
     products_of_others<stencils>(x, a);
@@ -15,6 +16,10 @@ template <int stencils, class T> HD void cut_stencils(const T *beta3, T tau3, T 
         a[k] = cube * cube;
         total = total + a[k];
     }
-    const T least = cutoff * total;
+    return total;
+}
+
+template <int stencils, class T> HD void cut_stencils(const T *beta3, T tau3, T cutoff, T *a) {
+    const T least = cutoff * shares_of_stencils<stencils>(beta3, tau3, a);
     for (int k = 0; k < stencils; ++k) a[k] = select(a[k] < least, T(real(0)), T(real(1)));
 }

@@ -50,19 +50,33 @@ struct MarchTile {
 
 #if HX_SENSORS
 // The access of shock sensors (sensed.h) to a node (x, y) of `plane` and the nodes around it. `next`: the plane after
-// it; `before`: the previous node along k, kept by the thread; `through`: the area of the node along k.
+// it; `before`: the previous node along k, kept by the thread; `through`: the area of the node along k. Of farther nodes
+// along k those before are in `passed`, the node itself in the place `turn`; those behind are read from `q`, which is at
+// the node.
 struct MarchAround {
     using number = real;
     const real *plane, *next, *before;
     const work_real *jacobian;
     int x, y;
     bool along_i, along_j, along_k;
+    const real *passed;
+    int turn;
+    const_state_pointer q;
+    stride sv;
+    int sk;
     real through[3];
 
     HD Primitive<real> at(int d, int s) const {
+        if (d == 2 && s > 1) {
+            real state[gas_variables];
+            for (int v = 0; v < gas_variables; ++v) state[v] = load<real>(q + v * sv + (long long)s * sk);
+            return primitive(state);
+        }
         const bool ahead = d == 2 && s > 0, behind = d == 2 && s < 0;
         const int own = march_place(x, y), place = d == 0 ? own + s : d == 1 ? march_place(x, y + s) : own;
-        const real *const node = behind ? before : (ahead ? next : plane) + place;
+        const int then = turn + s < 0 ? turn + s + split_reach : turn + s;
+        const real *const earlier = s < -1 ? passed + then * march_passed * HX_TILE_THREADS : before;
+        const real *const node = behind ? earlier : (ahead ? next : plane) + place;
         const int apart = behind ? HX_TILE_THREADS : march_nodes;
         const real rho = node[0];
         return {rho, node[apart], node[2 * apart], node[3 * apart], real(0.25) * node[4 * apart], reciprocal(rho)};
@@ -211,8 +225,9 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
 #if HX_SENSORS
             if (there && l >= begin && l < end) {  // its own next node has come
                 const real *const plane = memory + now * march_plane, *const next = memory + (1 - now) * march_plane;
-                MarchAround around = {plane, next, &passed(turn > 0 ? turn - 1 : split_reach - 1, 0, thread), jacobian + p, x, y,
-                                      di != 0, dj != 0, dk != 0, {}};
+                const real *const before = &passed(turn > 0 ? turn - 1 : split_reach - 1, 0, thread);
+                MarchAround around = {plane, next, before, jacobian + p, x, y, di != 0, dj != 0, dk != 0,
+                                      &passed(0, 0, thread), turn, q + p, sv, sk, {}};
                 for (int d = 0; d < 3; ++d) around.through[d] = MINE(through)[d];
                 store(sensor + p, shock_share(around, threshold, smooth, floor));
             }

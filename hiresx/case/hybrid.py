@@ -14,7 +14,8 @@ class Hybrid(Table):
     sensor: Annotated[str, kernel_choice("sensor")] = Field(
         "jump",
         description="sensor of shocks: jump (second differences of pressure and density), jameson (of the pressure "
-        "alone), ducros (compression relative to vorticity) or bhagatwala_lele (the same for strong compression)",
+        "alone), ducros (compression relative to vorticity), bhagatwala_lele (the same for strong compression) or teno "
+        "(where TENO with scheme.cutoff leaves a part of its stencil out)",
     )
     threshold: Positive | None = Field(
         None, description="value of the sensor at which AFWENO is taken; absent: the usual one of the sensor"

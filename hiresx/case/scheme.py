@@ -11,7 +11,7 @@ from hiresx.case.hybrid import Hybrid
 from hiresx.case.model import Positive, State, Table, case_error, kernel_choice
 from hiresx.case.named_scheme import LOW_DISSIPATION, complete_scheme
 from hiresx.case.regularised import Regularised
-from hiresx.equations.stencil import has_cutoff, suited_weights, weighted_nodes
+from hiresx.equations.stencil import has_cutoff, sensor_has_cutoff, suited_weights, weighted_nodes
 from hiresx.equations.storage import Precision
 
 
@@ -58,8 +58,8 @@ class Scheme(Table):
         None,
         gt=0,
         le=0.1,
-        description="threshold C_T of the weights teno and teno_adaptive: at a jump they discard substencils of a "
-        "smaller normalised weight; absent: 1e-5",
+        description="threshold C_T of the weights teno and teno_adaptive, and of the hybrid scheme's sensor teno: at a "
+        "jump they discard substencils of a smaller normalised weight; absent: 1e-5",
     )
     positivity: Annotated[str, kernel_choice("positivity")] = Field(
         "limiter", description="what keeps density and pressure positive at strong shocks"
@@ -104,10 +104,13 @@ def scheme_errors(scheme: Scheme) -> Iterator[PydanticCustomError]:
             f'scheme.weights = "{weights}" does not weigh the {weighted_nodes(interpolation)} nodes of '
             f'scheme.interpolation = "{interpolation}"; take one of {", ".join(suited)}, or another interpolation'
         )
-    if scheme.cutoff is not None and not has_cutoff(weights):
+    senses = scheme.inviscid == "hybrid" and sensor_has_cutoff(scheme.hybrid.sensor)
+    if scheme.cutoff is not None and not has_cutoff(weights) and not senses:
         cutting = [name for name in kernels.choices("weights") if has_cutoff(name)]
+        sensors = [name for name in kernels.choices("sensor") if sensor_has_cutoff(name)]
         yield case_error(
             f'scheme.cutoff: scheme.weights = "{weights}" has no cut-off; leave it out, or take {" or ".join(cutting)}'
+            f", or the hybrid scheme with the sensor {' or '.join(sensors)}"
         )
     for inviscid, table in (("hybrid", Hybrid()), ("regularised", Regularised())):
         changed = [name for name, value in table if getattr(getattr(scheme, inviscid), name) != value]

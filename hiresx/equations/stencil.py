@@ -103,3 +103,8 @@ def suited_weights(interpolation: str, root: Path = kernels.ROOT) -> list[str]:
 def has_cutoff(weights: str, root: Path = kernels.ROOT) -> bool:
     """Whether the weights of the header `weights` use scheme.cutoff."""
     return bool(kernels.trait("weights", weights, "has_cutoff", root, silent=0))
+
+
+def sensor_has_cutoff(sensor: str, root: Path = kernels.ROOT) -> bool:
+    """Whether the shock sensor of the header `sensor` uses scheme.cutoff."""
+    return bool(kernels.trait("sensor", sensor, "sensor_has_cutoff", root, silent=0))

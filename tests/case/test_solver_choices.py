@@ -16,7 +16,8 @@ def test_the_prandtl_number_matters_where_heat_is_conducted(reynolds, same):
 @pytest.mark.parametrize(
     ("scheme", "said"),
     [
-        (["cutoff=1e-6"], '"js" has no cut-off; leave it out, or take teno or teno_adaptive'),
+        (["cutoff=1e-6"], '"js" has no cut-off; leave it out, or take teno or teno_adaptive, or the hybrid'),
+        (["cutoff=1e-6", 'inviscid="hybrid"'], '"js" has no cut-off'),
         (["cutoff=0.5", 'weights="teno"'], "less than or equal to 0.1"),
         (["cutoff=-0.5", 'weights="teno"'], "greater than 0"),
         (['interpolation="original6"'], '"js" does not weigh the 6 nodes .* take one of linear, teno, teno_adaptive'),

@@ -205,6 +205,22 @@ def roe(a, b, m):
     return 0.5 * (physical_flux(*a, m) + physical_flux(*b, m) - area * spread)
 
 
+def rotated(a, b, m):
+    """HLL along the difference of the velocities, Roe's across it in its plane with the area."""
+    area = np.linalg.norm(m, axis=0)
+    n, jump = m / area, b[0][1:4] - a[0][1:4]
+    n1 = jump / np.linalg.norm(jump, axis=0) * np.sign(np.sum(n * jump, axis=0))
+    share = np.sum(n * n1, axis=0)
+    _, velocity, _, sound = averages(a, b)
+    un, ul, ur = (np.sum(n1 * u, axis=0) for u in (velocity, a[0][1:4], b[0][1:4]))
+    sound_l, sound_r = (np.sqrt(alone.GAMMA * s[4] / s[0]) for s, _ in (a, b))
+    slow, fast = np.minimum(ul - sound_l, un - sound), np.maximum(ur + sound_r, un + sound)
+    slow, fast = np.minimum(slow, 0), np.maximum(fast, 0)
+    left, right = (physical_flux(*side, n1) for side in (a, b))
+    hll = (fast * left - slow * right + fast * slow * (b[1] - a[1])) / (fast - slow)
+    return area * share * hll + roe(a, b, area * (n - share * n1))
+
+
 def hllc(a, b, m, low_mach=False):
     area = np.linalg.norm(m, axis=0)
     n = m / area
@@ -260,7 +276,7 @@ def local_lax_friedrichs(a, b, m):
 
 FLUXES = {
     "steger_warming": steger_warming, "van_leer": van_leer, "local_lax_friedrichs": local_lax_friedrichs, "hllc": hllc,
-    "roe": roe, "hllc_lm": partial(hllc, low_mach=True),
+    "roe": roe, "hllc_lm": partial(hllc, low_mach=True), "rotated_rhll": rotated,
 }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from kernels_alone import (
     random,
     states,
 )  # fmt: skip
+from numpy_weights import EPSILON, PARTS, SPAN, smoothness
 
 from hiresx.device import wrappers
 
@@ -27,6 +28,8 @@ HEADERS = (
     "calibration.h", "terms/shock_sensor.h",
 )  # fmt: skip
 WEIGHTS = (3 / 4, -3 / 20, 1 / 60)
+# Of the sensor `teno`, on nodes whose states have nothing in common, so that its values are spread from 0 to 1.
+SENSED_CUTOFF = 1e-8
 
 
 def two_point(s: np.ndarray, m: np.ndarray, t: np.ndarray, n: np.ndarray) -> np.ndarray:
@@ -168,8 +171,32 @@ def second_difference(a: np.ndarray, axis: int) -> np.ndarray:
     return np.abs(before - 2 * at + after) / (before + 2 * at + after)
 
 
+def share_of_the_roughest(values: np.ndarray) -> np.ndarray:
+    """Of five nodes' values (node, ...): the least share of a part in the sum of TENO's gamma_k."""
+    betas = np.stack([smoothness(part, values[[SPAN[5].index(s) for s in part]]) for part in PARTS[5]])
+    gamma = (1 + np.abs(betas[0] - betas[2]) / (EPSILON + betas)) ** 6
+    return (gamma / gamma.sum(0)).min(0)
+
+
+def cut_off(s: np.ndarray, m: np.ndarray) -> np.ndarray:
+    """The value of the sensor `teno` at every node of the block."""
+    shares, sound = [], np.sqrt(GAMMA * s[4] / s[0])
+    for d, area in enumerate(m.reshape(3, 3, *SHAPE)):
+        nodes = [np.roll(s, -k, 3 - d) for k in SPAN[5]]
+        n = area / np.sqrt((area**2).sum(0))
+        fields = (
+            [t[0] / s[0] for t in nodes],
+            [t[4] / s[4] for t in nodes],
+            [(n * t[1:4]).sum(0) / sound for t in nodes],
+        )
+        shares += [share_of_the_roughest(np.array(values)) for values in fields]
+    return inside(SENSED_CUTOFF / (SENSED_CUTOFF + np.min(shares, axis=0)))
+
+
 def sensed(name: str, s: np.ndarray, m: np.ndarray, jacobian: np.ndarray) -> np.ndarray:
     """The sensor of every node of the block."""
+    if name == "teno":
+        return cut_off(s, m)
     jumps = [[second_difference(a, 2 - d) for d in range(3)] for a in (s[4], s[0])]
     if name in ("jump", "jameson"):
         return inside(np.max(jumps if name == "jump" else jumps[0], axis=(0, 1) if name == "jump" else 0))
@@ -205,14 +232,14 @@ def test_a_sensor_of_divergence_and_curl():
 @pytest.mark.parametrize("backend", ["cpu", "emulated"])
 @pytest.mark.parametrize(
     "name",
-    ["jump", pytest.param("jameson", marks=pytest.mark.slow), pytest.param("ducros", marks=pytest.mark.slow),
+    ["jump", "teno", pytest.param("jameson", marks=pytest.mark.slow), pytest.param("ducros", marks=pytest.mark.slow),
      pytest.param("bhagatwala_lele", marks=pytest.mark.slow)],
 )  # fmt: skip
 def test_sensors(backend, name):
     """Their values, blended smoothly and sharply, and the floor."""
     s, q = states()
     m, jacobian = geometry()
-    kernels = program(backend, HEADERS, inviscid="hybrid", sensor=name)
+    kernels = program(backend, HEADERS, inviscid="hybrid", sensor=name, cutoff=SENSED_CUTOFF)
     value = sensed(name, s, m, jacobian)
     threshold, found = float(np.median(value[value > 0])), np.zeros(SHAPE)
     strides = dict(zip(("di", "dj", "dk"), STRIDES, strict=True))

@@ -328,7 +328,7 @@ ADDED = {
 NOT_DONE = {
     "eddy-viscosity model": "four are there, each looked at by tests/device/test_eddy_viscosity_numpy.py",
     "length of detached-eddy simulation": "two are there, looked at by tests/device/test_detached_eddies_numpy.py",
-    "sensor of shocks": "four are there, each looked at by tests/device/test_split_numpy.py",
+    "sensor of shocks": "five are there, each looked at by tests/device/test_split_numpy.py",
     "conserved variable": "passive scalars are one: tests/rhs/test_scalars.py",
     "source of machine topology, placement strategy": "topology/ stands beside the house and has tests of its own",
     "transport of halos": "wants several ranks: tests/exchange",

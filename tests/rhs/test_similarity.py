@@ -103,7 +103,7 @@ def test_the_unit_of_length(plain, length):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flux", ["hllc", "hllc_lm", "roe", "van_leer", "local_lax_friedrichs"])
+@pytest.mark.parametrize("flux", ["hllc", "hllc_lm", "roe", "rotated_rhll", "van_leer", "local_lax_friedrichs"])
 def test_the_unit_of_length_with_other_fluxes(flux):
     np.testing.assert_allclose(ran(length=1e-9, flux=flux), ran(flux=flux), rtol=0, atol=1e-12)
 

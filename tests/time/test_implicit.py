@@ -115,6 +115,21 @@ def test_duals_are_the_derivatives(probe, which):
             assert off.max() < 1e-7
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("which", range(len(FLUXES)), ids=FLUXES)
+def test_duals_are_finite_in_uniform_flow_and_in_flow_along_a_line(probe, which):
+    """Where both states are the same, and where their velocities differ along the normal alone."""
+    rho, p = random(which).uniform(0.5, 2.0, (2, 2, FACES))
+    along = np.zeros((2, 3, FACES))
+    along[:, 0] = random(which).uniform(-1.0, 1.0, (2, FACES))
+    left, right = (np.ascontiguousarray(conservative(np.stack([rho[s], *along[s], p[s]])).T) for s in (0, 1))
+    m = np.tile([0.7, 0.0, 0.0], (FACES, 1))
+    for other in (left, right):
+        f, slope = np.zeros((FACES, 5)), np.zeros((FACES, 5, 5))
+        probe.launch("probe", (FACES, 1, 1), which=which, side=0, left=left, right=other, m=m, f=f, slope=slope)
+        assert np.isfinite(slope).all() and np.abs(slope).max() < 100
+
+
 BUMP = [
     'time.integrator="implicit"', "time.cfl=2.0", "grid.cells=[4, 8, 4]", "grid.n_normal=13", "time.steps=60",
     "grid.first_spacing=0.1", "monitor.every=10",

@@ -7,9 +7,10 @@ of the flux.
 - Reversed: F(b, a; -m) = -F(a, b; m), the same face seen from its other side.
 - Turned and mirrored: F(Ra, Rb; Rm) = R F(a, b; m) for rotations and reflections R.
 - Wall: between a state and its mirror image there is no flux of mass and energy.
-- Supersonic: the flux is that of the upwind state (except for local Lax-Friedrichs, which takes a mean).
-- Contact: if pressure and normal velocity are the same on both sides, the flux of HLLC, HLLC-LM and Roe is that of the
-  upwind state.
+- Supersonic: the flux is that of the upwind state (except for local Lax-Friedrichs, which takes a mean, and for the
+  rotated flux, whose directions are not that of the face).
+- Contact: if pressure and normal velocity are the same on both sides, the flux of HLLC, HLLC-LM, Roe and the rotated
+  one is that of the upwind state.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,8 @@ from hiresx.verify.checks import Check, Workbench, at_most
 LONG = False
 PAIRS = 4096
 # Fluxes that keep contacts and shear layers as they are, and those that do not take the upwind state alone.
-SHARP, MEAN = ("hllc", "hllc_lm", "roe"), ("local_lax_friedrichs",)
+SHARP = ("hllc", "hllc_lm", "roe", "rotated_rhll")
+MEAN = ("local_lax_friedrichs", "rotated_rhll")
 
 
 def numerical(bench: Workbench, flux: str, left: np.ndarray, right: np.ndarray, area: np.ndarray) -> np.ndarray:

@@ -1,0 +1,39 @@
+// TENO's own selection (cut_stencils.h; Fu, Hu & Adams 2016) as a sensor. Along every direction, of the three parts of the
+// five nodes around this one, gamma_k is that of the density and of the pressure, over their values at the node, and of
+// the velocity along the direction, over the sound speed there. With s the least share of a part in the sum of its
+// gamma_k, of all these, the value is C_T/(C_T + s): 1/2 and more where TENO would leave a part out, C_T being
+// scheme.cutoff. Sees shocks, contacts and impulsive starts.
+#include "../cut_stencils.h"
+#include "../weno5.h"
+
+constexpr real usual_threshold[1] = {real(50.0 / 100)};
+constexpr bool sensor_has_cutoff = true;
+
+// Of values at five nodes.
+template <class T> HD T share_of_the_roughest(const T *c) {
+    T beta3[3], gamma[3];
+    smoothness3(c[1] - c[0], c[2] - c[1], c[3] - c[2], c[4] - c[3], beta3);
+    const T total = shares_of_stencils<3>(beta3, absolute(beta3[0] - beta3[2]), gamma);
+    return smaller(smaller(gamma[0], gamma[1]), gamma[2]) * reciprocal(total);
+}
+
+template <class A> HD typename A::number sensor_value(const A &around) {
+    using T = typename A::number;
+    const Primitive<T> own = around.at(0, 0);
+    const T sound2 = gas_gamma * own.p * own.volume, per_p = reciprocal(own.p), cutoff = T(real(HX_CUTOFF));
+    T least = T(real(1));
+    for (int d = 0; d < 3; ++d) {
+        if (!around.has(d)) continue;
+        const T x = around.area(d, 0), y = around.area(d, 1), z = around.area(d, 2);
+        const T per_speed = reciprocal_root((x * x + y * y + z * z) * sound2);
+        T rho[5], p[5], speed[5];
+        for (int s = 0; s < 5; ++s) {
+            const Primitive<T> state = s == 2 ? own : around.at(d, s - 2);
+            rho[s] = state.rho * own.volume, p[s] = state.p * per_p;
+            speed[s] = (x * state.u + y * state.v + z * state.w) * per_speed;
+        }
+        least = smaller(least, smaller(share_of_the_roughest(rho), share_of_the_roughest(p)));
+        least = smaller(least, share_of_the_roughest(speed));
+    }
+    return cutoff * reciprocal(cutoff + least);
+}
