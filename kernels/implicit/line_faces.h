@@ -1,5 +1,5 @@
-// Of sweeps over lines without stored blocks of the nodes beside them (product_lines.h): the nodes on faces with conditions, which
-// have stored blocks of all neighbours.
+// Of sweeps over lines without stored blocks of the nodes beside them (product_lines.h): the nodes on faces with conditions,
+// which have stored blocks of all neighbours.
 #pragma once
 #include "recorded.h"
 

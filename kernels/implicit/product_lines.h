@@ -30,8 +30,8 @@ HD void add_beyond(const T *own, const recorded_terms<T> &terms, const real *rec
 // As line_right (lines.h), of the nodes without conditions: i counts every second node of a row, for lines along i those of the
 // given parity, j then every second row; the range may have a row and a node too many.
 VECTOR_KERNEL(product_right, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int direction, int rows,
-              int columns, int length, int parity, int first, int colour, stride sv, real inverse_reynolds, const_field<record_numbers> records,
-              const_field<block_variables> right, field<block_variables> update) {
+              int columns, int length, int parity, int first, int colour, stride sv, real inverse_reynolds,
+              const_field<record_numbers> records, const_field<block_variables> right, field<block_variables> update) {
     const int column = 2 * i + (direction == 0 ? parity : ((direction == 1 ? k : j) + first + colour) & 1);
     const int row = direction == 0 ? 2 * j + ((k + first + colour) & 1) : j;
     // A direction with one node has no ghosts behind it.
