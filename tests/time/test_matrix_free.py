@@ -17,11 +17,12 @@ FLOWS += [pytest.param(flux, False, True, marks=pytest.mark.slow) for flux in ("
 
 @pytest.mark.parametrize(("flux", "viscous", "space"), FLOWS)
 def test_products_are_those_with_stored_blocks(flux, viscous, space):
-    """To the rounding of the blocks to FP32; in FP32 to the rounding of the sums."""
+    """To the rounding of the blocks to FP32; in FP32 to the rounding of the sums, and for the rotated flux to that of
+    the direction of a small difference of velocities."""
     flow = {"viscous": viscous, "space": space}
     wanted = swept("cpu", "fp32", flux, **flow)
     assert np.abs(wanted).max() > 1e-2
-    for precision, error in (("fp64", 1e-7), ("fp32", 1e-5)):
+    for precision, error in (("fp64", 1e-7), ("fp32", 3e-3 if flux == "rotated_rhll" else 1e-5)):
         found = swept("cpu", "none", flux, precision=precision, **flow)
         assert 0.0 < np.abs(found - wanted).max() < error * np.abs(wanted).max()
 
