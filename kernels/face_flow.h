@@ -66,7 +66,7 @@ KERNEL(face_flow, int i, int j, int k, int start, long long count, stride sv, co
         }
     }
 #endif
-    for (int v = 0; v < 5; ++v) flow[v * count + n] = own[v];
+    for (int v = 0; v < gas_variables; ++v) flow[v * count + n] = own[v];
     for (int a = 0; a < 3; ++a) flow[(of_friction + a) * count + n] = friction[a];
     flow[of_heat * count + n] = heat;
     flow[of_power * count + n] = own[1] * friction[0] + own[2] * friction[1] + own[3] * friction[2] + heat;

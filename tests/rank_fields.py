@@ -107,7 +107,7 @@ class Held:
     def __init__(self, comm: Communicator, blocks, parts, precision="fp64"):
         self.comm, self.decomposition = (
             comm,
-            SimpleNamespace(blocks=blocks, connections=(), names_of_grid=[block.name for block in blocks]),
+            SimpleNamespace(blocks=blocks, connections=(), names_of_grid=[block.name for block in blocks], levels=None),
         )
         self.cut = SimpleNamespace(parts=tuple(parts))
         self.case = SimpleNamespace(gas=SimpleNamespace(gamma=1.4), scalar=())

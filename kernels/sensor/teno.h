@@ -8,6 +8,7 @@
 
 constexpr real usual_threshold[1] = {real(50.0 / 100)};
 constexpr bool sensor_has_cutoff = true;
+constexpr int nodes_beside = 2;  // on either side
 
 // Of values at five nodes.
 template <class T> HD T share_of_the_roughest(const T *c) {
@@ -26,9 +27,9 @@ template <class A> HD typename A::number sensor_value(const A &around) {
         if (!around.has(d)) continue;
         const T x = around.area(d, 0), y = around.area(d, 1), z = around.area(d, 2);
         const T per_speed = reciprocal_root((x * x + y * y + z * z) * sound2);
-        T rho[5], p[5], speed[5];
-        for (int s = 0; s < 5; ++s) {
-            const Primitive<T> state = s == 2 ? own : around.at(d, s - 2);
+        T rho[2 * nodes_beside + 1], p[2 * nodes_beside + 1], speed[2 * nodes_beside + 1];
+        for (int s = 0; s <= 2 * nodes_beside; ++s) {
+            const Primitive<T> state = s == nodes_beside ? own : around.at(d, s - nodes_beside);
             rho[s] = state.rho * own.volume, p[s] = state.p * per_p;
             speed[s] = (x * state.u + y * state.v + z * state.w) * per_speed;
         }

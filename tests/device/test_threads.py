@@ -250,7 +250,7 @@ JET = ["grid.points_per_height=12", "grid.boundary_layer_points=3", "time.steps=
 FLOWS = {
     "jet": lambda: load("planar-jet", "quick", JET),
     "vortex": lambda: taylor_green("grid.n=[18, 14, 16]"),
-    "local": lambda: taylor_green("grid.n=[18, 14, 16]", "time.local=true", "time.steps=3"),
+    "local": lambda: taylor_green("grid.n=[18, 14, 16]", "time.local=true", "time.steps=3", "output.every_steps=3"),
 }
 
 
