@@ -121,6 +121,12 @@ typedef double real;
 #else
 #define ROLLED
 #endif
+// Ahead of a loop over numbers that are to be in registers
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define UNROLLED _Pragma("unroll")
+#else
+#define UNROLLED
+#endif
 
 // Kernel arguments with values at every node (kernels/__init__.py). To a compiler they are pointers; the number of
 // variables is checked where a launch is built.

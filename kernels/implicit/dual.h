@@ -4,14 +4,42 @@
 // of one side.
 #pragma once
 
+// A derivative of which it may be known when the code is compiled that it is 0, as that of a constant: products with it and
+// sums are left out then. Compilers do not do so on their own, as 0 times infinity is not 0.
+template <class R> struct slope_number {
+    R number;
+    bool none;
+    slope_number() = default;
+    HD slope_number(const R &number) : number(number), none(false) {}
+    HD static slope_number of_constant() {
+        slope_number found(R(real(0)));
+        found.none = true;
+        return found;
+    }
+    HD operator R() const { return number; }
+    friend HD slope_number operator-(const slope_number &a) { return a.none ? a : slope_number(-a.number); }
+    friend HD slope_number operator+(const slope_number &a, const slope_number &b) {
+        return a.none ? b : b.none ? a : slope_number(a.number + b.number);
+    }
+    friend HD slope_number operator-(const slope_number &a, const slope_number &b) {
+        return b.none ? a : a.none ? slope_number(-b.number) : slope_number(a.number - b.number);
+    }
+    friend HD slope_number operator*(const R &a, const slope_number &b) { return b.none ? b : slope_number(a * b.number); }
+    friend HD slope_number operator*(const slope_number &a, const R &b) { return a.none ? a : slope_number(a.number * b); }
+};
+template <class Mask, class R> HD slope_number<R> select(Mask mask, const slope_number<R> &a, const slope_number<R> &b) {
+    return a.none && b.none ? a : slope_number<R>(select(mask, a.number, b.number));
+}
+
 template <int n, class R = real> struct dual {
-    R value, slope[n];
+    R value;
+    slope_number<R> slope[n];
     dual() = default;
     HD dual(real constant) : value(constant) {
-        for (int d = 0; d < n; ++d) slope[d] = R(real(0));
+        for (int d = 0; d < n; ++d) slope[d] = slope_number<R>::of_constant();
     }
     template <class A> HD explicit dual(const A &constant) : value(constant) {
-        for (int d = 0; d < n; ++d) slope[d] = R(real(0));
+        for (int d = 0; d < n; ++d) slope[d] = slope_number<R>::of_constant();
     }
     // f(a) with the derivative f'(a) = rate
     HD static dual chain(R function, R rate, const dual &a) {

@@ -21,20 +21,20 @@ HD void multiply_neighbour(const neighbour_block &a, const real *b, real *produc
 KERNEL(factor_lines, int i, int j, int k, int o, int sj, int sk, int step, int direction, int length, stride sv,
        const_field<block_reals> blocks, field<inverse_reals> factors) {
     const coloured_line line(o + i + (long long)j * sj + (long long)k * sk, sj, direction, step);
-    real last[block_entries], pivot[block_entries];
+    real pivot[block_entries];  // and its inverse
     neighbour_block upper;
     for (int n = 0; n < length; ++n) {
         const long long c = line.at(n);
-        for (int e = 0; e < block_entries; ++e) pivot[e] = blocks[e * sv + c];
+        real above[block_entries] = {};
         if (n > 0) {
-            real above[block_entries], product[block_entries];
+            real product[block_entries];
             for (int e = 0; e < block_entries; ++e) above[e] = upper(e / block_variables, e % block_variables);
-            multiply_blocks(last, above, real(1), product);
+            multiply_blocks(pivot, above, real(1), product);
             multiply_neighbour(neighbour_block(blocks, sv, c, stored_side(direction, 0)), product, above);
-            for (int e = 0; e < block_entries; ++e) pivot[e] -= above[e];
         }
-        invert_block(pivot, last);
-        keep_inverse(last, sv, factors + c);
+        for (int e = 0; e < block_entries; ++e) pivot[e] = blocks[e * sv + c] - above[e];
+        invert_block(pivot);
+        keep_inverse(pivot, sv, factors + c);
         upper = neighbour_block(blocks, sv, c, stored_side(direction, 1));
     }
 }

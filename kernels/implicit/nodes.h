@@ -24,10 +24,10 @@ KERNEL(begin_sweeps, int i, int j, int k, int o, int sj, int sk, stride sv, cons
 // Of a whole block: the inverse of the diagonal block takes its place.
 KERNEL(invert_diagonals, int i, int j, int k, int o, int sj, int sk, stride sv, field<block_reals> blocks) {
     const long long c = coloured(o + i + (long long)j * sj + (long long)k * sk, sj);
-    real diagonal[block_entries], inverse[block_entries];
-    for (int e = 0; e < block_entries; ++e) diagonal[e] = blocks[e * sv + c];
-    invert_block(diagonal, inverse);
-    keep_inverse(inverse, sv, blocks + c);
+    real block[block_entries];
+    for (int e = 0; e < block_entries; ++e) block[e] = blocks[e * sv + c];
+    invert_block(block);
+    keep_inverse(block, sv, blocks + c);
 }
 
 // The nodes of one colour, those with i + j + k + first of its parity, solve their own equations with their neighbours'

@@ -44,7 +44,10 @@ HD_LONG void add_product(const T *own, const recorded_terms<T> &terms, const upd
     }
     flux_along<side == 0>(side ? here : there, side ? there : here, area, beside.face_jacobian(own), inverse_reynolds,
                           terms.eddies, terms.known, f);
-    for (int v = 0; v < block_variables; ++v) sum[v] = side ? sum[v] + f[v].slope[0] : sum[v] - f[v].slope[0];
+    for (int v = 0; v < block_variables; ++v) {
+        const T change = f[v].slope[0];
+        sum[v] = side ? sum[v] + change : sum[v] - change;
+    }
     terms.template take_along<side>(own, d, beside.state[0], beside.update, sum);
 }
 // Of single nodes, few where there are packs of them

@@ -59,10 +59,10 @@ KERNEL(invert_recorded, int i, int j, int k, int o, int sj, int sk, stride sv, c
        const_field<block_reals> blocks, field<inverse_reals> inverses) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
     swept_real *const kept = kept_update(inverses) + c;
-    real diagonal[block_entries], inverse[block_entries];
-    for (int e = 0; e < block_entries; ++e) diagonal[e] = numbers[p] < 0 ? real(kept[e * sv]) : blocks[e * sv + c];
-    invert_block(diagonal, inverse);
-    for (int e = 0; e < block_entries; ++e) kept[e * sv] = swept_real(inverse[e]);
+    real block[block_entries];
+    for (int e = 0; e < block_entries; ++e) block[e] = numbers[p] < 0 ? real(kept[e * sv]) : blocks[e * sv + c];
+    invert_block(block);
+    for (int e = 0; e < block_entries; ++e) kept[e * sv] = swept_real(block[e]);
 }
 
 // As colour_sweep (nodes.h), for the nodes with stored blocks that have one colour: which[i] is the number of a node among

@@ -27,27 +27,46 @@ HD void multiply_blocks(const real *a, const real *b, real factor, real *product
         }
 }
 
-// The inverse by Gauss and Jordan's elimination with pivots of a column; NaN where a pivot is 0
-HD void invert_block(real *a, real *inverse) {
-    for (int e = 0; e < block_entries; ++e) inverse[e] = real(e % (block_variables + 1) == 0);
-    for (int c = 0; c < block_variables; ++c) {
-        int pivot = c;
-        for (int r = c + 1; r < block_variables; ++r)
-            if (absolute(a[r * block_variables + c]) > absolute(a[pivot * block_variables + c])) pivot = r;
-        const real over = real(1) / a[pivot * block_variables + c];
-        for (int l = 0; l < block_variables; ++l) {
-            const real x = a[pivot * block_variables + l], y = inverse[pivot * block_variables + l];
-            a[pivot * block_variables + l] = a[c * block_variables + l];
-            inverse[pivot * block_variables + l] = inverse[c * block_variables + l];
-            a[c * block_variables + l] = x * over, inverse[c * block_variables + l] = y * over;
+HD void exchange_where(bool mask, real &a, real &b) {
+    const real first = a;
+    a = mask ? b : a, b = mask ? first : b;
+}
+
+// The inverse takes the place of a, by Gauss and Jordan's elimination with pivots of a column; NaN where a pivot is 0. Rows
+// and columns change places by choices between numbers: a GPU keeps in registers what no index that is found on the way reads.
+HD void invert_block(real *a) {
+    constexpr int n = block_variables;
+    int pivots[n];
+    UNROLLED
+    for (int c = 0; c < n; ++c) {
+        real largest = absolute(a[c * n + c]);
+        pivots[c] = c;
+        UNROLLED
+        for (int r = c + 1; r < n; ++r) {
+            const bool more = absolute(a[r * n + c]) > largest;
+            largest = more ? absolute(a[r * n + c]) : largest, pivots[c] = more ? r : pivots[c];
         }
-        for (int r = 0; r < block_variables; ++r) {
+        UNROLLED
+        for (int r = c + 1; r < n; ++r)
+            UNROLLED
+            for (int l = 0; l < n; ++l) exchange_where(pivots[c] == r, a[c * n + l], a[r * n + l]);
+        const real over = real(1) / a[c * n + c];
+        a[c * n + c] = real(1);
+        UNROLLED
+        for (int l = 0; l < n; ++l) a[c * n + l] *= over;
+        UNROLLED
+        for (int r = 0; r < n; ++r) {
             if (r == c) continue;
-            const real share = a[r * block_variables + c];
-            for (int l = 0; l < block_variables; ++l) {
-                a[r * block_variables + l] -= share * a[c * block_variables + l];
-                inverse[r * block_variables + l] -= share * inverse[c * block_variables + l];
-            }
+            const real share = a[r * n + c];
+            a[r * n + c] = real(0);
+            UNROLLED
+            for (int l = 0; l < n; ++l) a[r * n + l] -= share * a[c * n + l];
         }
     }
+    UNROLLED
+    for (int c = n - 1; c >= 0; --c)
+        UNROLLED
+        for (int r = c + 1; r < n; ++r)
+            UNROLLED
+            for (int l = 0; l < n; ++l) exchange_where(pivots[c] == r, a[l * n + c], a[l * n + r]);
 }

@@ -101,7 +101,7 @@ HD_LONG TransportedConstants<> transported_derivatives(const real *q, const real
             const real change = found[r].slope[v] / rho;
             own[r * count + v] = r == v ? smaller(change, real(0)) : change;
             for (int d = 0; d < 3; ++d) {
-                const real by_difference = apart[d] ? found[r].slope[(d + 1) * count + v] : real(0);
+                const real by_difference = apart[d] ? real(found[r].slope[(d + 1) * count + v]) : real(0);
                 along[2 * d][r * count + v] = apart[d] ? -by_difference / q[p - apart[d]] : real(0);
                 along[2 * d + 1][r * count + v] = apart[d] ? by_difference / q[p + apart[d]] : real(0);
             }

@@ -264,6 +264,23 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
     assert np.abs(wanted).max() > 0.1 and off.max() < 4 * np.finfo(rounding).eps * np.abs(wanted).max()
 
 
+def test_inverses_have_pivots_from_below_the_diagonal(kept):
+    """Blocks with 0 on the diagonal, and one without an inverse."""
+    n, rounding = kept.variables, {"fp64": np.float64, "fp32": np.float32}[kept.precision]
+    given = np.random.default_rng(8).normal(size=(n, n, *SHAPE)) + 3 * np.eye(n)[:, ::-1, None, None, None]
+    given[np.arange(n), np.arange(n)] = 0.0
+    given[:, :, 2, 3, 4] = 1.0
+    blocks = np.concatenate([in_coloured_order(given), np.zeros((6 * neighbour_words(kept.storage, n), *SHAPE))])
+    kept.program.launch("invert_diagonals", SIZE, **PLACE, blocks=blocks)
+    found = inverse_blocks(blocks[: packed_reals(n * n, kept.precision)], n, kept.precision)
+    assert not np.isfinite(found[:, :, 2, 3, 4]).all()
+    given[:, :, 2, 3, 4] = found[:, :, 2, 3, 4] = np.eye(n)
+    of_node = np.moveaxis(given[WITHIN], (0, 1), (-2, -1))
+    wanted = np.moveaxis(np.linalg.inv(of_node), (-2, -1), (0, 1))
+    off = np.abs(found[WITHIN] - wanted).max(axis=(0, 1)) / np.abs(wanted).max(axis=(0, 1))
+    assert (off < 20 * np.finfo(rounding).eps * np.linalg.cond(of_node)).all()
+
+
 def test_the_update_goes_to_the_exchange_and_back(kept):
     n, rounding = kept.variables, {"fp64": np.float64, "fp32": np.float32}[kept.precision]
     update, natural = np.zeros((packed_reals(n, kept.precision), *SHAPE)), np.zeros((n, *SHAPE))
