@@ -7,11 +7,11 @@
 // which in smooth flow, where F = h + C(f), is the h s_h + C(f s) of eq. (19).
 //
 // The interpolation of s is that of the gas, for one variable, where its header gives it; else that through five nodes.
+#include "weno5.h"  // of no #if: a header is included once, and the sensor teno includes this one too
+
 #ifdef HX_INTERPOLATES_SCALARS
 static_assert(interpolation_reach <= correction_reach, "scalars are read at the nodes of the correction");
 #else
-#include "weno5.h"
-
 template <class T, class At> HD T interpolate_scalar(const At &difference) {
     T ends;
     return interpolate_one(difference(-1), difference(0), difference(1), difference(2), ends);

@@ -46,6 +46,11 @@ def test_the_cutoff_is_that_of_the_weights():
     assert seen(line(16, wave, cutoff=0.1)).max() > 0.5
 
 
+def test_seven_nodes():
+    """The sensor reads five nodes also where the interpolation reads seven."""
+    assert seen(line(64, wave, interpolation="modified7", weights="z")).max() == 0.0
+
+
 @pytest.mark.parametrize("jump", ["rho", "u", "p"])
 def test_a_jump_of_one_variable(jump):
     """Of the density alone it is a contact, of the velocity or the pressure alone an impulsive start."""
