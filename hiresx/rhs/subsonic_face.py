@@ -7,10 +7,7 @@ from hiresx.rhs.face_condition import FaceCondition
 
 class SubsonicFace(FaceCondition):
     """A face whose nodes, or some variables of them, obey the equations, and where viscosity needs a condition: the
-    viscous flux through it has no derivative along the grid line at its nodes, unless the flow is fast for the cell.
-    `inverse_reynolds`: 1/Re_c of the gas, 0 without viscosity."""
-
-    inverse_reynolds = 0.0
+    viscous flux through it has no derivative along the grid line at its nodes."""
 
     def viscous_primitives(self, w: Any) -> None:
         self._launch("subsonic_primitives", self._box, **self._face, q=self.state.q, w=w)
@@ -19,8 +16,4 @@ class SubsonicFace(FaceCondition):
         self._launch("subsonic_ghost_state", self._box, **self._face, q=self.state.q)
 
     def viscous_flux(self, fluxes: Any) -> None:
-        s, d = self.state, self._direction
-        self._launch(
-            "subsonic_flux", self._box, **self._face, inverse_reynolds=self.inverse_reynolds, m=s.areas[d],
-            jacobian=s.jacobian, q=s.q, flux=fluxes[d],
-        )  # fmt: skip
+        self._launch("subsonic_flux", self._box, **self._face, q=self.state.q, flux=fluxes[self._direction])

@@ -22,7 +22,6 @@ from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.pole import Poles
 from hiresx.rhs.recycling import Recycling
 from hiresx.rhs.sponge import SpongeLayer
-from hiresx.rhs.subsonic_face import SubsonicFace
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.time.step_clock import StepClock
 
@@ -55,13 +54,10 @@ class Conditions:
             own = [(state, p) for state, p in own if p.condition.type != PATCHED]
 
             def condition(state: BlockState, p: Patch) -> FaceCondition:
-                made = boundary.condition(
+                return boundary.condition(
                     backend, program, state, p, case.gas.gamma, self._profile, blocks.extended[p.block],
                     blocks.cut, case, p.place in mirrored, p.place in curved,
                 )  # fmt: skip
-                if isinstance(made, SubsonicFace) and case.gas.reynolds:
-                    made.inverse_reynolds = 1 / case.gas.reynolds
-                return made
 
             of_gas = []
             for state, p in own:

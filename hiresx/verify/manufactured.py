@@ -93,10 +93,6 @@ class Manufactured:
         found = np.stack(_values(self._stresses, x, y, z, t))
         return found.reshape(4, 3, *found.shape[1:])
 
-    def viscosity(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
-        """Return mu/Re_c of a viscous gas, in the shape to which x, y and z broadcast."""
-        return _values(self._viscosity, x, y, z, t)[0]
-
     def _off_the_axis(self, y: Reals) -> Reals:
         """Return y, with a place beside the axis for each place on it if the flow is axisymmetric. The formulas are 0/0
         on the axis, and what is even in y differs by the second power of that distance only."""
@@ -114,11 +110,6 @@ class Manufactured:
     def _source(self) -> Callable[..., Any]:
         changes = [sympy().diff(q, self._names[3]) for q in self._conservative]
         return self._function([change + out for change, out in zip(changes, self._flux_divergence, strict=True)])
-
-    @cached_property
-    def _viscosity(self) -> Callable[..., Any]:
-        temperature = sympy().nsimplify(self.gas.gamma) * self._primitive[4] / self._primitive[0]
-        return self._function([viscosity(self.gas)(temperature) / sympy().Float(self.gas.reynolds)])
 
     @cached_property
     def _stresses(self) -> Callable[..., Any]:
@@ -232,18 +223,16 @@ def add_source(solver: Solver, flow: Manufactured) -> None:
             source = flow.source(*_places(state), time) * volume
             for face in open_faces:
                 if face.state is state:
-                    _add_flux_derivative(source, flow, face, volume, time)
+                    _add_flux_derivative(source, flow, face, time)
             state.interior(state.r)[: len(source)] += solver.backend.to_device(source)
 
     behind = next(n for n, (name, _) in enumerate(solver.tasks) if name == "update")
     solver.tasks.insert(behind, ("source", add))
 
 
-def _add_flux_derivative(
-    source: np.ndarray, flow: Manufactured, face: SubsonicFace, volume: np.ndarray, time: float
-) -> None:
-    """Add to the `source` (5, nk, nj, ni), which has the factor `volume` of the nodes, the derivative of the viscous
-    flux of `flow` along the grid lines that meet a subsonic `face`, at its nodes, as far as the scheme sets it to zero
+def _add_flux_derivative(source: np.ndarray, flow: Manufactured, face: SubsonicFace, time: float) -> None:
+    """Add to the `source` (5, nk, nj, ni), which has the factor 1/J of the nodes, the derivative of the viscous
+    flux of `flow` along the grid lines that meet a subsonic `face`, at its nodes, which the scheme sets to zero
     (kernels/boundary/subsonic_face.h). The derivative is the one of sixth order of the flux at the nodes."""
     d, inward = direction(face.patch.face), -side(face.patch.face)
     places, total = _places(face.state), np.zeros(())
@@ -253,17 +242,7 @@ def _add_flux_derivative(
         x, y, z = (c[slices(box)] for c in places)
         stresses = flow.viscous_flux(x, y, z, time)
         total = total + inward * weight * np.einsum("dkji,vdkji->vkji", face.areas(d, box), stresses)
-    at = slices(face.patch.range)
-    x, y, z = (c[at] for c in places)
-    rho, *velocity, p = flow.state(x, y, z, time)
-    temperature = flow.gas.gamma * p / rho
-    area = face.areas(d, face.patch.range)
-    size = np.sqrt(np.sum(area * area, axis=0))
-    # Reynolds numbers of the cells, u_n d/nu of the flow and c d/nu of sound
-    across = rho * volume[at] / (flow.viscosity(x, y, z, time) * size)
-    slowest = np.abs(np.sum(area * np.stack(velocity), axis=0)) / size * across
-    slowest = np.minimum(slowest, np.abs(np.sqrt(temperature) * across - slowest))
-    source[(slice(1, None), *at)] += total * (1 - np.clip(slowest - 3, 0, 1))
+    source[(slice(1, None), *slices(face.patch.range))] += total
 
 
 def _places(state: BlockState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ The scheme has order 5. These conditions have less, in Linf or everywhere:
   ghosts behind them are cubics. Cubics behind a supersonic outflow give 4.0 to 4.7 in Linf.
 - Viscous flow through subsonic outflows at Re_c = 100 is of order 2.8 to 2.9 in Linf and 4.2 and more in L1: there the
   rates of the nodes on the face are of third order, as the cubics are. In a thin layer before the face, where viscosity
-  balances convection, this order stays. At Re_c = 2000 the order is 3.4 and 4.5 in Linf. Through subsonic inflows it is
+  balances convection, this order stays. At Re_c = 2000 the order is 4.4 and 4.9 in Linf. Through subsonic inflows it is
   4.1 and more in Linf.
 - Viscous flow through a supersonic outflow (Re_c = 500) is of order 4 to 5. This holds as long as the Reynolds number
   of a cell, formed with u_n - c, is above 4, as it is here. On finer grids the normal derivative of the viscous flux
@@ -29,12 +29,10 @@ along the normal and the pressure is uniform, so that no sound enters. Out of th
 the flow comes without losses, normal to the face. What is given at `characteristic-inflow` is the flow itself, at both
 faces; `far-field` has the same kernel, and the flow is uniform up to the sixth power of the distance from it.
 
-At subsonic open faces viscosity needs a condition where the Reynolds number of a cell, formed with the slowest wave
-normal to the face, is below 4: the viscous flux through the face has no derivative along the grid lines there. Zero is
-given, and the flows here have another derivative. So the source at the nodes of the face contains this derivative, as
-far as the scheme leaves it out. Without it another problem is solved: at Re_c = 100 the flows here then change by up to
-5e-3 (`pressure-outflow`; 1e-3 at `characteristic-inflow`), on every grid alike. At Re_c = 2000 the number is above 4,
-and the source contains nothing of this kind.
+At subsonic open faces viscosity needs a condition: the viscous flux through the face has no derivative along the grid
+lines there. Zero is given, and the flows here have another derivative. So the source at the nodes of the face contains
+this derivative, which the scheme leaves out. Without it another problem is solved: at Re_c = 100 the flows here then
+change by up to 5e-3 (`pressure-outflow`; 1e-3 at `characteristic-inflow`), on every grid alike.
 
 Four conditions are not in the table. Connected faces, whose ghosts are the neighbour's nodes, are those of the group
 `cuts`. `precursor-inflow` and `recycling-inflow` prescribe what is interpolated from a file or from the flow itself,
@@ -371,12 +369,12 @@ _CONDITIONS: dict[str, tuple[Formulas, str, float, float | None, float | None, f
     "no-slip, heat flux": (ISOTHERMAL, "x", 100.0, None, 3.0, 3.0),
     "no-slip, moving, blowing": (BLOWING, "x", 100.0, None, 2.7, 3.2),
 }
-# Subsonic open faces whose cells have Reynolds numbers above 4: least order.
+# Subsonic open faces at Re_c = 2000, where the cells' Reynolds numbers are above 4: least order.
 _CARRIED = {
     "characteristic-inflow": 4.7,
     "total-pressure-inflow": 3.9,
     "characteristic-outflow": 4.3,
-    "pressure-outflow": 3.3,
+    "pressure-outflow": 4.2,
 }
 # Subsonic open faces in space: flow, least order on oblique lines, viscous. Where it leaves, w vanishes too.
 _LEAVING_IN_SPACE = _in_space((*LEAVING[:3], "0.1*sin(pi*x)*cos(2*pi*y)", LEAVING[4]))
