@@ -1,5 +1,4 @@
 // Outflow: the ghosts continue the flow (continuation.h).
-#include "../cell_reynolds.h"
 #include "../continuation.h"
 #include "../viscous.h"
 
@@ -36,10 +35,17 @@ KERNEL(outflow_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride 
        real direction, real inverse_reynolds, const_work_field<3> m, const_work_field<1> jacobian,
        const_state_field<gas_variables> q, work_field<1> flux) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real state[4][gas_variables];
+    real state[4][gas_variables], outward = real(0), area2 = real(0);
     real share = smooth_share(q, p, sn, sv, state);
-    const CellReynolds cell = cell_reynolds(state[0], m, p, sv, jacobian[p], inverse_reynolds);
-    share *= one_sided_share(real(-1) * direction * cell.flow - cell.sound);
+    for (int c = 0; c < 3; ++c) {
+        const real n = m[c * sv + p];
+        outward -= direction * n * state[0][c + 1];
+        area2 += n * n;
+    }
+    const real rho = state[0][0], warmth = gas_gamma * primitive(state[0]).p / rho;
+    const real slowest = outward - rho * square_root(warmth * area2);
+    const real viscous = viscosity(warmth) * inverse_reynolds * jacobian[p] * area2;
+    share *= larger(real(0), smaller(real(1), slowest / viscous - real(3)));
     for (int v = 0; v < variables; ++v) {
         work_real *f = flux + v * sv + p;
         const real at_face = f[0];

@@ -1,10 +1,10 @@
 // The viscous terms at faces that gas passes at less than the speed of sound: in- and outflows and the far field. Viscosity
-// needs a condition there. It is that the viscous flux through the face has no derivative along the grid line at the nodes on
-// the face, however fast the flow is for the cell: with one-sided fluxes noise grew at cells' Reynolds numbers of 2 to 12.
+// needs a condition there. It is that the viscous flux through the face has no derivative along the grid line at the nodes
+// on the face, however fast the flow is for the cell: with one-sided fluxes noise grew at cells' Reynolds numbers of 2 to 12.
 // These nodes then obey the equations without friction and conduction along that line, as Poinsot & Lele (Journal of
-// Computational Physics 101 (1992) 104) ask of stress and heat flux at an outflow. For the nodes inwards the state on the face is one that is given: the closure there is that of no-slip
-// walls, velocity and temperature by quartics and the flux by a cubic. Where density or pressure jumps, these are drawn back
-// to a straight line and to a constant.
+// Computational Physics 101 (1992) 104) ask of stress and heat flux at an outflow. For the nodes inwards the state on the
+// face is one that is given: the closure there is that of no-slip walls, velocity and temperature by quartics and the flux
+// by a cubic. Where density or pressure jumps, these are drawn back to a straight line and to a constant.
 #include "../compact.h"
 #include "../continuation.h"
 
