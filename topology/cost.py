@@ -380,7 +380,7 @@ class Exchange:
 
     @property
     def work(self) -> int:
-        """Operations for one placement, nearly."""
+        """Approximate number of operations that one placement takes."""
         pairs = len(self.model.machine.gpus) ** 2
         links = min(len(self.amounts), pairs) + len(self._off_host)
         return 2 * pairs + 2 * len(self.amounts) + 4 * links * int(self.model.ways.shape[1])

@@ -59,7 +59,7 @@ class GpuSlots:
         return swaps
 
     def fill_up(self, place: np.ndarray) -> np.ndarray:
-        """Move the last ranks of full GPUs to GPUs that have less than their share, and return the new placement."""
+        """Return `place` with its last ranks moved from full GPUs to GPUs that have less than their share."""
         place = place.copy()
         while len(short := np.flatnonzero(self.rank_counts(place) < self.least)):
             full = np.flatnonzero(self.rank_counts(place) > self.least)

@@ -33,7 +33,7 @@ class Driver:
             )
 
     def version(self) -> int:
-        """The newest CUDA version that it can run: 12040 is 12.4."""
+        """The newest CUDA version that the driver supports, as a number: 12040 is version 12.4."""
         number = c_int(0)
         self._call("cuDriverGetVersion", byref(number))
         return number.value
@@ -58,14 +58,14 @@ class Driver:
         return size.value
 
     def capability(self, device: int) -> int:
-        """90 for the compute capability 9.0."""
+        """Compute capability of GPU number `device`, as a number: 90 is 9.0."""
         found = [c_int(0), c_int(0)]
         for number, attribute in zip(found, CAPABILITY, strict=True):
             self._call("cuDeviceGetAttribute", byref(number), c_int(attribute), c_int(device))
         return 10 * found[0].value + found[1].value
 
     def bus_id(self, device: int) -> str:
-        """PCI address, in the driver's own letters."""
+        """PCI bus id of GPU number `device`, as the driver writes it."""
         text = ctypes.create_string_buffer(32)
         self._call("cuDeviceGetPCIBusId", text, c_int(len(text)), c_int(device))
         return text.value.decode(errors="replace")

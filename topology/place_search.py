@@ -63,7 +63,7 @@ class Objective(ABC):
         all ranks, followed by those with free slots."""
 
     def of_part(self, ranks: Sequence[int]) -> "Objective":
-        """The same measure for these ranks alone."""
+        """Return the same measure for the ranks `ranks` only, with the traffic between them."""
         demand = self.demand
         return type(self)(self.model, Traffic(demand.bytes[np.ix_(ranks, ranks)], demand.off_host[ranks]))
 

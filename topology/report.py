@@ -47,7 +47,7 @@ def _tree_json(branch: Branch, machine: Machine) -> dict[str, Any]:
 
 
 def renderables(machine: Machine) -> list["RenderableType"]:
-    """The parts of the report, in order."""
+    """Return the parts of the report on a machine, in the order in which they are printed."""
     from rich.text import Text
 
     first = machine.host or machine.product or "a machine"

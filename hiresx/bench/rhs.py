@@ -56,10 +56,11 @@ def only(device: Any, count: int | None) -> Iterator[None]:
 def measure(
     device: Any, points: int, viscous: bool, precision: str, repeats: int, counts: Sequence[int | None]
 ) -> list[dict[str, Any]]:
-    """One row for each number of threads: `ns_per_point_rhs` (the median of `repeats`), `least` and `most`; on a CPU
-    also `processor_ns`, what of it the processor worked for this process (all threads together, waiting included where
-    they wait by spinning), and `calibration_ns` of the loop (see `calibrate`) run before each of them;
-    `bytes_per_point`; `stages`, nanoseconds per point by part."""
+    """Time the right-hand side once for each number of threads in `counts`. Returns one row for each:
+    `ns_per_point_rhs`, the median of `repeats`, and its `least` and `most`; `bytes_per_point`; `stages`, the
+    nanoseconds per point of each part. On a CPU a row also has `processor_ns`, the processor time per point of all
+    threads of this process, and `calibration_ns`, the time of the calibration loop (see `calibrate`), which runs before
+    each measurement."""
     solver = Solver(flow(points, viscous, precision), device)
     solver.initialize()
     solver.choose_dt()
@@ -107,7 +108,8 @@ def device_seconds(device: Any, work: Callable[[], Any]) -> float:
 
 
 def step_rate(solver: Solver, seconds: float, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Points times steps per second of a `clock`, whole steps, as many as make about so many `seconds`."""
+    """Return the rate of a run in points times time steps per second. It is measured over about so many `seconds` of
+    `clock`, and over a whole number of steps."""
 
     def seconds_of(count: int) -> float:
         began = clock()

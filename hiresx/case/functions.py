@@ -150,8 +150,8 @@ def evaluate_profile(
     case: "Case", function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
     t: float | None = None,
 ) -> list[Quantity]:  # fmt: skip
-    """As `Case.evaluate`, but a quantity that the function gives as `Waves` stays a `Waves`, broadcast to the shape of
-    x."""
+    """Evaluate a profile as `Case.evaluate` does, but keep a quantity that the function gives as `Waves`: it is
+    returned as `Waves`, broadcast to the shape of x."""
     call = case.function(function) if isinstance(function, str) else function
     return state(call, case.arguments(call), x, y, z, t)
 
@@ -169,7 +169,8 @@ def evaluate_scalar_profile(
     case: "Case", quantity: str, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
     t: float | None = None,
 ) -> Quantity:  # fmt: skip
-    """As `Case.evaluate_scalar`, but values that the function gives as `Waves` stay a `Waves`."""
+    """Evaluate the profile of a scalar as `Case.evaluate_scalar` does, but keep values that the function gives as
+    `Waves`."""
     call = case.function(function) if isinstance(function, str) else function
     wanted = f"it must return {quantity}, a number or an array that broadcasts to the shape of x"
     return _evaluate(

@@ -34,7 +34,7 @@ class Hybrid(Table):
 
     @property
     def least(self) -> float:
-        """The threshold of the sensor: that of the case, or the usual one of the sensor."""
+        """Threshold of the shock sensor: that of the case, or else the default of the sensor."""
         from hiresx.kernels import fractions
 
         return fractions("sensor", self.sensor, "usual_threshold")[0] if self.threshold is None else self.threshold

@@ -112,22 +112,23 @@ class Implicit(Table):
 
     @property
     def directions(self) -> int:
-        """The directions in which a block may have lines at once."""
+        """Largest number of directions along which a block has lines at the same time."""
         return {"none": 0, "auto": 3}.get(self.lines, 1)
 
     @property
     def direction(self) -> int:
-        """That of the lines by its number, -1 for sweeps over nodes and for lines whose directions are not given."""
+        """Number of the direction of the lines: 0, 1, 2 for i, j, k. It is -1 for sweeps over nodes and for lines =
+        "auto"."""
         return "ijk".find(self.lines)
 
     @property
     def stored_directions(self) -> int:
-        """The directions along which a node has stored blocks of its neighbours."""
+        """Number of directions along which the blocks of a node's neighbours are stored."""
         return self.directions if self.storage == MATRIX_FREE else DIRECTIONS
 
 
 def times_of(time: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of the table [time] whose defaults its integrator changes, with these defaults."""
+    """Return the keys of the table [time] whose defaults depend on its integrator, with these defaults."""
     if time.get("integrator") in UNSTEADY:
         return {"viscous_cfl": UNBOUND}
     if time.get("integrator") != NAME:
@@ -136,13 +137,15 @@ def times_of(time: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def first_cfl(time: Mapping[str, Any]) -> float:
-    """Return the CFL number of the table [time] where it gives neither that nor a step."""
+    """Return the CFL number that the integrator of the table [time] uses if the table has neither a CFL number nor a
+    time step."""
     name = time.get("integrator")
     return FIRST_CFL if name == NAME else UNSTEADY_CFL if name in UNSTEADY else EXPLICIT_CFL
 
 
 def viscous_damping(case: "Case") -> float:
-    """How strongly the viscous terms of a run of `case` damp what alternates from node to node; 0: not at all."""
+    """Return the strength of the damping that the viscous terms of a run of `case` apply to oscillations from node to
+    node; 0 if there is no damping."""
     if case.gas.reynolds is None or case.time.integrator not in (NAME, *UNSTEADY):
         return 0.0
     given = case.implicit.viscous_damping

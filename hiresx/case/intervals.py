@@ -25,8 +25,8 @@ def _timed_tables(case: Any, sampled: Iterable[str]) -> dict[str, Any]:
 
 
 def intervals(case: Any, sampled: Iterable[str]) -> dict[str, float]:
-    """Sampling and writing intervals `every_time` of a case, in L / c_ref, by the key of their table. `sampled`: names
-    of the monitors that are one table."""
+    """Return the intervals `every_time` of the case, for sampling and writing, in L / c_ref, by the key of their table.
+    `sampled`: the keys of monitors that are a single table."""
     return {key: table.every_time for key, table in _timed_tables(case, sampled).items()}
 
 

@@ -114,19 +114,19 @@ class Refine(Table):
 
     @property
     def refine_above(self) -> float:
-        """The value of the criterion above which a tile is taken."""
+        """Value of the criterion above which a tile is refined."""
         return CURVATURE[0] if self.refine is None else self.refine
 
     @property
     def coarsen_above(self) -> float:
-        """The value of the criterion up to which a tile is given up."""
+        """Value of the criterion down to which a refined tile is kept."""
         if self.coarsen is not None:
             return self.coarsen
         return CURVATURE[1] if self.refine is None else 0.6 * self.refine
 
     @property
     def nodes_around(self) -> int:
-        """The margin, in nodes of the finer level."""
+        """Width of the margin around flagged nodes, in nodes of the finer level."""
         return min(self.every, self.tile) if self.margin is None else self.margin
 
     @property

@@ -401,7 +401,7 @@ class Case(Table):
         return fields_of_tables(self, {"inverse_radius": int(self.axisymmetric)})
 
     def histories(self) -> list[str]:
-        """The names of the tables of this case that have histories of the same names."""
+        """Names of the tables of this case that write a history of the same name."""
         tables = {name: getattr(self, name) for name in monitor_keys()}
         return [name for name, table in tables.items() if table is not None and table.own_history]
 
@@ -485,7 +485,7 @@ def default(key: tuple[str | int, ...]) -> Any:
 
 
 def monitor_keys() -> list[str]:
-    """Keys of a case that are one table of a monitor, or absent."""
+    """Return the keys of a case whose value is one table of a monitor, or None."""
     kinds = {name: typing.get_args(field.annotation) for name, field in Case.model_fields.items()}
     return [
         name

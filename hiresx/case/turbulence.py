@@ -105,7 +105,7 @@ class Turbulence(Table):
 
     @property
     def sizes(self) -> tuple[float, ...]:
-        """The sizes that the variables of the model have in turbulent layers."""
+        """Typical sizes of the model's variables in turbulent layers, in the units of the case."""
         return kernels.fractions("turbulence", self.model, "transported_sizes") if self.transported else ()
 
     @property
@@ -117,12 +117,12 @@ class Turbulence(Table):
 
     @property
     def is_damped(self) -> bool:
-        """Whether what alternates from node to node in the variables of the model is damped in all runs."""
+        """Whether oscillations from node to node in the variables of the model are damped in all runs."""
         return bool(kernels.trait("turbulence", self.model, "transported_is_damped", silent=0))
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the fall of a variable of the model is bounded on the way to steady flow."""
+        """Whether a decrease of a variable of the model is limited on the way to steady flow."""
         return bool(kernels.trait("turbulence", self.model, "transported_is_bounded", silent=0))
 
     @property
@@ -133,7 +133,7 @@ class Turbulence(Table):
 
     @property
     def spacings(self) -> int:
-        """How many spacings of the grid the length of a detached-eddy model is made of; 0 without one."""
+        """Number of grid spacings from which a detached-eddy model computes its length; 0 without such a model."""
         has_length = kernels.trait("turbulence", self.model, "transported_has_length", silent=0)
         return kernels.trait("detached_eddies", self.detached_eddies, "spacings") if has_length else 0
 
@@ -153,7 +153,8 @@ class Turbulence(Table):
 
 
 def transported_scalars(turbulence: Turbulence) -> tuple[Scalar, ...]:
-    """The variables that the turbulence model transports, as scalars of the gas; none for other models."""
+    """Return the variables that the turbulence model transports, as scalars of the gas. The tuple is empty for models
+    without such variables."""
     names, model = transported_names(turbulence.model), turbulence.model
     initial: dict[str, ScalarValue] = dict(zip(names, turbulence.entering, strict=True))
     if isinstance(turbulence.initial, dict):
@@ -167,8 +168,8 @@ def transported_scalars(turbulence: Turbulence) -> tuple[Scalar, ...]:
 
 
 def transported_values(case: Any, condition: Any) -> dict[str, float]:
-    """Return what a boundary condition gives the variables that the model transports: 0 on walls, the value of the far
-    field where gas may enter, and nothing on planes of symmetry and between blocks."""
+    """Return the values that a boundary condition prescribes for the variables of the model, by name: 0 on walls, and
+    the far-field value where gas may enter. Planes of symmetry and faces between blocks prescribe none."""
     given = case.turbulence
     value = {"no_slip": (0.0,) * given.transported} | dict.fromkeys(_OPEN, given.entering)
     if condition.kernel not in value:

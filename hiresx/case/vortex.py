@@ -42,7 +42,8 @@ class Vortex(Table):
         return state.rho * ratio ** (1 / (gamma - 1)), u, v, state.p * ratio ** (gamma / (gamma - 1))
 
     def largest(self, state: State, gamma: float, x: np.ndarray, y: np.ndarray) -> float:
-        """The circulation that makes half the speed of the stream at the nearest of the places x, y, or less."""
+        """Return the largest circulation allowed, in c_ref L. At the nearest of the places x, y it changes the velocity
+        by at most half of the stream's speed."""
         square = (state.u**2 + state.v**2) * state.rho / (gamma * state.p)
         distance = np.hypot(x - self.centre[0], y - self.centre[1]).min(initial=np.inf)
         return float(np.pi * distance * np.hypot(state.u, state.v) * np.sqrt(1 - square))
@@ -57,7 +58,7 @@ def _vortices(case: "Case") -> Iterator[tuple[int, Vortex, State]]:
 
 
 def vortex_of(case: "Case") -> tuple[Vortex, State] | None:
-    """The vortex of the far fields of a case, and the stream that it is in."""
+    """Return the vortex of the far field of a case and the uniform stream around it; None without a vortex."""
     return next(((vortex, state) for _, vortex, state in _vortices(case)), None)
 
 

@@ -34,7 +34,8 @@ class Contacts(NamedTuple):
 
 
 def links_by_box(contacts: Contacts, count: int) -> list[list[tuple[int, int, int]]]:
-    """For each of `count` boxes, (other box, face, nodes) of every contact that gives it ghosts."""
+    """Return, for each of `count` boxes, the contacts that give it ghosts: (number of the other box, face, number of
+    nodes)."""
     links: list[list[tuple[int, int, int]]] = [[] for _ in range(count)]
     for to, source, face, nodes in zip(*(column.tolist() for column in contacts), strict=True):
         links[to].append((source, face, nodes))

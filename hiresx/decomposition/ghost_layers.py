@@ -41,7 +41,7 @@ class GhostLayers:
 
     @classmethod
     def over(cls, block: Block, halo: int, layers: Sequence[np.ndarray], inside: int) -> "GhostLayers":
-        """Construct ghost layers of `block` from `layers` that are filled already."""
+        """Construct the ghost layers of `block` from arrays `layers` that contain their values already."""
         made = cls.__new__(cls)
         made._set_size(block, halo, inside)
         made.layers = list(layers)

@@ -58,8 +58,9 @@ def _padding(size: Size, halo: int) -> Size:
 
 
 def padded_shape(block: Block, halo: int) -> tuple[int, int, int]:
-    """Shape (nk + 2 hk, nj + 2 hj, ni + 2 hi) of an array with ghosts. The last direction with more than one node is
-    rounded up to whole `ROW`s; the surplus is not used."""
+    """Return the shape (nk + 2 hk, nj + 2 hj, ni + 2 hi) of an array with ghosts, where hi, hj, hk are the widths of
+    `padding`. The last direction with more than one node is enlarged to a multiple of `ROW`; the additional entries are
+    not used."""
     return _padded_shape(block.size, halo)
 
 

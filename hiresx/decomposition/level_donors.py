@@ -35,7 +35,7 @@ class TileGhosts:
 
 
 def find_level_donors(whole: Decomposition) -> list[TileGhosts]:
-    """The ghosts of all tiles that lie among nodes of the level before."""
+    """Return the ghosts of all tiles that are interpolated from the next coarser level."""
     layers = range(1, whole.stencil.halo + 1)
     return [
         TileGhosts(place, layers_behind(patch, layers).reshape(3, -1))
@@ -47,13 +47,12 @@ def find_level_donors(whole: Decomposition) -> list[TileGhosts]:
 def level_rows(
     whole: Decomposition, cut: Decomposition, found: Sequence[TileGhosts], kept: Kept | None = None
 ) -> Iterator[Rows]:
-    """Yield the contributions of all parts of `cut`, in their order, to the ghosts of `found`, numbered through. Each
-    has the weights of the sixth-order and of the linear interpolation. `kept`: those of the same part to ghosts of the
-    same nodes are taken from there.
+    """Yield the contributions of all parts of `cut`, in their order, to the ghosts `found`, which are numbered
+    consecutively. Each has the weights of sixth-order and of linear interpolation. `kept`: a cache, from which the
+    contributions of the same part to the same ghosts are taken.
 
-    The ghosts of a face are a box of nodes, and so are the nodes of a part: nodes and weights are found along each
-    direction and multiplied out.
-    """
+    The ghosts of a face are a box of nodes, and so are the nodes of a part. So nodes and weights are computed along
+    each direction and multiplied."""
     levels, halo = whole.levels, whole.stencil.halo
     assert levels is not None
     kept = kept or Kept()
@@ -215,8 +214,9 @@ class Injection:
 
 
 def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = None) -> list[Injection]:
-    """For every node that lies under a finer level, the node of the finest level there, grouped by donor and block.
-    `kept`: pairs of parts that others of the same nodes lie over are taken from there."""
+    """Return, for all nodes that lie under a finer level, the nodes of the finest level there, from which they take
+    their values. They are grouped by the parts that give and take. `kept`: a cache, from which pairs of parts with the
+    same nodes are taken."""
     assert whole.levels is not None
     kept = kept or Kept()
     tiles = [part_on_level(whole.levels, part) for part in cut.parts]

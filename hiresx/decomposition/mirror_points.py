@@ -69,7 +69,7 @@ class MirrorSources:
         return len(self.donor) // self.index.shape[1]
 
     def some(self, chosen: np.ndarray) -> "MirrorSources":
-        """The ghosts of the mask `chosen` (n,) alone."""
+        """Return the entries of the ghosts of the mask `chosen` (n,) only."""
         places = np.repeat(chosen, self.per)
         of_places = {name: getattr(self, name)[places] for name in OF_PLACES}
         geometry = None if self.geometry is None else self.geometry[:, chosen]
@@ -77,7 +77,8 @@ class MirrorSources:
 
 
 def find_mirror_sources(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[MirrorSources]:
-    """Find where all ghosts of mirroring walls take the flow from; `extended`: see `extended_coordinates`."""
+    """Return, for each wall whose ghosts take the flow at mirrored places, these places in the blocks. `extended`:
+    coordinates with ghosts, as `extended_coordinates` returns them."""
     of_grid = _of_grid(whole)
     found = mirrored_places(of_grid)
     maps, near = _Maps(whole, extended), _near_edges(of_grid, found.values())

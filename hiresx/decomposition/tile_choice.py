@@ -66,12 +66,13 @@ class TileChoice:
         return cls(grids, lattices, regions, allowed, partners, around, table)
 
     def none(self) -> list[Taken]:
-        """An empty list of tiles."""
+        """Return masks with no tile, by level and block."""
         return [[np.zeros_like(some) for some in level] for level in self.regions]
 
     def choose(self, flagged: Sequence[Taken]) -> list[Taken]:
-        """The regions and the `flagged` tiles, by level and block, with what must be there with them: the tiles on the
-        other side of joins, those that make blocks fewer, and those of the level before under and around every tile."""
+        """Return the masks of the tiles to compute, by level and block. These are the regions of the case, the
+        `flagged` tiles, and the tiles that these need: those on the other side of joins, those that join blocks to
+        fewer ones, and those of the next coarser level under and around every tile."""
         taken = [
             [fixed | (asked & may) for fixed, asked, may in zip(*of_level, strict=True)]
             for of_level in zip(self.regions, flagged, self.allowed, strict=True)

@@ -62,7 +62,7 @@ class Stencil:
 
     @property
     def least_nodes(self) -> int:
-        """Nodes that a block, or a part of one, has at least in a direction with more than one."""
+        """Least number of nodes of a block, or of a part, in each direction with more than one node."""
         return 2 * self.halo + 1
 
 
@@ -88,8 +88,8 @@ _WEIGHS = {6: "weighs_six_nodes", 7: "weighs_seven_nodes"}
 
 
 def weighted_nodes(interpolation: str, root: Path = kernels.ROOT) -> int:
-    """The number of nodes in the stencil of the header `interpolation` for which it needs nonlinear weights; 0 where it
-    needs none."""
+    """Return the number of nodes of the stencil for which the interpolation needs nonlinear weights; 0 if it needs
+    none. `interpolation`: the name of its header."""
     return kernels.trait("interpolation", interpolation, "weighted_nodes", root, silent=0)
 
 

@@ -19,7 +19,7 @@ class BufferLayout:
         self.dtypes = tuple(map(np.dtype, kinds))
 
     def size(self, points: int) -> int:
-        """Bytes of the buffers for so many points."""
+        """Bytes of the buffers of both turns for `points` points."""
         return sum(2 * self._room(points, bytes_) for bytes_ in self.bytes_per_point)
 
     @property
@@ -50,8 +50,9 @@ class BufferLayout:
     def messages(
         self, memory: Mapping[int, Any], points: Mapping[int, int], spans: Mapping[int, tuple[int, int]]
     ) -> list[list[dict[int, Any]]]:
-        """Messages by quantity, turn and rank: views of the `memory` of a rank, which has room for `points`, between
-        the points `spans`."""
+        """Return the messages by quantity, turn and rank, as views of the `memory` of each rank. `points`: how many
+        points the memory of each rank is made for. `spans`: the first and the last + 1 of the points of each
+        message."""
         found: list[list[dict[int, Any]]] = [[{}, {}] for _ in self.widths]
         for rank, its in memory.items():
             first, last = spans[rank]

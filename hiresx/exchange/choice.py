@@ -61,12 +61,10 @@ def known_transport(name: str) -> str:
 
 
 def choose(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> dict[tuple[int, int], str]:
-    """Return the transport of every two ranks that exchange messages, by (lower, higher) rank. `spare_room`: whether a
-    host has the shared memory that windows need.
-
-    Raises HiresxError on all ranks if they ask for different transports, or for one that does not work between two of
-    them.
-    """
+    """Choose the transport for every pair of ranks that exchange messages. Returns names by (lower, higher rank).
+    `facts`: one entry for each rank. `spare_room`: for each host, whether it has the shared memory that windows need.
+    Raises HiresxError on all ranks if ranks request different transports, or a transport that does not work between two
+    of them."""
     asked = facts[0].asked
     for rank, found in enumerate(facts):
         if found.asked != asked:

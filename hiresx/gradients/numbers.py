@@ -48,7 +48,9 @@ def shares(simulation: Simulation, wanted: Sequence[str]) -> list[Shares]:
 
 
 def full_name(values: Mapping[str, float], name: str) -> str:
-    """Return the full name of a number of `values`. Raises HiresxError where there is none, or there are several."""
+    """Complete `name` to a full name HISTORY.QUANTITY, such as "wall.lift". `values`: numbers by full name. `name` may
+    be a full name, or QUANTITY alone if only one history has it. Raises HiresxError if no number has this name, or
+    several have it."""
     if name in values:
         return name
     near = [full for full in values if full.partition(".")[2] == name]

@@ -157,7 +157,8 @@ class Run:
         return place_datasets.dataset(stored, self.title, surface_file.describe(stored))
 
     def stored_surface(self, name: str) -> surface_file.StoredSurface:
-        """Return the file of the surface `name`. Raises HiresxError if there is none, or if it was cut short."""
+        """Open the stored surface `name` (a table [[surface]] of the case). Raises HiresxError if the run has no such
+        surface, or if its file was cut short."""
         there = surface_file.surfaces(self.path)
         if name not in there:
             hint = did_you_mean(name, list(there), "surfaces") if there else "add a [[surface]] to the case, and run it"

@@ -71,8 +71,10 @@ class Sweeps:
         check_lines(settings.lines, blocks.decomposition.blocks)
 
     def factor(self, over_cfl: float, over_time: float) -> None:
-        """Turn the blocks of the current state, of which the diagonal ones have 1/CFL and, of unsteady flow, the
-        coefficient of the new state in its rate, into what the sweeps need."""
+        """Prepare the sweeps for the matrix of the current state: invert the diagonal blocks, or factor the block
+        tridiagonal matrix of each grid line. With `lines = "auto"` the directions of the lines are chosen anew. The
+        stored diagonal blocks contain `over_cfl`, 1/CFL, and `over_time`, the coefficient of the new state in its rate
+        of change, already; other sweeps read these numbers."""
         if self._settings.lines == "auto":
             self.lines = self._stiffest()
         for s, lines in zip(self._blocks.states, self.lines, strict=True):

@@ -144,8 +144,11 @@ def grid_hash(prints: Sequence[Mapping[str, Any]]) -> str:
 
 
 def check_grid(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]], place: str) -> bool:
-    """True if two grids are the same to the last bit, False if to round-off. Raises HiresxError naming the first
-    difference: blocks, their sizes, or the plane of nodes that lies elsewhere."""
+    """Compare the grid of a checkpoint with the grid of the run that continues from it. `old`, `new`: one record for
+    each block of the checkpoint and of the run, as `fingerprint` returns them. `place`: the path of the checkpoint,
+    for messages. Returns True if all coordinates are equal to the last bit, and False if they differ by round-off only.
+    Raises HiresxError for any other difference, and names the first one: the blocks, their sizes, their connections, or
+    a plane of nodes that lies elsewhere."""
 
     def grid_error(what: str) -> HiresxError:
         return HiresxError(f"{place} is of another grid: {what}", "restart with the grid it was written with")
