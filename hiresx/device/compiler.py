@@ -68,7 +68,7 @@ def build(text: str, flags: tuple[str, ...], label: str) -> Path:
 
 
 def build_all(texts: Sequence[str], flags: tuple[str, ...], label: str) -> list[Path]:
-    """As `build` of each text, side by side."""
+    """Build several texts in parallel, each as `build` does."""
     command, version = compiler()
     names = [f"{label}-{cache.key([text, *flags, *command, version, processor()])}" for text in texts]
     made = [

@@ -49,7 +49,7 @@ class Layout:
 
     @property
     def numbers_per_point(self) -> int:
-        """The numbers of a block per padded point, without its marks."""
+        """Number of stored numbers per padded point of a block, without its marks."""
         return sum(count * field.variables(self) for field, count in self._per_point() if field.numbers != "mark")
 
     @property
@@ -77,7 +77,7 @@ class Layout:
         return tuple(f for f in FIELDS if f.halo == "metrics" and f.count(self))
 
     def exchanged_bytes(self, viscous: bool) -> int:
-        """Return the bytes that go from a node to a ghost in a stage."""
+        """Return the bytes that are sent for each ghost in a stage."""
         return sum(field.variables(self) * field.size(self) for field in self.exchanged_fields(viscous))
 
     def _per_point(self) -> "Iterator[tuple[Field, int]]":

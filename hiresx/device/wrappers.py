@@ -267,7 +267,7 @@ def launch_bounds(kernel: kernels.Signature) -> str:
 
 
 def visit(kernel: kernels.Signature, names: str, x: str, y: str, z: str) -> str:
-    """Return the body of a thread of CUDA block (x, y, z), over the range ni, nj, nk, with the arguments `names`."""
+    """Return the C++ body of a thread (x, y, z) of a kernel, over the range ni, nj, nk. `names`: its arguments."""
     if kernel.kind == "ROW_KERNEL":
         return f"{kernel.name}_row({x}, {y}, {z}{names});"
     if kernel.kind == "TILE_KERNEL":
@@ -386,7 +386,7 @@ def find_signature(
     signatures: Mapping[str, kernels.Signature], name: str, known: Iterable[str] | None = None
 ) -> kernels.Signature:
     """Return the signature of kernel `name`. Raises KeyError, with the known names, if there is no such kernel.
-    `known`: these names, where `signatures` would have to compile all kernels to tell them."""
+    `known`: the known names, if `signatures` would compile all kernels to list them."""
     if name not in signatures:
         names = ", ".join(sorted(signatures if known is None else known))
         raise KeyError(f"no kernel {name} in this configuration; known: {names}")

@@ -78,8 +78,9 @@ class Iterative:
 
 
 def solver_of(matrix: Any, variables: int, dimensions: int, say: Callable[[str], None]) -> Factors | Iterative:
-    """Return the solver for a `matrix` of unknowns ordered by variable, with perhaps one more at its end: by factors of
-    the whole in plane flow where the estimate of their memory allows it, else the iterative one."""
+    """Return the solver for the sparse `matrix`, whose unknowns are ordered by variable; there may be one more at the
+    end. In plane flow the whole matrix is factored if the factors fit into memory. Otherwise the solver is
+    iterative."""
     needed = BYTES * float(matrix.shape[0]) ** 1.5
     if dimensions < 3 and needed <= SHARE * host_memory():
         return Factors(matrix)

@@ -205,12 +205,12 @@ class Differences:
                 )
 
     def close(self) -> None:
-        """Free what the cases hold."""
+        """Free the resources of the four flows."""
         for flow in self._flows:
             flow.close()
 
     def residual(self, x: Vector, y: Vector, at: Vector, into: Vector) -> None:
-        """Compute d/dt f(x + t y, p + t) at t = 0. `at` is overwritten."""
+        """Compute d/dt f(x + t y, p + t) at t = 0, where p is the parameter. `at` is overwritten."""
         self._system.scale(0.0, into)
         for (n, factor), flow in zip(POINTS, self._flows, strict=True):
             self._move(x, y, n, at)
@@ -218,7 +218,8 @@ class Differences:
             self._system.axpy(factor / self.step, self._found, into)
 
     def numbers(self, x: Vector, y: Vector, at: Vector, wanted: Sequence[str]) -> dict[str, float]:
-        """Return the derivatives of numbers of the flow x + t y with the case of p + t. `at` is overwritten."""
+        """Return d/dt at t = 0 of the quantities `wanted` of the flow x + t y, in the case with the parameter p + t.
+        `at` is overwritten."""
         found = dict.fromkeys(wanted, 0.0)
         for (n, factor), flow in zip(POINTS, self._flows, strict=True):
             self._move(x, y, n, at)
@@ -232,7 +233,8 @@ class Differences:
 
 
 def difference(values: Callable[[int], dict[str, float]], step: float) -> dict[str, float]:
-    """Return the central difference of fourth order of numbers by name, of which `values(n)` are those n steps away."""
+    """Return central differences of fourth order. `values(n)`: the values, by name, at n steps of the size `step` from
+    the centre."""
     found: dict[str, float] = {}
     for n, factor in POINTS:
         for name, value in values(n).items():

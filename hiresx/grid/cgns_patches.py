@@ -118,7 +118,7 @@ def patches(base: Node, zones: Sequence[Zone], left: Omissions) -> tuple[list[Fa
 
 
 def abuts(general: Node) -> bool:
-    """True if a connection joins faces that lie on each other without sharing nodes."""
+    """True if a connection joins faces that lie on each other but do not share nodes."""
     kind = general.child("GridConnectivityType")
     return kind is not None and kind.text() == "Abutting"
 

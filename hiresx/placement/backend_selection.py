@@ -25,11 +25,9 @@ def parse_backends(text: str) -> list[str]:
 
 
 def by_rank(text: str, hosts: Sequence[int]) -> list[str]:
-    """Name for each rank. `hosts`: per rank the number of its host. One name is for all; a list is for all ranks, or,
-    when it is as long as every host has ranks, for the ranks of each host.
-
-    Raises HiresxError as `listed` does, and for a list of another length.
-    """
+    """Return the name of the backend for each rank. `hosts`: the number of each rank's host. A single name is for all
+    ranks. A list is for all ranks; if it has as many entries as every host has ranks, it is for the ranks of each host.
+    Raises HiresxError for a list of another length, and as `parse_backends`."""
     names, size = parse_backends(text), len(hosts)
     if len(names) == 1 and ":" not in text:
         return names * size

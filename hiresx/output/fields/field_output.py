@@ -51,7 +51,8 @@ def check(case: Any) -> None:
 
 
 def check_grid(case: Any, blocks: Sequence[Any], of_grid: Sequence[str] | None = None) -> None:
-    """Raises HiresxError for subsets that do not fit the grid's `blocks`. `of_grid`: see `selection.subset`."""
+    """Raises HiresxError for subsets of the fields that do not fit the `blocks` of the grid. `of_grid`: for each block
+    the name of its block of the grid (see `selection.subset`)."""
     for subset in case.output.subset:
         selection.subset(subset, blocks, of_grid)
 

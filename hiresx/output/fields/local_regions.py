@@ -141,8 +141,8 @@ class LocalBoxes:
     def regions(
         self, names: Sequence[str], states: Sequence[LocalState], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[LocalRegion], None]:
-        """Regions with the variables `names` as `dtype`, computed from the state of each source; no point is left
-        over."""
+        """Return the regions with the variables `names` as `dtype`, computed from the state of each source. The second
+        result is None: no region needs values of other ranks."""
         found = [s.evaluate(names, held, gas, dtype, workers) for s, held in zip(self.sources, states, strict=True)]
         return [
             LocalRegion(place, x, y, z, dict(zip(names, values, strict=True)))

@@ -78,14 +78,11 @@ def subset(
     of_grid: Sequence[str] | None = None,
     kinds: Callable[[], Sequence[np.ndarray]] | None = None,
 ) -> list[Piece]:
-    """The part of `blocks` that `spec` (hiresx.case.outputs.Subset) describes. `of_grid`: for each block the name of
-    the block of the grid that it is, or is a tile of a finer level of; None: there are no levels. Ranges are nodes of
-    the grid itself, planes and lines go through the tiles of the blocks that are named. `kinds`: gives the kinds of
-    cells of all blocks of levels (`level_cells.cell_kinds`).
-
-    Raises HiresxError naming the subset for blocks that do not exist, ranges beyond a block, and planes and lines that
-    do not meet the grid.
-    """
+    """Select the part of `blocks` that `spec` (hiresx.case.outputs.Subset) describes. Ranges are of nodes of the grid
+    itself; planes and lines also cut the tiles of the named blocks. `of_grid`: for each block the name of its block of
+    the grid, of which a tile is a finer level; None without levels. `kinds`: returns the kinds of cells of all blocks
+    (`level_cells.cell_kinds`). Raises HiresxError, which names the subset, for blocks that do not exist, ranges beyond
+    a block, and planes and lines that do not meet the grid."""
     place = f'output.subset "{spec.name}"'
     names = [block.name for block in blocks]
     for name in spec.blocks or ():

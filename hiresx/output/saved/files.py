@@ -33,7 +33,7 @@ _SLAB = 1 << 24
 
 
 def on_root(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
-    """The result of `function` on rank 0, on all ranks. Errors on rank 0 are raised on all ranks."""
+    """Run `function` on rank 0 and return its result on all ranks. Errors on rank 0 are raised on all ranks."""
     if comm is None or comm.size == 1:
         return function()
     found = None
@@ -48,7 +48,8 @@ def on_root(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
 
 
 def remove(paths: Iterable[Path]) -> None:
-    """Remove files; one that is gone already is no fault. Raises HiresxError for the first that cannot go."""
+    """Remove files. A file that does not exist is ignored. Raises HiresxError for the first file that cannot be
+    removed."""
     for path in paths:
         with naming_errors(path, "remove"):
             path.unlink(missing_ok=True)
@@ -68,7 +69,7 @@ class FileLayout:
         return FileLayout(self.size, [], self.arrays)
 
     def frame(self, file: int) -> None:
-        """Write all that is in no array to the open `file`. Raises OSError."""
+        """Write the content outside of arrays to the open `file`. Raises OSError."""
         for offset, content in self._between:
             write_at(file, content, offset)
 
@@ -78,8 +79,8 @@ class FileLayout:
         write_at(file, np.array(value, dtype).tobytes(), offset)
 
     def put(self, file: int, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
-        """Write the values `place` of an array (see `JointFile.put`). Nothing is mapped or locked: that works on any
-        file system. Raises OSError."""
+        """Write the values of an array at `place` (see `JointFile.put`). It uses no memory maps and no locks, so it
+        works on any file system. Raises OSError."""
         offset, dtype, shape = self.arrays[key]
         runs, nodes, width = place.runs, math.prod(shape[:3]), dtype.itemsize * len(parts)
         ends = runs.starts[:1], nodes - runs.starts[-1:] - runs.lengths[-1:]
@@ -154,7 +155,7 @@ class JointFile:
                 os.close(file)
 
     def frame(self, numbers: Mapping[Key, float] | None = None) -> None:
-        """On rank 0, write everything but arrays, and the `numbers`, which are arrays of one item."""
+        """On rank 0, write the content outside of arrays, and the `numbers`, which are arrays of one item."""
         if not self._root:
             return
         with naming_errors(self.path):
@@ -171,19 +172,20 @@ class JointFile:
         return key in self._layout.arrays
 
     def put(self, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
-        """The values `place` of the array `key`. `parts`: arrays of the shape of `place`, which lie side by side at
-        every node of the file: one for numbers, three for vectors."""
+        """Write the values of the array `key` at `place`. `parts`: arrays of the shape of `place`, which alternate at
+        every node of the file: one array for numbers, three for vectors."""
         with naming_errors(self.path):
             self._layout.put(self._file, key, place, parts)
 
     def publish(self, synced: bool = True) -> None:
-        """Give the file its name: on rank 0, once all processes have left it. `synced`: and have that on disk."""
+        """Give the file its final name. Called on rank 0, after all processes have left the context. With `synced`, the
+        name is synced to disk."""
         with naming_errors(self.path):
             os.replace(self._temporary, self.path)
             if synced:
                 sync(self.path.parent)
 
     def discard(self) -> None:
-        """Remove what was written: on rank 0, once no process writes to it."""
+        """Remove the temporary file. Called on rank 0, when no process writes to it any more."""
         with suppress(OSError):
             self._temporary.unlink()

@@ -21,11 +21,10 @@ _SAMPLED = 200_000
 
 
 def views(pieces: list[cut.Piece], dimensions: int, plane: str | None, part: str = "") -> list[View]:
-    """Views of `pieces` (nk, nj, ni): the pieces themselves if they are flat, else a plane or the three mid-planes.
-
-    `part`: what of the fields they are, if not all; a flat part may lie anywhere in space, and is seen along the
-    coordinate that varies least. Raises HiresxError for planes that do not exist.
-    """
+    """Return the views of `pieces` (nk, nj, ni): the pieces themselves if they are flat, or else a plane or the three
+    mid-planes. `part`: the name of the part of the fields, if the pieces are not whole fields. A flat part may have any
+    position in space; its normal is the coordinate that varies least. Raises HiresxError for a plane that does not
+    exist."""
     if dimensions == 2:
         if plane is not None:
             raise HiresxError("the field is two-dimensional: there is no plane to choose", "leave the plane out")
@@ -52,9 +51,9 @@ def draw(
     look: Look | None = None,
     rasters: list[raster.Raster] | None = None,
 ) -> Any:
-    """The figure with a panel for each variable of `names` and each view; see `plot.plot_run`. `scales`: from `scale`,
-    by name, instead of those that suit these views. `difference`: the values are differences. `rasters`: those of
-    `pixels`, if they are known already."""
+    """Return a figure with a panel for each variable of `names` and each view; see `plot.plot_run`. `scales`: colour
+    scales by name, as `scale` returns them, in place of scales for these views. `difference`: whether the values are
+    differences. `rasters`: the result of `pixels`, if it is already known."""
     from matplotlib.ticker import MaxNLocator
 
     look = look or Look()
@@ -116,7 +115,7 @@ def draw(
 
 
 def update(figure: Any, views: list[View], names: list[str], rasters: list[raster.Raster]) -> None:
-    """Give the images of a `figure` that `draw` made the values of `views` of another time."""
+    """Update the images of a `figure` that `draw` has made with the values of `views` at another time."""
     images = {image.get_label(): image for ax in figure.axes for image in ax.images}
     for name in names:
         for n, (mapped, view) in enumerate(zip(rasters, views, strict=True)):
@@ -161,9 +160,9 @@ def sample_values(name: str, views: list[View]) -> np.ndarray:
 
 
 def scale(name: str, values: np.ndarray, look: Look, difference: bool = False) -> tuple[Any, str, str]:
-    """Colour scale of the variable `name` with these `values`, as `look` asks for it: norm, colour map, and the ends of
-    the bar beyond which values lie. Raises HiresxError for invalid limits and for a map that matplotlib does not
-    have."""
+    """Return the colour scale of the variable `name` with these `values`, with the settings of `look`: norm, colour
+    map, and the ends of the bar beyond which there are values. Raises HiresxError for invalid limits, and for a colour
+    map that matplotlib does not have."""
     from matplotlib import colormaps
     from matplotlib.colors import Normalize, PowerNorm
 
@@ -186,7 +185,8 @@ def scale(name: str, values: np.ndarray, look: Look, difference: bool = False) -
 
 
 def check_exponent(names: Iterable[str], look: Look) -> None:
-    """Raises HiresxError for an exponent where none of the variables `names` is drawn in shades that have one."""
+    """Raises HiresxError if `look` has an exponent, but none of the variables `names` is drawn in shades that use
+    it."""
     names = list(names)
     if look.exponent is not None and not any(derived.about(name).colours == "gray_r" for name in names):
         shaded_ones = ", ".join(name for name, about in derived.VARIABLES.items() if about.colours == "gray_r")

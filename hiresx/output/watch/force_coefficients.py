@@ -50,7 +50,7 @@ class ForceCoefficients:
 
     @property
     def columns(self) -> Sequence[Column]:
-        """What `rows` has, in its order."""
+        """Descriptions of the columns of `rows`, in the same order."""
         side = [("side_coefficient", "side force")] if self._in_space else []
         named = [("lift_coefficient", "lift"), ("drag_coefficient", "drag"), *side]
         return [
@@ -59,7 +59,8 @@ class ForceCoefficients:
         ]
 
     def rows(self, force: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-        """What the force (3, n) on each of the nodes at x, y, z (3, n) adds to each column, (columns, n)."""
+        """Return the contribution of each node to each column, (columns, n). `force` (3, n): the force at the nodes.
+        `nodes` (3, n): their coordinates x, y, z."""
         moment = self._side @ np.cross(nodes - self._centre, force, axis=0)
         along = [self._lift, self._drag, *([self._side] if self._in_space else [])]
         return np.stack([*(direction @ force for direction in along), moment / self._length]) / self._scale

@@ -62,9 +62,10 @@ class _End(NamedTuple):
 
 
 def wall_shares(decomposition: Decomposition, walls: Mapping[Place, np.ndarray]) -> dict[Place, list[Shares]]:
-    """Return the shares of the nodes of `walls`, masks of the nodes of faces ([k, j, i] without the face's direction),
-    in integrals over all of these: the sum over the list and the nodes of weight times area times a field. The first
-    of a list has all nodes, others have those at edges once more, with the areas of other sides."""
+    """Return the weights of the nodes of `walls` in integrals over all of these walls together. `walls`: masks of the
+    nodes of faces ([k, j, i] without the face's direction). The integral of a field is the sum of weight times area
+    times field, over the nodes and over the list of each face. The first entry of a list has all nodes. Further entries
+    have the nodes on edges again, with the areas of the other sides of the edge."""
     return {place: [*found.values()] for place, found in Walls(decomposition, walls).shares(walls).items()}
 
 
@@ -99,8 +100,9 @@ class Walls:
         ]
 
     def shares(self, parts: Mapping[Place, np.ndarray]) -> dict[Place, dict[tuple[int, ...], Shares]]:
-        """Return the shares of the nodes of `parts` of the walls, masks as of the walls, in an integral over these
-        parts; by the sides of edges, all 0 the first ones (see `wall_shares`)."""
+        """Return the weights of the nodes of `parts` of the walls in an integral over these parts. `parts`: masks like
+        those of the walls. The result has the weights of each face by the sides of edges; the first sides are all 0
+        (see `wall_shares`)."""
         found: list[_Run] = []
         sides: list[np.ndarray] = []
         for whole, own in zip(self._runs, self._sides, strict=True):

@@ -173,8 +173,8 @@ class WatchedSurface:
         return found
 
     def areas(self) -> np.ndarray:
-        """Area of this rank's nodes of each group, in L^2 (per unit length in plane flow, per unit area in one
-        dimension)."""
+        """Return the area of this rank's nodes in each group, in L^2: per unit length in plane flow, and per unit area
+        in one dimension."""
         return self.sums(self.sizes[None])[:, 0]
 
     def moments(self, forces: np.ndarray) -> np.ndarray:
@@ -183,7 +183,8 @@ class WatchedSurface:
         return self._radius * forces[2] if self.n else np.empty(0)
 
     def nodes(self, places: np.ndarray) -> np.ndarray:
-        """The block and the indices i, j, k there, (4, n), of nodes at `places` of the parts of this rank's nodes."""
+        """Return the block and the indices i, j, k, (4, n), of the nodes at `places`, which are numbers of this rank's
+        nodes, part by part."""
         found = np.empty((4, self.n), np.int64)
         for n, state in enumerate(self._solver.states):
             here = self.states == n
@@ -193,7 +194,7 @@ class WatchedSurface:
         return found
 
     def coordinates(self, places: np.ndarray) -> np.ndarray:
-        """x, y, z, (3, n), of nodes at `places` of the parts of this rank's nodes."""
+        """Return x, y, z, (3, n), of the nodes at `places`, which are numbers of this rank's nodes, part by part."""
         found, nodes = np.empty((3, self.n)), self.nodes(places)
         for b in np.unique(nodes[0]):
             here, block = nodes[0] == b, self._solver.decomposition.blocks[b]

@@ -26,10 +26,10 @@ class FormatFrame(AbstractContextManager[Any], Protocol):
     all ranks from a `WrittenSeries`, the directory of the run (Path), the time and the step."""
 
     def put(self, n: int, regions: Sequence[LocalRegion]) -> None:
-        """Write the local regions of block number `n`; called on rank 0 also without any."""
+        """Write the local regions of block number `n`. Rank 0 calls it for every block, even without regions."""
 
     def publish(self) -> None:
-        """Give the files their names, once all ranks have left."""
+        """Give the files their final names, after all ranks have left the context."""
 
     def discard(self) -> None:
         """Remove all files of this time, instead of `publish` or after it failed."""

@@ -32,8 +32,8 @@ ROUND = (" along x", ", sum of the radial components", ", sum of the components 
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Build a monitor for each `[[force]]` of the case, and one for each distribution along the walls of one; without a
-    directory none of the latter, as they are too large for the memory."""
+    """Build a monitor for each `[[force]]` of the case, and one for each force that has a distribution along its walls.
+    Without a run directory there are no distributions, since they are too large for the memory."""
     solver, out, found = simulation.solver, simulation.out, list[Monitor]()
     for n, spec in enumerate(case.force):
         force = ForceMonitor(f"force.{n}", spec, solver, out)
@@ -101,12 +101,12 @@ class ForceMonitor(Monitor):
         return {**self._integrate(flow), **extremes}
 
     def measure_nodes(self) -> dict[str, np.ndarray]:
-        """Return the values (n,) at this rank's nodes (`WallNodes.measure`), for a monitor that samples behind this
-        one: of the flow that this one has measured after the same step, if it was due."""
+        """Return the values (n,) at the nodes of this rank (`WallNodes.measure`), for a monitor that is called after
+        this one. If this monitor has taken a sample after the same step, its values are used again."""
         return self.nodes.measure(self._surface.measure() if self._measured is None else self._measured)
 
     def integrals(self) -> dict[str, float]:
-        """Return every column that is an integral over the walls, in its unit, of the state as it is. Collective."""
+        """Return the columns that are integrals over the walls, in their units, for the current state. Collective."""
         return self._integrate(self._surface.measure())
 
     @cached_property
@@ -115,7 +115,8 @@ class ForceMonitor(Monitor):
         return WallNodes(self._solver, self._surface)
 
     def shares(self) -> Shares:
-        """Return what single nodes of this rank add to every integral but the area, in the column's unit."""
+        """Return the contributions of the nodes of this rank to every integral except the area, in the unit of its
+        column."""
         rows = self._rows(self._surface.measure())
         return Shares(self._surface.states, self._surface.places, dict(zip(self._integrals[:-1], rows, strict=True)))
 

@@ -63,13 +63,14 @@ def _filters(solver: Solver, probes: Sequence["ProbeMonitor"]) -> Iterator[Filte
 
 
 def is_filtered(case: Case, spec: Spec) -> bool:
-    """True if the samples of a probe are filtered: not where there is nothing between them, or no common time."""
+    """True if the samples of a probe are filtered in time. They are not if every step is sampled, or if nodes have
+    local time steps."""
     return spec.filter != NO_FILTER and spec.every != 1 and not case.time.local
 
 
 def check(case: Case, decomposition: Decomposition) -> list[list[Location]]:
-    """The locations of all places of every table. Raises HiresxError for a place outside the grid and for a variable
-    that needs more than the state there."""
+    """Return the locations of all places of every table [[probe]]. Raises HiresxError for a place outside the grid, and
+    for a variable that cannot be computed from the state at one place."""
     return _locate_all(case, decomposition)
 
 
@@ -109,7 +110,7 @@ class ProbeMonitor(Monitor):
         filter_.readers.append(self)
 
     def blocks(self, blocks: Sequence[Block]) -> list[str]:
-        """Names of those of the whole `blocks` of the grid that its places lie in."""
+        """Return the names of the `blocks` of the grid in which its places lie."""
         return [blocks[found.block].name for found in self.locations]
 
     def measure(self, solver: Solver) -> dict[str, np.ndarray]:
