@@ -88,8 +88,9 @@ class HomogeneousMeans:
 
 
 def statistics(node: Mapping[str, Any], place: HomogeneousMeans) -> dict[str, np.ndarray]:
-    """Means and moments over time and the homogeneous directions, of the averages `node` (their groups, by name). Those
-    of nodes differ: their means count as fluctuations about the mean of all."""
+    """Return the means and moments over time and the homogeneous directions. `node`: averages over time, with their
+    groups by name. Differences between the time averages of nodes along homogeneous directions count as
+    fluctuations."""
     reynolds, favre = (node[kind] for kind in ("reynolds", "favre"))
     mean, density = place.mean, favre["rho"].values
     rho = mean(density)
@@ -148,7 +149,7 @@ def statistics(node: Mapping[str, Any], place: HomogeneousMeans) -> dict[str, np
 
 
 def tensor(component: Callable[[int, int], np.ndarray]) -> np.ndarray:
-    """The symmetric tensor (3, 3, ...) of which `component` gives the components i <= j."""
+    """Return the symmetric tensor (3, 3, ...) whose components i <= j `component`(i, j) returns."""
     return np.stack([component(i, j) for i, j in INDICES.values()])[PLACE]
 
 
@@ -198,7 +199,8 @@ def stress_budgets(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> d
 
 
 def energy_of(stresses: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """`ENERGY_TERMS`, half the traces of `STRESS_TERMS`."""
+    """Return the terms `ENERGY_TERMS` of the budget of the kinetic energy: half the traces of the terms of the
+    `stresses` (`STRESS_TERMS`)."""
     return {
         name: 0.5 * np.einsum("ii...->...", stresses["pressure_strain" if name == "pressure_dilatation" else name])
         for name in ENERGY_TERMS

@@ -28,17 +28,18 @@ def cutoffs(run: Run, places: np.ndarray | None, points: float = POINTS_PER_WAVE
 
 
 def highest_waves(run: Run, places: np.ndarray | None) -> np.ndarray | None:
-    """Frequencies (place,) of sound in gas at rest with two nodes to its wavelength along the shortest edge of the cell
-    at each of the `places`: above them the grid has no wave. Where `cutoffs` are not known they are not either."""
+    """Return the highest frequencies (place,) of waves on the grid at each of the `places`: those of sound in gas at
+    rest with two nodes per wavelength along the shortest edge of the cell. None or NaN where `cutoffs` returns
+    these."""
     edges = _edges(run, places)
     return None if edges is None else 1 / (HELD * edges[1])
 
 
 def alias_free(taken: Signals, highest: np.ndarray | None) -> np.ndarray | None:
-    """Frequencies (signal,) up to which a tone of the samples is no alias of a higher one. The grid holds tones up to
-    `highest` (see `highest_waves`): any frequency where half the rate of samples is above that, a quarter of the rate
-    where
-    samples were filtered, else 0."""
+    """Return the frequencies (signal,) below which a tone in the samples cannot be an alias of a higher tone.
+    `highest`: the highest frequencies of waves on the grid (see `highest_waves`). The result is infinite if half the
+    sampling rate exceeds `highest`. Otherwise it is a quarter of the sampling rate for filtered samples, and 0 for
+    others. None if `highest` is None."""
     if highest is None:
         return None
     enough = 0.5 / taken.dt >= (1 - 1e-6) * highest

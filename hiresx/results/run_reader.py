@@ -44,7 +44,7 @@ class Run:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """run.json, see the page Outputs; {} where there is none."""
+        """Content of run.json (see the page Outputs); empty if there is none."""
         return records.read(self.path) if (self.path / "run.json").is_file() else {}
 
     @cached_property
@@ -179,7 +179,7 @@ class Run:
         return found.assign_coords(block=("place", np.array(stored.blocks)[stored.where[0]], found["block"].attrs))
 
     def stored_wall(self, name: str) -> wall_file.StoredWalls:
-        """Return the file of the walls of the force `name`. Raises HiresxError if there is none, or if it was cut
+        """Open the stored walls of the force `name`. Raises HiresxError if the run has none, or if the file was cut
         short."""
         there = wall_file.walls(self.path)
         if name not in there:

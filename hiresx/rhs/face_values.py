@@ -12,8 +12,8 @@ from hiresx.errors import HiresxError
 
 
 def values_at(case: Case, value: FaceValue, places: np.ndarray, what: str) -> np.ndarray:
-    """Return a number, or a formula of a case without the time, at `places`, x, y, z (3, ...). Raises HiresxError,
-    beginning with `what`, for the first place at which it is not finite."""
+    """Evaluate `value`, a number or a formula without the time, at `places`, x, y, z (3, ...). Raises HiresxError,
+    beginning with `what`, for the first place at which the result is not finite."""
     if not isinstance(value, str):
         return np.full(places[0].shape, float(value))
     formula, parameters = face_formula(case, value)

@@ -36,8 +36,8 @@ class InviscidPlan(ABC):
     stores_roughness = False
 
     def with_sensor(self, sensor: Call) -> Call | None:
-        """The launch that computes the field of the launch `sensor` and also sets `r` in all directions; None if the
-        plan has no such launch."""
+        """Return one launch that replaces the launch `sensor` and also sets `r` in all directions; None if the plan has
+        no such launch."""
         return None
 
     def __init__(
@@ -57,7 +57,7 @@ class InviscidPlan(ABC):
         self.late: list[Call] = self.together(behind, not early)
 
     def sums(self, d: int) -> Any:
-        """The field `wall_sums` if a wall in the direction `d` reads it, else None."""
+        """Return the field `wall_sums` if a wall normal to the direction `d` needs it; else None."""
         return self.state.array("wall_sums") if d in map(direction, self.walls) else None
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:

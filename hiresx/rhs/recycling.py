@@ -102,7 +102,8 @@ class Plane:
         self._rows = self._rescaling(whole, face, plane, layer)
 
     def arrange(self, values: np.ndarray) -> np.ndarray:
-        """A view of values [..., k, j, i] of a face, as (..., layer, span)."""
+        """Return a view of the values [..., k, j, i] of a face as an array (..., layer, span): across the boundary
+        layer and along the span."""
         flat = np.moveaxis(values, -1 - self._axis, 0)[0]
         # the direction of the higher number comes first
         return flat if self.span < 3 - self.span - self._axis else np.swapaxes(flat, -1, -2)
@@ -147,7 +148,8 @@ class Plane:
         return self._spec.friction or self._spec.growth**0.125
 
     def target(self, q: np.ndarray) -> np.ndarray:
-        """Conservative state (5, layer, span) of the face, from the state `q` of the plane."""
+        """Return the conservative state (5, layer, span) that the face gets, from the state `q` of the recycling
+        plane."""
         found = primitive(self._gamma, q)
         rho, u, v, w, p = self._mean
         temperature = p / rho
@@ -203,7 +205,7 @@ def planes(case: Case, whole: Decomposition, profile: Callable[[str], Callable[.
 
 
 def check(case: Case, whole: Decomposition) -> dict[int, Plane]:
-    """Return `planes` of the faces of a case, with the functions of its own. Raises HiresxError as `Plane`."""
+    """Return the `planes` of the case, with the functions of case.py. Raises HiresxError as `Plane`."""
     return planes(case, whole, lambda function: partial(evaluate_profile, case, function))
 
 
@@ -242,7 +244,7 @@ class Recycling:
 
     @property
     def any(self) -> bool:
-        """Whether the case recycles fluctuations."""
+        """True if the case has recycling inflows."""
         return bool(self._planes)
 
     def __call__(self) -> None:

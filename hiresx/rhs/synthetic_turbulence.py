@@ -46,7 +46,8 @@ def _spline(x: np.ndarray) -> np.ndarray:
 
 
 def axes(velocity: Sequence[float]) -> np.ndarray:
-    """Unit vectors along `velocity` and across it, (3, 3): for one along x those of x, y and z, and so on in turn."""
+    """Return three orthogonal unit vectors (3, 3), one a row, of which the first is along `velocity`. For a velocity
+    along x they are along x, y and z; for y they are along y, z and x; for z along z, x and y."""
     along = np.array(velocity, float) / np.linalg.norm(velocity)
     across = np.eye(3)[(int(np.abs(along).argmax()) + 1) % 3]
     across = across - (across @ along) * along

@@ -81,8 +81,8 @@ def _launches(
 
 
 def primitives(program: Program, state: BlockState, w: Any, box: Range | None = None) -> Call:
-    """The launch that computes velocity, temperature and the scalars into `w`, at every padded node or at those of a
-    box."""
+    """Return the launch that computes velocity, temperature and the scalars into `w`, at all padded nodes or at those
+    of `box`."""
     padded = _size_with_ghosts(state)
     if box is None or padded == extent(box):
         # All memory as one row, that of corners to begin with left out, so that it begins where rows of nodes do.

@@ -95,8 +95,8 @@ class InTime:
         return at(found, t)
 
     def on_device(self, backend: Backend, target: Any) -> FaceWaves | None:
-        """Return the object that keeps `target` up to date on the device from now on. None if the host has to do it, or
-        if nothing changes in time. The amplitudes on the host are freed."""
+        """Return an object that updates `target` on the device from now on. None if only the host can do this, or if
+        nothing changes in time. The amplitudes on the host are freed."""
         if self._waves is None or self.fixed:
             return None
         found, self._waves = FaceWaves(backend, self._waves, target), None

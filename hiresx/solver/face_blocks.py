@@ -26,13 +26,14 @@ class FaceBlocks:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Those of kernels that make or change blocks of neighbours."""
+        """Arguments of kernels that make or change the blocks of neighbours."""
         return {"numbers": self.numbers, "of_faces": self.blocks, "faces": self.blocks.shape[1]}
 
 
 def face_blocks(case: Case, blocks: LocalBlocks, sides: Sequence[np.ndarray]) -> list[FaceBlocks]:
-    """Return those of the parts of this rank; none if all nodes have stored blocks. `sides`: what is behind each side
-    of the nodes of every part, of the padded shape, 0 where there is no condition."""
+    """Return the blocks of neighbours at nodes on faces with conditions, for each part of this rank. The list is empty
+    if all nodes have stored blocks. `sides`: for each part an array of the padded shape, nonzero at nodes on a face
+    with a condition."""
     if case.implicit.storage != MATRIX_FREE:
         return []
     device, found = blocks.backend.to_device, []

@@ -44,8 +44,8 @@ class Ghosts:
         return bool(self.halo.neighbours)
 
     def start_state(self) -> None:
-        """Fill the ghosts of patched faces, of finer levels and of mirroring walls, and start the exchange of connected
-        halos; nodes under a finer level take its values first."""
+        """Set the nodes under finer levels, start the exchange of connected halos, and fill the ghosts behind patched
+        faces, beside finer levels and behind mirroring walls."""
         self.patched.nodes()
         self.halo.start_state()
         self.patched.state()

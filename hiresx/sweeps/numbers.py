@@ -88,7 +88,8 @@ def _histories(case: Mapping[str, Any]) -> list[str]:
 
 
 def column(text: str, start: float | None = None) -> ReducedColumn:
-    """The column that HISTORY.QUANTITY or HISTORY.QUANTITY:REDUCTION means. Raises HiresxError for anything else."""
+    """Parse HISTORY.QUANTITY or HISTORY.QUANTITY:REDUCTION into a column; by default the reduction is "last". `start`:
+    time from which samples count. Raises HiresxError for any other text."""
     found = re.fullmatch(r"(?P<history>[^.:]+)\.(?P<quantity>[^:]+?)(?::(?P<reduction>\w+))?", text.strip())
     if not found:
         raise HiresxError(

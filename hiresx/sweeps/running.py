@@ -38,7 +38,8 @@ class TableRequest:
     plot: tuple[str, str] | None = None
 
     def check(self, of: SweepPlan) -> None:
-        """Raises HiresxError for a history that no run has, and for a column to plot that the table cannot have."""
+        """Raises HiresxError for a history that no run of the sweep `of` has, and for a column to plot that its table
+        cannot have."""
         for wanted in self.columns:
             wanted.check([one.case for one in of.members])
         empty = table.table(of, [], self.columns)
@@ -120,8 +121,8 @@ class SweepEnd:
 def run(
     of: SweepPlan, out: Path, case: str | Path, how: RunOptions, wanted: TableRequest, say: Say, show: bool = True
 ) -> SweepEnd:
-    """Run all members that are not finished, and write the table after each run. `say` takes lines of progress; `show`:
-    the output of the runs goes to stderr too. Raises the errors of `sweep`."""
+    """Run all members of the sweep `of` that are not finished, and write the table after each run. `say` prints a line
+    of progress. `show`: whether the output of the runs also goes to stderr. Raises HiresxError as `sweep`."""
     if (launcher_environment.launched_processes() or 0) > 1:
         raise HiresxError(
             "a launcher started this sweep", "start it without the launcher; -n N gives each of its runs N ranks"

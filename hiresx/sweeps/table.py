@@ -120,7 +120,7 @@ def row(
 
 
 def table(plan: SweepPlan, rows: Sequence[Mapping[str, Any]], columns: Sequence[ReducedColumn] = ()) -> SweepTable:
-    """Rows of the runs of `plan` as one table; what a run lacks of the others' columns is None."""
+    """Combine the `rows` of the runs of `plan` to a table. A column that a run does not have is None."""
     keys = tuple(plan.axes)
     names = dict.fromkeys(("run", *keys, *FACTS, *(column.name for column in columns)))
     names |= dict.fromkeys(name for found in rows for name in found if name != ERROR)

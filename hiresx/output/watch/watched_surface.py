@@ -183,8 +183,8 @@ class WatchedSurface:
         return self._radius * forces[2] if self.n else np.empty(0)
 
     def nodes(self, places: np.ndarray) -> np.ndarray:
-        """Return the block and the indices i, j, k, (4, n), of the nodes at `places`, which are numbers of this rank's
-        nodes, part by part."""
+        """Return the block and the indices i, j, k, (4, n). `places` (n,): for each of this rank's nodes, the index of
+        a node in the padded array of the same part."""
         found = np.empty((4, self.n), np.int64)
         for n, state in enumerate(self._solver.states):
             here = self.states == n
@@ -194,7 +194,8 @@ class WatchedSurface:
         return found
 
     def coordinates(self, places: np.ndarray) -> np.ndarray:
-        """Return x, y, z, (3, n), of the nodes at `places`, which are numbers of this rank's nodes, part by part."""
+        """Return the coordinates x, y, z, (3, n). `places` (n,): for each of this rank's nodes, the index of a node in
+        the padded array of the same part."""
         found, nodes = np.empty((3, self.n)), self.nodes(places)
         for b in np.unique(nodes[0]):
             here, block = nodes[0] == b, self._solver.decomposition.blocks[b]

@@ -39,12 +39,12 @@ INNER, INVISCID, RATES, VISCOUS, SOURCES = "inner rates", "inviscid rates", "rat
 
 
 def with_halos(field: str) -> str:
-    """Name of the state of a `field` all of whose ghosts are filled, after its halos were exchanged."""
+    """Return the name for the state of a field after its exchange: all its ghosts are set."""
     return f"{field} with halos"
 
 
 def in_transit(field: str) -> str:
-    """Return the name for the state of a field while it is sent: all its ghosts are set, except those from other
+    """Return the name for the state of a field during its exchange: all its ghosts are set, except those from other
     ranks."""
     return f"{field} on its way"
 
@@ -78,8 +78,8 @@ class Step:
 
 
 def build_terms(case: Case, program: Program, states: Sequence[BlockState]) -> list[Term]:
-    """The terms of this folder that the case asks for, by the names of their files. Raises HiresxError if the numerical
-    flux reads a field that none of them gives."""
+    """Return the terms of this folder that the case needs, in the order of their files. Raises HiresxError if the
+    numerical flux reads a field that no term computes."""
     modules = sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name)
     found = [
         term for module in modules for term in import_module(f"{__name__}.{module.name}").terms(case, program, states)
@@ -89,7 +89,8 @@ def build_terms(case: Case, program: Program, states: Sequence[BlockState]) -> l
 
 
 def check_flux_fields(flux: str, terms: Sequence[Term]) -> None:
-    """Raises HiresxError where the header of the numerical `flux` reads a field that none of the `terms` gives."""
+    """Raises HiresxError if the numerical `flux` reads a field, declared in its header, that none of the `terms`
+    computes."""
     count = kernels.trait("flux", flux, FLUX_FIELDS, silent=0)
     if count and not any(FLUX_FIELDS in term.gives for term in terms):
         raise HiresxError(
@@ -101,8 +102,8 @@ def check_flux_fields(flux: str, terms: Sequence[Term]) -> None:
 
 
 def in_order(steps: Sequence[Step]) -> list[Step]:
-    """Return the steps sorted so that each follows the steps that give its inputs; otherwise their order is kept.
-    Raises ValueError for an input that no step gives, and for steps that wait for each other."""
+    """Return the steps, sorted so that each follows the steps that produce its inputs. Otherwise their order is kept.
+    Raises ValueError for an input that no step produces, and for steps that depend on each other in a circle."""
     left, found = list(steps), []
     given = {what for step in steps for what in step.gives}
     for step in steps:

@@ -241,11 +241,11 @@ class Setup:
         return self.boundary in AXISYMMETRIC
 
     def grid(self, points: int) -> Grid | None:
-        """One of the grids, if no generator makes it."""
+        """Return the grid with `points` points; None if a generator of the case makes it."""
         return GRIDS[self.boundary](points) if self.boundary in GRIDS else None
 
     def case(self, points: int) -> Case:
-        """The case on one of the grids."""
+        """Return the case on the grid with `points` points."""
         size = 3 if any("z" in formula for formula in self.flow) else 2
         flat = [0.0] * (3 - size)
         across = [_ALONG_Z] if "z" in self.periodic and self.boundary != "periodic" else []

@@ -56,7 +56,8 @@ class StrongFlow:
     fault: str = ""
 
     def run(self, flux: str, weights: str, positivity: str, small: bool = False) -> CheckRun:
-        """The run by these choices; for `weights` a scheme.choice may be named."""
+        """Return the run of this flow with a numerical flux, weights and a positivity limiter. `weights` may also be a
+        scheme.choice. `small`: whether to take the smaller grid."""
         of_weights = "choice" if weights == LOW_DISSIPATION else "weights"
         choices = {"flux": flux, of_weights: weights, "positivity": positivity}
         scheme = (f'scheme.{key}="{value}"' for key, value in choices.items())
@@ -108,8 +109,8 @@ FLOWS = (
 
 
 def least(run: CompletedRun) -> float:
-    """The least of density and pressure at any step, over the least that the initial state has, in the smaller of the
-    two ratios: positive while the flow is alive."""
+    """Return the smaller of two ratios: the least density at any step over the least initial density, and the same of
+    the pressure. It is positive if the flow remained admissible."""
     return min((run.samples(f"least_{name}") / run.samples(f"least_{name}")[0]).min() for name in ("rho", "p"))
 
 

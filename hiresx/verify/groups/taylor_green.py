@@ -66,7 +66,7 @@ def energy_ratio_to_dns(run: CompletedRun) -> float:
 
 
 def run(weights: str, *sets: str) -> CheckRun:
-    """The run of the Taylor-Green vortex with these weights and keys of the case."""
+    """Return the run of the Taylor-Green vortex with these `weights` and other keys, each "key=value"."""
     return CheckRun("taylor-green", None, (f'scheme.weights="{weights}"', CFL, "monitor.every=20", *sets), (energy,))
 
 

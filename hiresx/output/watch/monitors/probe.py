@@ -63,8 +63,8 @@ def _filters(solver: Solver, probes: Sequence["ProbeMonitor"]) -> Iterator[Filte
 
 
 def is_filtered(case: Case, spec: Spec) -> bool:
-    """True if the samples of a probe are filtered in time. They are not if every step is sampled, or if nodes have
-    local time steps."""
+    """True if the samples of a probe are filtered in time: unless the filter is switched off, every step is sampled, or
+    nodes have local time steps."""
     return spec.filter != NO_FILTER and spec.every != 1 and not case.time.local
 
 
