@@ -152,7 +152,8 @@ def generation(model: str) -> str | None:
 
 
 def interconnect_speed(cpu: str) -> float:
-    """GB/s between two NUMA nodes of a CPU model; that of Skylake when the model is unknown."""
+    """Return the bandwidth between two NUMA nodes of the CPU model `cpu`, in GB/s; that of Skylake for an unknown
+    model."""
     return next((speed for pattern, speed in BETWEEN_NODES if re.search(pattern, cpu, re.IGNORECASE)), UNKNOWN_CPU)
 
 

@@ -97,7 +97,7 @@ class Cuda(Driver):
         self._contexts: dict[int, c_void_p] = {}
 
     def ordinal(self, bus_id: str) -> int:
-        """CUDA's number of the GPU with this PCI bus id. CUDA orders GPUs by speed, NVML by bus id."""
+        """Return CUDA's number of the GPU with this PCI bus id. (CUDA orders GPUs by speed, NVML by bus id.)"""
         number = c_int(0)
         self._call("cuDeviceGetByPCIBusId", byref(number), bus_id.encode())
         return number.value
@@ -150,10 +150,9 @@ class Cuda(Driver):
     def copy_time(
         self, kind: str, to: int, source: int, size: int, repeats: int, device: int, other: int = -1
     ) -> float:
-        """Seconds of one of `repeats` copies in a row on a stream of `device`, by events.
-
-        `kind`: "peer" (from `device` to `other`), "to_device" or "to_host".
-        """
+        """Return the seconds of a copy of `size` bytes from the address `source` to the address `to`, as the mean of
+        `repeats` copies in a row on a stream of `device`. `kind`: "peer" (from `device` to `other`), "to_device" or
+        "to_host"."""
         self.context(device)
         stream, events = c_void_p(), [c_void_p(), c_void_p()]
         self._call("cuStreamCreate", byref(stream), c_uint(1))  # 1: does not wait for the default stream

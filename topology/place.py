@@ -86,9 +86,10 @@ def free_gpus(
     busy_utilisation: float = BUSY_UTILISATION,
     busy_memory: float = BUSY_MEMORY,
 ) -> tuple[tuple[int, ...], dict[int, str]]:
-    """Return (GPUs to use, reasons why the others are left out). GPUs in `asked` are used even if they are busy. A
-    slice of a card that MIG has divided counts as a GPU. A card in MIG mode without slices is not used. Raises
-    HiresxError if none is left, if one in `asked` does not exist, and if a limit is not a percentage."""
+    """Return the GPUs to use, and the reasons why the others are left out. GPUs in `asked` are used even if they are
+    busy. Others are left out if their utilisation or used memory exceeds `busy_utilisation` or `busy_memory`, in
+    percent. A slice of a card that MIG has divided counts as a GPU; a card in MIG mode without slices is not used.
+    Raises HiresxError if none is left, if one in `asked` does not exist, and if a limit is not a percentage."""
     for option, limit in (("--busy", busy_utilisation), ("--busy-memory", busy_memory)):
         if not 0 <= limit <= 100:
             raise HiresxError(f"{option} {limit:g}: no percentage", "give a number from 0 to 100; 100 leaves none out")

@@ -22,8 +22,9 @@ LEAST_NODES = stencil(Configuration().interpolation).least_nodes  # of a directi
 
 
 def flow(points: int, viscous: bool, precision: str) -> Case:
-    """The Taylor-Green vortex on `points`^3 nodes of a wavy grid, so that no metric is 0: AFWENO5, Steger-Warming,
-    Jiang-Shu weights, characteristic space, the default Prandtl number. Raises HiresxError for too few points."""
+    """Return a case for measurements: the Taylor-Green vortex on `points`^3 nodes of a wavy grid, so that no metric is
+    0, inviscid or `viscous`, in `precision`. The scheme is AFWENO5 with Steger-Warming, Jiang-Shu weights and
+    characteristic space. Raises HiresxError for too few points."""
     if points < LEAST_NODES:
         raise HiresxError(f"{points} points in a direction are too few", f"take at least {LEAST_NODES}")
     # Lengths come from the case; a displacement of 0.1 on the box of 2 pi bends every cell.
@@ -72,7 +73,7 @@ def measure(
 
 
 def time_solver(solver: Solver, repeats: int) -> dict[str, Any]:
-    """The figures of a row of `measure`, after one evaluation that is not counted."""
+    """Return the figures of a row of `measure`, from `repeats` evaluations. A first evaluation is not counted."""
     device = solver.backend
     solver.right_hand_side()
     device.synchronize()

@@ -66,7 +66,7 @@ class Formula:
 
     def values(self, at: Any, parameters: Mapping[str, float]) -> np.ndarray:
         """Evaluate the formula. `at`: the values of its variable, or, for several variables, arrays of one shape by
-        name. Returns a float64 array of that shape."""
+        name. `parameters`: values of its parameters by name. Returns a float64 array of the shape of `at`."""
         given = at if isinstance(at, Mapping) else {self.variables[0]: at}
         arrays = {name: np.asarray(given[name], dtype=np.float64) for name in self.variables}
         names: dict[str, Any] = {name: function.values for name, function in FUNCTIONS.items()}

@@ -114,10 +114,8 @@ def arguments(call: Callable[..., Any], parameters: Mapping[str, Any], gas: Any)
 
 
 def check_parameters(directory: Path | None, parameters: Iterable[str], place: str) -> None:
-    """Raises HiresxError for the first of `parameters` that no function of case.py in `directory` takes.
-
-    Such a parameter is probably misspelt.
-    """
+    """Raises HiresxError for the first of `parameters` that no function of case.py in `directory` takes: it is probably
+    misspelt. `place`: the table of the parameters, for the message."""
     found = public_functions(directory)
     taken = sorted({name for call in found.values() for name in keyword_only(call)})
     for name in parameters:

@@ -40,7 +40,8 @@ def _fill_tiles(
 
 
 def nodes_of_tiles(lattice: Sequence[Sequence[int]]) -> np.ndarray:
-    """The number of nodes of every tile (k, j, i)."""
+    """Return the number of nodes of every tile (k, j, i). `lattice`: the nodes at which tiles begin and end, along i, j
+    and k."""
     return np.asarray(np.einsum("k,j,i->kji", *(np.diff(ends) for ends in reversed(lattice))))
 
 

@@ -100,8 +100,8 @@ class Flags:
         self.above, self.held = hierarchy.choice.none(), hierarchy.choice.none()
 
     def add(self, level: int, base: int, box: Range, value: np.ndarray) -> None:
-        """Evaluate the `value` (nk, nj, ni) of the criterion at the nodes `box` of a block on `level`, and record the
-        tiles that it selects."""
+        """Record the tiles that the criterion selects. `value` (nk, nj, ni): the criterion at the nodes `box` of block
+        `base` on `level`."""
         table, finer = self._table, level + 1
         lattice = self._hierarchy.lattices[finer][base]
         space = self._hierarchy.spaces[finer, base]

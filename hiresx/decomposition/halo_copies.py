@@ -49,7 +49,8 @@ class HaloList:
 
 
 def padding(block: Block, halo: int) -> tuple[int, int, int]:
-    """Ghost layers (hi, hj, hk) of a block's padded arrays: none in singleton directions."""
+    """Return the numbers of ghost layers (hi, hj, hk) of a block's padded arrays: `halo`, or 0 in singleton
+    directions."""
     return _padding(block.size, halo)
 
 
@@ -126,12 +127,14 @@ _ends_again = lru_cache(maxsize=1024)(_ends)
 
 
 def flat_index(index: np.ndarray | Sequence[np.ndarray], block: Block, halo: int) -> np.ndarray:
-    """Flat indexes into the padded array of index triples (3, n), or of three arrays that broadcast."""
+    """Convert indexes (i, j, k), with 0 for the first node, to flat indexes into the padded array of a block. `index`:
+    an array (3, n), or three arrays that broadcast."""
     return _flat(index, block.size, halo)
 
 
 def flat_box(lines: Sequence[np.ndarray], block: Block, halo: int) -> np.ndarray:
-    """Flat indexes (nk, nj, ni), int32, into the padded array of the nodes whose indexes are `lines` along i, j, k."""
+    """Return the flat indexes (nk, nj, ni), int32, into the padded array of a block, of the nodes with the indexes
+    `lines` along i, j, k."""
     (hi, hj, hk), (_, nj, ni) = _padding(block.size, halo), _padded_shape(block.size, halo)
     i, j, k = ((line + h).astype(np.int32) for line, h in zip(lines, (hi, hj, hk), strict=True))
     return (k[:, None] * nj + j)[:, :, None] * ni + i

@@ -52,7 +52,8 @@ def tiles_within(lattice: Lattice, box: Range) -> Iterator[tuple[int, int, int]]
 
 
 def partners_of(grid: Decomposition, lattices: Sequence[Lattice]) -> dict[Place, list[Place]]:
-    """Return, for each tile on a join at which a level must not end, the tiles on the other side of the join."""
+    """Return, for each tile on a join at which a level must not end, the tiles on the other side of the join. `grid`:
+    the whole blocks of the level. `lattices`: for each block the nodes at which tiles begin and end."""
     found: dict[Place, list[Place]] = {}
     for c in grid.connections:
         if may_end(c, grid.blocks):

@@ -69,7 +69,7 @@ class Levels:
 
 
 def part_on_level(levels: Levels, part: Part) -> Tile:
-    """Return the nodes of a part in the indexes of its level."""
+    """Return the nodes of `part`, which is a part of a whole block of `levels`, in the indexes of its level."""
     tile = levels.tiles[part.whole]
     return Tile(tile.level, tile.base, shift_range(part.box, triple(lo for lo, _ in tile.box)))
 
@@ -122,7 +122,8 @@ def levels_size(coarse: Decomposition, finest: int) -> tuple[int, int]:
 
 
 def refuse_large(coarse: Decomposition, finest: int) -> None:
-    """Raises HiresxError where the memory of this machine does not hold the coordinates of the levels of `coarse`."""
+    """Raises HiresxError if this machine does not have the memory for the coordinates of the levels up to `finest`,
+    above the whole blocks `coarse`."""
     nodes, needed = levels_size(coarse, finest)
     if needed > host_memory():
         raise HiresxError(
@@ -134,7 +135,7 @@ def refuse_large(coarse: Decomposition, finest: int) -> None:
 
 
 def refined_extended(fine: Decomposition) -> list[Extended]:
-    """Coordinates with ghosts of the blocks of a level."""
+    """Return the coordinates with ghosts of the whole blocks `fine` of a level."""
     found = extended_coordinates(fine)
     made = [c for c in found if isinstance(c, tuple)]
     assert len(made) == len(found)  # of nodes in memory
@@ -248,7 +249,7 @@ def may_end(connection: Connection, blocks: Sequence[Block]) -> bool:
 
 
 def patches_of(fine: Decomposition) -> dict[int, list[Patch]]:
-    """The patches of each block."""
+    """Return the patches of `fine` by the number of their block."""
     found: dict[int, list[Patch]] = {}
     for patch in fine.patches:
         found.setdefault(patch.block, []).append(patch)

@@ -289,8 +289,8 @@ def plane_of(nodes: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
 
 
 def local_normals(face: np.ndarray, d: int, tangents: Sequence[int]) -> np.ndarray:
-    """Return unit normals (dimensions, nk, nj, ni) at the nodes of a face, by central differences. They may point to
-    either side."""
+    """Return unit normals (dimensions, nk, nj, ni) at the nodes `face` of a face, by central differences. `d`:
+    direction normal to the face. `tangents`: directions along it. The normals may point to either side."""
     if not tangents:  # of a line
         return np.ones_like(face)
     slopes = []

@@ -235,7 +235,8 @@ def interpolation_rows(
 
 
 def linear(xi: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Return the weights (n, 3, WIDTH) of linear interpolation between the two nodes next to xi; none is negative."""
+    """Return the weights (n, 3, WIDTH) of linear interpolation at `xi`, between the two nearest nodes. `base` (n, 3):
+    first nodes of the stencils. No weight is negative."""
     t = np.clip(xi - base, 0, WIDTH - 1)
     return np.maximum(0, 1 - np.abs(t[..., None] - np.arange(WIDTH)))
 

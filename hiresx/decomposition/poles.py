@@ -54,6 +54,6 @@ def pole_rings(
 def pole_connections(
     blocks: Sequence[Block], connections: Sequence[Connection], patches: "Sequence[Patch]", halo: int
 ) -> list[Connection]:
-    """Return the connections over all poles among `patches`."""
+    """Return the connections across all poles among `patches`, for `halo` ghost layers."""
     rings = pole_rings(blocks, connections, patches, halo)
     return [c for found in rings for member in found.members for c in connections_across(blocks, found, member.block)]

@@ -211,8 +211,9 @@ def boxes_of(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterator[R
 
 
 def joined_boxes(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterator[Range]:
-    """Yield boxes that cover the tiles of the mask `chosen` [k, j, i] and no others, each tile once. A box begins at a
-    corner and extends along i as far as tiles are chosen, then along j and k as far as all its rows are chosen."""
+    """Yield boxes that cover the tiles of the mask `chosen` [k, j, i] and no others, each tile once. `lattice`: the
+    nodes at which tiles begin and end. A box begins at a corner and extends along i as far as tiles are chosen, then
+    along j and k as far as all its rows are chosen."""
     # Tiles are few: a set of their places is faster than slices of the mask.
     places = [(k, j, i) for k, j, i in np.argwhere(chosen).tolist()]
     left = set(places)

@@ -17,7 +17,7 @@ _NO_SLIP, _SLIP = "no_slip", "reflect"
 
 
 def same_face(face: str, c: Connection, nodes: np.ndarray) -> str:
-    """Return the face of the donor block that continues `face` at `nodes` (3, n)."""
+    """Return the face of the donor block of connection `c` that continues `face` at the `nodes` (3, n)."""
     inward = np.zeros((3, 1), dtype=nodes.dtype)
     inward[direction(face)] = -side(face)
     step = (c.donors(nodes + inward) - c.donors(nodes))[:, 0]

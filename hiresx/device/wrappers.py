@@ -191,7 +191,8 @@ def word(kind: str, number: int) -> str:
 
 
 def launcher(name: str, shape: str, statement: str) -> str:
-    """Return the two functions by which a native target runs kernel `name` (`generate`)."""
+    """Return the C++ text of the two functions by which a native backend runs kernel `name` (see `generate`). `shape`:
+    expression for the number of parts. `statement`: does the parts hx_begin to hx_stop - 1."""
     return (
         f'extern "C" hx_shape {name}_shape(const hx_word *hx_words) {{ (void)hx_words; return {shape}; }} '
         f'extern "C" void {name}_launch(const hx_word *hx_words, long long hx_begin, long long hx_stop) '

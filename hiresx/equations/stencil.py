@@ -67,9 +67,10 @@ class Stencil:
 
 
 def stencil(interpolation: str, root: Path = kernels.ROOT, filter_reach: int = 0) -> Stencil:
-    """The stencils of runs with the header `interpolation` of kernels/interpolation/ and with an explicit filter.
-    Raises FileNotFoundError if there is no such header, ValueError if it does not declare its reach and that of the
-    correction, and HiresxError for a correction that does not exist."""
+    """Return the widths of the stencils of a run. `interpolation`: the name of a header in kernels/interpolation/.
+    `filter_reach`: half-width of the explicit filter, 0 without one. Raises FileNotFoundError if there is no such
+    header, ValueError if it does not declare its own reach and that of its correction, and HiresxError for a correction
+    that is not implemented."""
     reach, correction = (
         kernels.trait("interpolation", interpolation, what, root)
         for what in ("interpolation_reach", "correction_reach")

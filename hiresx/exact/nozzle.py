@@ -13,12 +13,10 @@ import numpy as np
 def fully_expanded(
     pressure_ratio: float, exit_mach: float, temperature_ratio: float, gamma: float
 ) -> tuple[float, float]:
-    """Velocity of the jet expanded to ambient pressure, in units of the ambient sound speed, and its cross-section over
-    that of the exit, at the same mass flux.
-
-    `pressure_ratio`: exit over ambient pressure; `temperature_ratio`: total temperature of the jet over the ambient
-    temperature.
-    """
+    """Return the velocity of a jet expanded to ambient pressure, in units of the ambient sound speed, and its
+    cross-section over that of the exit, at the same mass flux. `pressure_ratio`: exit over ambient pressure.
+    `exit_mach`: Mach number of the exit. `temperature_ratio`: total temperature of the jet over the ambient
+    temperature."""
     g = 0.5 * (gamma - 1)
     T_exit = temperature_ratio / (1 + g * exit_mach**2)
     T = T_exit * pressure_ratio ** (-(gamma - 1) / gamma)

@@ -33,11 +33,11 @@ class Factors:
         self.about = f"factors of {self._factors.nnz / 1e6:.1f} million numbers"
 
     def adjoint(self, right: np.ndarray) -> np.ndarray:
-        """Solve with the transposed matrix."""
+        """Solve the equations of the transposed matrix with the right-hand side `right`."""
         return np.asarray(self._factors.solve(right))
 
     def direct(self, right: np.ndarray) -> np.ndarray:
-        """Solve with the matrix."""
+        """Solve the equations of the matrix with the right-hand side `right`."""
         return np.asarray(self._factors.solve(right, trans="T"))
 
 
@@ -57,7 +57,8 @@ class Iterative:
         self.about = f"factors of {len(self._parts)} overlapping parts, {numbers:.1f} million numbers, for GMRES"
 
     def adjoint(self, right: np.ndarray) -> np.ndarray:
-        """Solve with the transposed matrix. Raises HiresxError where GMRES does not converge."""
+        """Solve the equations of the transposed matrix with the right-hand side `right`. Raises HiresxError if GMRES
+        does not converge."""
         matrix = self._transposed
         operator = self._linear.LinearOperator(matrix.shape, self._precondition)
         found, _ = self._linear.gmres(matrix, right, rtol=DROP, restart=KRYLOV, maxiter=STARTS, M=operator)

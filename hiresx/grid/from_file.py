@@ -48,8 +48,8 @@ def read(spec: GridFile, directory: Path | None = None) -> Grid:
 
 
 def read_grid(path: Path, connectivity: Path | None = None) -> Grid:
-    """Return the grid of a file in a form that the solver accepts (`hiresx.grid.plane`). The form of the file is
-    detected. Raises HiresxError with the place of the error."""
+    """Read the grid of a file, and a `connectivity` file if one is given, in a form that the solver accepts
+    (`hiresx.grid.plane`). The form of the file is detected. Raises HiresxError with the place of the error."""
     return load_grid(GridFile(file=str(path)), path, connectivity)[0]
 
 

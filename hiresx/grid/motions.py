@@ -73,7 +73,7 @@ class Motion:
 
 
 def format_vector(vector: Iterable[float]) -> str:
-    """Three numbers as a message gives them."""
+    """Format three numbers for a message."""
     return "({:.6g}, {:.6g}, {:.6g})".format(*(float(v) + 0.0 for v in vector))
 
 

@@ -23,7 +23,8 @@ def block_arrays(values: np.ndarray, size: list[int]) -> list[np.ndarray]:
 
 
 def check_size(path: Path, where: str, n: int, size: list[int]) -> None:
-    """Raises HiresxError if block number `n` has fewer than one node along a direction."""
+    """Raises HiresxError if block number `n` has fewer than one node along a direction. `where`: the line or byte, for
+    the message."""
     if min(size) < 1:
         raise HiresxError(f"{path}, {where}: block {n} has the size {format_size(size)}", EXPORT)
 

@@ -41,15 +41,16 @@ class Communicator:
         self._unanswered: Any = None
 
     def allgather(self, thing: Any) -> list[Any]:
-        """Return the values of all ranks (anything that can be pickled), by rank."""
+        """Return the values `thing` of all ranks (anything that can be pickled), by rank."""
         return [thing] if self.mpi_comm is None else self.mpi_comm.allgather(thing)
 
     def gather(self, thing: Any) -> list[Any] | None:
-        """Return the values of all ranks (anything that can be pickled), by rank, on rank 0, and None on others."""
+        """On rank 0, return the values `thing` of all ranks (anything that can be pickled), by rank; None on other
+        ranks."""
         return [thing] if self.mpi_comm is None else self.mpi_comm.gather(thing)
 
     def bcast(self, thing: Any = None, root: int = 0) -> Any:
-        """Return the value of rank `root` on all ranks."""
+        """Return the value `thing` of rank `root` on all ranks."""
         return thing if self.mpi_comm is None else self.mpi_comm.bcast(thing, root)
 
     def barrier(self) -> None:

@@ -78,12 +78,12 @@ class HomogeneousMeans:
         return values.mean(axis=self._over, keepdims=True)
 
     def gradient(self, f: np.ndarray) -> np.ndarray:
-        """df/dx, df/dy, df/dz of a mean, (3, ...)."""
+        """Return df/dx, df/dy, df/dz of a mean `f`, (3, ...)."""
         none = np.zeros((3, *f.shape))
         return reduce(np.add, (derivative(f, axis) * self.slopes[axis] for axis in self._along), none)
 
     def divergence(self, vector: np.ndarray) -> np.ndarray:
-        """The divergence of a mean (3, ...)."""
+        """Return the divergence of a mean `vector` (3, ...)."""
         return sum((self.gradient(vector[n])[n] for n in range(3)), np.zeros(vector.shape[1:]))
 
 

@@ -143,8 +143,8 @@ def too_short_error() -> HiresxError:
 
 
 def compute_sources(surface: Surface, flow: Flow, some: slice, stream: Stream, samples: int) -> np.ndarray:
-    """Q, L1, L2, L3 times the areas of `some` of the places: (m, 4, time). They are computed for a few places at a
-    time, so that the transposed arrays stay in the cache."""
+    """Return the source terms Q, L1, L2, L3 times the areas of `some` of the places: (m, 4, time). `samples`: number of
+    times. They are computed for a few places at a time, so that the transposed arrays stay in the cache."""
     numbers = range(len(surface.areas))[some]
     made = np.empty((len(numbers), 4, samples))
     wind = _wind(stream)

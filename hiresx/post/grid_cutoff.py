@@ -47,7 +47,7 @@ def alias_free(taken: Signals, highest: np.ndarray | None) -> np.ndarray | None:
 
 
 def warnings(taken: Signals, highest: np.ndarray | None) -> list[str]:
-    """Warnings about samples in which tones may be aliased."""
+    """Return warnings if tones in the samples `taken` may be aliased. `highest`: see `highest_waves`."""
     if taken.filtered or highest is None or not (0.5 / taken.dt < (1 - 1e-6) * highest).any():
         return []
     return [
@@ -101,8 +101,8 @@ def _lengths(
 
 
 def is_resolved(peak: Peak, cutoff: float | None, trusted: float | None) -> bool | None:
-    """True if the grid, which carries frequencies up to `cutoff`, carries the tone. None if the cut-off is unknown, or
-    if the tone lies above `trusted` and may be the alias of a higher one."""
+    """True if the grid resolves the tone `peak`: its frequency is below `cutoff`. None if the cut-off is not known, or
+    if the tone lies above `trusted` and may be an alias of a higher one."""
     if cutoff is None or not np.isfinite(cutoff):
         return None
     if peak.frequency > cutoff:

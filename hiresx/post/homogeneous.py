@@ -81,7 +81,8 @@ def axes(
 
 def distinct(case: Mapping[str, Any], steps: Mapping[int, np.ndarray], shape: Sequence[int]) -> dict[str, slice]:
     """Return the nodes to use along each homogeneous axis, as a slice by index direction. If the last node is the
-    periodic image of the first, it is left out."""
+    periodic image of the first, it is left out. `case`: the resolved case. `steps`: the homogeneous axes with their
+    steps, as `axes` returns them. `shape`: (nk, nj, ni)."""
     grid = case.get("grid") or {}
     periods = grid.get("period") or {}
     found = {}

@@ -366,7 +366,8 @@ def together(conditions: Sequence[FaceCondition], method: str, *arguments: Any) 
 
 
 def rates(conditions: Sequence[FaceCondition]) -> list[list[Call]]:
-    """Launches that correct the inviscid right-hand side on faces, followed by those at the edges of faces."""
+    """Return the launches by which `conditions` correct the inviscid right-hand side on faces, followed by those at the
+    edges of faces."""
     edges = [calls for edge in range(4) for calls in together(conditions, "edge_rate", edge)]
     return together(conditions, "rate") + edges
 

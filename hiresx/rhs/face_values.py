@@ -49,8 +49,9 @@ class FaceValues:
         self.array = backend.to_device(found.astype(real))
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
-        """Update the array on the device, by a kernel that `launch` starts. Its time is that of the device's `clock`
-        and the fraction `share` of the step."""
+        """Compute the values on the device, if they change in time. `launch`: the function that launches a kernel
+        (`Program.launch`). The values are those at the time of the device's `clock` plus the fraction `share` of the
+        step."""
         if self.timed:
             n = self.array.size
             launch(

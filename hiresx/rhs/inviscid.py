@@ -70,7 +70,7 @@ class InviscidPlan(ABC):
 
     @classmethod
     def work(cls, equations: Equations = GAS) -> int:
-        """Reals of work memory per padded point."""
+        """Number of reals of work memory per padded point, for a system of `equations`."""
         return cls.work_variables
 
     @staticmethod

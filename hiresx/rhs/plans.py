@@ -29,7 +29,8 @@ def inviscid_plan(plan: str, backend_name: str) -> str:
 
 
 def inviscid_class(plan: str, backend_name: str, scheme: str) -> Any:
-    """The class that computes the inviscid terms by `plan`, for the `scheme.inviscid` of a case."""
+    """Return the class that computes the inviscid terms by `plan` on the backend `backend_name`. `scheme`: the key
+    `scheme.inviscid` of the case."""
     return (SPLIT_PLANS if scheme in ("split", "hybrid") else PLANS)[inviscid_plan(plan, backend_name)]
 
 

@@ -140,7 +140,8 @@ class SyntheticTurbulence:
         self._planes = backend.zeros((4, 3, self._points), str(real))
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
-        """Launch the kernels that set the target to the time `share` of a step after the device's `clock`."""
+        """Compute the target on the device. `launch`: the function that launches a kernel (`Program.launch`). The
+        values are those at the time of the device's `clock` plus the fraction `share` of the step."""
         launch(
             "synthetic_turbulence", (self._points, 1, 1), n=self._points, seed=self._seed, speed=self._speed,
             period1=self._periods[0], period2=self._periods[1], share=share, clock=clock, places=self._places,

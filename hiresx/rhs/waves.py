@@ -43,7 +43,8 @@ class FaceWaves:
         self._weights = backend.zeros((2 * len(frequencies),), str(real))
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
-        """Launch the kernels that set the target to the time `share` of a step after the device's `clock`."""
+        """Compute the target on the device. `launch`: the function that launches a kernel (`Program.launch`). The
+        values are those at the time of the device's `clock` plus the fraction `share` of the step."""
         launch(
             "wave_weights", (self.frequencies, 1, 1), frequencies=self.frequencies, share=share,
             frequency=self._frequency, clock=clock, weights=self._weights,

@@ -29,7 +29,7 @@ COLUMNS = {
 
 
 def stages(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """The stages of a step that any row has."""
+    """Return the names of the parts of a step that occur in any of the `rows`."""
     return list(dict.fromkeys(name for row in rows for name in row["stages"]))
 
 

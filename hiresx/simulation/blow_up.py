@@ -133,7 +133,7 @@ def _first_of_source(solver: Solver) -> OfSource | None:
 
 
 def nowhere(solver: Solver, what: str) -> BlowUp:
-    """The error for a flow that blew up at an unknown place."""
+    """Return the error for a flow that blew up at an unknown place; `what` says how."""
     return BlowUp(
         f"the flow blew up: {what} at {_moment(solver)}; density and pressure are positive everywhere"
         f"{solver.integrator.obstacle}",

@@ -114,7 +114,9 @@ class Epoch:
         plan: Plan | None,
         seconds: float,
     ) -> "Epoch":
-        """Return the epoch that begins now and in which `solver` continues. Collective."""
+        """Return the epoch number `number`, which begins now and in which `solver` continues. `reason`: why the grid
+        was cut again. `before`, `weights`: weights of the ranks before and now. `plan`: the decomposition that was
+        chosen. `seconds`: duration of the change. Collective."""
         points = points_by_rank(solver.cut.parts, solver.comm.size).tolist()
         speeds, gain = (None, None) if plan is None else (plan.speeds, plan.gain)
         return cls(number, solver.steps, solver.time, reason, before, weights, speeds, gain, points, seconds)

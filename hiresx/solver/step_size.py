@@ -61,7 +61,7 @@ class StepSize:
         self.fill_by(factor * time.cfl, factor * time.viscous_cfl)
 
     def fill_by(self, cfl: float, viscous_cfl: float) -> None:
-        """Set the time step of every point by these CFL numbers."""
+        """Set the time step of every point by the CFL numbers `cfl` and `viscous_cfl`."""
         for reduction in self.reductions:
             reduction.local_steps(self._case.gas.reynolds, cfl, viscous_cfl)
         self._limit_steps()

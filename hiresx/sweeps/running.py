@@ -170,8 +170,8 @@ def run(
 
 
 def tabulate(of: SweepPlan, out: Path, case: str | Path, wanted: TableRequest) -> SweepTable:
-    """Write and return the table of the existing runs; nothing is run. Raises HiresxError if there is no sweep, or
-    another one."""
+    """Write the table of the existing runs and return it; nothing is run. `wanted`: its columns. Raises HiresxError if
+    there is no sweep in `out`, or another one."""
     wanted.check(of)
     if not folder.compare(out, case, of):
         raise HiresxError(f"{out} holds no sweep", "leave --table away: the runs are made first")
@@ -183,7 +183,8 @@ def tabulate(of: SweepPlan, out: Path, case: str | Path, wanted: TableRequest) -
 
 
 def draw_picture(of: SweepTable, out: Path, wanted: TableRequest) -> list[Path]:
-    """The picture, as table.png. Raises HiresxError for columns that do not exist or hold no number."""
+    """Draw the columns that `wanted` names to table.png. Raises HiresxError for columns that do not exist or contain no
+    number."""
     if wanted.plot is None:
         return []
     from hiresx.output.show import picture_file
@@ -194,7 +195,8 @@ def draw_picture(of: SweepTable, out: Path, wanted: TableRequest) -> list[Path]:
 
 
 def arguments(out: Path, one: SweepMember, need: member.Need, words: Sequence[str]) -> list[str]:
-    """Return the arguments of hiresx run."""
+    """Return the arguments with which `hiresx run` makes the run `one`. `need`: what has to be done for it. `words`:
+    further options."""
     if need == "go on":
         return ["--restart", str(out / one.name), *words]
     return [str(out / folder.CASE), *one.words, *words, "--out", str(out / one.name)]

@@ -98,8 +98,8 @@ def row(
     analyses: Sequence[Analysis] = (),
     fresh: bool = True,
 ) -> dict[str, Any]:
-    """Return the row of a run. The analyses are computed if the run is finished; `error` names those that fail. With
-    `fresh` false the row has neither collected columns nor analyses."""
+    """Return the row of the run `one`. The analyses are computed if the run is finished; `error` names those that fail.
+    With `fresh` false the row has neither collected columns nor analyses."""
     status, why, kept = member.status(out, one)
     found: dict[str, Any] = {"run": one.name, "status": status, "steps": kept.get("steps"), "time": kept.get("time")}
     found |= {"wall_s": _seconds(kept), **one.values}

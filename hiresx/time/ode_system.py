@@ -123,7 +123,7 @@ class System(ABC):
 
     @abstractmethod
     def state(self, into: Vector) -> None:
-        """Copy the current conservative state."""
+        """Copy the current conservative state to the vector `into`."""
 
     @abstractmethod
     def accept(self, x: Vector, time: float) -> None:
@@ -131,7 +131,7 @@ class System(ABC):
 
     @abstractmethod
     def rates(self, x: Vector, time: float, into: Vector) -> None:
-        """Compute R(x, time), with the conditions of `time` at the nodes of x."""
+        """Compute R(x, time) into the vector `into`, with the conditions of `time` at the nodes of x."""
 
     # ---- boundary conditions
 

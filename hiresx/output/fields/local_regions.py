@@ -230,9 +230,9 @@ class LocalSamples:
     def regions(
         self, names: Sequence[str], states: Sequence[LocalState], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[LocalRegion], np.ndarray | None]:
-        """Return the regions of the points whose nodes all lie on this process, with the variables `names` as `dtype`.
-        `states`: the state of each of `sources`. The second result is the array (variables, nodes) of values at all
-        nodes, or None if no process needs it."""
+        """Return the regions of the points whose nodes all lie on this process, with the variables `names` as `dtype`,
+        computed by `workers` threads. `states`: the state of each of `sources`. The second result is the array
+        (variables, nodes) of values at all nodes, or None if no process needs it."""
         values = np.empty((len(names), self._count))
         first = 0
         for source, held in zip(self.sources, states, strict=True):

@@ -202,9 +202,9 @@ def _exponent(look: Look) -> float:
 def default_scale(
     name: str, values: np.ndarray, difference: bool = False, exponent: float = 0.5
 ) -> tuple[Any, str, str]:
-    """Colour scale that suits the variable `name` with these `values`: norm, colour map, and the ends of the bar beyond
-    which values lie. `exponent`: of the shades of a gradient; 0.5 suits the perceived brightness of a schlieren
-    picture."""
+    """Return the default colour scale of the variable `name` for these `values`: norm, colour map, and the ends of the
+    bar beyond which there are values. `difference`: whether the values are differences of two fields. `exponent`: of
+    the shades of a gradient; 0.5 suits the perceived brightness of a schlieren picture."""
     from matplotlib.colors import Normalize, PowerNorm
 
     values = values[np.isfinite(values)]
@@ -234,6 +234,6 @@ def _ends(under: bool, over: bool) -> str:
 
 
 def describe_exponent(norm: Any) -> str:
-    """Note on shades that are not linear, for the label of a colour bar."""
+    """Return a note on the exponent of a colour `norm` for the label of its bar; "" for linear shades."""
     exponent = getattr(norm, "gamma", 1.0)
     return "" if exponent == 1 else f"   (shade: power {exponent:g})"

@@ -121,7 +121,8 @@ def label_points(ax: Any, places: Sequence[tuple[float, float, str]]) -> None:
 
 
 def name_axes(ax: Any, horizontal: str, vertical: str, true: bool) -> None:
-    """Label the axes of a plane with its coordinates. The label says so if the plane is not `true` to scale."""
+    """Label the axes of a plane with the names `horizontal` and `vertical` of its coordinates. The label says so if the
+    plane is not `true` to scale."""
     ax.set_aspect("equal" if true else "auto")
     ax.set_xlabel(f"${horizontal}/L$")
     ax.set_ylabel(f"${vertical}/L$" + ("" if true else " (stretched)"))

@@ -272,7 +272,7 @@ class Setup:
 
 
 def errors(bench: Workbench, setup: Setup, points: int) -> tuple[float, ...]:
-    """L1, L2 and Linf error on one grid."""
+    """Return the L1, L2 and Linf errors of a `setup` on the grid with `points` points."""
     case = setup.case(points)
     flow = bench.once(_solution, setup.flow, setup.reynolds, setup.law, setup.axisymmetric)
     grid = setup.grid(points)

@@ -104,7 +104,7 @@ class ProbeMonitor(Monitor):
         self._early = 0
 
     def take_from(self, filter_: FilteredNodes, own: slice) -> None:
-        """Take the samples from `filter_`; `own`: the nodes of this probe among its nodes."""
+        """Receive the samples of `filter_`. `own`: the nodes of this probe among its nodes."""
         self._filter = filter_
         self._columns = {name: (n, filter_.columns[own]) for n, name in enumerate(filter_.names)}
         filter_.readers.append(self)
