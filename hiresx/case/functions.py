@@ -158,7 +158,7 @@ def state(
     call: Callable[..., Any], values: Mapping[str, Any], x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float | None
 ) -> list[Quantity]:
     """Return rho, u, v, w, p of `call(x, y, z[, t], **values)`, each an array of the shape of x or a `Waves`. Raises
-    HiresxError as `prescribed`."""
+    HiresxError if the function fails or returns something else."""
     wanted = "it must return (rho, u, v, w, p), each a number or an array that broadcasts to the shape of x"
     return _evaluate(call, values, (x, y, z), t, STATE, "a state", wanted)
 

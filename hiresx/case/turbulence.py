@@ -110,7 +110,8 @@ class Turbulence(Table):
 
     @property
     def entering(self) -> tuple[float, ...]:
-        """The values of the variables of the model in gas that enters."""
+        """Values of the model's variables in entering gas, in the units and the order of the variables: nu_tilde, or k
+        and g."""
         if self.model == SST:
             return self.far_field_k, self.far_field_omega**-0.5
         return (self.far_field,) * self.transported

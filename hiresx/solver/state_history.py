@@ -24,7 +24,8 @@ class StateHistory:
         self._last: float | None = None  # the size of the step from the first state, once completed
 
     def begin(self) -> None:
-        """Start a step from the current state."""
+        """Store the current state as the start of a step. The states of the last steps are kept, as many as the
+        integrator needs."""
         if self._last is not None:
             self._steps = [self._last, *self._steps][: self._depth]
             self._states.insert(0, self._states.pop())

@@ -76,8 +76,9 @@ def clear(out: Path, member: SweepMember) -> None:
 
 
 def status(out: Path, member: SweepMember) -> tuple[str, str, dict[str, Any]]:
-    """Return (status, why it is not finished, record) of a run. The status is that of run.json; or "waiting"; "failed"
-    if the run ended before its first step; "other case" if its folder has a run of another case."""
+    """Return (status, reason, record) of a run. The status is that of its run.json; or "waiting" if it was not started,
+    "failed" if it ended before its first step, or "other case" if its folder has a run of another case. The reason says
+    why it is not finished."""
     try:
         kept = record.read(out / member.name) if (out / member.name / "run.json").is_file() else {}
     except HiresxError as error:

@@ -66,7 +66,7 @@ def draw(
     scales: Mapping[str, tuple[float, float]] | None = None,
     look: Look | None = None,
 ) -> Any:
-    """The figure with one panel for each variable of `names` over the line; see `plot.plot_run`. `compared`: the same
+    """The figure with one panel for each variable of `names` over the line; see `run_plot.plot_run`. `compared`: the same
     line in other runs, with their names. `scales`: ends of the axes, by variable."""
     along, count = drawn.along, drawn.values[drawn.along].size
     exact = _exact(data, drawn.values, along, names)
