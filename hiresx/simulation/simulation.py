@@ -196,8 +196,7 @@ class Simulation(AdaptedRun):
         self.on_timeout: Callable[[WatchdogTimeout], object] | None = None
 
     def step(self) -> float:
-        """Take a step, not beyond the end of the case. Returns dt, or 0 with local steps. Raises HiresxError if no step
-        is possible."""
+        """Take a step, not past the case's end. Returns dt, 0 if local. Raises HiresxError if no step is possible."""
         for attachment in self.attachments:
             attachment.set_conditions(self.solver)
         return self._step(math.inf)
