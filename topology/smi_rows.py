@@ -84,7 +84,8 @@ def header(body: str) -> RowHeader | None:
 
 @dataclass
 class Row:
-    """One row. `words`: all after its label, apart. `before`: affinities left of the label. `text`: the line."""
+    """One row of a table of nvidia-smi. `words`: the cells behind its label, separately. `before`: the affinities to
+    the left of the label. `text`: the whole line."""
 
     line: int
     label: str

@@ -25,8 +25,9 @@ FEW_GHOSTS = 4096
 
 @dataclass(frozen=True, eq=False)
 class TileGhosts:
-    """The ghosts behind a face of a tile that lie among nodes of the level before: `place`, the patch of the whole
-    blocks; `index` (3, n), their nodes in the whole block, layer by layer."""
+    """The ghosts behind one face of a tile that are interpolated from the next coarser level. `place`: the number of
+    the patch among the patches of the whole blocks. `index` (3, n): the nodes of the whole block that are these ghosts,
+    layer by layer."""
 
     place: int
     index: np.ndarray
@@ -187,8 +188,9 @@ class _GhostFace:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Nodes of a part that lie under nodes of another one, of a finer level: `to` and `source` (n,), int32, flat
-    indexes into the padded arrays of both, in ascending order of `to`."""
+    """Pairs of nodes at the same point, one in a part and one in a part of a finer level. `to` (n,): nodes of the
+    coarser part. `source` (n,): nodes of the finer part. Both are int32 flat indexes into the padded arrays of their
+    parts, sorted by `to`."""
 
     to: np.ndarray
     source: np.ndarray

@@ -47,8 +47,8 @@ class Space:
 
 @dataclass(frozen=True)
 class Levels:
-    """`tiles`: what each whole block of a refined decomposition is; those of level 0 are the blocks of the grid.
-    `spaces`: by level and block of the grid."""
+    """The levels of a refined decomposition. `tiles`: for each whole block the tile that it is; the tiles of level 0
+    are the blocks of the grid. `spaces`: for each (level, block of the grid) the space of its nodes."""
 
     tiles: tuple[Tile, ...]
     spaces: dict[tuple[int, int], Space] = field(default_factory=dict)

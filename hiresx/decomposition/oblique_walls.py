@@ -30,16 +30,18 @@ NORMAL = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Wall:
-    """A patch of the whole blocks with a mirror: `normal` and a `point` of its plane, None where it lies on none.
-    `angle`: the largest one, in degrees, between a grid line there and the normal. `curved`: whether the flow along it,
-    or a body force, takes a pressure that rises along the normal. `smooth`: whether polynomials of the highest degree
-    continue its grid lines. `edged`: whether it has an edge, where a mirror has no one normal. `mirrors_places`:
-    whether ghosts take the flow at the mirror images of their own places, not that at nodes; beside an edge, and all
-    along a wall of straight pieces with edges, they take that at nodes (`hiresx.decomposition.wall_edges`).
+    """A wall patch of the whole blocks (`place`: its number) whose ghosts mirror the flow. `normal` and `point`: the
+    plane of the wall; both None for a wall that is not plane, and for a `curved` one. `angle`: the largest angle
+    between a grid line at the wall and the normal, in degrees. `curved`: whether the pressure may have a gradient along
+    the normal, since the flow along the wall is curved or a body force acts. `smooth`: whether polynomials of the
+    highest degree continue the grid lines of the wall. `edged`: whether it has an edge, where the normal is not unique.
+    `mirrors_places`: whether a ghost takes the flow at the mirror image of its own place, and not at a node. Beside an
+    edge, ghosts take it at nodes, and so do all ghosts of a wall of straight pieces with edges
+    (`hiresx.decomposition.wall_edges`).
 
-    All but place and angle are the same for all patches of a condition that go on in one another, in one block or over
-    connections, so that nothing depends on how blocks are cut, nor on whether the condition is given once or block by
-    block."""
+    Patches of one condition that continue each other, in one block or over connections, have all values but `place` and
+    `angle` in common. Results therefore depend neither on how the grid is cut into blocks nor on whether the condition
+    is given once or for each block."""
 
     place: int
     normal: np.ndarray | None

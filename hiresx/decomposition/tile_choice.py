@@ -24,10 +24,11 @@ from hiresx.decomposition.refinement import (
 
 @dataclass(frozen=True, eq=False)
 class TileChoice:
-    """`grids`: the whole blocks of every level, `lattices`: where their tiles begin and end. `regions`: tiles that are
-    always there, by level and block. `allowed`: tiles that may be there, likewise. `partners`: by level, of each tile
-    on a join of blocks, the tiles on the other side of it. `around`: by level and block `around_tiles`.
-    `table`: [refine] of the case."""
+    """What the choice of tiles of all levels depends on. `grids`: for each level its whole blocks. `lattices`: for each
+    level and block where the tiles begin and end. `regions`: for each level and block the tiles that are always there.
+    `allowed`: likewise, the tiles that may be there. `partners`: for each level and each tile at a connection of
+    blocks, the tiles on the other side of the connection. `around`: for each level and block the result of
+    `around_tiles`. `table`: the table [refine] of the case."""
 
     grids: Sequence[Decomposition]
     lattices: Sequence[Sequence[Lattice]]

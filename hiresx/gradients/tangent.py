@@ -187,8 +187,9 @@ def _check(parameter: Parameter, moves: bool, left: float, changes: bool, hint: 
 
 
 class Differences:
-    """Central differences of fourth order by `parameter`, from the four cases around its value, of whose states the
-    arrays are those of `flow`. Raises HiresxError for cases that have other grids. Collective."""
+    """Derivatives of steady flows by one parameter. They are central differences of fourth order, from four cases in
+    which `parameter` is shifted by multiples of `step`; `family` makes these cases. Their states have arrays of the
+    same shapes as those of `flow`. Collective. Raises HiresxError if one of the cases has another grid."""
 
     def __init__(self, family: CaseFamily, flow: SteadyFlow, parameter: Parameter, step: float):
         self.parameter, self.step = parameter, step

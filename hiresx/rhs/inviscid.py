@@ -27,10 +27,11 @@ def flux_arguments(state: BlockState) -> dict[str, Any]:
 
 
 class InviscidPlan(ABC):
-    """Launches of the inviscid terms of one block: `early` ones, and `late` ones, those of the directions `late`. They
-    store the sums of mass fluxes behind the faces `walls`. They also compute the differences of `viscous_fluxes` (by
-    direction, with ghosts), while they have `r`, in the directions `carried`. `work_variables`: reals of work memory
-    per padded point for the gas. `stores_roughness`: whether a kernel leaves the field `rough` to the next one."""
+    """Launches of the inviscid terms of one block: `early` ones, and `late` ones for the directions that wait for
+    ghosts. They store the sums of the mass fluxes at the faces `walls`. In the directions of `viscous_fluxes` (fluxes
+    with ghosts, by direction) they also add the differences of these fluxes, as they have `r` at hand.
+    `work_variables`: reals of work memory per padded point for the gas. `stores_roughness`: whether one kernel leaves
+    the field `rough` for the next."""
 
     work_variables: int
     stores_roughness = False

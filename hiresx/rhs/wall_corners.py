@@ -19,10 +19,14 @@ RIGHT = 1e-9
 
 
 class CornerShares(NamedTuple):
-    """Of the nodes of a patch, each (n2, n1). What a wall gives replaces `velocity` of the difference to what the walls
-    before it have left in the node, and `held` of that of the temperature: 1 for the first of them, 1/2 for the second,
-    so that the mean stays. `walls`: their number at the node. `inward`: the steps in the padded array to the next node
-    that is on none of them."""
+    """Weights of one no-slip wall at the nodes of its patch where several walls meet; every array is (n2, n1), one
+    value for each node of the patch.
+
+    The walls write a node one after the other. Each wall adds to the velocity in the node the fraction `velocity` of
+    the difference between its own value and the value that the earlier walls have left there. It does the same with the
+    temperature and the fraction `held`. The fraction is 1 for the first wall and 1/2 for the second, so that the mean
+    of all walls remains. `walls`: the number of walls at the node. `inward`: the offset, in the padded array, to the
+    next node that is on none of these walls."""
 
     velocity: np.ndarray
     held: np.ndarray
@@ -104,8 +108,9 @@ def apart_from_walls(near: np.ndarray, patch: Patch, walls: np.ndarray) -> np.nd
 
 
 class SlipCorners(NamedTuple):
-    """Of a patch: `which` (n2, n1), the number of each node among `left` (n, 9) or -1, and the matrices there, by rows,
-    that leave of a velocity what is along all walls."""
+    """Nodes of the patch of a slip wall at which it meets other slip walls obliquely. `which` (n2, n1): for each node
+    of the patch its number in `left`, or -1. `left` (n, 9): for each such node a 3 x 3 matrix, by rows; it projects a
+    velocity onto the direction that is tangential to all the walls."""
 
     which: np.ndarray
     left: np.ndarray

@@ -18,9 +18,9 @@ SAME_TIME = 1e-9
 
 
 class Ends:
-    """The ends of a run of `case`, begun at `made` on the monotonic clock. `checkpoint_due`: whether the
-    clock
-    of rank 0 asks for a checkpoint, as all ranks learnt when they last asked whether to stop."""
+    """Tells when the run of `case` is to stop. `made`: the time on the monotonic clock at which the run began.
+    `checkpoint_due`: whether a checkpoint is due by the clock of rank 0; all ranks learn this when they ask whether to
+    stop."""
 
     def __init__(self, case: Case, comm: Communicator, made: float, checkpoints: Checkpoints | None):
         self._spec, self._comm, self._made, self._checkpoints = case.time, comm, made, checkpoints

@@ -14,10 +14,11 @@ from hiresx.solver.block_states import LocalBlocks
 
 @dataclass(frozen=True)
 class FaceBlocks:
-    """Of a part: the places `nodes` of its nodes on faces with conditions in a padded array, int32; the `numbers` of
-    these nodes, -1 at all others, of the padded shape; of each colour, of nodes or of lines, the numbers of its nodes
-    (`colours`); and the `blocks` of their neighbours (kernels/implicit/neighbours.h), reals (words, node). All on the
-    device."""
+    """Matrices of the nodes of a part that lie on faces with conditions; all arrays are on the device. `nodes`: the
+    flat indexes of these nodes in a padded array, int32. `numbers`: an array of the padded shape with the number of
+    each of these nodes, and -1 at all others. `colours`: for each of the two colours (of nodes or of lines) the numbers
+    of its nodes. `blocks`: the matrices that belong to their neighbours (kernels/implicit/neighbours.h), reals of shape
+    (words, node)."""
 
     nodes: Any
     numbers: Any

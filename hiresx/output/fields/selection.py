@@ -41,13 +41,13 @@ class NodeBlock:
 
 @dataclass(frozen=True, eq=False)
 class SampledBlock:
-    """Points between nodes, written as one block `name` of the `shape` (nk, nj, ni), nk nj ni = p.
+    """Points between nodes that are written as one block `name` of the `shape` (nk, nj, ni), with p = nk nj ni points.
 
-    `blocks` (p,): the number of the block in which a point lies; `nodes`, `weights` (m, p): the nodes of that block,
-    counted through, of which it is the weighted mean. Where `missing` (p,) there is no such point: those are given the
-    nodes of one that is there. `gaps`: see `cut.line_samples`. `kinds` (nk - 1, nj - 1, ni - 1; at least one): of cells
-    between the points, with levels of refinement (`level_cells.cell_kinds`).
-    """
+    The value at a point is a weighted mean of m nodes. `blocks` (p,): the number of the block in which the point lies.
+    `nodes` (m, p): flat indexes of the nodes in that block. `weights` (m, p): their weights. `missing` (p,): whether
+    the point lies outside the grid; such a point has the nodes of another point. `gaps`: see `cut.line_samples`.
+    `kinds` (nk - 1, nj - 1, ni - 1; at least 1 each): the kind of each cell between the points, for grids with levels
+    of refinement (`level_cells.cell_kinds`)."""
 
     name: str
     shape: tuple[int, int, int]

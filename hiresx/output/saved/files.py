@@ -113,16 +113,16 @@ def write_at(file: int, content: bytes | memoryview, offset: int) -> None:
 
 
 class JointFile:
-    """The file `path`, of a known `layout`, which several processes write together, each its values in their places.
+    """A file `path` of a known `layout` that several processes write together; each writes its values at their offsets.
 
-    Nothing in the threads that write depends on the order of the processes, or has one wait for another: all open one
-    temporary file, whose name all know, and none cuts off what another has written. Rank 0 adds what lies between the
-    arrays. When all have written (their main threads can tell: `background.JointWriter`), it gives the file its name.
+    The writing threads do not depend on the order of the processes and do not wait for one another. All open one
+    temporary file, whose name all of them know, and none truncates what another has written. Rank 0 adds the bytes
+    between the arrays. When all have written (their main threads find that out: `background.JointWriter`), rank 0
+    renames the file to `path`.
 
-    `tag`: a number that all who write it have in common, and no other process that may write here. `root`: whether this
-    process adds what is no array. A context, for one thread at a time: on leaving what was put is synced to disk.
-    OSErrors are raised as HiresxError that names the path.
-    """
+    `tag`: a number that all writers of the file share, and that no other process uses here. `root`: whether this
+    process writes the bytes between the arrays. It is a context manager, for one thread at a time; on leaving it, the
+    written data are synced to disk. OSErrors are raised as HiresxError that names the path."""
 
     def __init__(self, path: Path, layout: FileLayout, tag: int, root: bool):
         self.path, self._layout, self._root = path, layout, root

@@ -51,9 +51,9 @@ def draw(
     look: Look | None = None,
     rasters: list[raster.Raster] | None = None,
 ) -> Any:
-    """Return a figure with a panel for each variable of `names` and each view; see `run_plot.plot_run`. `scales`: colour
-    scales by name, as `scale` returns them, in place of scales for these views. `difference`: whether the values are
-    differences. `rasters`: the result of `pixels`, if it is already known."""
+    """Return a figure with one panel for each variable of `names` and each view; see `run_plot.plot_run`. `scales`:
+    colour scales by name, as `scale` returns them, in place of scales for these views. `difference`: whether the values
+    are differences. `rasters`: the result of `pixels`, if it is already known."""
     from matplotlib.ticker import MaxNLocator
 
     look = look or Look()

@@ -32,9 +32,10 @@ _AROUND = max(REACH, DIFFERENCE_NODES)
 
 
 class Shares(NamedTuple):
-    """Weights of the nodes of a face, [k, j, i] without its direction, and their areas per node out of the block,
-    (3, ...), nan where the metrics have them. `along`: the areas of all nodes by differences along the wall alone, nan
-    at the end of a level."""
+    """Quadrature of one face of a block. `weights`: the weights of its nodes, [k, j, i] without the direction of the
+    face. `areas` (3, ...): the area vector of each node, pointing out of the block; nan where the metrics are to be
+    used. `along` (3, ...): the area vectors of all nodes by differences along the wall alone; nan at the end of a
+    level."""
 
     weights: np.ndarray
     areas: np.ndarray
@@ -70,8 +71,9 @@ def wall_shares(decomposition: Decomposition, walls: Mapping[Place, np.ndarray])
 
 
 class Walls:
-    """The lines of nodes of `walls`, masks of the nodes of faces ([k, j, i] without the face's direction), over which
-    integrals are taken, as a whole or in parts. Where a level of refinement ends, a wall does not."""
+    """The lines of nodes along which integrals over walls are taken. `walls`: for each face the mask of the nodes of
+    walls, [k, j, i] without the direction of the face. The integral may be over a whole wall or a part of it. A wall
+    goes on where a level of refinement ends."""
 
     def __init__(self, decomposition: Decomposition, walls: Mapping[Place, np.ndarray]):
         self._decomposition = decomposition

@@ -47,10 +47,11 @@ class FaceNodes:
 
 @dataclass(frozen=True)
 class FaceFlow:
-    """Flow per node (n,), through the node's share of the face, outwards. `p` (n,): at the node. `temperature` (n,):
-    there; at a modelled wall, along whose nodes the flow slips, that of the wall. `mach` (n,): Mach number of the
-    velocity out of the face. `push` (3, n): outward normal times share; times the pressure it is the pressure's force.
-    `friction` (3, n): force on the wall. `heat` (n,): into the wall."""
+    """The flow at the nodes of a face, n of them. `p` (n,): the pressure. `temperature` (n,): the temperature of the
+    gas; at a modelled wall, where the velocity of the nodes is not zero, that of the wall. `mach` (n,): the Mach number
+    of the velocity component out of the face. `push` (3, n): the outward normal times the node's area; times the
+    pressure it is the pressure force. `friction` (3, n): the friction force on the wall, for the node's area. `heat`
+    (n,): the heat flow into the wall, for the node's area."""
 
     p: np.ndarray
     temperature: np.ndarray
@@ -61,8 +62,9 @@ class FaceFlow:
 
 
 class Shares(NamedTuple):
-    """What single nodes of this rank add to numbers that are sums over nodes: `states` (n,), indexes in
-    `solver.states`, and `places` (n,) in the padded arrays of these; `values` (n,) by name of the number."""
+    """Contributions of single nodes of this rank to results that are sums over nodes. `states` (n,): for each node the
+    index of its state in `solver.states`. `places` (n,): its flat index in the padded arrays of that state. `values`:
+    for each result by name, the contributions (n,)."""
 
     states: np.ndarray
     places: np.ndarray

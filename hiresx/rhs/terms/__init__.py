@@ -55,10 +55,11 @@ Task: TypeAlias = tuple[str, Callable[[int], None]]
 
 @dataclass(frozen=True)
 class Term:
-    """A term of a stage. `name`: its name for the stopwatch. It follows all terms that give what it `needs`; what it
-    gives may be a field, by name. `calls`: its launches on all parts of this rank. `at`, in place of `calls`, for a
-    term that depends on the time: a function of the device's clock and of the share of the step at which a stage
-    begins. `then`: launches that follow these, each after the halos of a field were exchanged."""
+    """A term of a stage. `name`: its name for the stopwatch. `needs`: what it reads; the term follows all terms that
+    give this. `gives`: what it writes; either may be a field, by name. `calls`: its launches on all parts of this rank.
+    `at`: replaces `calls` for a term that depends on the time; a function that returns the launches for the device's
+    clock and the fraction of the step at which a stage begins. `then`: pairs of a field and launches; the halos of the
+    field are exchanged, and then the launches run."""
 
     name: str
     calls: Calls
@@ -70,7 +71,8 @@ class Term:
 
 @dataclass(frozen=True)
 class Step:
-    """A part of a stage, as `Term`, with the tasks that are done one after the other."""
+    """Part of a stage, like a `Term`: the `tasks` that are done one after the other, the fields that they need and the
+    fields that they give."""
 
     tasks: Sequence[Task]
     needs: Sequence[str] = ()

@@ -221,9 +221,10 @@ AXISYMMETRIC = ("axis",)
 
 @dataclass(frozen=True)
 class Setup:
-    """A flow on grids of `points` cells along each direction, between `boundary` (its name) in the directions that are
-    not `periodic`. `amplitude`: of the grid's waves; `scheme`: keys and values of its table; `reynolds` None: inviscid,
-    `law`: of the viscosity; `end`: of the run."""
+    """A manufactured flow on grids with `points` cells along each direction. `boundary`: the name of the condition in
+    the directions that are not `periodic`. `amplitude`: of the waves of the grid. `scheme`: keys and values of the
+    table [scheme]. `reynolds`: the Reynolds number, None for an inviscid flow. `law`: the viscosity law. `end`: the end
+    time."""
 
     flow: Formulas
     points: tuple[int, ...]

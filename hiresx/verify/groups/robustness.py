@@ -43,8 +43,9 @@ def pitot_error(run: CompletedRun) -> float:
 
 @dataclass(frozen=True)
 class StrongFlow:
-    """A flow of the list: what is run, a form of it that takes a fraction of a second, and what is wrong at the end if
-    it gets there (`error`, `limit`: more than this is called wrong, `fault` is what that is)."""
+    """A flow that may break a scheme, and the check of its end state. `small`: settings with which the run takes a
+    fraction of a second. `error`: a function that measures the error of the run. `limit`: the largest accepted error.
+    `fault`: in words, what a larger one means."""
 
     title: str
     case: str
