@@ -25,9 +25,10 @@ def parse_backends(text: str) -> list[str]:
 
 
 def by_rank(text: str, hosts: Sequence[int]) -> list[str]:
-    """Return the name of the backend for each rank. `hosts`: the number of each rank's host. A single name is for all
-    ranks. A list is for all ranks; if it has as many entries as every host has ranks, it is for the ranks of each host.
-    Raises HiresxError for a list of another length, and as `parse_backends`."""
+    """Return the name of the backend for each rank. `hosts`: the number of each rank's host. `text` is one name for all
+    ranks, or a list with one name per rank, or a list with one name per rank of a host. A list of the third form needs
+    equally many ranks on all hosts, and is repeated on every host. Raises HiresxError for a list of another length, and
+    as `parse_backends`."""
     names, size = parse_backends(text), len(hosts)
     if len(names) == 1 and ":" not in text:
         return names * size

@@ -36,12 +36,12 @@ _STEEP, _MIDDLE = 4.0, 0.2
 
 
 class Plane:
-    """The face of a recycling inflow, `patch` of a block of the grid, and the plane that it takes fluctuations from:
-    `range` has the nodes of the plane, `length` is its distance from the face. Arrays are (..., layer, span): along the
-    span, and along the other direction of the face, in which a layer grows. `mean` gives rho, u, v, w, p of the case's
-    function at places x, y, z.
+    """The face of a recycling inflow, `patch` of a block of the grid, and the plane from which it takes fluctuations.
+    `range`: the nodes of the plane. `length`: its distance from the face. `mean`: the function of the case that gives
+    rho, u, v, w, p at places x, y, z. Arrays are (..., layer, span): `span` is the direction of the span, `layer` the
+    other direction of the face, along which the boundary layer grows in thickness.
 
-    Raises HiresxError, with the face, where span, wall or distance do not suit the block."""
+    Raises HiresxError, with the name of the face, if the span, the wall or the distance do not suit the block."""
 
     def __init__(self, whole: Decomposition, patch: Patch, mean: Callable[..., Any], gamma: float):
         spec, block = cast(Spec, patch.condition), whole.blocks[patch.block]
@@ -196,7 +196,9 @@ class _WeightedRows:
 
 
 def planes(case: Case, whole: Decomposition, profile: Callable[[str], Callable[..., Any]]) -> dict[int, Plane]:
-    """The planes of all recycling inflows of the whole blocks, by the number of their patch. Raises as `Plane`."""
+    """Return the planes of all recycling inflows of the whole blocks, by the number of their patch. `profile`: returns,
+    for the name of a function of case.py, the function that gives rho, u, v, w, p at places x, y, z. Raises HiresxError
+    as `Plane`."""
     return {
         place: Plane(whole, patch, profile(patch.condition.function), case.gas.gamma)
         for place, patch in enumerate(whole.patches)
