@@ -122,8 +122,8 @@ def generate(
 def generate_part(
     configuration: Configuration, target: Target, part: str | None, root: Path = kernels.ROOT
 ) -> tuple[str, Mapping[str, kernels.Signature]]:
-    """As `generate`, of a part alone (hiresx.device.configuration.parts). Made once while the headers stay as they are:
-    every solver needs the same few texts."""
+    """Return the same as `generate` for the kernels of one `part` alone (hiresx.device.configuration.parts); None for
+    all. The result is cached as long as the headers do not change, since every solver needs the same few texts."""
     return _generate_part(configuration, target, part, root)
 
 

@@ -108,9 +108,9 @@ def walled_jet(
     subsonic: bool = False,
     **given: Any,
 ) -> tuple[dict[str, float], float]:
-    """As `jet`, for a nozzle with a boundary layer and a lip (see `check_walls`). `given`: one of Mj, NPR and
-    pressure_ratio. Returns the result of `jet`, and the cross-section of the fully expanded jet over that of the exit.
-    Raises ValueError as `jet` and `check_walls` do."""
+    """Return the result of `jet` for a nozzle with a boundary layer and a lip (see `check_walls`), and the
+    cross-section of the fully expanded jet divided by that of the exit. `given`: one of Mj, NPR and pressure_ratio. The
+    other arguments are those of `jet`. Raises ValueError as `jet` and `check_walls` do."""
     check_walls(layer, lip)
     of = {"exit_mach": exit_mach, "temperature_ratio": temperature_ratio, "gamma": gamma}
     found = jet(**given, **of, subsonic=subsonic)

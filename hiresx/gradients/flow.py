@@ -176,12 +176,12 @@ class SteadyFlow:
         self.integrator.memory |= {key: memory[key] for key in ("asked_cfl", "cfl") if key in memory}
 
     def residual(self, x: Vector, into: Vector) -> None:
-        """Compute the residual f(x) into the vector `into`."""
+        """Compute the residual f(x) into the vector `into`, from any state of the flow. The state is overwritten."""
         self.put(x)
         self.change(x, into)
 
     def change(self, x: Vector, into: Vector) -> None:
-        """Compute f(x), where x is the current state. The state is overwritten."""
+        """Compute f(x) into the vector `into`. The state of the flow must be x; it is overwritten."""
         self.linear.begin()
         self.linear.change(x, into)
 

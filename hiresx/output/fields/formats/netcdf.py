@@ -26,9 +26,9 @@ def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
 
 
 def clear(directory: str | Path, name: str = "fields", after: int = -1) -> int:
-    """Remove the field files of steps after `after` that an earlier run has left in `directory`, or those of the subset
-    `name`. Returns their number. Otherwise they would be mistaken for files of a new run there. Raises HiresxError if a
-    file cannot be removed."""
+    """Remove the field files that an earlier run has left in `directory` for steps later than `after`, so that they are
+    not mistaken for files of a new run. `name`: the subset whose files are removed, instead of those of all fields.
+    Returns the number of removed files. Raises HiresxError if a file cannot be removed."""
     found = [path for step, path in frames(directory, name).items() if step > after]
     files.remove(found)
     if not frames(directory, name):

@@ -180,8 +180,8 @@ def describe(path: str | Path) -> dict[str, Any]:
 
 
 def clear(directory: str | Path, name: str = "fields", after: int = -1) -> None:
-    """Remove the files of the steps after `after`, and their entries in the series. Raises HiresxError if a file cannot
-    be removed."""
+    """Remove the files of the output `name` in `directory` for steps later than `after`, and their entries in the
+    series. Raises HiresxError if a file cannot be removed."""
     gone = [path for step, path in frames(directory, name).items() if step > after]
     for path in gone:
         # The .vtm file is removed first, so that it never names a missing file.
