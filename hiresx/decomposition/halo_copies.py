@@ -59,9 +59,9 @@ def _padding(size: Size, halo: int) -> Size:
 
 
 def padded_shape(block: Block, halo: int) -> tuple[int, int, int]:
-    """Return the shape (nk + 2 hk, nj + 2 hj, ni + 2 hi) of an array with ghosts, where hi, hj, hk are the widths of
-    `padding`. The last direction with more than one node is enlarged to a multiple of `ROW`; the additional entries are
-    not used."""
+    """Return the shape (nk + 2 hk, nj + 2 hj, ni + 2 hi) of an array with ghosts for a block, where hi, hj, hk are the
+    widths of `padding` for `halo` layers. The last direction with more than one node is enlarged to a multiple of
+    `ROW`; the additional entries are not used."""
     return _padded_shape(block.size, halo)
 
 
@@ -127,14 +127,14 @@ _ends_again = lru_cache(maxsize=1024)(_ends)
 
 
 def flat_index(index: np.ndarray | Sequence[np.ndarray], block: Block, halo: int) -> np.ndarray:
-    """Convert indexes (i, j, k), with 0 for the first node, to flat indexes into the padded array of a block. `index`:
-    an array (3, n), or three arrays that broadcast."""
+    """Convert indexes (i, j, k), with 0 for the first node, to flat indexes into the padded array of a block with
+    `halo` ghost layers. `index`: an array (3, n), or three arrays that broadcast."""
     return _flat(index, block.size, halo)
 
 
 def flat_box(lines: Sequence[np.ndarray], block: Block, halo: int) -> np.ndarray:
-    """Return the flat indexes (nk, nj, ni), int32, into the padded array of a block, of the nodes with the indexes
-    `lines` along i, j, k."""
+    """Return the flat indexes (nk, nj, ni), int32, of the nodes with the indexes `lines` along i, j, k. They refer to
+    the padded array of a block with `halo` ghost layers."""
     (hi, hj, hk), (_, nj, ni) = _padding(block.size, halo), _padded_shape(block.size, halo)
     i, j, k = ((line + h).astype(np.int32) for line, h in zip(lines, (hi, hj, hk), strict=True))
     return (k[:, None] * nj + j)[:, :, None] * ni + i

@@ -217,8 +217,8 @@ class Injection:
 
 def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = None) -> list[Injection]:
     """Return, for all nodes that lie under a finer level, the nodes of the finest level there, from which they take
-    their values. They are grouped by the parts that give and take. `kept`: a cache, from which pairs of parts with the
-    same nodes are taken."""
+    their values. `cut`: the parts of all ranks. The pairs are grouped by the parts that give and take. `kept`: a cache,
+    from which pairs of parts with the same nodes are taken."""
     assert whole.levels is not None
     kept = kept or Kept()
     tiles = [part_on_level(whole.levels, part) for part in cut.parts]

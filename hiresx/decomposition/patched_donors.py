@@ -70,7 +70,8 @@ def find_donors(whole: Decomposition, extended: Sequence[Coordinates | GhostLaye
 def find_interpolable(
     whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]
 ) -> list[tuple[Patch, list[Range]]]:
-    """Return every patched face with its nodes that can be interpolated, as disjoint index ranges."""
+    """Return every patched face with its nodes that can be interpolated, as disjoint index ranges. `extended`: for each
+    whole block its coordinates with ghosts."""
     places = [n for n, patch in enumerate(whole.patches) if patch.condition.type == PATCHED]
     found = []
     here, maps = _in_memory(extended), block_maps(whole, extended)

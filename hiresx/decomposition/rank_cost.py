@@ -56,8 +56,9 @@ def capacity(size: Sequence[int], least: int) -> int:
 
 
 def costs(boxes: Boxes, contacts: Contacts, rank: np.ndarray, speed: np.ndarray) -> np.ndarray:
-    """Return the cost of every rank, (ranks,). `rank` (n,): the rank of each box. `speed` (ranks,): speeds of the
-    ranks, with the mean 1."""
+    """Return the cost of every rank, (ranks,), from the nodes of its boxes and the nodes that it exchanges. `boxes`: n
+    boxes. `contacts`: the pairs of boxes that exchange ghosts. `rank` (n,): the rank of each box. `speed` (ranks,):
+    speeds of the ranks, with the mean 1."""
     ranks = len(speed)
     sizes = boxes.sizes
     points = sizes.prod(axis=1)

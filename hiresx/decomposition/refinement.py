@@ -142,9 +142,9 @@ def _part(extended: Extended, box: Range, halo: int, kept: Callable[[np.ndarray]
 
 
 def lattices_of(grids: Sequence[Decomposition], table: Refine) -> list[list[list[list[int]]]]:
-    """Return, for each level, block and direction, the nodes at which tiles begin and end. Raises HiresxError for a
-    direction of `refine.symmetric` along which a block continues one step behind its last nodes, since its levels
-    cannot be symmetric there."""
+    """Return, for each level, block and direction, the nodes at which tiles begin and end. `grids`: for each level its
+    whole blocks. Raises HiresxError for a direction of `refine.symmetric` along which a block continues one step behind
+    its last nodes, since its levels cannot be symmetric there."""
     coarse = grids[0]
     for c in coarse.connections:
         along = "ijk"[direction(c.face)]
@@ -193,8 +193,8 @@ def with_mirrored(taken: np.ndarray, table: Refine) -> np.ndarray:
 
 def with_exchanged(taken: np.ndarray, asked: np.ndarray, lattice: Sequence[Sequence[int]], table: Refine) -> np.ndarray:
     """Return the mask `taken` of the tiles (k, j, i) of a block, made symmetric to the exchange of two directions of
-    `refine.symmetric`. This is done for directions with equal tiles, and only if the mask `asked`, the tiles that are
-    requested, is symmetric to this exchange."""
+    `refine.symmetric`. This is done only for directions with equal tiles (`lattice`: where the tiles begin and end
+    along each direction). The mask `asked`, the tiles that are requested, must also be symmetric to this exchange."""
     axes = [d for d, axis in enumerate("ijk") if axis in table.symmetric and taken.shape[2 - d] > 1]
     pairs = [(2 - a, 2 - b) for a, b in combinations(axes, 2) if [*lattice[a]] == [*lattice[b]]]
     pairs = [pair for pair in pairs if (asked == asked.swapaxes(*pair)).all()]
@@ -252,7 +252,8 @@ def regions_taken(
     grids: Sequence[Decomposition], lattices: Sequence[Sequence[list[list[int]]]], table: Refine
 ) -> list[Taken]:
     """Return the masks of the tiles in the regions of the case, by level, without the tiles that must lie around them.
-    Raises HiresxError for a region that names no block, has no node, or has nodes beyond a block."""
+    `grids`: for each level its whole blocks. `lattices`: the result of `lattices_of`. Raises HiresxError for a region
+    that names no block, has no node, or has nodes beyond a block."""
     taken = [[np.zeros([len(ends) - 1 for ends in reversed(found)], bool) for found in lattice] for lattice in lattices]
     for n, region in enumerate(table.region):
         _take_region(n, region, grids, lattices, taken)
@@ -323,7 +324,8 @@ def _check_nodes(n: int, region: RefinedRegion, axis: str, nodes: int, block: st
 
 def take_around(box: Range, space: Space, reach: int, lattice: Sequence[Sequence[int]], taken: np.ndarray) -> None:
     """Set `taken`, the mask of the tiles of the next coarser level, to true for all tiles that lie under the tile `box`
-    or within `reach` nodes around it. `lattice`: the nodes at which tiles of the coarser level begin and end."""
+    or within `reach` nodes around it. `space`: the nodes of the block on the coarser level. `lattice`: the nodes at
+    which tiles of the coarser level begin and end."""
     chosen = [_tiles_around(ends, d, space, reach, lattice[d]) for d, ends in enumerate(box)]
     taken[np.ix_(*reversed(chosen))] = True
 
@@ -342,7 +344,7 @@ def around_tiles(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return, for i, j and k, an array (tiles, tiles of the next coarser level): 1 if a tile of `lattice` has a tile of
     `below` under it or within `reach` nodes around it, else 0. A tile lies under or around another if this is so along
-    all three directions. See `take_around`."""
+    all three directions. `space`: the nodes of the block on the coarser level. See `take_around`."""
     found = []
     for d in range(3):
         along = np.zeros((len(lattice[d]) - 1, len(below[d]) - 1))

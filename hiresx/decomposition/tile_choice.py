@@ -46,8 +46,10 @@ class TileChoice:
         regions: Sequence[Taken],
         table: Refine,
     ) -> "TileChoice":
-        """Construct the choice from levels and regions. A tile is not allowed on a face whose condition does not
-        support refinement, or if it needs such a tile around it or on the other side of a join."""
+        """Construct the choice. `grids`: for each level its whole blocks. `lattices`: for each level and block where
+        tiles begin and end. `regions`: the tiles that are always there. `table`: the table [refine] of the case. A tile
+        is not allowed on a face whose condition does not support refinement, or if it needs such a tile around it or on
+        the other side of a connection."""
         partners = [partners_of(grid, lattice) for grid, lattice in zip(grids, lattices, strict=True)]
         allowed = [[np.ones_like(some) for some in level] for level in regions]
         for level in range(1, len(grids)):

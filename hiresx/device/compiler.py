@@ -66,7 +66,8 @@ def build(text: str, flags: tuple[str, ...], label: str) -> Path:
 
 
 def build_all(texts: Sequence[str], flags: tuple[str, ...], label: str) -> list[Path]:
-    """Build several texts in parallel, each as `build` does."""
+    """Build several `texts` in parallel, each as `build` does, and return the paths of the libraries. `flags` and
+    `label` are the same for all."""
     command, version = compiler()
     names = [f"{label}-{cache.key([text, *flags, *command, version, processor()])}" for text in texts]
     made = [

@@ -94,8 +94,9 @@ class Channel:
         self.seconds_waited, self.exchanges = 0.0, 0
 
     def start(self, fields: ExchangedArrays) -> None:
-        """Begin the exchange with other ranks, and copy between the parts of this rank. An exchange that is under way
-        is finished first. The present values are sent, whatever changes them afterwards."""
+        """Begin the exchange of the arrays `fields` with other ranks, and copy between the parts of this rank. An
+        exchange that is under way is finished first. The present values are sent, even if they are changed
+        afterwards."""
         self.finish()
         self.exchanges += 1
         if self._transports:

@@ -79,9 +79,9 @@ class Iterative:
 
 
 def solver_of(matrix: Any, variables: int, dimensions: int, say: Callable[[str], None]) -> Factors | Iterative:
-    """Return the solver for the sparse `matrix`, whose unknowns are ordered by variable; there may be one more at the
-    end. In plane flow the whole matrix is factored if the factors fit into memory. Otherwise the solver is
-    iterative."""
+    """Return the solver for the sparse `matrix`. Its unknowns are ordered by the `variables`; there may be one more
+    unknown at the end. In plane flow (`dimensions` below 3) the whole matrix is factored if the factors fit into
+    memory. Otherwise the solver is iterative, and `say` prints the reason."""
     needed = BYTES * float(matrix.shape[0]) ** 1.5
     if dimensions < 3 and needed <= SHARE * host_memory():
         return Factors(matrix)

@@ -90,7 +90,7 @@ def conditions(base: Node, zone: Node) -> Iterator[tuple[Node, str, str]]:
 
 def patches(base: Node, zones: Sequence[Zone], left: Omissions) -> tuple[list[FacePart], list[str]]:
     """Return the parts of faces of all boundary patches, walls first, and the names of their regions. `base`: the base
-    of the file. `left`: the patches to leave out."""
+    of the file. `zones`: its zones, one for each block. `left`: the patches to leave out."""
     found = []
     for b, zone in enumerate(zones):
         for patch, name, kind in conditions(base, zone.node):
@@ -168,7 +168,8 @@ def _of_faces(
 
 
 def on_face(zone: Zone, node: Node, low: np.ndarray, high: np.ndarray) -> tuple[str, Range]:
-    """The face that holds the nodes `low` to `high`, both (i, j, k) counted from 1, and their half-open range."""
+    """Return the face of a zone on which the nodes `low` to `high` lie, both (i, j, k) counted from 1, and their
+    half-open range. Raises HiresxError, which names the `node` of the file, if they lie on no face or on an edge."""
     block = zone.block
     size = block.size[: zone.dimensions]
     shown = f"{low.tolist()} to {high.tolist()}"

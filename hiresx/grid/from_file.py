@@ -54,7 +54,8 @@ def read_grid(path: Path, connectivity: Path | None = None) -> Grid:
 
 
 def load_grid(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Grid, list[str]]:
-    """Return (the grid of a file, selected and shaped as `spec` says; notes on the changes)."""
+    """Return the grid of the file `path`, selected and shaped as `spec` says, and notes on the changes. `connectivity`:
+    a file with its connections and regions, if there is one."""
     grid, joined, read = read_raw(path, connectivity, spec.drop)
     try:
         grid, words = _prepare(grid, spec, joined)

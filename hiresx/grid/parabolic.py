@@ -57,10 +57,11 @@ class Outline(ABC):
 
 
 def c_grid(spec: Counted, section: Outline, beside: float = 0.0) -> np.ndarray:
-    """Return the nodes z (nj, ni) of a C-grid, in chords. Direction i runs clockwise: from the end of the cut along its
-    lower side, the lower surface, the leading edge, the upper surface and the upper side of the cut. Direction j runs
-    to a half ellipse about the end of the cut. `beside`: distance of the plane from the end of a wing, in chords; the
-    first distances grow with it. Raises HiresxError for spacings that do not fit the counts of `spec`."""
+    """Return the nodes z (nj, ni) of a C-grid around the outline `section`, in chords. Direction i runs clockwise: from
+    the end of the cut along its lower side, the lower surface, the leading edge, the upper surface and the upper side
+    of the cut. Direction j runs to a half ellipse about the end of the cut. `beside`: distance of the plane from the
+    end of a wing, in chords; the first distances grow with it. Raises HiresxError for spacings that do not fit the
+    counts of `spec`."""
     u, outline = _line(spec, section)
     eta = _distances(spec, section, u, outline, beside)
     w = section.unfold(outline, u)

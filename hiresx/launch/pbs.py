@@ -18,8 +18,8 @@ _PASSED = (
 
 
 def script(batch: Batch, file: str, kind: str) -> str:
-    """Return the text of the PBS script `file`, for an MPI of `kind`. Raises HiresxError if the number of cores is not
-    given, which PBS needs."""
+    """Return the text of the PBS script `file`, for an MPI of `kind`. `batch`: the runs and the resources that they
+    need. Raises HiresxError if the number of cores is not given, which PBS needs."""
     if batch.cores is None:
         raise HiresxError("PBS must be told how many cores a rank takes", "--cpus-per-rank N")
     chunk = f"select={batch.nodes}:ncpus={batch.ranks * batch.cores}:mpiprocs={batch.ranks}"

@@ -159,8 +159,9 @@ def _name(i: int, j: int) -> str:
 
 def energy_budget(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> dict[str, np.ndarray]:
     """Return the terms of the budget of the turbulent kinetic energy, arrays (nk, nj, ni) by the names of
-    `ENERGY_TERMS`, in rho_ref c_ref^3 / L. `held`: the moments of averages with `average.budget = true`. Source: see
-    the module."""
+    `ENERGY_TERMS`, in rho_ref c_ref^3 / L. `held`: the moments that `statistics` returns for averages with
+    `average.budget = true`. `place`: takes means over the homogeneous directions, and derivatives. Source: see the
+    module."""
     rho, stress = held["rho"], held["rho"] * held["R"][PLACE]
     energy = 0.5 * rho * held["R"][:3].sum(axis=0)
     slope, force = _slopes_and_force(held, place)
@@ -179,7 +180,8 @@ def energy_budget(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> di
 
 def stress_budgets(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> dict[str, np.ndarray]:
     """Return the terms of the budgets of the Reynolds stresses, arrays (3, 3, nk, nj, ni) by the names of
-    `STRESS_TERMS`, in rho_ref c_ref^3 / L. `held`: the moments of averages with `average.stress_budgets = true`."""
+    `STRESS_TERMS`, in rho_ref c_ref^3 / L. `held`: the moments that `statistics` returns for averages with
+    `average.stress_budgets = true`. `place`: takes means over the homogeneous directions, and derivatives."""
     rho, stress = held["rho"], held["rho"] * held["R"][PLACE]
     slope, force = _slopes_and_force(held, place)
     work, rise = held["u_tau"], np.stack([place.gradient(flux) for flux in held["p_u"]])

@@ -143,8 +143,9 @@ def too_short_error() -> HiresxError:
 
 
 def compute_sources(surface: Surface, flow: Flow, some: slice, stream: Stream, samples: int) -> np.ndarray:
-    """Return the source terms Q, L1, L2, L3 times the areas of `some` of the places: (m, 4, time). `samples`: number of
-    times. They are computed for a few places at a time, so that the transposed arrays stay in the cache."""
+    """Return the source terms Q, L1, L2, L3 times the area, (m, 4, time), of those m places of the `surface` that the
+    slice `some` selects. `flow`: returns the flow at such places. `stream`: the flow far away. `samples`: number of
+    times. The terms are computed for a few places at a time, so that the transposed arrays stay in the cache."""
     numbers = range(len(surface.areas))[some]
     made = np.empty((len(numbers), 4, samples))
     wind = _wind(stream)
@@ -199,8 +200,9 @@ def _add(
 
 
 def samples_before(surface: Surface, observers: np.ndarray, stream: Stream, dt: float) -> int:
-    """Largest number of samples at rest that any of the observers (m, 3) still receives from the farthest place when
-    the nearest place begins to move, plus the samples that the interpolation needs."""
+    """Return how many samples at rest an observer needs before the first sample, `dt` apart. This is the largest number
+    that any of the `observers` (m, 3) still receives from the farthest place of the `surface` when the nearest place
+    begins to move, plus the samples that the interpolation needs."""
     ways = [_distances(observer - surface.places, stream)[1] for observer in np.asarray(observers, float)]
     return int(np.ceil(max(float(np.ptp(way)) for way in ways) / stream.sound / dt)) + _STENCIL // 2 + 2
 

@@ -119,7 +119,7 @@ def lowest(cutoff: np.ndarray | None) -> float | None:
 
 def shade(ax: Any, cutoff: float | None, points: float) -> None:
     """Shade the part of the axes `ax` beyond the frequency `cutoff`, in the units of the axis, between its present
-    limits."""
+    limits. A label says that waves there have fewer than `points` points."""
     first, last = ax.get_xlim()
     if cutoff is None or cutoff >= last:
         return

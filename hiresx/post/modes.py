@@ -43,7 +43,8 @@ class Modes:
 
 
 def starts(times: int, length: int, overlap: float) -> range:
-    """Return the first snapshot of each block. Raises HiresxError for fewer than two blocks."""
+    """Return the first snapshot of each block, for `times` snapshots in blocks of `length` that overlap by the fraction
+    `overlap`. Raises HiresxError for fewer than two blocks."""
     if not 0 <= overlap < 1:
         raise HiresxError(f"an overlap of {overlap:g} is not possible", "give 0 or more, and less than 1")
     found = range(0, times - length + 1, max(1, length - int(overlap * length)))

@@ -332,7 +332,8 @@ class Characteristic(SubsonicFace):
 
 
 def share_corners(conditions: Sequence[FaceCondition]) -> None:
-    """Set the weights of walls at nodes where several walls of a part meet (`hiresx.rhs.wall_corners`)."""
+    """Set the weights of the walls among `conditions` at nodes where several walls of a part meet
+    (`hiresx.rhs.wall_corners`)."""
     of_state: dict[BlockState, list[FaceCondition]] = {}
     for c in conditions:
         of_state.setdefault(c.state, []).append(c)

@@ -46,7 +46,8 @@ def condition_functions(
     case: Case, decomposition: Decomposition, profiles: Mapping[str, _Function] | None, steady: bool
 ) -> Iterator[tuple[int, str, _Function, list[np.ndarray]]]:
     """Yield the functions of conditions whose key `steady` has the given value, for each patch: number of the
-    condition, name of the function, the function, and x, y, z of some nodes of the patch."""
+    condition, name of the function, the function, and x, y, z of some nodes of the patch. `profiles`: functions by name
+    that replace those of the case."""
     for number, condition, places in faces(case, decomposition, steady):
         name = getattr(condition, "function", None)
         if name is not None:

@@ -47,7 +47,8 @@ def run_jobs(
     limit: float = 3600.0,
 ) -> Iterator[dict[str, Any]]:
     """Run the jobs `todo`, and yield the result of `hiresx.scaling.measure` for each, with its `placement`. `mode`:
-    "strong" or "weak"; in weak scaling the number of nodes grows with the number of ranks. `limit`: largest number of
+    "strong" or "weak"; in weak scaling the number of nodes grows with the number of ranks. `steps`: steps of a
+    measurement, which is repeated `repeats` times. `transport`: of the halo exchange. `limit`: largest number of
     seconds of a job. Raises HiresxError for a case that cannot be refined, without an MPI, and with the message of a
     job that fails."""
     launcher = None

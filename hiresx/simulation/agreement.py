@@ -14,7 +14,7 @@ from hiresx.placement.backend_selection import by_rank
 
 
 def check_same(comm: Communicator, dump: Mapping[str, Any]) -> None:
-    """Raises HiresxError if two ranks have different cases. Collective."""
+    """Raises HiresxError if two ranks have different cases. `dump`: the resolved case of this rank. Collective."""
     prints = comm.allgather(hashlib.sha256(json.dumps(dump, sort_keys=True, default=str).encode()).hexdigest())
     other = next((rank for rank, found in enumerate(prints) if found != prints[0]), None)
     if other is None:

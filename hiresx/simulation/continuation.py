@@ -64,7 +64,8 @@ class Continuation:
             self.notes.append("the grid agrees to round-off only: the run goes on, but not to the last bit")
 
     def begin(self, solver: Solver, out: Path | None) -> list[dict[str, Any]]:
-        """Set the state of `solver` to that of the checkpoint. Returns the history up to it. Collective."""
+        """Set the state of `solver` to that of the checkpoint, and note the restart for the record. `out`: the
+        directory with the record of the run so far. Returns the history up to the checkpoint. Collective."""
         assert self._found is not None
         container = self._found.container
         history = self.restore(container, solver)
@@ -101,7 +102,8 @@ class Continuation:
     def contents(
         self, solver: Solver, prints: Any, history: list[dict[str, Any]], attachments: Sequence[Attachment]
     ) -> checkpoint.Contents:
-        """Return the content of a checkpoint of the current state. Collective."""
+        """Return the content of a checkpoint of the current state of `solver`. `prints`: the fingerprint of the grid.
+        `history`: the history of the run so far. `attachments`: what else is stored, such as monitors. Collective."""
         attached, arrays = checkpoint.pack({a.name: a.capture() for a in attachments}, self._comm)
         values = {
             "hiresx": __version__,

@@ -127,8 +127,8 @@ class LocalBlocks:
         return Reused(self.configuration, self.program, kept, self.kept.with_all_of({domain.whole, *kept.values()}))
 
     def compile_kernels(self, chosen: Configuration) -> Program:
-        """Return the kernels of a configuration. One rank of each host compiles them; the others find them in the
-        cache."""
+        """Return the kernels of the configuration `chosen`. One rank of each host compiles them; the others find them
+        in the cache."""
         program: Program | None = None
         for turn in (True, False):
             with self.comm.together():

@@ -191,7 +191,7 @@ class Conditions:
         return [c for c in self._changing if c.moves]
 
     def outflow_rates(self, stage: int) -> None:
-        """Compute the incoming waves of outflows."""
+        """Compute the incoming waves of outflows, in the stage number `stage`."""
         if stage == 0:
             self.outflow.convection()
         self._hold()

@@ -33,7 +33,7 @@ VECTORS = "vectors"
 
 
 def one_after_another(tasks: Sequence[Task], stage: int) -> None:
-    """Perform all tasks in order, with nothing in between."""
+    """Perform all tasks of the stage number `stage` in order, with nothing in between."""
     for _, task in tasks:
         task(stage)
 
@@ -125,7 +125,7 @@ class FlowSystem(System):
         self._ghosts.halo.flush()
 
     def end(self, dt: float) -> None:
-        """Complete the step."""
+        """Complete the step of size `dt`."""
         if self._history is not None:
             self._history.end(dt)
 

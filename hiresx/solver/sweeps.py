@@ -259,8 +259,8 @@ def _of_sweep(s: BlockState, colour: int) -> dict[str, Any]:
 
 
 def nodes_of_lines(s: BlockState, direction: int) -> tuple[int, int, int]:
-    """Return the extent of the nodes of one colour: every second row for lines along i, or else every second node of a
-    row."""
+    """Return the extent (ni, nj, nk) of the nodes of one colour in a part, for lines along `direction`: every second
+    row for lines along i, or else every second node of a row."""
     ni, nj, nk = s.size
     return (ni, (nj + 1) // 2, nk) if direction == 0 else ((ni + 1) // 2, nj, nk)
 

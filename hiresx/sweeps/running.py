@@ -183,7 +183,8 @@ def tabulate(of: SweepPlan, out: Path, case: str | Path, wanted: TableRequest) -
 
 
 def draw_picture(of: SweepTable, out: Path, wanted: TableRequest) -> list[Path]:
-    """Draw the columns that `wanted` names to table.png. Raises HiresxError for columns that do not exist or contain no
+    """Draw the columns of the table `of` that `wanted` names to table.png in the folder `out`. Returns the path in a
+    list, which is empty if no picture is wanted. Raises HiresxError for columns that do not exist or contain no
     number."""
     if wanted.plot is None:
         return []

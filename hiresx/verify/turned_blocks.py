@@ -49,7 +49,8 @@ class TurnedCase:
 
 
 def turn_back(values: np.ndarray, turn: Reindexing) -> np.ndarray:
-    """Convert `values` (..., nk, nj, ni) of a block from its new to its old indexes."""
+    """Convert `values` (..., nk, nj, ni) of a block from its new to its old indexes. `turn`: the change from the old to
+    the new ones."""
     places = [turn.order.index(old) for old in range(3)]
     back = Reindexing(triple(places), triple(turn.reverse[place] for place in places))
     flat = [np.asarray(back.array(one)) for one in values.reshape(-1, *values.shape[-3:])]

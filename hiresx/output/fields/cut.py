@@ -84,7 +84,8 @@ def plane(pieces: list[Piece], axis: str, value: float) -> list[Piece]:
 
 
 def plane_samples(pieces: list[Piece], axis: str, value: float) -> list[tuple[int, WeightedPlaces]]:
-    """The plane as samples of the pieces of these numbers; see `plane`."""
+    """Return the plane `axis` = `value` through `pieces` as interpolations: pairs of the number of a piece and the
+    samples in it. Raises as `plane`."""
     found = [(number, sheet) for number, piece in enumerate(pieces) for sheet in _sheets(piece, axis, value)]
     if not found:
         _outside(pieces, axis, value)

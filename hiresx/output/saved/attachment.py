@@ -31,7 +31,8 @@ class Attachment:
         return []
 
     def begin(self, solver: Solver, restarted: bool) -> None:
-        """Prepare for the first step of this process. Called after `restore` if the run continues from a checkpoint."""
+        """Prepare for the first step of this process. `restarted`: whether the run continues from a checkpoint;
+        `restore` was then called before."""
 
     def set_conditions(self, solver: Solver) -> None:
         """Set the boundary values that follow from the present flow, without taking a sample. Called before each step

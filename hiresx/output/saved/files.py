@@ -74,7 +74,7 @@ class FileLayout:
             write_at(file, content, offset)
 
     def put_number(self, file: int, key: Key, value: float) -> None:
-        """Write an array of one item. Raises OSError."""
+        """Write the array `key`, which has one item, to the open `file`. Raises OSError."""
         offset, dtype, _ = self.arrays[key]
         write_at(file, np.array(value, dtype).tobytes(), offset)
 

@@ -123,7 +123,8 @@ def update(figure: Any, views: list[View], names: list[str], rasters: list[raste
 
 
 def pixels(views: list[View], look: Look, inches: float | None = None) -> list[raster.Raster]:
-    """Map the pixels of `views` to their grids. The widest view is `inches` wide, if that is known."""
+    """Map the pixels of `views` to their grids, within the zoom of `look`. `inches`: the width of the widest view, if
+    it is known."""
     inches = inches or look.wide * (0.8 if len(views) == 1 else 0.5)
     wide = int(np.clip(_DPI * inches, 400, 2400))
     return [raster.raster(flat, a, b, look.box, wide) for a, b, flat, _ in views]

@@ -95,7 +95,7 @@ class Look:
 
     def figure(self, height: float, layout: picture_file.Layout = "constrained") -> Any:
         """Return a figure of the requested size. If no height was requested, it is `height` inches high, within the
-        allowed height."""
+        allowed height. `layout`: the layout of matplotlib."""
         height = min(height, self.high) if self.height is None else self.height
         return picture_file.figure(height, layout, self.wide, (self.width is not None, self.height is not None))
 

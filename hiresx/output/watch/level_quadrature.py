@@ -131,9 +131,10 @@ def _box_weights(
 
 
 def covered_cells(levels: Levels, level: int, base: int) -> Iterator[Range]:
-    """Yield boxes of the cells of the next coarser level that `level` covers completely, each cell once. A cell lies
-    between a node and the next one. It is covered if the finer level has all of its nodes and all nodes between them.
-    In a block that continues in itself, one step from its last node, there is also a cell behind the last node."""
+    """Yield boxes of the cells of the next coarser level that `level` covers completely in block `base` of the grid,
+    each cell once. A cell lies between a node and the next one. It is covered if the finer level has all of its nodes
+    and all nodes between them. In a block that continues in itself, one step from its last node, there is also a cell
+    behind the last node."""
     space, tiles = levels.spaces[level, base], [levels.tiles[n] for n in levels.of(level, base)]
     if not tiles:
         return

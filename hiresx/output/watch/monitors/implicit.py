@@ -106,8 +106,8 @@ class NewtonProgress(_OfReport):
 
 
 def convergence(memory: Mapping[str, float], drop: float, steps: int) -> str:
-    """Return a text on the end of an iteration that has converged. `memory`: of the integrator. `drop`: the fall of the
-    residual that the case requires."""
+    """Return a text that reports the end of an iteration that has converged after `steps` steps. `memory`: of the
+    integrator. `drop`: the factor by which the case requires the residual to fall."""
     first, last = memory["first_residual"], memory["residual"]
     if 0 < last * drop <= first:
         fell = f"fell by {first / last:.2g} (implicit.drop = {drop:g}) in"
