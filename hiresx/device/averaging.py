@@ -77,7 +77,7 @@ def names(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def quantities(kinds: Sequence[str], scalars: Sequence[str] = ()) -> int:
-    """Return the number of averages of a node, for these `kinds` and passive `scalars`."""
+    """Return the number of averages of a node, for the `kinds` of averages and the names of the passive `scalars`."""
     return sum(len(names(kind, scalars)) for kind in kinds)
 
 

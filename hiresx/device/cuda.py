@@ -216,7 +216,8 @@ class CudaProgram(RecordingProgram):
         return kernel_shape(call.name, call.signature.kind, call.extent, self.block)
 
     def load_batches(self, launches: Iterable[BatchedLaunch]) -> list["LoadedBatch"]:
-        """Return these batches with their arguments on the device, as `launch_batch` takes them."""
+        """Return the batches `launches` with their arguments on the device, for `launch_batch`. Kernels of batches that
+        are missing are compiled first."""
         launches = list(launches)
         missing = {one.entry for one in launches}.difference(self._entries)
         if missing:

@@ -324,8 +324,9 @@ def kernel_shape(name: str, kind: str, extent: tuple[int, int, int], block: tupl
 
 
 def shape_by_block(name: str, extent: tuple[int, int, int], block: tuple[int, int, int]) -> Shape:
-    """Return the shape of a launch as `kernel_shape` does for a point kernel, with thread blocks of these threads. The
-    result of a point is the same, since its thread depends on no other thread."""
+    """Return the shape of a launch of the point kernel `name` over `extent`, as `kernel_shape` does, but with thread
+    blocks of the size `block`. The result of a point does not depend on this size, since its thread depends on no other
+    thread."""
     return _in_slabs(name, _covering(extent, block)[0]), block
 
 

@@ -40,7 +40,7 @@ class Storage(NamedTuple):
 
     @property
     def defines(self) -> dict[str, bool]:
-        """The macros that select these number types in kernels/storage.h, besides HX_FP32."""
+        """Return the macros, besides HX_FP32, that select the number types of this storage in kernels/storage.h."""
         narrow = {name: kept != self.real for name, kept in zip(_MACROS, self[1:4], strict=True)}
         return narrow | {"HX_DIFFERENCES": self.carries}
 
@@ -52,7 +52,7 @@ class Storage(NamedTuple):
 
 
 def precision_of(storage: Storage) -> Precision:
-    """Name of the precision (`scheme.precision`) that has these number types."""
+    """Return the name of the precision (`scheme.precision`) that has the number types of `storage`."""
     return next(name for name in PRECISIONS if STORAGE[name] == storage)
 
 

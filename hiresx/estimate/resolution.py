@@ -28,7 +28,7 @@ SAMPLES, APART, TAIL = 512, 0.05, 0.01
 
 
 def largest_spacing(x: np.ndarray, y: np.ndarray, z: np.ndarray, directions: Sequence[int]) -> np.ndarray:
-    """The longest distance from each node (nk, nj, ni) to a neighbour along these directions (0: i, 1: j, 2: k)."""
+    """Return the longest distance from each node (nk, nj, ni) to a neighbour along `directions` (0: i, 1: j, 2: k)."""
     found = np.zeros(x.shape)
     for d in directions:
         axis = 2 - d

@@ -214,7 +214,7 @@ def estimate_ranks(
 
 
 def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan: str | None = None) -> int:
-    """Return the device memory of fields, reductions, sponges and averages on these blocks, in bytes. `plan`: a name of
+    """Return the device memory of fields, reductions, sponges and averages on `blocks`, in bytes. `plan`: a name of
     hiresx.rhs.plans; if it is None, that of the case or else of the backend."""
     halo = case.stencil.halo
     padded = sum(math.prod(padded_shape(block, halo)) for block in blocks)

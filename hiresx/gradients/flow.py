@@ -51,7 +51,7 @@ class SteadyFlow:
 
     @property
     def linear(self) -> Linearised:
-        """Linearised form of these equations about the state."""
+        """The equations of the flow, linearised about the current state."""
         return self.integrator.linearised
 
     def close(self) -> None:

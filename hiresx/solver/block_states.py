@@ -120,7 +120,8 @@ class LocalBlocks:
         self.place = {state.index: n for n, state in enumerate(self.states)}
 
     def reusable(self, domain: Domain) -> Reused:
-        """Return the data of these blocks that a solver on `domain` can use again."""
+        """Return those data of this object that a solver on `domain` can use again: the kernels, and the states of
+        parts with the same nodes."""
         wanted = {nodes_of(domain.whole, domain.cut.parts[n]) for n in domain.mine}
         own = ((nodes_of(self.decomposition, state.part), state) for state in self.states)
         kept = {nodes: state for nodes, state in own if nodes is not None and nodes in wanted}

@@ -11,8 +11,9 @@ def update_call(
     program: Program, state: BlockState, kernel: str, extent: tuple[int, int, int] | None,
     beside: Mapping[str, Any] | None = None, /, **arguments: Any,
 ) -> Call:  # fmt: skip
-    """Return the launch of `kernel` with these arguments. If the block stores its rounding errors, return the launch of
-    the compensated kernel instead, which also takes `carry` and the arguments `beside`."""
+    """Return the launch of the update `kernel` over `extent` with the named `arguments`. If the block stores its
+    rounding errors, return the launch of the compensated kernel instead, which also has the arguments `carry` and those
+    of `beside`."""
     if state.carry is None:
         return program.call(kernel, extent, **arguments)
     return program.call(f"carried_{kernel}", extent, **arguments, carry=state.carry, **(beside or {}))

@@ -123,7 +123,7 @@ class FilteredNodes(Attachment):
         return self._waiting
 
     def record_samples(self, samples: Sequence[tuple[int, float]]) -> None:
-        """Record that the device took these samples: for each the number of steps before it and its time."""
+        """Record that the device took `samples`: for each the number of steps before it and its time."""
         for step, time in samples:
             self._times.mark(step, time)
             self._end_interval(step)
