@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 class Vortex(Table):
     """The far field of a lifting airfoil in steady plane flow: a compressible point vortex in the stream `state`, with
-    the circulation that belongs to the lift (Usab & Murman 1983; Thomas & Salas 1986). Its entropy and total enthalpy
-    are those of `state`. It follows the lift as the run converges: after every step of the implicit integrator, after
-    every tenth of others. The history `vortex` has both."""
+    the circulation that corresponds to the lift (Usab & Murman 1983; Thomas & Salas 1986). Its entropy and total
+    enthalpy are those of `state`. The circulation is updated from the lift after every step of the implicit integrator,
+    and after every tenth step of other integrators. The history `vortex` has lift and circulation."""
 
     force: str = Field(min_length=1, description="name of the [[force]] on the airfoil, which has the lift")
     centre: Vector = Field(
