@@ -73,9 +73,10 @@ class TileChoice:
         return [[np.zeros_like(some) for some in level] for level in self.regions]
 
     def choose(self, flagged: Sequence[Taken]) -> list[Taken]:
-        """Return the masks of the tiles to compute, by level and block. These are the regions of the case, the
-        `flagged` tiles, and the tiles that these need: those on the other side of joins, those that join blocks to
-        fewer ones, and those of the next coarser level under and around every tile."""
+        """Return the masks of the tiles to compute, by level and block. These are the tiles of the regions of the case,
+        the `flagged` tiles, and the tiles that these need: the tiles on the other side of connections, tiles that fill
+        gaps so that there are fewer and larger blocks (`fill_tiles`), and the tiles of the next coarser level under and
+        around every tile."""
         taken = [
             [fixed | (asked & may) for fixed, asked, may in zip(*of_level, strict=True)]
             for of_level in zip(self.regions, flagged, self.allowed, strict=True)
