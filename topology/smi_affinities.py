@@ -16,10 +16,7 @@ Nodes: TypeAlias = list[int | None]
 def read(
     gpus: dict[int, Row], after: After, header: RowHeader | None, count: int, problems: list[str]
 ) -> tuple[Sets, Nodes, Sets]:
-    """Read the affinities of `count` GPUs. `gpus`: the row of each GPU. `after`: by GPU, the words behind the matrix,
-    and the same as cells separated by tabs. `header`: the header of the table, if there is one. What cannot be read is
-    added to `problems`. Returns, for each GPU: its CPUs, its NUMA node, and the NUMA nodes near it if there are
-    several; None for what is not known."""
+    """Return (CPUs of each GPU or None, its NUMA node or None, nodes near it where there are several)."""
     cpus: Sets = []
     numa: Nodes = []
     nodes: Sets = []

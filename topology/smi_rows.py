@@ -84,8 +84,7 @@ def header(body: str) -> RowHeader | None:
 
 @dataclass
 class Row:
-    """One row of a table of nvidia-smi. `words`: the cells behind its label, separately. `before`: the affinities to
-    the left of the label. `text`: the whole line."""
+    """One row. `words`: all after its label, apart. `before`: affinities left of the label. `text`: the line."""
 
     line: int
     label: str
@@ -94,19 +93,17 @@ class Row:
     text: str
 
     def place(self, column: int) -> int | None:
-        """Index of the word at which the matrix begins. It follows from the X, which stands on the diagonal of the
-        matrix, in `column`. None for a row without an X."""
+        """Index of the word at which the matrix begins, from the X that belongs into `column`; None without one."""
         marks = [n for n, word in enumerate(self.words) if word == levels.SELF]
         start = marks[0] - column if len(marks) == 1 else -1
         return start if start >= 0 and not any(map(levels.word, self.words[:start])) else None
 
     def first(self) -> int:
-        """Index of the first level among the words. In a row without an X the matrix begins there."""
+        """Index of the word at which the matrix begins, for a row without an X: that of the first level."""
         return next((n for n, word in enumerate(self.words) if levels.word(word)), len(self.words))
 
     def run(self, start: int, width: int | None = None) -> list[str]:
-        """Return the cells of the matrix in this row, which begin at the word `start`: `width` cells, or all up to the
-        last level before an affinity."""
+        """Cells of the matrix from `start`: `width` of them, or all up to the last level before an affinity."""
         end = start
         for n in range(start, len(self.words)):
             word = self.words[n]
@@ -123,8 +120,7 @@ class Row:
         return cells
 
     def rest(self, start: int, width: int) -> tuple[list[str], list[str]]:
-        """Return the words behind the `width` cells that begin at the word `start`, and the same as cells separated by
-        tabs, which may be empty."""
+        """Return (words behind the matrix, its cells separated by tabs, including empty ones)."""
         after = self.words[start + width :]
         if not after:
             return [], []
@@ -134,8 +130,7 @@ class Row:
 
 
 def row(number: int, body: str) -> Row | None:
-    """Parse a line of the table. `number`: its number in the text. Returns None if the line is not a row of a
-    device."""
+    """The row in a line; None when no level follows what could be its label."""
     words = body.split()
     at = _label(words)
     if at is None:
@@ -163,8 +158,7 @@ def row(number: int, body: str) -> Row | None:
 
 
 def apart(word: str) -> list[str]:
-    """Split a word into the levels that it consists of, if they have no blanks between them, and into a level and an
-    affinity joined to it."""
+    """Split levels that stand together without a blank, and a level that is joined to an affinity, into words."""
     if levels.word(word):
         return [word]
     if _GLUED.fullmatch(word):

@@ -109,8 +109,7 @@ def device_seconds(device: Any, work: Callable[[], Any]) -> float:
 
 
 def step_rate(solver: Solver, seconds: float, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return the rate of a run in points times time steps per second. It is measured over about so many `seconds` of
-    `clock`, and over a whole number of steps."""
+    """Points times steps per second of a `clock`, whole steps, as many as make about so many `seconds`."""
 
     def seconds_of(count: int) -> float:
         began = clock()

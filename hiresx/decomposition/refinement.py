@@ -95,8 +95,8 @@ def with_tiles(
 def refine_domain(
     coarse: Decomposition, extended: Sequence[Sequence[np.ndarray] | GhostLayers], table: Refine
 ) -> tuple[Decomposition, list[Extended | GhostLayers]]:
-    """Return the same as `refine`. Blocks whose coordinates were left in their file are accepted as arguments, but
-    raise HiresxError. Raises HiresxError also for a tile on a wall that mirrors places or has an edge."""
+    """As `refine`, also for blocks that may have been left in their file. Raises HiresxError for such blocks, and for a
+    tile on a wall that mirrors places or has an edge."""
     made, coordinates = refine(coarse, refuse_in_file(extended), table)
     for place in unrefinable_places(made):
         patch = made.patches[place]

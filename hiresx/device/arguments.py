@@ -123,8 +123,8 @@ def fit_conditions(signature: Signature) -> list[str]:
 
 
 def check_places(signature: Signature, extent: Sequence[int] | None, values: Sequence[Any]) -> None:
-    """Raise TypeError if strides do not fit an array [variable, k, j, i], or if an array is too small for the nodes
-    that the kernel visits over `extent`. `values`: the arguments in the kernel's order."""
+    """Raise TypeError where strides do not fit an array [variable, k, j, i], or where an array among the `values` is
+    too small for the variables of the nodes visited."""
     where = place(signature)
     if where is None:
         return

@@ -45,8 +45,8 @@ def neighbour_blocks(blocks: Reals, storage: BlockStorage, variables: int, model
 
 
 def in_precision(kept: Reals, numbers: int, precision: SweepPrecision) -> np.ndarray:
-    """Return an array (numbers, k, j, i) of float64 or float32 in the order of the grid. `kept` (reals, k, j, i) stores
-    it in the order of the sweeps; with float32, each of its float64 holds two numbers."""
+    """Return an array (numbers, k, j, i), of float64 or of float32 by `precision`, in the order of the grid. `kept`
+    (reals, k, j, i) has its values in the order of the sweeps, and of float32 two in each of its float64."""
     values = kept.reshape(-1).view(_KINDS[precision])[: numbers * kept[0].size]
     return in_grid_order(values.reshape(numbers, *kept.shape[1:]))
 

@@ -27,9 +27,8 @@ class Columns:
     def prepare(
         self, kernel: str, arguments: Sequence[Mapping[str, Any]], ahead: Calls = ()
     ) -> Callable[[], list[np.ndarray]]:
-        """Return a function that makes the launches `ahead`, then launches `kernel` on every part, and returns its
-        results: float64 (quantities, nk, ni) of each part. `arguments`: for each part, the arguments that are specific
-        to this kernel."""
+        """Prepare the launches `ahead` and `kernel` on every part as one function, which returns float64 (quantities,
+        nk, ni) of each part. `arguments`: those of each part that only this kernel has."""
         own = []
         for state, partial, own_arguments in zip(self._states, self._partial, arguments, strict=True):
             ni, nj, nk = state.size

@@ -59,8 +59,7 @@ class ForceCoefficients:
         ]
 
     def rows(self, force: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-        """Return the contribution of each node to each column, (columns, n). `force` (3, n): the force at the nodes.
-        `nodes` (3, n): their coordinates x, y, z."""
+        """What the force (3, n) on each of the nodes at x, y, z (3, n) adds to each column, (columns, n)."""
         moment = self._side @ np.cross(nodes - self._centre, force, axis=0)
         along = [self._lift, self._drag, *([self._side] if self._in_space else [])]
         return np.stack([*(direction @ force for direction in along), moment / self._length]) / self._scale

@@ -42,8 +42,8 @@ def corrections(nodes: int) -> np.ndarray:
 
 
 def changes(nodes: int) -> Iterator[tuple[int, dict[int, float]]]:
-    """Yield, for each of the first nodes of a line of `nodes` nodes, its number and the correction of its weight 1 for
-    each kind of end of the line (NO_SLIP, PHYSICAL, SHARED). Kinds without a correction at the node are left out."""
+    """Yield, for each of the first nodes of a line of `nodes` nodes whose weight may differ from 1, its number and the
+    amounts that are added to 1, by the kind of the line's end (NO_SLIP, PHYSICAL, SHARED)."""
     physical = corrections(nodes)
     for m in range(max(len(physical), min(len(_AT_NO_SLIP), nodes))):
         found: dict[int, Sequence[float]] = {NO_SLIP: _AT_NO_SLIP, PHYSICAL: list(physical), SHARED: (-0.5,)}

@@ -180,8 +180,8 @@ class WatchedSurface:
         return self.sums(self.sizes[None])[:, 0]
 
     def moments(self, forces: np.ndarray) -> np.ndarray:
-        """Return the moment about the x axis of each of the `forces` (3, n) at the n nodes of this rank, (n,). For
-        axisymmetric flow, in which the third component of a force is along the swirl."""
+        """Moment about the x axis, (n,), of `forces` (3, n) at this rank's nodes of axisymmetric flow, whose z is the
+        direction of the swirl."""
         return self._radius * forces[2] if self.n else np.empty(0)
 
     def nodes(self, places: np.ndarray) -> np.ndarray:

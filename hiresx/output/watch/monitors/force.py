@@ -115,8 +115,7 @@ class ForceMonitor(Monitor):
         return WallNodes(self._solver, self._surface)
 
     def shares(self) -> Shares:
-        """Return the contributions of the nodes of this rank to every integral except the area, in the unit of its
-        column."""
+        """Return what single nodes of this rank add to every integral but the area, in the column's unit."""
         rows = self._rows(self._surface.measure())
         return Shares(self._surface.states, self._surface.places, dict(zip(self._integrals[:-1], rows, strict=True)))
 
