@@ -106,7 +106,7 @@ class ForceMonitor(Monitor):
         return self.nodes.measure(self._surface.measure() if self._measured is None else self._measured)
 
     def integrals(self) -> dict[str, float]:
-        """Return the columns that are integrals over the walls, in their units, for the current state. Collective."""
+        """Return every column that is an integral over the walls, in its unit, of the state as it is. Collective."""
         return self._integrate(self._surface.measure())
 
     @cached_property
