@@ -1,16 +1,16 @@
 // Sums and extremes of the whole flow for monitors. Columns run along j, so that neighbours along i share a
-// pack or a warp: a column's result is stored at [quantity][k][i], and the host finishes with the columns in a fixed
-// order.
+// pack or a warp. A column's result is stored at [quantity][k][i]; of sums a column is cut into pieces of `height` of its
+// `nodes` nodes, whose results are stored at [quantity][piece][k][i] of `rows` k.
 #include "viscous.h"
 
 // sums of weight q, and if `both` those of other q: 5 quantities each
-VECTOR_KERNEL(column_totals, int i, int j, int k, int o, int sj, int sk, int height, int columns, int width,
-              stride sv, const_state_field<gas_variables> q, const_field<1> weight, const_field<1> other, int both,
-              real *partial) {
+VECTOR_KERNEL(column_totals, int i, int j, int k, int o, int sj, int sk, int height, int nodes, int rows, int columns,
+              int width, stride sv, const_state_field<gas_variables> q, const_field<1> weight, const_field<1> other,
+              int both, real *partial) {
     T sum[2 * gas_variables];
     for (int v = 0; v < 2 * gas_variables; ++v) sum[v] = T(real(0));
-    for (int l = 0; l < height; ++l) {
-        const long long p = o + i + (long long)(j + l) * sj + (long long)k * sk;
+    for (int l = j * height; l < nodes && l < (j + 1) * height; ++l) {
+        const long long p = o + i + (long long)l * sj + (long long)k * sk;
         T share = load<T>(weight + p), second = both ? load<T>(other + p) : T(real(0));
         for (int v = 0; v < gas_variables; ++v) {
             T value = load<T>(q + v * sv + p);
@@ -18,7 +18,7 @@ VECTOR_KERNEL(column_totals, int i, int j, int k, int o, int sj, int sk, int hei
             if (both) sum[gas_variables + v] = sum[gas_variables + v] + second * value;
         }
     }
-    const long long at = (long long)k * width + i;
+    const long long at = ((long long)j * rows + k) * width + i;
     for (int v = 0; v < 2 * gas_variables; ++v) store(partial + (long long)v * columns + at, sum[v]);
 }
 
@@ -74,14 +74,14 @@ VECTOR_KERNEL(column_places, int i, int j, int k, int o, int sj, int sk, int hei
 // Sums of weight times: kinetic energy, rho |vorticity|^2/2, tau_ij du_i/dx_j, mu |vorticity|^2, 4/3 mu (div u)^2 (the
 // last three divided by Re_c), p div u, (div u)^2, and where there is a model the tau_ij du_i/dx_j of its eddy viscosity.
 // w: (u, v, w, T) with the ghosts of the viscous terms; di, dj, dk as there.
-VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int height,
-              int columns, int width, stride sv, const_state_field<gas_variables> q, const_work_field<gas_gradients> w,
-              const_work_field<9> m, const_work_field<1> jacobian, const_field<1> weight, real inverse_reynolds,
-              const_work_field<HX_EDDY_FIELDS> eddies, real *partial) {
+VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int height, int nodes,
+              int rows, int columns, int width, stride sv, const_state_field<gas_variables> q,
+              const_work_field<gas_gradients> w, const_work_field<9> m, const_work_field<1> jacobian,
+              const_field<1> weight, real inverse_reynolds, const_work_field<HX_EDDY_FIELDS> eddies, real *partial) {
     T sum[7 + HX_EDDY_FIELDS];
     for (int v = 0; v < 7 + HX_EDDY_FIELDS; ++v) sum[v] = T(real(0));
-    for (int l = 0; l < height; ++l) {
-        const long long p = o + i + (long long)(j + l) * sj + (long long)k * sk;
+    for (int l = j * height; l < nodes && l < (j + 1) * height; ++l) {
+        const long long p = o + i + (long long)l * sj + (long long)k * sk;
         T g[3][3], scale = load<T>(jacobian + p);
         for (int v = 0; v < 3; ++v) {
             const work_real *field = w + v * sv + p;
@@ -117,7 +117,7 @@ VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di,
         sum[5] = sum[5] + share * rho * t * real(1.0 / HX_GAMMA) * dilatation;
         sum[6] = sum[6] + share * square;
     }
-    const long long at = (long long)k * width + i;
+    const long long at = ((long long)j * rows + k) * width + i;
     for (int v = 0; v < 7 + HX_EDDY_FIELDS; ++v) store(partial + (long long)v * columns + at, sum[v]);
     (void)eddies;
 }

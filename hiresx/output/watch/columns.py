@@ -1,4 +1,4 @@
-"""Sums and extremes over parts: along columns on the device (kernels/statistics.h), over columns on the host."""
+"""Sums and extremes over parts: along columns on the device (kernels/statistics.h), over these there or on the host."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -6,12 +6,55 @@ from typing import Any
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.device.interface import Calls
+from hiresx.device.interface import Call, Calls
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import slices
 from hiresx.output.watch.level_quadrature import LevelWeights
 from hiresx.output.watch.quadrature import block_weights
 from hiresx.solver import Solver
+
+# Nodes of a column that are summed up together: few enough for a GPU to have work for all its threads.
+HEIGHT = 32
+# Threads that go on with the sums of all columns, and sums of each quantity that are left for the host.
+THREADS, LANES = 2048, 32
+
+
+class ColumnSums:
+    """Sums of `quantities` over the nodes of each part of a solver: `count` doubles, for the host to finish. All orders
+    of addition are fixed."""
+
+    def __init__(self, solver: Solver, quantities: int):
+        self._solver, self._shape = solver, (len(solver.states), quantities, LANES)
+        self.count = len(solver.states) * quantities * LANES
+
+    def calls(self, kernel: str, arguments: Sequence[Mapping[str, Any]], numbers: Any) -> Calls:
+        """The launches that leave the sums of `kernel` in `numbers` (count,). `arguments`: those of each part that only
+        this kernel has."""
+        call, zeros = self._solver.program.call, self._solver.backend.zeros
+        _, quantities, lanes = self._shape
+        stages: tuple[list[Call], ...] = [], [], []
+        for n, (state, own) in enumerate(zip(self._solver.states, arguments, strict=True)):
+            ni, nj, nk = state.size
+            pieces = -(-nj // HEIGHT)
+            columns, found = pieces * nk * ni, numbers[n * quantities * lanes : (n + 1) * quantities * lanes]
+            threads = min(THREADS, columns)
+            partial, fewer = zeros((quantities, columns), state.real), zeros((quantities, threads))
+            stages[0].append(
+                call(
+                    kernel, (ni, pieces, nk), **state.place, height=HEIGHT, nodes=nj, rows=nk, columns=columns,
+                    width=ni, sv=state.variable_stride, q=state.q, **own, partial=partial,
+                )
+            )  # fmt: skip
+            all_columns = {"count": columns, "threads": threads, "values": partial, "result": fewer}
+            stages[1].append(call("sum_reals", (threads, quantities, 1), **all_columns))
+            left = {"count": threads, "threads": lanes, "values": fewer, "result": found}
+            stages[2].append(call("sum_columns", (lanes, quantities, 1), **left))
+        return list(stages)
+
+    def by_part(self, numbers: np.ndarray) -> np.ndarray:
+        """The sums (parts, quantities) of what the launches left."""
+        found: np.ndarray = numbers.reshape(self._shape).sum(axis=2)
+        return found
 
 
 class Columns:
@@ -24,11 +67,9 @@ class Columns:
             ni, _, nk = state.size
             self._partial.append(solver.backend.zeros((quantities, nk * ni), state.real))
 
-    def prepare(
-        self, kernel: str, arguments: Sequence[Mapping[str, Any]], ahead: Calls = ()
-    ) -> Callable[[], list[np.ndarray]]:
-        """Prepare the launches `ahead` and `kernel` on every part as one function, which returns float64 (quantities,
-        nk, ni) of each part. `arguments`: those of each part that only this kernel has."""
+    def prepare(self, kernel: str, arguments: Sequence[Mapping[str, Any]]) -> Callable[[], list[np.ndarray]]:
+        """Prepare `kernel` on every part as one function, which returns float64 (quantities, nk, ni) of each part.
+        `arguments`: those of each part that only this kernel has."""
         own = []
         for state, partial, own_arguments in zip(self._states, self._partial, arguments, strict=True):
             ni, nj, nk = state.size
@@ -38,7 +79,7 @@ class Columns:
                     q=state.q, **own_arguments, partial=partial,
                 )
             )  # fmt: skip
-        launch = self._program.prepare([*ahead, own])
+        launch = self._program.prepare([own])
 
         def fetch() -> list[np.ndarray]:
             launch()
