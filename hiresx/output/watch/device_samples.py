@@ -1,6 +1,7 @@
 """Samples that are a few numbers, which launches leave on the device: the host reads them while the device goes on."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,19 @@ from hiresx.solver import Solver
 
 
 class DeviceMonitor(Monitor):
-    """A monitor that takes its samples from `count` numbers, which `calls` leave on the device. `ghosts`: whether these
-    need the halos of the state. `deferred`: whether the host may read the numbers later."""
+    """A monitor that takes its samples from numbers that `calls` leave on the device: `count` of the `DeviceSamples`,
+    or those in an `array` of its own. `ghosts`: whether these need the halos of the state. `deferred`: whether the host
+    may read the numbers later."""
 
-    count: int
+    count = 0
+    array: Any = None
     ghosts = False
     deferred = True
 
     _samples: "DeviceSamples | None" = None
 
     def calls(self, numbers: Any) -> Calls:
-        """The launches that leave the numbers in `numbers`, float64 (count,) on the device."""
+        """The launches that leave the numbers in `numbers`, float64 (count,) on the device, or in its own array."""
         raise NotImplementedError
 
     def values(self, numbers: np.ndarray, time: float) -> Mapping[str, Any]:
@@ -83,7 +86,7 @@ class DeviceSamples(Attachment):
         self._calls: dict[DeviceMonitor, Calls] = {}
         self._launches: dict[tuple[DeviceMonitor, ...], Callable[[], None]] = {}
         self._due: list[DeviceMonitor] = []
-        self._coming: tuple[int, float, list[DeviceMonitor], int, Callable[[], np.ndarray]] | None = None
+        self._coming: tuple[int, float, dict[DeviceMonitor, Callable[[], np.ndarray]]] | None = None
         for monitor in monitors:
             monitor.join(self)
 
@@ -94,7 +97,8 @@ class DeviceSamples(Attachment):
     def read(self, monitor: DeviceMonitor) -> np.ndarray:
         """The numbers of `monitor`, of the state as it is."""
         self._launch([monitor])
-        return np.asarray(self._solver.backend.to_host(self._numbers[self._places[monitor]]))
+        found = self._numbers[self._places[monitor]] if monitor.array is None else monitor.array
+        return np.asarray(self._solver.backend.to_host(found))
 
     def steps_left(self, solver: Solver) -> int:
         return MANY
@@ -108,20 +112,28 @@ class DeviceSamples(Attachment):
         self.deliver()
         due, self._due = self._due, []
         self._launch(due)
-        first, end = self._places[due[0]].start, self._places[due[-1]].stop
-        wait = solver.backend.fetch(self._numbers[first:end])
-        self._coming = solver.steps, solver.time, due, first, wait
+        self._coming = solver.steps, solver.time, self._fetch(due)
         solver.device_resident_steps.beside(self.deliver)
 
     def deliver(self) -> None:
         """Store the samples that are being fetched. Collective."""
         if self._coming is None:
             return
-        (step, time, due, first, wait), self._coming = self._coming, None
-        numbers = wait()
-        for monitor in due:
-            place = self._places[monitor]
-            monitor.add_sample(step, time, numbers[place.start - first : place.stop - first])
+        (step, time, coming), self._coming = self._coming, None
+        for monitor, wait in coming.items():
+            monitor.add_sample(step, time, wait())
+
+    def _fetch(self, due: Sequence[DeviceMonitor]) -> dict[DeviceMonitor, Callable[[], np.ndarray]]:
+        """Start to copy the numbers of these monitors. Returns for each what waits for its own."""
+        fetch, together = self._solver.backend.fetch, [monitor for monitor in due if monitor.array is None]
+        waits = {monitor: fetch(monitor.array) for monitor in due if monitor.array is not None}
+        if together:
+            places = {monitor: self._places[monitor] for monitor in together}
+            first = min(place.start for place in places.values())
+            wait = fetch(self._numbers[first : max(place.stop for place in places.values())])
+            for monitor, place in places.items():
+                waits[monitor] = partial(_part, wait, slice(place.start - first, place.stop - first))
+        return {monitor: waits[monitor] for monitor in due}
 
     def _launch(self, due: Sequence[DeviceMonitor]) -> None:
         launch = self._launches.get(tuple(due))
@@ -134,3 +146,7 @@ class DeviceSamples(Attachment):
         if any(monitor.ghosts for monitor in due):
             self._solver.settle()
         launch()
+
+
+def _part(wait: Callable[[], np.ndarray], place: slice) -> np.ndarray:
+    return wait()[place]
