@@ -17,6 +17,10 @@ RE = 0.01  # 1 / Re_c
 # Columns along k, in one piece, and along j.
 COLUMNS = {"columns": NI * NJ, "rows": NJ, "nodes": NK, "height": NK, "width": NI}
 ALONG_J = {"height": NJ, "columns": NI * NK, "width": NI, "sv": alone.POINTS}
+# Columns along j in pieces, the last of them shorter.
+HEIGHT = 4
+PIECES = -(-NJ // HEIGHT)
+IN_PIECES = ALONG_J | {"height": HEIGHT, "nodes": NJ, "rows": NK, "columns": NI * NK * PIECES}
 
 
 @pytest.fixture(params=["cpu", "emulated"])
@@ -102,16 +106,36 @@ def test_the_least_viscous_factor_is_four_thirds():
     np.testing.assert_allclose(partial[1], wanted, rtol=1e-13)
 
 
+def by_piece(values):
+    """Sums (quantities, pieces, nk, ni) of values (quantities, nk, nj, ni) over the nodes of each piece of a column."""
+    return np.moveaxis(np.add.reduceat(values, range(0, NJ, HEIGHT), axis=2), 2, 1)
+
+
+@pytest.mark.parametrize("real", ["float64", "float32"])
+def test_sums_over_columns(backend, real):
+    """In double, whatever the columns are in, and of fewer columns than threads."""
+    kernels = program(backend, SMALL, precision={"float64": "fp64", "float32": "fp32"}[real])
+    for count, threads in ((1000, 64), (5, 32)):
+        values, result = random(4).uniform(0.5, 1.5, (3, count)).astype(real), np.zeros((3, threads))
+        wanted = np.array([[row[t::threads].sum(dtype=float) for t in range(threads)] for row in values])
+        of = {"count": count, "threads": threads, "result": result}
+        kernels.launch("sum_reals", (threads, 3, 1), values=values, **of)
+        np.testing.assert_allclose(result, wanted, rtol=1e-14)
+        result[...] = 0.0
+        kernels.launch("sum_columns", (threads, 3, 1), values=values.astype(float), **of)
+        np.testing.assert_allclose(result, wanted, rtol=1e-14)
+
+
 @pytest.mark.parametrize("both", [0, 1])
 def test_column_totals(backend, both):
     _, q = states()
     weight, other = random(2).uniform(0.5, 2.0, (2, *alone.SHAPE))
-    partial = np.zeros((10, NK, NI))
+    partial = np.zeros((10, PIECES, NK, NI))
     program(backend, SMALL).launch(
-        "column_totals", (NI, 1, NK), **alone.PLACE, **ALONG_J, q=q, weight=weight, other=other, both=both,
+        "column_totals", (NI, PIECES, NK), **alone.PLACE, **IN_PIECES, q=q, weight=weight, other=other, both=both,
         partial=partial,
     )  # fmt: skip
-    sums = [inside(q * w).sum(axis=2) for w in (weight, other)]
+    sums = [by_piece(inside(q * w)) for w in (weight, other)]
     close(partial[:5], sums[0])
     if both:
         close(partial[5:], sums[1])
@@ -144,10 +168,10 @@ def test_column_extrema(backend):
 def test_column_energy(backend, viscosity):
     (s, q), (m, jacobian) = states(), geometry()
     weight, w = random(3).uniform(0.5, 2.0, alone.SHAPE), np.stack([*s[1:4], temperature(s)])
-    partial = np.zeros((7, NK, NI))
+    partial = np.zeros((7, PIECES, NK, NI))
     program(backend, SMALL if viscosity == "none" else alone.VISCOUS, viscosity=viscosity).launch(
-        "column_energy", (NI, 1, NK), **alone.PLACE, **dict(zip(("di", "dj", "dk"), alone.STRIDES, strict=True)),
-        **ALONG_J, q=q, w=w, m=m, jacobian=jacobian, weight=weight, inverse_reynolds=RE, partial=partial,
+        "column_energy", (NI, PIECES, NK), **alone.PLACE, **dict(zip(("di", "dj", "dk"), alone.STRIDES, strict=True)),
+        **IN_PIECES, q=q, w=w, m=m, jacobian=jacobian, weight=weight, inverse_reynolds=RE, partial=partial,
     )  # fmt: skip
     g = np.stack([gradient(c, m, jacobian) for c in s[1:4]])
     curl = np.stack([g[2, 1] - g[1, 2], g[0, 2] - g[2, 0], g[1, 0] - g[0, 1]])
@@ -159,7 +183,7 @@ def test_column_energy(backend, viscosity):
         0.5 * rho * inside(np.sum(s[1:4] ** 2, axis=0)), 0.5 * rho * turning, mu * np.sum(stress * g, axis=(0, 1)),
         mu * turning, mu * 4 / 3 * dilatation**2, p * dilatation, dilatation**2,
     ]  # fmt: skip
-    wanted = np.sum(inside(weight) * np.stack(wanted), axis=2)
+    wanted = by_piece(inside(weight) * np.stack(wanted))
     for n in range(7):
         np.testing.assert_allclose(partial[n], wanted[n], rtol=0, atol=1e-12 * (abs(wanted[n]).max() + 1e-300))
 
