@@ -88,15 +88,18 @@ WATCHED: dict[str, dict[str, Any]] = {
         },
     },
 }  # fmt: skip
-# Of columns in two pieces.
+# Of columns in two pieces, and of what is left of them.
 TWO: dict[str, Any] = {"height": 4, "rows": SIZE[2], "columns": 2 * SIZE[0] * SIZE[2]}
-PIECES = {"column_totals": TWO, "column_energy": TWO}
+PIECES = dict.fromkeys(("column_totals", "column_energy", "column_extrema", "column_places"), TWO) | {
+    "extreme_bounds": {"parts": 2, "counts": np.array([32, 5], np.int32)},
+    "least_numbers": {"columns": TWO["columns"], "rows": SIZE[2]},
+}
 COUNTS = (3, 2, 1)
 NUMBERS = {"direction": 1.0, "sign": -1.0}
 EXTENTS = {
     **dict.fromkeys(("column_norms", "column_radii", "axisymmetric_radii", "least_jacobian"), (SIZE[0], SIZE[1], 1)),
-    **dict.fromkeys(("column_extrema", "column_places"), (SIZE[0], 1, SIZE[2])),
     **dict.fromkeys(PIECES, (SIZE[0], 2, SIZE[2])),
+    **{"extreme_bounds": (7, 1, 1), "least_numbers": (5, 14, 1)},
     **dict.fromkeys(("pack_halo", "unpack_halo", "rotate_vectors"), (SIZE[0], 1, 1)),
     **dict.fromkeys(("pack_signalled_halo", "unpack_signalled_halo", "rotate_signalled_vectors"), (SIZE[0], 1, 1)),
     # every row writes the same places

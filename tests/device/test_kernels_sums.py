@@ -145,23 +145,54 @@ def test_column_extrema(backend):
     s, q = states()
     q[:, :, alone.HALO + 1] = q[:, :, alone.HALO + NJ - 1]  # values that come twice: the first place counts
     s[:, :, alone.HALO + 1] = s[:, :, alone.HALO + NJ - 1]
-    kernels, where = (
-        program(backend, SMALL),
-        alone.PLACE | ALONG_J | {"q": q},
-    )
-    partial, places = np.zeros((2, 7, 2, NK, NI))
-    kernels.launch("column_extrema", (NI, 1, NK), **where, partial=partial)
+    kernels, where = program(backend, SMALL), alone.PLACE | IN_PIECES | {"q": q}
+    partial, places = np.zeros((2, 2, 7, PIECES, NK, NI))
+    kernels.launch("column_extrema", (NI, PIECES, NK), **where, partial=partial)
     t = temperature(s)
     values = inside(np.stack([*s, t, np.sqrt(np.sum(s[1:4] ** 2, axis=0) / t)]))
-    wanted = np.stack([values.min(axis=2), values.max(axis=2)], axis=1)
-    np.testing.assert_allclose(partial, wanted, rtol=1e-12, atol=1e-14)
+    first_of_piece, piece_of = range(0, NJ, HEIGHT), np.arange(NJ) // HEIGHT
+    least, largest = (np.moveaxis(of.reduceat(values, first_of_piece, axis=2), 2, 1) for of in (np.minimum, np.maximum))
+    np.testing.assert_allclose(partial, [least, largest], rtol=1e-12, atol=1e-14)
+
+    # The extremes of two parts, of which one has fewer values, and the bounds by a share of the largest value or scale.
+    found, counts = np.full((2, 14 * 32), 7.7), np.array([32, 5], np.int32)
+    given = [random(6 + n).normal(size=(2, 7, count)) for n, count in enumerate(counts)]
+    given[1][1, 3, 2] = np.nan
+    for n, rows in enumerate(given):
+        found[n, : rows.size] = rows.ravel()
+    scales, best, bounds = np.linspace(0.0, 6.0, 7), np.zeros((2, 7)), np.zeros((2, 7))
+    kernels.launch(
+        "extreme_bounds", (7, 1, 1), parts=2, counts=counts, tie=1e-3, scales=scales, found=found, best=best,
+        bounds=bounds,
+    )  # fmt: skip
+    low = np.minimum(*(rows[0].min(axis=1) for rows in given))
+    high = np.maximum(*(rows[1].max(axis=1) for rows in given))
+    np.testing.assert_array_equal(best, [low, high])
+    near = 1e-3 * np.maximum(scales, np.maximum(abs(low), abs(high)))
+    others = np.arange(7) != 3
+    np.testing.assert_allclose(bounds[:, others], np.array([low + near, high - near])[:, others], rtol=1e-13)
+    assert np.isnan(bounds[1, 3])
+
     # Bounds that some columns reach once, some several times and some nowhere.
-    bounds = np.stack([np.median(wanted[:, n], axis=(1, 2)) for n in (0, 1)], axis=1)
-    kernels.launch("column_places", (NI, 1, NK), **where, bounds=bounds, partial=places)
-    for n, beyond in enumerate((values <= bounds[:, 0, None, None, None], values >= bounds[:, 1, None, None, None])):
-        first = np.where(beyond.any(axis=2), beyond.argmax(axis=2), NJ)
-        assert set(first.flat) == {*range(NJ - 1), NJ}  # in the last node, nowhere for the first time
-        np.testing.assert_array_equal(places[:, n], first)
+    bounds = np.stack([np.median(values.min(axis=2), axis=(1, 2)), np.median(values.max(axis=2), axis=(1, 2))])
+    kernels.launch("column_places", (NI, PIECES, NK), **where, bounds=bounds, partial=places)
+    beyond = np.stack([values <= bounds[0][:, None, None, None], values >= bounds[1][:, None, None, None]])
+    for piece in range(PIECES):
+        here = beyond[:, :, :, piece_of == piece]
+        first = np.where(here.any(axis=3), here.argmax(axis=3) + piece * HEIGHT, NJ)
+        assert NJ in first and len(set(first.flat)) > 1
+        np.testing.assert_array_equal(places[:, :, piece], first)
+
+    # The part begins at node (3, 2, 1) of a block of 20 x 30 nodes along i and j, behind 1000 other nodes.
+    numbers, nowhere = np.zeros((14, 6)), 1e9
+    kernels.launch(
+        "least_numbers", (6, 14, 1), columns=NI * NK * PIECES, threads=6, nodes=NJ, rows=NK, width=NI,
+        first=1000.0 + (30 + 2) * 20 + 3, whole_i=20, whole_j=30, nowhere=nowhere, places=places, numbers=numbers,
+    )  # fmt: skip
+    k, j, i = np.indices((NK, NJ, NI))
+    of_nodes = 1000 + ((1 + k) * 30 + 2 + j) * 20 + 3 + i
+    wanted = np.where(beyond, of_nodes, nowhere).min(axis=(2, 3, 4))
+    np.testing.assert_array_equal(numbers.min(axis=1), wanted.ravel())
 
 
 @pytest.mark.parametrize("viscosity", ["none", "sutherland"])
