@@ -3,7 +3,7 @@
 // [quantity][piece][k][i], of `rows` k.
 #include "viscous.h"
 
-// sums of weight q, and if `both` those of other q: 5 quantities each
+// sums of weight q, and if `both` those of other q behind them: 5 quantities each
 VECTOR_KERNEL(column_totals, int i, int j, int k, int o, int sj, int sk, int height, int nodes, int rows, int columns,
               int width, stride sv, const_state_field<gas_variables> q, const_field<1> weight, const_field<1> other,
               int both, real *partial) {
@@ -19,7 +19,8 @@ VECTOR_KERNEL(column_totals, int i, int j, int k, int o, int sj, int sk, int hei
         }
     }
     const long long at = ((long long)j * rows + k) * width + i;
-    for (int v = 0; v < 2 * gas_variables; ++v) store(partial + (long long)v * columns + at, sum[v]);
+    const int sums = (both ? 2 : 1) * gas_variables;
+    for (int v = 0; v < sums; ++v) store(partial + (long long)v * columns + at, sum[v]);
 }
 
 // the variables whose extremes are searched: rho, u, v, w, p, T, Mach number
@@ -108,8 +109,9 @@ KERNEL(least_numbers, int i, int j, int k, int columns, int threads, int nodes, 
     double least = nowhere;
     for (int c = i; c < columns; c += threads) {
         const double height = places[(long long)j * columns + c];
+        if (!(height < nodes)) continue;
         const double number = first + (double(c / width % rows) * whole_j + height) * whole_i + c % width;
-        if (height < nodes && number < least) least = number;
+        if (number < least) least = number;
     }
     numbers[(long long)j * threads + i] = least;
 }

@@ -15,8 +15,9 @@ from hiresx.solver import Solver
 
 # Nodes of a column that are summed up together: few enough for a GPU to have work for all its threads.
 HEIGHT = 32
-# Threads that go on with the sums of all columns, and sums of each quantity that are left for the host.
-THREADS, LANES = 2048, 32
+# Threads that go on with the sums of all columns, of FEWEST or more each, and sums of each quantity that are left for
+# the host.
+THREADS, FEWEST, LANES = 2048, 16, 32
 
 
 def column_count(state: BlockState) -> int:
@@ -51,7 +52,7 @@ class ColumnSums:
         stages: tuple[list[Call], ...] = [], [], []
         for n, (state, own) in enumerate(zip(self._solver.states, arguments, strict=True)):
             columns, found = column_count(state), numbers[n * quantities * lanes : (n + 1) * quantities * lanes]
-            threads = min(THREADS, columns)
+            threads = max(LANES, min(THREADS, columns // FEWEST))
             partial, fewer = zeros((quantities, columns), state.real), zeros((quantities, threads))
             stages[0].append(column_call(self._solver, state, kernel, partial, **own))
             all_columns = {"count": columns, "threads": threads, "values": partial, "result": fewer}

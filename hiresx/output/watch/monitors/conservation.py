@@ -96,7 +96,7 @@ class ConservationMonitor(DeviceMonitor):
             {"weight": counted, "other": self._sponges.get(n, (counted,))[0], "both": int(n in self._sponges)}
             for n, counted in enumerate(volumes_of)
         ]
-        self._totals = ColumnSums(solver, 2 * len(CONSERVED))
+        self._totals = ColumnSums(solver, (2 if self._sponges else 1) * len(CONSERVED))
         self.count = self._totals.count + len(CONSERVED) * self._surface.chunks
         self.ghosts = self._surface.ghosts
 
@@ -121,7 +121,8 @@ class ConservationMonitor(DeviceMonitor):
         totals, source = np.zeros((2, len(CONSERVED)))
         for n, sums in enumerate(self._totals.by_part(numbers[: self._totals.count])):
             totals += sums[: len(CONSERVED)]
-            source += (self._sponges[n][1] if n in self._sponges else 0.0) - sums[len(CONSERVED) :]
+            if n in self._sponges:
+                source += self._sponges[n][1] - sums[len(CONSERVED) :]
         fluxes = self._surface.by_group(numbers[self._totals.count :], len(CONSERVED))
         totals, source, *through = self._comm.sum(np.stack([totals, source, *fluxes]))
         values = dict(zip(CONSERVED, totals, strict=True))
