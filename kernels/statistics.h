@@ -19,8 +19,8 @@ VECTOR_KERNEL(column_totals, int i, int j, int k, int o, int sj, int sk, int hei
         }
     }
     const long long at = ((long long)j * rows + k) * width + i;
-    const int sums = (both ? 2 : 1) * gas_variables;
-    for (int v = 0; v < sums; ++v) store(partial + (long long)v * columns + at, sum[v]);
+    for (int v = 0; v < 2 * gas_variables; ++v)
+        if (v < gas_variables || both) store(partial + (long long)v * columns + at, sum[v]);
 }
 
 // the variables whose extremes are searched: rho, u, v, w, p, T, Mach number
@@ -103,14 +103,14 @@ VECTOR_KERNEL(column_places, int i, int j, int k, int o, int sj, int sk, int hei
 }
 
 // Row j of `column_places`: the least number among its nodes, of every threads-th column from i on; `nowhere` where there
-// are none. A node of the part has the number first + (k whole_j + j) whole_i + i.
-KERNEL(least_numbers, int i, int j, int k, int columns, int threads, int nodes, int rows, int width, double first,
+// are none. A node of the part has the number origin + (k whole_j + j) whole_i + i.
+KERNEL(least_numbers, int i, int j, int k, int columns, int threads, int nodes, int rows, int width, double origin,
        int whole_i, int whole_j, double nowhere, const real *places, double *numbers) {
     double least = nowhere;
     for (int c = i; c < columns; c += threads) {
         const double height = places[(long long)j * columns + c];
         if (!(height < nodes)) continue;
-        const double number = first + (double(c / width % rows) * whole_j + height) * whole_i + c % width;
+        const double number = origin + (double(c / width % rows) * whole_j + height) * whole_i + c % width;
         if (number < least) least = number;
     }
     numbers[(long long)j * threads + i] = least;

@@ -187,7 +187,7 @@ def test_column_extrema(backend):
     numbers, nowhere = np.zeros((14, 6)), 1e9
     kernels.launch(
         "least_numbers", (6, 14, 1), columns=NI * NK * PIECES, threads=6, nodes=NJ, rows=NK, width=NI,
-        first=1000.0 + (30 + 2) * 20 + 3, whole_i=20, whole_j=30, nowhere=nowhere, places=places, numbers=numbers,
+        origin=1000.0 + (30 + 2) * 20 + 3, whole_i=20, whole_j=30, nowhere=nowhere, places=places, numbers=numbers,
     )  # fmt: skip
     k, j, i = np.indices((NK, NJ, NI))
     of_nodes = 1000 + ((1 + k) * 30 + 2 + j) * 20 + 3 + i

@@ -113,7 +113,7 @@ class ExtremaMonitor(DeviceMonitor):
             stages[1].append(
                 solver.program.call(
                     "least_numbers", (NUMBERS, QUANTITIES, 1), columns=count, threads=NUMBERS, nodes=state.size[1],
-                    rows=state.size[2], width=state.size[0], first=first, whole_i=whole_i, whole_j=whole_j,
+                    rows=state.size[2], width=state.size[0], origin=first, whole_i=whole_i, whole_j=whole_j,
                     nowhere=_NOWHERE, places=places, numbers=numbers[n * size : (n + 1) * size],
                 )
             )  # fmt: skip
