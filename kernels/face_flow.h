@@ -87,3 +87,54 @@ KERNEL(face_flux_sums, int i, int j, int k, const int *begin, int chunks, long l
     }
     for (int v = 0; v < gas_variables; ++v) partial[v * chunks + i] = sum[v];
 }
+
+// What a wall alone knows of the nodes mine[i], which are its own nodes of_wall[i] of `own`. sizes: areas of the nodes.
+// modelled (4, own): friction x, y, z and the heat into the gas by the model of a wall that moves with u, v, w; where
+// there is none, heat: that into the gas, and where there is neither, the wall lets no heat through.
+KERNEL(face_of_wall, int i, int j, int k, long long count, int own, const int *mine, const int *of_wall,
+       const double *sizes, optional<const real *> modelled, optional<const real *> heat, double u, double v, double w,
+       double *flow) {
+    const long long n = mine[i], l = of_wall[i];
+    const double size = sizes[n], before = flow[of_heat * count + n];
+    if (modelled) {
+        const double velocity[3] = {u, v, w};
+        double power = 0.0;
+        for (int a = 0; a < 3; ++a) {
+            const double friction = modelled[a * own + l] * size;
+            flow[(of_friction + a) * count + n] = friction;
+            power += velocity[a] * friction;
+        }
+        flow[of_heat * count + n] = -modelled[3 * own + l] * size;
+        flow[of_power * count + n] = power - modelled[3 * own + l] * size;
+    } else {
+        const double into = heat ? -heat[l] * size : 0.0;
+        flow[of_heat * count + n] = into;
+        flow[of_power * count + n] += into - before;
+    }
+}
+
+// Sums over the nodes begin[i] to begin[i + 1], of `chunks` such groups: the force of the pressure less `pressure` along
+// x, y, z, that of friction, heat; where there are arms (3, count) the moment of both forces on them about x, y, z, and
+// where there are radii that of the friction along z.
+constexpr int force_rows = 11;
+KERNEL(face_force_sums, int i, int j, int k, const int *begin, int chunks, long long count, double pressure,
+       const double *area, optional<const double *> arms, optional<const double *> radii, const double *flow,
+       double *partial) {
+    double sum[force_rows];
+    for (int v = 0; v < force_rows; ++v) sum[v] = 0.0;
+    for (int n = begin[i]; n < begin[i + 1]; ++n) {
+        double force[3];
+        for (int a = 0; a < 3; ++a) {
+            const double pushed = (flow[4 * count + n] - pressure) * area[a * count + n];
+            const double friction = flow[(of_friction + a) * count + n];
+            sum[a] += pushed, sum[3 + a] += friction, force[a] = pushed + friction;
+        }
+        sum[6] += flow[of_heat * count + n];
+        for (int a = 0; arms && a < 3; ++a) {
+            const int b = (a + 1) % 3, c = (a + 2) % 3;
+            sum[7 + a] += arms[b * count + n] * force[c] - arms[c * count + n] * force[b];
+        }
+        if (radii) sum[10] += radii[n] * flow[(of_friction + 2) * count + n];
+    }
+    for (int v = 0; v < force_rows; ++v) partial[v * chunks + i] = sum[v];
+}

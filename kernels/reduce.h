@@ -55,3 +55,19 @@ VECTOR_KERNEL(reduce, int i, int j, int k, int count, int threads, int how, cons
     store(found, all);
     for (; l < count; ++l, ++found) *found = combined(*found, row[l], how);  // the last of a row that is no whole pack
 }
+
+// result[j][i] = values[j][i] + values[j][i + threads] + ..., of rows of `count` values: of doubles, and of reals.
+template <class Value>
+HD void sum_apart(int i, int j, int count, int threads, const Value *values, double *result) {
+    double sum = 0.0;
+    for (int l = i; l < count; l += threads) sum += values[(long long)j * count + l];
+    result[(long long)j * threads + i] = sum;
+}
+
+KERNEL(sum_columns, int i, int j, int k, int count, int threads, const double *values, double *result) {
+    sum_apart(i, j, count, threads, values, result);
+}
+
+KERNEL(sum_reals, int i, int j, int k, int count, int threads, const real *values, double *result) {
+    sum_apart(i, j, count, threads, values, result);
+}

@@ -1,16 +1,16 @@
 // Sums and extremes of the whole flow for monitors. Columns run along j, so that neighbours along i share a
-// pack or a warp: a column's result is stored at [quantity][k][i], and the host finishes with the columns in a fixed
-// order.
+// pack or a warp. A column is cut into pieces of `height` of its `nodes` nodes; the result of a piece is stored at
+// [quantity][piece][k][i], of `rows` k.
 #include "viscous.h"
 
-// sums of weight q, and if `both` those of other q: 5 quantities each
-VECTOR_KERNEL(column_totals, int i, int j, int k, int o, int sj, int sk, int height, int columns, int width,
-              stride sv, const_state_field<gas_variables> q, const_field<1> weight, const_field<1> other, int both,
-              real *partial) {
+// sums of weight q, and if `both` those of other q behind them: 5 quantities each
+VECTOR_KERNEL(column_totals, int i, int j, int k, int o, int sj, int sk, int height, int nodes, int rows, int columns,
+              int width, stride sv, const_state_field<gas_variables> q, const_field<1> weight, const_field<1> other,
+              int both, real *partial) {
     T sum[2 * gas_variables];
     for (int v = 0; v < 2 * gas_variables; ++v) sum[v] = T(real(0));
-    for (int l = 0; l < height; ++l) {
-        const long long p = o + i + (long long)(j + l) * sj + (long long)k * sk;
+    for (int l = j * height; l < nodes && l < (j + 1) * height; ++l) {
+        const long long p = o + i + (long long)l * sj + (long long)k * sk;
         T share = load<T>(weight + p), second = both ? load<T>(other + p) : T(real(0));
         for (int v = 0; v < gas_variables; ++v) {
             T value = load<T>(q + v * sv + p);
@@ -18,11 +18,13 @@ VECTOR_KERNEL(column_totals, int i, int j, int k, int o, int sj, int sk, int hei
             if (both) sum[gas_variables + v] = sum[gas_variables + v] + second * value;
         }
     }
-    const long long at = (long long)k * width + i;
-    for (int v = 0; v < 2 * gas_variables; ++v) store(partial + (long long)v * columns + at, sum[v]);
+    const long long at = ((long long)j * rows + k) * width + i;
+    for (int v = 0; v < 2 * gas_variables; ++v)
+        if (v < gas_variables || both) store(partial + (long long)v * columns + at, sum[v]);
 }
 
 // the variables whose extremes are searched: rho, u, v, w, p, T, Mach number
+constexpr int watched_variables = 7;
 template <class T> HD void watched(const_state_pointer q, long long p, stride sv, T *value) {
     T state[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p);
@@ -32,56 +34,99 @@ template <class T> HD void watched(const_state_pointer q, long long p, stride sv
     value[6] = square_root((s.u * s.u + s.v * s.v + s.w * s.w) / temperature);
 }
 
-// for each of them the least value and the largest; a NaN wins
-VECTOR_KERNEL(column_extrema, int i, int j, int k, int o, int sj, int sk, int height, int columns, int width,
-              stride sv, const_state_field<gas_variables> q, real *partial) {
-    T found[7][2];
-    for (int l = 0; l < height; ++l) {
-        T value[7];
-        watched<T>(q, o + i + (long long)(j + l) * sj + (long long)k * sk, sv, value);
-        for (int v = 0; v < 7; ++v) {
-            if (l == 0) found[v][0] = found[v][1] = value[v];
+// the least value of each, then the largest of each; a NaN wins
+VECTOR_KERNEL(column_extrema, int i, int j, int k, int o, int sj, int sk, int height, int nodes, int rows, int columns,
+              int width, stride sv, const_state_field<gas_variables> q, real *partial) {
+    T found[2][watched_variables];
+    for (int l = j * height; l < nodes && l < (j + 1) * height; ++l) {
+        T value[watched_variables];
+        watched<T>(q, o + i + (long long)l * sj + (long long)k * sk, sv, value);
+        for (int v = 0; v < watched_variables; ++v) {
+            if (l == j * height) found[0][v] = found[1][v] = value[v];
             auto none = value[v] != value[v];
-            found[v][0] = select(either(value[v] < found[v][0], none), value[v], found[v][0]);
-            found[v][1] = select(either(value[v] > found[v][1], none), value[v], found[v][1]);
+            found[0][v] = select(either(value[v] < found[0][v], none), value[v], found[0][v]);
+            found[1][v] = select(either(value[v] > found[1][v], none), value[v], found[1][v]);
         }
     }
-    const long long at = (long long)k * width + i;
-    for (int v = 0; v < 7; ++v)
-        for (int f = 0; f < 2; ++f) store(partial + (long long)(2 * v + f) * columns + at, found[v][f]);
+    const long long at = ((long long)j * rows + k) * width + i;
+    for (int f = 0; f < 2; ++f)
+        for (int v = 0; v < watched_variables; ++v)
+            store(partial + (long long)(watched_variables * f + v) * columns + at, found[f][v]);
 }
 
-// for each of them the first j at which it is at most bounds[2 v], and at least bounds[2 v + 1] (or no number); height
-// where it is nowhere in the column
-VECTOR_KERNEL(column_places, int i, int j, int k, int o, int sj, int sk, int height, int columns, int width,
-              stride sv, const_state_field<gas_variables> q, const real *bounds, real *partial) {
-    T first[7][2];
-    for (int v = 0; v < 7; ++v) first[v][0] = first[v][1] = T(real(height));
-    for (int l = height - 1; l >= 0; --l) {
-        T value[7], here = T(real(l));
-        watched<T>(q, o + i + (long long)(j + l) * sj + (long long)k * sk, sv, value);
-        for (int v = 0; v < 7; ++v) {
+// Of variable i the least and the largest of counts[part] <= 32 values of each of the `parts`, of which each has the rows
+// (2, variables, counts[part]) in `found` (parts, 2, variables, 32): best (2, variables), and the bounds up to which
+// others count as equal, by the share `tie` of the largest value or of `scales`.
+KERNEL(extreme_bounds, int i, int j, int k, int parts, const int *counts, double tie, const double *scales,
+       const real *found, double *best, real *bounds) {
+    double extreme[2] = {0.0, 0.0};
+    for (int part = 0; part < parts; ++part)
+        for (int f = 0; f < 2; ++f)
+            for (int l = 0; l < counts[part]; ++l) {
+                const int row = f * watched_variables + i;
+                const double value = found[part * 64 * watched_variables + row * counts[part] + l];
+                const bool beyond = f == 0 ? value < extreme[0] : value > extreme[1];
+                if ((part == 0 && l == 0) || beyond || value != value) extreme[f] = value;
+            }
+    double scale = scales[i];
+    for (int f = 0; f < 2; ++f) {
+        const double size = extreme[f] < 0.0 ? -extreme[f] : extreme[f];
+        if (size > scale) scale = size;
+    }
+    for (int f = 0; f < 2; ++f) {
+        best[f * watched_variables + i] = extreme[f];
+        bounds[f * watched_variables + i] = real(f == 0 ? extreme[0] + tie * scale : extreme[1] - tie * scale);
+    }
+}
+
+// the first j at which each is at most its first bound, and at least its second one (or no number); `nodes` where it is
+// nowhere in the piece of the column
+VECTOR_KERNEL(column_places, int i, int j, int k, int o, int sj, int sk, int height, int nodes, int rows, int columns,
+              int width, stride sv, const_state_field<gas_variables> q, const real *bounds, real *partial) {
+    T first[2][watched_variables];
+    for (int f = 0; f < 2; ++f)
+        for (int v = 0; v < watched_variables; ++v) first[f][v] = T(real(nodes));
+    const int end = (j + 1) * height < nodes ? (j + 1) * height : nodes;
+    for (int l = end - 1; l >= j * height; --l) {
+        T value[watched_variables], here = T(real(l));
+        watched<T>(q, o + i + (long long)l * sj + (long long)k * sk, sv, value);
+        for (int v = 0; v < watched_variables; ++v) {
             auto none = value[v] != value[v];
-            first[v][0] = select(either(value[v] <= T(bounds[2 * v]), none), here, first[v][0]);
-            first[v][1] = select(either(value[v] >= T(bounds[2 * v + 1]), none), here, first[v][1]);
+            first[0][v] = select(either(value[v] <= T(bounds[v]), none), here, first[0][v]);
+            first[1][v] = select(either(value[v] >= T(bounds[watched_variables + v]), none), here, first[1][v]);
         }
     }
-    const long long at = (long long)k * width + i;
-    for (int v = 0; v < 7; ++v)
-        for (int f = 0; f < 2; ++f) store(partial + (long long)(2 * v + f) * columns + at, first[v][f]);
+    const long long at = ((long long)j * rows + k) * width + i;
+    for (int f = 0; f < 2; ++f)
+        for (int v = 0; v < watched_variables; ++v)
+            store(partial + (long long)(watched_variables * f + v) * columns + at, first[f][v]);
+}
+
+// Row j of `column_places`: the least number among its nodes, of every threads-th column from i on; `nowhere` where there
+// are none. A node of the part has the number origin + (k whole_j + j) whole_i + i.
+KERNEL(least_numbers, int i, int j, int k, int columns, int threads, int nodes, int rows, int width, double origin,
+       int whole_i, int whole_j, double nowhere, const real *places, double *numbers) {
+    double least = nowhere;
+    for (int c = i; c < columns; c += threads) {
+        const double height = places[(long long)j * columns + c];
+        if (!(height < nodes)) continue;
+        const double number = origin + (double(c / width % rows) * whole_j + height) * whole_i + c % width;
+        if (number < least) least = number;
+    }
+    numbers[(long long)j * threads + i] = least;
 }
 
 // Sums of weight times: kinetic energy, rho |vorticity|^2/2, tau_ij du_i/dx_j, mu |vorticity|^2, 4/3 mu (div u)^2 (the
 // last three divided by Re_c), p div u, (div u)^2, and where there is a model the tau_ij du_i/dx_j of its eddy viscosity.
 // w: (u, v, w, T) with the ghosts of the viscous terms; di, dj, dk as there.
-VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int height,
-              int columns, int width, stride sv, const_state_field<gas_variables> q, const_work_field<gas_gradients> w,
-              const_work_field<9> m, const_work_field<1> jacobian, const_field<1> weight, real inverse_reynolds,
-              const_work_field<HX_EDDY_FIELDS> eddies, real *partial) {
+VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int height, int nodes,
+              int rows, int columns, int width, stride sv, const_state_field<gas_variables> q,
+              const_work_field<gas_gradients> w, const_work_field<9> m, const_work_field<1> jacobian,
+              const_field<1> weight, real inverse_reynolds, const_work_field<HX_EDDY_FIELDS> eddies, real *partial) {
     T sum[7 + HX_EDDY_FIELDS];
     for (int v = 0; v < 7 + HX_EDDY_FIELDS; ++v) sum[v] = T(real(0));
-    for (int l = 0; l < height; ++l) {
-        const long long p = o + i + (long long)(j + l) * sj + (long long)k * sk;
+    for (int l = j * height; l < nodes && l < (j + 1) * height; ++l) {
+        const long long p = o + i + (long long)l * sj + (long long)k * sk;
         T g[3][3], scale = load<T>(jacobian + p);
         for (int v = 0; v < 3; ++v) {
             const work_real *field = w + v * sv + p;
@@ -117,7 +162,7 @@ VECTOR_KERNEL(column_energy, int i, int j, int k, int o, int sj, int sk, int di,
         sum[5] = sum[5] + share * rho * t * real(1.0 / HX_GAMMA) * dilatation;
         sum[6] = sum[6] + share * square;
     }
-    const long long at = (long long)k * width + i;
+    const long long at = ((long long)j * rows + k) * width + i;
     for (int v = 0; v < 7 + HX_EDDY_FIELDS; ++v) store(partial + (long long)v * columns + at, sum[v]);
     (void)eddies;
 }

@@ -46,6 +46,13 @@ def watched(case: Case, **arguments) -> tuple[Simulation, dict]:
     return simulation, {m.name.removeprefix("history."): m for m in monitors.build(case, simulation)}
 
 
+def flux_sums(solver, surface) -> np.ndarray:
+    """Fluxes of mass, momentum x, y, z and energy out of the nodes of each group of a `WatchedSurface`: (groups, 5)."""
+    numbers = solver.backend.zeros((5 * surface.chunks,), "float64")
+    solver.program.prepare(surface.sum_calls("face_flux_sums", numbers))()
+    return surface.by_group(solver.backend.to_host(numbers), 5)
+
+
 def ran(case: Case, **arguments) -> tuple[Simulation, dict[str, dict]]:
     """A finished run without a directory, and the histories it kept in memory."""
     simulation = Simulation(case, backend=arguments.pop("backend", "cpu"), **arguments)

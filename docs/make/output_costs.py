@@ -80,11 +80,14 @@ class Clock:
         self._last = -FIELDS, 0.0
 
 
-def measure(preset: str, backend: str, steps: int, repeats: int) -> list[dict[str, Any]]:
-    """Rows of `name`, the seconds of a step (`step_s`), and what it takes more than bare (`more`, a ratio)."""
+def measure(preset: str, backend: str, steps: int, repeats: int, only: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows of `name`, the seconds of a step (`step_s`), and what it takes more than bare (`more`, a ratio). `only`:
+    names of variants beside "bare"; none for all."""
     with tempfile.TemporaryDirectory() as folder:
         runs = {}
-        for name, case in variants(preset).items():
+        cases = variants(preset)
+        for name in (name for name in cases if not only or name in ("bare", *only)):
+            case = cases[name]
             clock = Clock()
             out = Path(folder) / name.replace(" ", "-")
             simulation = Simulation(case, backend=backend, monitors=[clock.clock], out=out)
@@ -111,9 +114,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--backend", default="auto", help="auto, cpu, cuda, emulated (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=400, help="of each run that is timed (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=3, help="timed runs of each (default: %(default)s)")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="of variants beside bare (default: all)")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to keep the figures, as JSON")
     given = parser.parse_args(arguments)
-    rows = measure(given.preset, given.backend, given.steps, given.repeats)
+    rows = measure(given.preset, given.backend, given.steps, given.repeats, given.only)
     for row in rows:
         print(f"{row['name']:>16}  {1e3 * row['step_s']:9.3f} ms a step  {100 * row['more']:+7.2f} %")
     given.out.write_text(json.dumps(header("output-costs") | {"backend": given.backend, "rows": rows}, indent=1) + "\n")

@@ -397,6 +397,8 @@ class CudaBackend:
         """Start a copy of `array` to page-locked memory, which the GPU fills asynchronously."""
         from cupyx import empty_pinned
 
+        if not array.size:
+            return lambda: np.empty(array.shape, array.dtype)
         try:
             host: np.ndarray[Any, Any] = empty_pinned(array.shape, array.dtype)
         except self._cupy.cuda.runtime.CUDARuntimeError:

@@ -117,12 +117,16 @@ class ModelledWall(FaceCondition):
             modelled=self._modelled, m=self._normal, flux=flux,
         )  # fmt: skip
 
-    def wall_fluxes(self) -> np.ndarray:
-        """Wall fluxes (4, n) of the present state at `places`: the force of the gas on the wall per area, along x, y,
-        z, in rho_ref c_ref^2, and the heat flux into the gas, in rho_ref c_ref^3."""
+    def model_flow(self) -> None:
+        """Compute the wall fluxes of the present state."""
         self._take_flow()
         self.viscous_node(None)
-        return self._backend.to_host(self._modelled).reshape(4, -1).astype(np.float64)
+
+    @property
+    def modelled(self) -> Any:
+        """Wall fluxes (4, n2, n1) at `places` that `model_flow` or a stage left: the force of the gas on the wall per
+        area, along x, y, z, in rho_ref c_ref^2, and the heat flux into the gas, in rho_ref c_ref^3."""
+        return self._modelled
 
     def temperature(self, gas: np.ndarray, velocity: np.ndarray) -> np.ndarray:
         """Return the temperature of the wall (n,) at some of its nodes. `gas` (n,) and `velocity` (3, n): temperature

@@ -79,12 +79,11 @@ class NoSlip(FaceCondition):
         """Whether the temperature of the wall is given."""
         return self._temperature > 0
 
-    def wall_heat(self) -> np.ndarray:
-        """Return the heat flux (n,) into the gas at the n nodes of the wall, in rho_ref c_ref^3, for a wall whose
-        temperature is not given: the given flux at the time of the state, or 0 at an adiabatic wall."""
-        if self._heat is None:
-            return np.zeros(self._count["count"])
-        return self._backend.to_host(self._heat).ravel().astype(np.float64)
+    @property
+    def heat(self) -> Any | None:
+        """The given heat flux into the gas at the nodes of the wall and the time of the state, in rho_ref c_ref^3; None
+        where none is given."""
+        return self._heat
 
     def set_shares(self, found: CornerShares, walls: np.ndarray) -> None:
         """Set the weights of this wall at nodes on edges and corners with other no-slip walls. `walls`: see

@@ -20,6 +20,8 @@ SEEKERS, FEWEST = 262144, 4
 # Quantities of the largest reduction: a sum of every variable of the gas and two minima.
 _SUMS = len(GAS_CONSERVED)
 QUANTITIES = _SUMS + 2
+# Numbers of it that go to the host, at most.
+NORMS = QUANTITIES * THREADS
 
 
 def scratch_reals(size: tuple[int, int, int], work_reals: int) -> int:
@@ -48,14 +50,14 @@ def _reals(work: Any, real: str) -> int:
 
 class Reduction:
     """Column kernels of one block and their reductions. `radii`: an array (2, FEW) into which `radii_calls` write the
-    largest spectral radii of `few` <= FEW threads each.
+    largest spectral radii of `few` <= FEW threads each. `norms`: an array (NORMS,) into which `norm_calls` write.
 
     The block's work array is the scratch memory where it is large enough: no reduction runs while a right-hand side is
     computed.
     """
 
-    def __init__(self, backend: Backend, program: Program, state: BlockState, radii: Any):
-        self._backend, self._program, self._state = backend, program, state
+    def __init__(self, backend: Backend, program: Program, state: BlockState, radii: Any, norms: Any):
+        self._program, self._state = program, state
         self._flow = {"sv": state.variable_stride, "q": state.q, "m": state.metrics, "jacobian": state.jacobian}
         ni, nj, _ = state.size
         self._columns = ni * nj
@@ -71,7 +73,7 @@ class Reduction:
             assert state.work is not None  # or nothing would be extra
             self._partial = state.work.reshape(-1)[: needed * _share(state.work, real)].view(real)
         self._result = backend.zeros((2, self._threads), real)
-        self._found = backend.zeros((QUANTITIES, self._threads), real)
+        self._found = norms[: QUANTITIES * self._threads].reshape(QUANTITIES, self._threads)
         self._radii, self.few = radii, min(FEW, self._threads)
         self._active = sum(1 << d for d in state.active)
 
@@ -118,7 +120,7 @@ class Reduction:
             )  # fmt: skip
 
     def norm_calls(self) -> list[Call]:
-        """Return the launches whose result `norms` reads."""
+        """Return the launches whose result `norms` takes."""
         s, count = self._state, self._columns
         return [
             self._program.call(
@@ -129,10 +131,10 @@ class Reduction:
             self._reduce(2, 2, self._partial[_SUMS * count : QUANTITIES * count], count, self._found[_SUMS:]),
         ]  # fmt: skip
 
-    def norms(self) -> tuple[np.ndarray, float, float]:
-        """Return the result of `norm_calls`: sums of (J r)^2 over the block (5), least density, least pressure; the
-        sums are NaN if there is any NaN."""
-        found = self._backend.to_host(self._found)
+    def norms(self, found: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """Return what `norm_calls` left, `found` (NORMS,) on the host: sums of (J r)^2 over the block (5), least
+        density, least pressure; the sums are NaN if there is any NaN."""
+        found = found[: QUANTITIES * self._threads].reshape(QUANTITIES, self._threads)
         density, pressure = found[_SUMS:].min(axis=1)
         return found[:_SUMS].sum(axis=1), float(density), float(pressure)
 

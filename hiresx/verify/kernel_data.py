@@ -80,26 +80,44 @@ WATCHED: dict[str, dict[str, Any]] = {
         "places": np.int32(ORIGIN) + np.random.default_rng(3).permutation(19 * SIZE[0]).astype(np.int32),
     },
     "face_flux_sums": {"chunks": SIZE[0]},
+    "face_force_sums": {"chunks": SIZE[0]},
+    "face_of_wall": {
+        "count": SIZE[0], "own": SIZE[0], **{
+            name: np.random.default_rng(seed).permutation(SIZE[0]).astype(np.int32)
+            for seed, name in enumerate(("mine", "of_wall"))
+        },
+    },
 }  # fmt: skip
+# Of columns in two pieces, and of what is left of them.
+TWO: dict[str, Any] = {"height": 4, "rows": SIZE[2], "columns": 2 * SIZE[0] * SIZE[2]}
+PIECES = dict.fromkeys(("column_totals", "column_energy", "column_extrema", "column_places"), TWO) | {
+    "extreme_bounds": {"parts": 2, "counts": np.array([32, 5], np.int32)},
+    "least_numbers": {"columns": TWO["columns"], "rows": SIZE[2], "nowhere": 1e6},
+}
 COUNTS = (3, 2, 1)
 NUMBERS = {"direction": 1.0, "sign": -1.0}
 EXTENTS = {
     **dict.fromkeys(("column_norms", "column_radii", "axisymmetric_radii", "least_jacobian"), (SIZE[0], SIZE[1], 1)),
-    **dict.fromkeys(("column_totals", "column_extrema", "column_places", "column_energy"), (SIZE[0], 1, SIZE[2])),
+    **dict.fromkeys(PIECES, (SIZE[0], 2, SIZE[2])),
+    **{"extreme_bounds": (7, 1, 1), "least_numbers": (5, 14, 1)},
     **dict.fromkeys(("pack_halo", "unpack_halo", "rotate_vectors"), (SIZE[0], 1, 1)),
     **dict.fromkeys(("pack_signalled_halo", "unpack_signalled_halo", "rotate_signalled_vectors"), (SIZE[0], 1, 1)),
     # every row writes the same places
     **dict.fromkeys(("multiply_adds", "wave_weights", "gas_waves", "scalar_waves", "wall_edge"), (SIZE[0], 1, 1)),
     **{"offer_radii": (1, 1, 1), "offer_sums": (6, 1, 1)},
-    **{"column_mass_flow": (SIZE[0], 1, SIZE[2]), "sum_columns": (5, 2, 1), "keep_mass_flow": (1, 1, 1)},
-    "choose_step": (1, 1, 1),
+    **{
+        "column_mass_flow": (SIZE[0], 1, SIZE[2]),
+        "sum_columns": (5, 2, 1),
+        "keep_mass_flow": (1, 1, 1),
+    },
+    **{"choose_step": (1, 1, 1), "sum_reals": (5, 2, 1)},
     **{"outflow_rates": (SIZE[0], 1, 1), "outflow_sums": (5, 2, 1), "outflow_means": (10, 3, 1)},
     **dict.fromkeys(("patched_state", "patched_ghosts", "patched_flux", "patched_fluxes"), (SIZE[0], 1, 1)),
     **dict.fromkeys(("patched_field", "patched_field_ghosts"), (SIZE[0], 1, 1)),
     # of the second three places each
     **{"mirrored_ghosts": (SIZE[0], 1, 1), "curved_ghosts": (SIZE[0] // 3, 1, 1)},
     **dict.fromkeys(("filter_state", "filter_sample", "filter_rest"), (SIZE[0], 1, 1)),
-    **dict.fromkeys(("face_flow", "face_flux_sums"), (SIZE[0], 1, 1)),
+    **dict.fromkeys(WATCHED, (SIZE[0], 1, 1)),
     **{"reduce": (5, 7, 1), "copy_halo": (SIZE[0], 5, 1)},
     **{"average_lines": (4, SIZE[1], 2), "merge_averages": (1, SIZE[1], 1)},
     **{"sweep_along": (4, 1, SIZE[2]), "sweep_across": (*SIZE[:2], 3)},
@@ -147,7 +165,7 @@ def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
     switches = [name for kind, name in signature.arguments if name in SWITCHES and not is_pointer(kind)]
     optional = sorted(signature.optional - ASKED_FOR)
     for values, left_out in product(product(*(SWITCHES[name] for name in switches)), _subsets(optional)):
-        tables: Sequence[Mapping[str, Mapping[str, Any]]] = (LINES, SIGNALLED, WAVES, CHAINS, BOXES, WATCHED)
+        tables: Sequence[Mapping[str, Mapping[str, Any]]] = (LINES, SIGNALLED, WAVES, CHAINS, BOXES, WATCHED, PIECES)
         given = next((dict(some[signature.name]) for some in tables if signature.name in some), dict[str, Any]())
         chosen = given | dict(zip(switches, values, strict=True)) | dict.fromkeys(left_out)
         rng = np.random.default_rng(7)

@@ -27,13 +27,6 @@ KERNEL(column_mass_flow, int i, int j, int k, int o, int sj, int sk, int height,
     partial[at] = mass, partial[columns + at] = momentum;
 }
 
-// result[j][i] = values[j][i] + values[j][i + threads] + ..., of rows of `count` values.
-KERNEL(sum_columns, int i, int j, int k, int count, int threads, const double *values, double *result) {
-    double sum = 0.0;
-    for (int l = i; l < count; l += threads) sum += values[(long long)j * count + l];
-    result[(long long)j * threads + i] = sum;
-}
-
 // What hiresx/output/watch/monitors/body_force.py keeps: whether there was a time before and a goal, the goal, the
 // acceleration, time and mean mass flow before; mean density and mean mass flow of now.
 enum { KEPT_BEFORE, KEPT_HAS_GOAL, KEPT_GOAL, KEPT_ACCELERATION, KEPT_TIME, KEPT_FLOW_BEFORE, KEPT_DENSITY, KEPT_FLOW };

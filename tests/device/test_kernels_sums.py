@@ -17,6 +17,10 @@ RE = 0.01  # 1 / Re_c
 # Columns along k, in one piece, and along j.
 COLUMNS = {"columns": NI * NJ, "rows": NJ, "nodes": NK, "height": NK, "width": NI}
 ALONG_J = {"height": NJ, "columns": NI * NK, "width": NI, "sv": alone.POINTS}
+# Columns along j in pieces, the last of them shorter.
+HEIGHT = 4
+PIECES = -(-NJ // HEIGHT)
+IN_PIECES = ALONG_J | {"height": HEIGHT, "nodes": NJ, "rows": NK, "columns": NI * NK * PIECES}
 
 
 @pytest.fixture(params=["cpu", "emulated"])
@@ -102,16 +106,36 @@ def test_the_least_viscous_factor_is_four_thirds():
     np.testing.assert_allclose(partial[1], wanted, rtol=1e-13)
 
 
+def by_piece(values):
+    """Sums (quantities, pieces, nk, ni) of values (quantities, nk, nj, ni) over the nodes of each piece of a column."""
+    return np.moveaxis(np.add.reduceat(values, range(0, NJ, HEIGHT), axis=2), 2, 1)
+
+
+@pytest.mark.parametrize("real", ["float64", "float32"])
+def test_sums_over_columns(backend, real):
+    """In double, whatever the columns are in, and of fewer columns than threads."""
+    kernels = program(backend, SMALL, precision={"float64": "fp64", "float32": "fp32"}[real])
+    for count, threads in ((1000, 64), (5, 32)):
+        values, result = random(4).uniform(0.5, 1.5, (3, count)).astype(real), np.zeros((3, threads))
+        wanted = np.array([[row[t::threads].sum(dtype=float) for t in range(threads)] for row in values])
+        of = {"count": count, "threads": threads, "result": result}
+        kernels.launch("sum_reals", (threads, 3, 1), values=values, **of)
+        np.testing.assert_allclose(result, wanted, rtol=1e-14)
+        result[...] = 0.0
+        kernels.launch("sum_columns", (threads, 3, 1), values=values.astype(float), **of)
+        np.testing.assert_allclose(result, wanted, rtol=1e-14)
+
+
 @pytest.mark.parametrize("both", [0, 1])
 def test_column_totals(backend, both):
     _, q = states()
     weight, other = random(2).uniform(0.5, 2.0, (2, *alone.SHAPE))
-    partial = np.zeros((10, NK, NI))
+    partial = np.zeros((10, PIECES, NK, NI))
     program(backend, SMALL).launch(
-        "column_totals", (NI, 1, NK), **alone.PLACE, **ALONG_J, q=q, weight=weight, other=other, both=both,
+        "column_totals", (NI, PIECES, NK), **alone.PLACE, **IN_PIECES, q=q, weight=weight, other=other, both=both,
         partial=partial,
     )  # fmt: skip
-    sums = [inside(q * w).sum(axis=2) for w in (weight, other)]
+    sums = [by_piece(inside(q * w)) for w in (weight, other)]
     close(partial[:5], sums[0])
     if both:
         close(partial[5:], sums[1])
@@ -121,33 +145,66 @@ def test_column_extrema(backend):
     s, q = states()
     q[:, :, alone.HALO + 1] = q[:, :, alone.HALO + NJ - 1]  # values that come twice: the first place counts
     s[:, :, alone.HALO + 1] = s[:, :, alone.HALO + NJ - 1]
-    kernels, where = (
-        program(backend, SMALL),
-        alone.PLACE | ALONG_J | {"q": q},
-    )
-    partial, places = np.zeros((2, 7, 2, NK, NI))
-    kernels.launch("column_extrema", (NI, 1, NK), **where, partial=partial)
+    kernels, where = program(backend, SMALL), alone.PLACE | IN_PIECES | {"q": q}
+    partial, places = np.zeros((2, 2, 7, PIECES, NK, NI))
+    kernels.launch("column_extrema", (NI, PIECES, NK), **where, partial=partial)
     t = temperature(s)
     values = inside(np.stack([*s, t, np.sqrt(np.sum(s[1:4] ** 2, axis=0) / t)]))
-    wanted = np.stack([values.min(axis=2), values.max(axis=2)], axis=1)
-    np.testing.assert_allclose(partial, wanted, rtol=1e-12, atol=1e-14)
+    first_of_piece, piece_of = range(0, NJ, HEIGHT), np.arange(NJ) // HEIGHT
+    least, largest = (np.moveaxis(of.reduceat(values, first_of_piece, axis=2), 2, 1) for of in (np.minimum, np.maximum))
+    np.testing.assert_allclose(partial, [least, largest], rtol=1e-12, atol=1e-14)
+
+    # The extremes of two parts, of which one has fewer values, and the bounds by a share of the largest value or scale.
+    found, counts = np.full((2, 14 * 32), 7.7), np.array([32, 5], np.int32)
+    given = [random(6 + n).normal(size=(2, 7, count)) for n, count in enumerate(counts)]
+    given[1][1, 3, 2] = np.nan
+    for n, rows in enumerate(given):
+        found[n, : rows.size] = rows.ravel()
+    scales, best, bounds = np.linspace(0.0, 6.0, 7), np.zeros((2, 7)), np.zeros((2, 7))
+    kernels.launch(
+        "extreme_bounds", (7, 1, 1), parts=2, counts=counts, tie=1e-3, scales=scales, found=found, best=best,
+        bounds=bounds,
+    )  # fmt: skip
+    low = np.minimum(*(rows[0].min(axis=1) for rows in given))
+    high = np.maximum(*(rows[1].max(axis=1) for rows in given))
+    np.testing.assert_array_equal(best, [low, high])
+    near = 1e-3 * np.maximum(scales, np.maximum(abs(low), abs(high)))
+    others = np.arange(7) != 3
+    np.testing.assert_allclose(bounds[:, others], np.array([low + near, high - near])[:, others], rtol=1e-13)
+    assert np.isnan(bounds[1, 3])
+
     # Bounds that some columns reach once, some several times and some nowhere.
-    bounds = np.stack([np.median(wanted[:, n], axis=(1, 2)) for n in (0, 1)], axis=1)
-    kernels.launch("column_places", (NI, 1, NK), **where, bounds=bounds, partial=places)
-    for n, beyond in enumerate((values <= bounds[:, 0, None, None, None], values >= bounds[:, 1, None, None, None])):
-        first = np.where(beyond.any(axis=2), beyond.argmax(axis=2), NJ)
-        assert set(first.flat) == {*range(NJ - 1), NJ}  # in the last node, nowhere for the first time
-        np.testing.assert_array_equal(places[:, n], first)
+    bounds = np.stack([np.median(values.min(axis=2), axis=(1, 2)), np.median(values.max(axis=2), axis=(1, 2))])
+    kernels.launch("column_places", (NI, PIECES, NK), **where, bounds=bounds, partial=places)
+    beyond = np.stack([values <= bounds[0][:, None, None, None], values >= bounds[1][:, None, None, None]])
+    for piece in range(PIECES):
+        here = beyond[:, :, :, piece_of == piece]
+        first = np.where(here.any(axis=3), here.argmax(axis=3) + piece * HEIGHT, NJ)
+        assert NJ in first and len(set(first.flat)) > 1
+        np.testing.assert_array_equal(places[:, :, piece], first)
+
+    # The part begins at node (3, 2, 1) of a block of 20 x 30 nodes along i and j, behind 1000 other nodes.
+    numbers, nowhere = np.zeros((14, 6)), 1e9
+    kernels.launch(
+        "least_numbers", (6, 14, 1), columns=NI * NK * PIECES, threads=6, nodes=NJ, rows=NK, width=NI,
+        origin=1000.0 + (30 + 2) * 20 + 3, whole_i=20, whole_j=30, nowhere=nowhere, places=places, numbers=numbers,
+    )  # fmt: skip
+    k, j, i = np.indices((NK, NJ, NI))
+    of_nodes = 1000 + ((1 + k) * 30 + 2 + j) * 20 + 3 + i
+    of_nodes = np.where(beyond, of_nodes, nowhere)
+    columns = [of_nodes[:, :, :, piece_of == piece].min(axis=3) for piece in range(PIECES)]
+    columns = np.stack(columns, axis=2).reshape(14, -1)
+    np.testing.assert_array_equal(numbers, np.stack([columns[:, t::6].min(axis=1) for t in range(6)], axis=1))
 
 
 @pytest.mark.parametrize("viscosity", ["none", "sutherland"])
 def test_column_energy(backend, viscosity):
     (s, q), (m, jacobian) = states(), geometry()
     weight, w = random(3).uniform(0.5, 2.0, alone.SHAPE), np.stack([*s[1:4], temperature(s)])
-    partial = np.zeros((7, NK, NI))
+    partial = np.zeros((7, PIECES, NK, NI))
     program(backend, SMALL if viscosity == "none" else alone.VISCOUS, viscosity=viscosity).launch(
-        "column_energy", (NI, 1, NK), **alone.PLACE, **dict(zip(("di", "dj", "dk"), alone.STRIDES, strict=True)),
-        **ALONG_J, q=q, w=w, m=m, jacobian=jacobian, weight=weight, inverse_reynolds=RE, partial=partial,
+        "column_energy", (NI, PIECES, NK), **alone.PLACE, **dict(zip(("di", "dj", "dk"), alone.STRIDES, strict=True)),
+        **IN_PIECES, q=q, w=w, m=m, jacobian=jacobian, weight=weight, inverse_reynolds=RE, partial=partial,
     )  # fmt: skip
     g = np.stack([gradient(c, m, jacobian) for c in s[1:4]])
     curl = np.stack([g[2, 1] - g[1, 2], g[0, 2] - g[2, 0], g[1, 0] - g[0, 1]])
@@ -159,7 +216,7 @@ def test_column_energy(backend, viscosity):
         0.5 * rho * inside(np.sum(s[1:4] ** 2, axis=0)), 0.5 * rho * turning, mu * np.sum(stress * g, axis=(0, 1)),
         mu * turning, mu * 4 / 3 * dilatation**2, p * dilatation, dilatation**2,
     ]  # fmt: skip
-    wanted = np.sum(inside(weight) * np.stack(wanted), axis=2)
+    wanted = by_piece(inside(weight) * np.stack(wanted))
     for n in range(7):
         np.testing.assert_allclose(partial[n], wanted[n], rtol=0, atol=1e-12 * (abs(wanted[n]).max() + 1e-300))
 

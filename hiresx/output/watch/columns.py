@@ -1,53 +1,70 @@
-"""Sums and extremes over parts: along columns on the device (kernels/statistics.h), over columns on the host."""
+"""Sums over parts, and what goes along columns of their nodes on the device (kernels/statistics.h)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.device.interface import Calls
+from hiresx.device.interface import Call, Calls
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import slices
 from hiresx.output.watch.level_quadrature import LevelWeights
 from hiresx.output.watch.quadrature import block_weights
 from hiresx.solver import Solver
 
+# Nodes of a column that are summed up together: few enough for a GPU to have work for all its threads.
+HEIGHT = 32
+# Threads that go on with the sums of all columns, of FEWEST or more each, and sums of each quantity that are left for
+# the host.
+THREADS, FEWEST, LANES = 2048, 16, 32
 
-class Columns:
-    """The column kernels of all parts of a solver, each giving `quantities` numbers per column."""
+
+def column_count(state: BlockState) -> int:
+    """Number of pieces of columns of a part."""
+    ni, nj, nk = state.size
+    return -(-nj // HEIGHT) * nk * ni
+
+
+def column_call(solver: Solver, state: BlockState, kernel: str, partial: Any, **own: Any) -> Call:
+    """The launch of a column kernel on a part, which leaves its results in `partial` (quantities, `column_count`).
+    `own`: the arguments that only this kernel has."""
+    ni, nj, nk = state.size
+    return solver.program.call(
+        kernel, (ni, -(-nj // HEIGHT), nk), **state.place, height=HEIGHT, nodes=nj, rows=nk,
+        columns=column_count(state), width=ni, sv=state.variable_stride, q=state.q, **own, partial=partial,
+    )  # fmt: skip
+
+
+class ColumnSums:
+    """Sums of `quantities` over the nodes of each part of a solver: `count` doubles, for the host to finish. All orders
+    of addition are fixed."""
 
     def __init__(self, solver: Solver, quantities: int):
-        self._backend, self._program, self._states = solver.backend, solver.program, solver.states
-        self._partial = []
-        for state in self._states:
-            ni, _, nk = state.size
-            self._partial.append(solver.backend.zeros((quantities, nk * ni), state.real))
+        self._solver, self._shape = solver, (len(solver.states), quantities, LANES)
+        self.count = len(solver.states) * quantities * LANES
 
-    def prepare(
-        self, kernel: str, arguments: Sequence[Mapping[str, Any]], ahead: Calls = ()
-    ) -> Callable[[], list[np.ndarray]]:
-        """Prepare the launches `ahead` and `kernel` on every part as one function, which returns float64 (quantities,
-        nk, ni) of each part. `arguments`: those of each part that only this kernel has."""
-        own = []
-        for state, partial, own_arguments in zip(self._states, self._partial, arguments, strict=True):
-            ni, nj, nk = state.size
-            own.append(
-                self._program.call(
-                    kernel, (ni, 1, nk), **state.place, height=nj, columns=nk * ni, width=ni, sv=state.variable_stride,
-                    q=state.q, **own_arguments, partial=partial,
-                )
-            )  # fmt: skip
-        launch = self._program.prepare([*ahead, own])
+    def calls(self, kernel: str, arguments: Sequence[Mapping[str, Any]], numbers: Any) -> Calls:
+        """The launches that leave the sums of `kernel` in `numbers` (count,). `arguments`: those of each part that only
+        this kernel has."""
+        call, zeros = self._solver.program.call, self._solver.backend.zeros
+        _, quantities, lanes = self._shape
+        stages: tuple[list[Call], ...] = [], [], []
+        for n, (state, own) in enumerate(zip(self._solver.states, arguments, strict=True)):
+            columns, found = column_count(state), numbers[n * quantities * lanes : (n + 1) * quantities * lanes]
+            threads = max(LANES, min(THREADS, columns // FEWEST))
+            partial, fewer = zeros((quantities, columns), state.real), zeros((quantities, threads))
+            stages[0].append(column_call(self._solver, state, kernel, partial, **own))
+            all_columns = {"count": columns, "threads": threads, "values": partial, "result": fewer}
+            stages[1].append(call("sum_reals", (threads, quantities, 1), **all_columns))
+            left = {"count": threads, "threads": lanes, "values": fewer, "result": found}
+            stages[2].append(call("sum_columns", (lanes, quantities, 1), **left))
+        return list(stages)
 
-        def fetch() -> list[np.ndarray]:
-            launch()
-            return [
-                self._backend.to_host(partial).astype(np.float64, copy=False).reshape(-1, state.size[2], state.size[0])
-                for state, partial in zip(self._states, self._partial, strict=True)
-            ]
-
-        return fetch
+    def by_part(self, numbers: np.ndarray) -> np.ndarray:
+        """The sums (parts, quantities) of what the launches left."""
+        found: np.ndarray = numbers.reshape(self._shape).sum(axis=2)
+        return found
 
 
 def volumes(solver: Solver, n: int, kept: bool = False) -> np.ndarray:

@@ -58,8 +58,11 @@ class ForceCoefficients:
             Column("moment_coefficient", "pitching moment over rho V^2/2 and the reference area and length", "1"),
         ]
 
-    def rows(self, force: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-        """What the force (3, n) on each of the nodes at x, y, z (3, n) adds to each column, (columns, n)."""
-        moment = self._side @ np.cross(nodes - self._centre, force, axis=0)
+    def arms(self, nodes: np.ndarray) -> np.ndarray:
+        """Return where nodes at x, y, z (3, n) are as seen from the centre of the moment."""
+        return nodes - self._centre
+
+    def values(self, force: np.ndarray, moment: np.ndarray) -> np.ndarray:
+        """Return what a force (3, ...) with this moment about the centre adds to each column, (columns, ...)."""
         along = [self._lift, self._drag, *([self._side] if self._in_space else [])]
-        return np.stack([*(direction @ force for direction in along), moment / self._length]) / self._scale
+        return np.stack([*(direction @ force for direction in along), self._side @ moment / self._length]) / self._scale

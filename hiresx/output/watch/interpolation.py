@@ -5,7 +5,7 @@ patched.h): every part sums over those nodes of a stencil that are its own, and 
 the parts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.ghost_layers import GhostLayers, coordinates_in_box
 from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.patched_donors import Rows, interpolation_rows, shape_maps
+from hiresx.device.interface import Call
 from hiresx.equations import GAS_CONSERVED, equations
 from hiresx.grid.blocks import direction, side
 from hiresx.grid.patched import WIDTH, BlockMap, nearest_nodes, wraps
@@ -118,11 +119,16 @@ def _locate_from_more_starts(
 
 
 class Interpolation:
-    """The conservative state at places `xi` (n, 3) in the index space of the whole blocks `block` (n,). Collective."""
+    """The conservative state at places `xi` (n, 3) in the index space of the whole blocks `block` (n,), which are
+    called `key`: what `calls` leave in `array` on the device. Collective."""
 
-    def __init__(self, solver: Any, block: np.ndarray, xi: np.ndarray):
-        self._comm, self._backend, self._program = solver.comm, solver.backend, solver.program
-        made = files.on_root(solver.comm, lambda: _rows(solver, block, xi))
+    def __init__(self, solver: Any, key: Hashable, block: np.ndarray, xi: np.ndarray):
+        self._comm = solver.comm
+        made = solver.kept(
+            ("rows", key),
+            (solver.decomposition, solver.cut),
+            lambda: files.on_root(solver.comm, lambda: _rows(solver, block, xi)),
+        )
         by_rank: list[list[Rows]] = [[] for _ in range(solver.comm.size)]
         for part in made:
             by_rank[solver.cut.parts[part.part].rank].append(part)
@@ -134,14 +140,16 @@ class Interpolation:
         own = by_rank[solver.comm.rank]
         variables = equations(solver.case).variables
         self._buffer = solver.backend.zeros((max(self._counts[solver.comm.rank], 1), 2 * variables), str(real))
-        device, row, calls = solver.backend.to_device, 0, []
+        self.array = self._buffer[: self._counts[solver.comm.rank], : len(GAS_CONSERVED)]
+        device, row = solver.backend.to_device, 0
+        self.calls: list[Call | list[Call]] = []
         for part in own:
             n, s = len(part.ghost), states[part.part]
             to = np.arange(row, row + n, dtype=np.int32)
             # without the linear interpolation, which the kernel then skips
             weights = part.weights.copy()
             weights[1] = 0.0
-            calls.append(
+            self.calls.append(
                 solver.program.call(
                     "patched_state",
                     (n, 1, 1),
@@ -160,14 +168,10 @@ class Interpolation:
                 )
             )
             row += n
-        self._launch = solver.program.prepare(calls) if calls else None
 
-    def __call__(self) -> np.ndarray | None:
-        """rho, rho u, rho v, rho w, e at the places, float64 (5, n), on rank 0."""
-        if self._launch is not None:
-            self._launch()
-        mine = self._counts[self._comm.rank]
-        held = self._backend.to_host(self._buffer[:mine, : len(GAS_CONSERVED)])
+    def state(self, held: np.ndarray) -> np.ndarray | None:
+        """rho, rho u, rho v, rho w, e at the places, float64 (5, n), on rank 0, of what `array` of all ranks `held`.
+        Collective."""
         shares = np.ascontiguousarray(held, dtype=np.float64)
         if self._comm.mpi_comm is not None:
             width = len(GAS_CONSERVED)

@@ -129,7 +129,11 @@ class Monitor(Attachment):
 
     def after_step(self, solver: Solver) -> None:
         if self._clock.due(solver):
-            self._sample(solver)
+            self._take(solver)
+
+    def _take(self, solver: Solver) -> None:
+        """Take the sample that is due."""
+        self._sample(solver)
 
     def _sample(self, solver: Solver) -> None:
         self._add(solver.steps, solver.time, self.measure(solver))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from hiresx.decomposition import Decomposition
-from hiresx.equations import GAS_CONSERVED
+from hiresx.device.interface import Call, Calls
 from hiresx.equations.stencil import CENTRAL_DIFFERENCE, DIFFERENCE_NODES, DIFFERENCE_REACH, ONE_SIDED_DIFFERENCES
 from hiresx.grid.blocks import FACES, Range, direction, directions_along, face_range, intersection, side
 from hiresx.output.watch import quadrature
@@ -25,8 +25,8 @@ _INWARD = np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12
 # 6th-order derivatives from as many nodes: at the middle one, and at the first ones, where a line ends.
 _CENTRAL = np.array(CENTRAL_DIFFERENCE)
 _ONE_SIDED = np.array(ONE_SIDED_DIFFERENCES) / 60
-# Numbers of a node in kernels/face_flow.h, and where friction, heat and the power of both stand.
-_FLOW_ROWS, _FRICTION, _HEAT, _POWER = 10, slice(5, 8), 8, 9
+# Numbers of a node in kernels/face_flow.h, and where friction and heat stand.
+_FLOW_ROWS, _FRICTION, _HEAT = 10, slice(5, 8), 8
 # Nodes whose fluxes are summed up together on the device.
 _CHUNK = 64
 
@@ -91,15 +91,15 @@ class WatchedSurface:
         # nodes of one part side by side, for its kernel, and of these the nodes of one group, for their sums
         pieces.sort(key=lambda piece: (piece.state, piece.group))
         self.groups = groups
-        self.n = sum(piece.n for piece in pieces)
+        self.n, self.chunks = sum(piece.n for piece in pieces), 0
         # of each node the part and the place in its padded arrays
         self.states = self.places = np.empty(0, np.int64)
         # the places of the nodes next to them, inwards, where gradients are needed
         self.inner = np.empty(0, np.int64)
         # of each node the outward normal times its share of the face, and whether neither shear nor heat goes through
         self.push, self.mirror = np.empty((3, 0)), np.empty(0, bool)
-        # of each node the area of its share, negative for a share that is taken off
-        self.sizes = np.empty(0)
+        # of each node the area of its share, negative for a share that is taken off, and y
+        self.sizes = self.radii = np.empty(0)
         if not self.n:
             return
         counts = [piece.n for piece in pieces]
@@ -109,7 +109,7 @@ class WatchedSurface:
         self._group = group[self._first]
         self.push = np.concatenate([piece.area for piece in pieces], axis=1)
         self._curvature = np.concatenate([piece.curvature for piece in pieces])
-        self._radius = np.concatenate([piece.radius for piece in pieces])
+        self.radii = np.concatenate([piece.radius for piece in pieces])
         self.mirror = np.concatenate([np.full(piece.n, piece.mirror) for piece in pieces])
         signs = np.concatenate([piece.signs for piece in pieces])
         self.sizes = signs * np.linalg.norm(self.push, axis=0)
@@ -140,23 +140,62 @@ class WatchedSurface:
             for name in ("factors", "slopes"):
                 common[name] = put(np.concatenate([getattr(piece, name) for piece in pieces], axis=-1))
             common["tangents"] = len(common["factors"])
-        calls = []
+        calls: list[Call] = []
         for p in np.unique(self.states):
             state, (first, end) = solver.states[p], np.searchsorted(self.states, (p, p + 1))
             own = {"q": state.q, "sv": state.variable_stride, "start": int(first), **state.eddy_arguments}
             calls.append(solver.program.call("face_flow", (int(end - first), 1, 1), **common, **own))
-        self._compute = solver.program.prepare([calls])
+        self.flow_calls: list[Call | list[Call]] = [calls, *self._wall_calls(common["count"], common["flow"])]
+        self._compute = solver.program.prepare(self.flow_calls)
         ends = [*self._first[1:], n]
         begin = [at for first, end in zip(self._first, ends, strict=True) for at in range(first, end, _CHUNK)]
-        chunks = len(begin)
+        self.chunks = len(begin)
         self._group_of_chunk = self._group[np.searchsorted(self._first, begin, side="right") - 1]
-        self._partial = solver.backend.zeros((len(GAS_CONSERVED), chunks), "float64")
-        self._sum_fluxes = solver.program.prepare([
-            solver.program.call(
-                "face_flux_sums", (chunks, 1, 1), begin=put(np.array([*begin, n], np.int32)), chunks=chunks, count=n,
-                area=area, flow=self._flow, partial=self._partial,
-            )
-        ])  # fmt: skip
+        self._summed = {
+            "begin": put(np.array([*begin, n], np.int32)), "chunks": len(begin), "count": n, "area": area,
+            "flow": self._flow,
+        }  # fmt: skip
+
+    def _wall_calls(self, count: int, flow: Any) -> list[Call]:
+        """The launches that put in the friction and the heat that walls know."""
+        calls: list[Call] = []
+        if not self._viscous:
+            return calls
+        put, sizes = self._solver.backend.to_device, self._solver.backend.to_device(self.sizes)
+        for wall, nodes, mine in (*self._modelled, *self._heated):
+            own: dict[str, Any] = {"modelled": None, "heat": None} | dict.fromkeys("uvw", 0.0)
+            if isinstance(wall, ModelledWall):
+                calls += wall.calls("model_flow")
+                own |= {"modelled": wall.modelled, **dict(zip("uvw", map(float, wall.velocity), strict=True))}
+            elif isinstance(wall, NoSlip):
+                own["heat"] = wall.heat
+            calls.append(
+                self._solver.program.call(
+                    "face_of_wall", (len(mine), 1, 1), count=count, own=len(wall.places()), sizes=sizes, flow=flow,
+                    mine=put(mine.astype(np.int32)), of_wall=put(nodes.astype(np.int32)), **own,
+                )
+            )  # fmt: skip
+        return calls
+
+    def sum_calls(self, kernel: str, numbers: Any, **own: Any) -> Calls:
+        """The launches that compute the flow at all nodes and leave the sums of `kernel` over groups of up to _CHUNK
+        nodes in `numbers` (rows * chunks,). `own`: the arguments that only this kernel has."""
+        if not self.n:
+            return []
+        sums = self._solver.program.call(kernel, (self.chunks, 1, 1), **self._summed, **own, partial=numbers)
+        return [*self.flow_calls, sums]
+
+    def by_group(self, numbers: np.ndarray, rows: int) -> np.ndarray:
+        """Sums over the nodes of this rank in each group of faces, (groups, rows), of what `sum_calls` left."""
+        found = np.zeros((self.groups, rows))
+        if self.n:
+            np.add.at(found, self._group_of_chunk, numbers.reshape(rows, self.chunks).T)
+        return found
+
+    @property
+    def ghosts(self) -> bool:
+        """True if the flow at the nodes needs the halos of the state."""
+        return self._viscous
 
     def sums(self, values: np.ndarray) -> np.ndarray:
         """Sums of `values` (m, n) over the nodes of this rank in each group of faces: (groups, m)."""
@@ -165,24 +204,10 @@ class WatchedSurface:
             np.add.at(found, self._group, np.add.reduceat(values, self._first, axis=1).T)
         return found
 
-    def flux_sums(self) -> np.ndarray:
-        """Fluxes of mass, momentum x, y, z and energy out of this rank's nodes of each group of faces: (groups, 5)."""
-        found = np.zeros((self.groups, len(GAS_CONSERVED)))
-        if self.n:
-            self._flow_at_nodes()
-            self._sum_fluxes()
-            np.add.at(found, self._group_of_chunk, self._solver.backend.to_host(self._partial).T)
-        return found
-
     def areas(self) -> np.ndarray:
         """Return the area of this rank's nodes in each group, in L^2: per unit length in plane flow, and per unit area
         in one dimension."""
         return self.sums(self.sizes[None])[:, 0]
-
-    def moments(self, forces: np.ndarray) -> np.ndarray:
-        """Moment about the x axis, (n,), of `forces` (3, n) at this rank's nodes of axisymmetric flow, whose z is the
-        direction of the swirl."""
-        return self._radius * forces[2] if self.n else np.empty(0)
 
     def nodes(self, places: np.ndarray) -> np.ndarray:
         """Return the block and the indices i, j, k, (4, n). `places` (n,): for each of this rank's nodes, the index of
@@ -206,9 +231,16 @@ class WatchedSurface:
 
     def measure(self) -> FaceFlow:
         """Compute the flow through the faces at this rank's nodes."""
+        if self.n:
+            if self._viscous:
+                self._solver.settle()
+            self._compute()
+        return self.last()
+
+    def last(self) -> FaceFlow:
+        """The flow that was computed last."""
         if not self.n:
             return FaceFlow(*(np.empty(shape) for shape in ((0,), (0,), (0,), (3, 0), (3, 0), (0,))))
-        self._flow_at_nodes()
         flow = self._solver.backend.to_host(self._flow)
         rho, velocity, p = flow[0], flow[1:4], flow[4]
         temperature = self._case.gas.gamma * p / rho
@@ -218,24 +250,6 @@ class WatchedSurface:
         for wall, _, mine in self._modelled:
             temperature[mine] = wall.temperature(temperature[mine], velocity[:, mine])
         return FaceFlow(p, temperature, mach, area, flow[_FRICTION], flow[_HEAT])
-
-    def _flow_at_nodes(self) -> None:
-        """Compute the flow at this rank's nodes on the device, with the friction and the heat that walls know."""
-        if self._viscous:
-            self._solver.settle()
-        self._compute()
-        if not self._viscous:
-            return
-        flow, put = self._flow, self._solver.backend.to_device
-        for modelled_wall, nodes, mine in self._modelled:
-            modelled = modelled_wall.wall_fluxes()[:, nodes] * self.sizes[mine]
-            flow[_FRICTION, mine], flow[_HEAT, mine] = put(modelled[:3]), put(-modelled[3])
-            # the velocity of the wall, not that at which the flow slips
-            flow[_POWER, mine] = put(modelled_wall.velocity @ modelled[:3] - modelled[3])
-        for wall, nodes, mine in self._heated:
-            heat = put(-wall.wall_heat()[nodes] * self.sizes[mine])
-            flow[_POWER, mine] += heat - flow[_HEAT, mine]
-            flow[_HEAT, mine] = heat
 
 
 class _Piece:

@@ -14,6 +14,7 @@ from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import files
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.watch import history, surface_file, wall_file
+from hiresx.output.watch.device_samples import DeviceMonitor, DeviceSamples
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
@@ -25,6 +26,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
     Collective. Raises HiresxError on all ranks for a place outside the grid, for faces that have no wall, and the like.
     """
     found = [monitor for kind in _kinds() for monitor in kind.build(case, simulation)]
+    found.append(DeviceSamples(simulation.solver, [monitor for monitor in found if isinstance(monitor, DeviceMonitor)]))
     return found if simulation.out is None else [_RemoveEarlier(simulation.solver.comm, simulation.out), *found]
 
 

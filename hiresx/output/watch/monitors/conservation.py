@@ -9,8 +9,10 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.monitors import Conservation as Spec
+from hiresx.device.interface import Calls
 from hiresx.grid.patched import PATCHED
-from hiresx.output.watch.columns import Columns, all_volumes, dimension, level_weights, pad
+from hiresx.output.watch.columns import ColumnSums, all_volumes, dimension, level_weights, pad
+from hiresx.output.watch.device_samples import DeviceMonitor
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.quadrature import face_weights
 from hiresx.output.watch.sampling import Monitor
@@ -29,7 +31,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
     return [ConservationMonitor(case.conservation, simulation.solver, simulation.out)]
 
 
-class ConservationMonitor(Monitor):
+class ConservationMonitor(DeviceMonitor):
     """Columns: every conserved quantity; <quantity>_flux_<boundary>, outward; with sponges <quantity>_source; with
     levels <quantity>_defect: by how much it changed since the first sample beside what fluxes and sources explain, by
     the trapezoidal rule between samples."""
@@ -90,11 +92,13 @@ class ConservationMonitor(Monitor):
         for n, (state, counted) in enumerate(zip(solver.states, of_parts, strict=True)):
             volumes_of.append(pad(solver, state, counted))
             self._add_sponges(solver, n, counted)
-        arguments = [
+        self._arguments = [
             {"weight": counted, "other": self._sponges.get(n, (counted,))[0], "both": int(n in self._sponges)}
             for n, counted in enumerate(volumes_of)
         ]
-        self._totals = Columns(solver, 2 * len(CONSERVED)).prepare("column_totals", arguments)
+        self._totals = ColumnSums(solver, (2 if self._sponges else 1) * len(CONSERVED))
+        self.count = self._totals.count + len(CONSERVED) * self._surface.chunks
+        self.ghosts = self._surface.ghosts
 
     def _add_sponges(self, solver: Solver, n: int, volume: np.ndarray) -> None:
         """Rate and goal of all sponges of a part as one: the source is the integral of goal - rate q."""
@@ -108,13 +112,18 @@ class ConservationMonitor(Monitor):
         if rate.any():
             self._sponges[n] = pad(solver, solver.states[n], rate), goal
 
-    def measure(self, solver: Solver) -> dict[str, float]:
+    def calls(self, numbers: Any) -> Calls:
+        count = self._totals.count
+        totals = self._totals.calls("column_totals", self._arguments, numbers[:count])
+        return [*totals, *self._surface.sum_calls("face_flux_sums", numbers[count:])]
+
+    def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:
         totals, source = np.zeros((2, len(CONSERVED)))
-        for n, found in enumerate(self._totals()):
-            sums = found.sum(axis=(1, 2))
+        for n, sums in enumerate(self._totals.by_part(numbers[: self._totals.count])):
             totals += sums[: len(CONSERVED)]
-            source += (self._sponges[n][1] if n in self._sponges else 0.0) - sums[len(CONSERVED) :]
-        fluxes = self._surface.flux_sums()
+            if n in self._sponges:
+                source += self._sponges[n][1] - sums[len(CONSERVED) :]
+        fluxes = self._surface.by_group(numbers[self._totals.count :], len(CONSERVED))
         totals, source, *through = self._comm.sum(np.stack([totals, source, *fluxes]))
         values = dict(zip(CONSERVED, totals, strict=True))
         for group, boundary in zip(self._groups, self._names, strict=True):
@@ -123,7 +132,7 @@ class ConservationMonitor(Monitor):
             values |= {f"{name}_source": s for name, s in zip(CONSERVED, source, strict=True)}
         if self._defect is not None:
             leaving = sum(through[group] for group in self._groups) - source
-            defects = self._defect.at(solver.time, totals, leaving)
+            defects = self._defect.at(time, totals, leaving)
             values |= {f"{name}_defect": d for name, d in zip(CONSERVED, defects, strict=True)}
         return values
 

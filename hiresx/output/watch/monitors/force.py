@@ -2,15 +2,18 @@
 
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.monitors import Force as Spec
 from hiresx.decomposition import Decomposition, places
+from hiresx.device.interface import Calls
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import directions_along
 from hiresx.output.watch.columns import dimension
+from hiresx.output.watch.device_samples import DeviceMonitor
 from hiresx.output.watch.force_coefficients import ForceCoefficients
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.level_walls import level_wall_shares
@@ -24,6 +27,9 @@ from hiresx.output.watch.watched import WatchedRun
 from hiresx.output.watch.watched_surface import FaceFlow, FaceNodes, Shares, WatchedSurface, mask
 from hiresx.solver import Solver
 
+# Sums of kernels/face_flow.h: forces of pressure and of friction along x, y, z, heat, moments of both forces about
+# these axes, torque of the friction.
+ROWS = 11
 # By whether friction and heat pass them.
 WALLS = (("no-slip-wall", "modelled-wall"), ("slip-wall",))
 # Where the components of a force point, in plane flow and around an axis.
@@ -55,7 +61,7 @@ def check(case: Case, decomposition: Decomposition) -> None:
         _coefficients(f"force.{n}", spec, case, 3)
 
 
-class ForceMonitor(Monitor):
+class ForceMonitor(DeviceMonitor):
     """Columns: force_x, y, z by pressure and friction together, pressure_x, y, z, friction_x, y, z, heat, coefficients
     where they are asked for, and area; where they are asked for extremes along the walls.
 
@@ -86,8 +92,12 @@ class ForceMonitor(Monitor):
         self._solver, self._surface = solver, WatchedSurface(solver, faces, 1)
         self._area = solver.comm.sum(self._surface.areas())[0]
         self._pressure = spec.pressure
-        self._coordinates = self._surface.coordinates(self._surface.places) if self._coefficients else None
+        self._arms: np.ndarray | None = None  # of the moment of the coefficients
+        if self._coefficients is not None:
+            self._arms = self._coefficients.arms(self._surface.coordinates(self._surface.places))
         self._extremes = WallExtremes(solver, self.nodes) if spec.extrema else None
+        self.count, self.ghosts = ROWS * self._surface.chunks, self._surface.ghosts
+        self.deferred = not spec.extrema and spec.distribution is None
         # What the last sample measured, until the flow changes.
         self._measured: FaceFlow | None = None
 
@@ -95,10 +105,25 @@ class ForceMonitor(Monitor):
         self._measured = None
         super().after_step(solver)
 
+    def calls(self, numbers: Any) -> Calls:
+        put, round_ = self._solver.backend.to_device, self._solver.case.axisymmetric
+        return self._surface.sum_calls(
+            "face_force_sums", numbers, pressure=float(self._pressure),
+            arms=None if self._arms is None else put(self._arms), radii=put(self._surface.radii) if round_ else None,
+        )  # fmt: skip
+
+    def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:
+        sums = self._comm.sum(self._surface.by_group(numbers, ROWS))[0]
+        pressure, friction, heat, moment, torque = np.split(sums, (3, 6, 7, 10))
+        found = [*self._columns(pressure, friction, heat, moment, torque).tolist(), self._area]
+        return dict(zip(self._integrals, found, strict=True))
+
     def measure(self, solver: Solver) -> dict[str, float]:
-        flow = self._measured = self._surface.measure()
-        extremes = {} if self._extremes is None else self._extremes.measure(self.nodes.measure(flow))
-        return {**self._integrate(flow), **extremes}
+        values = self.integrals()
+        if not self.deferred:
+            self._measured = self._surface.last()
+        extremes = {} if self._extremes is None else self._extremes.measure(self.nodes.measure(self._measured))
+        return {**values, **extremes}
 
     def measure_nodes(self) -> dict[str, np.ndarray]:
         """Return the values (n,) at the nodes of this rank (`WallNodes.measure`), for a monitor that is called after
@@ -107,7 +132,7 @@ class ForceMonitor(Monitor):
 
     def integrals(self) -> dict[str, float]:
         """Return every column that is an integral over the walls, in its unit, of the state as it is. Collective."""
-        return self._integrate(self._surface.measure())
+        return self.values(self.numbers(self._solver), self._solver.time)
 
     @cached_property
     def nodes(self) -> WallNodes:
@@ -116,21 +141,22 @@ class ForceMonitor(Monitor):
 
     def shares(self) -> Shares:
         """Return what single nodes of this rank add to every integral but the area, in the column's unit."""
-        rows = self._rows(self._surface.measure())
-        return Shares(self._surface.states, self._surface.places, dict(zip(self._integrals[:-1], rows, strict=True)))
+        flow, surface = self._surface.measure(), self._surface
+        pressure, torque = (flow.p - self._pressure) * flow.push, surface.radii * flow.friction[2]
+        moment = np.zeros_like(pressure)
+        if self._arms is not None:
+            moment = np.cross(self._arms, pressure + flow.friction, axis=0)
+        rows = self._columns(pressure, flow.friction, flow.heat[None], moment, torque[None])
+        return Shares(surface.states, surface.places, dict(zip(self._integrals[:-1], rows, strict=True)))
 
-    def _integrate(self, flow: FaceFlow) -> dict[str, float]:
-        values = self._comm.sum(self._surface.sums(self._rows(flow)))
-        return dict(zip(self._integrals, (*values[0], self._area), strict=True))
-
-    def _rows(self, flow: FaceFlow) -> np.ndarray:
-        """What every node adds to each integral but the area, (columns, n)."""
-        pressure = (flow.p - self._pressure) * flow.push
-        torque = [self._surface.moments(flow.friction)[None]] if self._solver.case.axisymmetric else []
-        force, more = pressure + flow.friction, []
-        if self._coefficients is not None and self._coordinates is not None:
-            more = [self._coefficients.rows(force, self._coordinates)]
-        return np.concatenate([force, pressure, flow.friction, *torque, flow.heat[None], *more])
+    def _columns(
+        self, pressure: np.ndarray, friction: np.ndarray, heat: np.ndarray, moment: np.ndarray, torque: np.ndarray
+    ) -> np.ndarray:
+        """What forces (3, ...) of pressure and friction, `heat` (1, ...), the `moment` (3, ...) about the centre of the
+        coefficients and the `torque` (1, ...) about the x axis add to each integral but the area, (columns, ...)."""
+        force, round_ = pressure + friction, [torque] if self._solver.case.axisymmetric else []
+        more = [] if self._coefficients is None else [self._coefficients.values(force, moment)]
+        return np.concatenate([force, pressure, friction, *round_, heat, *more])
 
 
 def _coefficients(key: str, spec: Spec, case: Case, dimensions: int) -> ForceCoefficients | None:

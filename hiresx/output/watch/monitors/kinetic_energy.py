@@ -8,7 +8,9 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.monitors import KineticEnergy as Spec
-from hiresx.output.watch.columns import Columns, all_volumes, level_weights, pad
+from hiresx.device.interface import Calls
+from hiresx.output.watch.columns import ColumnSums, all_volumes, level_weights, pad
+from hiresx.output.watch.device_samples import DeviceMonitor
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.velocities import Velocities
@@ -39,7 +41,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
     return [KineticEnergyMonitor(case.kinetic_energy, simulation.solver, simulation.out)]
 
 
-class KineticEnergyMonitor(Monitor):
+class KineticEnergyMonitor(DeviceMonitor):
     """Monitor of the kinetic energy and of what changes it, as means over the grid (docs/outputs.md). Gradients are
     those of the solver's viscous terms, ghosts included: 6th-order central, closed by polynomials at walls.
 
@@ -48,6 +50,8 @@ class KineticEnergyMonitor(Monitor):
     mean over two samples of pressure dilatation less dissipation (that of a turbulence model included), less the rate
     of the energy. With samples dt apart the mean is wrong by dt^2/12 times the second derivative in time.
     """
+
+    ghosts = True
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         columns = (*COLUMNS, OF_MODEL) if solver.layout.has("eddy_viscosity") else COLUMNS
@@ -61,32 +65,34 @@ class KineticEnergyMonitor(Monitor):
         self._total = float(solver.comm.sum(total))
         # time, kinetic energy, pressure dilatation less dissipation and that of a model
         self._before: tuple[float, float, float] | None = None
-        velocities = Velocities(solver)
-        arguments = [
+        velocities = self._velocities = Velocities(solver)
+        self._arguments = [
             velocities.arguments(state) | {"weight": volume}
             for state, volume in zip(solver.states, volumes_of, strict=True)
         ]
-        self._energy = Columns(solver, len(self._sums)).prepare("column_energy", arguments, velocities.calls)
+        self._energy = ColumnSums(solver, len(self._sums))
+        self.count = self._energy.count
 
-    def measure(self, solver: Solver) -> dict[str, float]:
-        solver.settle()
-        sums = np.zeros(len(self._sums))
-        for found in self._energy():
-            sums += found.sum(axis=(1, 2))
+    def calls(self, numbers: Any) -> Calls:
+        return [*self._velocities.calls, *self._energy.calls("column_energy", self._arguments, numbers)]
+
+    def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:
+        sums = self._energy.by_part(numbers).sum(axis=0)
         values = dict(zip(self._sums, (self._comm.sum(sums) / self._total).tolist(), strict=True))
         values["dilatation"] = float(np.sqrt(values["dilatation"]))
         energy, supply = values["kinetic_energy"], values["pressure_dilatation"] - values["dissipation"]
         supply -= values.get(OF_MODEL.name, 0.0)
-        if self._before is not None and solver.time > self._before[0]:
+        if self._before is not None and time > self._before[0]:
             time_before, energy_before, supply_before = self._before
-            values["rate"] = (energy - energy_before) / (solver.time - time_before)
+            values["rate"] = (energy - energy_before) / (time - time_before)
             values["dissipation_numerical"] = 0.5 * (supply_before + supply) - values["rate"]
-        self._before = solver.time, energy, supply
+        self._before = time, energy, supply
         return values
 
     def capture(self) -> dict[str, Any]:
+        samples = super().capture()  # gives the values before
         time, energy, supply = self._before or (-1.0, 0.0, 0.0)
-        return super().capture() | {"time_before": time, "energy_before": energy, "supply_before": supply}
+        return samples | {"time_before": time, "energy_before": energy, "supply_before": supply}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
         super().restore(captured)

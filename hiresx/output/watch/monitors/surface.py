@@ -8,8 +8,10 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.case.surfaces import Surface as Spec
 from hiresx.decomposition import Decomposition
+from hiresx.device.interface import Calls
 from hiresx.equations.gas import primitive
 from hiresx.output.saved import files
+from hiresx.output.watch.device_samples import DeviceMonitor
 from hiresx.output.watch.interpolation import Interpolation, locate_places
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.surface_file import KIND, SurfaceFile
@@ -30,20 +32,26 @@ def check(case: Case, decomposition: Decomposition) -> None:
         _find_surface(f"surface.{n}", spec, decomposition)
 
 
-class SurfaceMonitor(Monitor):
+class SurfaceMonitor(DeviceMonitor):
     """Monitor of the flow on one `[[surface]]`. Only rank 0 has the samples."""
 
     def __init__(self, key: str, spec: Spec, solver: Any, folder: Path):
         super().__init__(solver.comm, spec.name, KIND.name, KIND.columns, spec.every, spec.every_time)
         self.name = f"surface.{spec.name}"
-        found, block, xi = files.on_root(solver.comm, lambda: _find_surface(key, spec, solver.decomposition))
+        what = f"{key}: {spec.model_dump_json()}"
+        found, block, xi = solver.kept(
+            ("places", what),
+            (solver.decomposition,),
+            lambda: files.on_root(solver.comm, lambda: _find_surface(key, spec, solver.decomposition)),
+        )
         plane = max(len(b.active) for b in solver.decomposition.blocks) == 2
         form = next(name for name in ("nodes", "box", "cylinder") if getattr(spec, name) is not None)
         self._gamma = solver.case.gas.gamma
         # Samples at other times do not go on in the same file: a far field needs them at equal distances.
         sampled = f"every = {spec.every}" if spec.every_time is None else f"every_time = {spec.every_time!r}"
         self.history = SurfaceFile(spec.name, found, plane, spec.precision, form, sampled, folder, self._gamma)
-        self._interpolation = Interpolation(solver, block, xi)
+        self._interpolation = Interpolation(solver, what, block, xi)
+        self.array = self._interpolation.array
         if found.gaps:
             what = "; ".join(found.gaps)
             self.history.notes.append(f'surface "{spec.name}" is not closed: {what}; what passes there is not heard')
@@ -51,8 +59,11 @@ class SurfaceMonitor(Monitor):
     def samples_last_step(self, solver: Any) -> bool:
         return False  # a far field needs samples at equal distances
 
-    def measure(self, solver: Any) -> dict[str, np.ndarray]:
-        state = self._interpolation()
+    def calls(self, numbers: Any) -> Calls:
+        return self._interpolation.calls
+
+    def values(self, numbers: np.ndarray, time: float) -> dict[str, np.ndarray]:
+        state = self._interpolation.state(numbers)
         return {} if state is None else primitive(self._gamma, state)
 
 

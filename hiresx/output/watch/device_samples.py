@@ -1,0 +1,152 @@
+"""Samples that are a few numbers, which launches leave on the device: the host reads them while the device goes on."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hiresx.device.interface import Calls
+from hiresx.output.saved.attachment import MANY, Attachment
+from hiresx.output.watch.sampling import Monitor
+from hiresx.solver import Solver
+
+
+class DeviceMonitor(Monitor):
+    """A monitor that takes its samples from numbers that `calls` leave on the device: `count` of the `DeviceSamples`,
+    or those in an `array` of its own. `ghosts`: whether these need the halos of the state. `deferred`: whether the host
+    may read the numbers later."""
+
+    count = 0
+    array: Any = None
+    ghosts = False
+    deferred = True
+
+    _samples: "DeviceSamples | None" = None
+
+    def calls(self, numbers: Any) -> Calls:
+        """The launches that leave the numbers in `numbers`, float64 (count,) on the device, or in its own array."""
+        raise NotImplementedError
+
+    def values(self, numbers: np.ndarray, time: float) -> Mapping[str, Any]:
+        """Value of every column from this rank's numbers of a sample at `time`. Samples come in their order.
+        Collective."""
+        raise NotImplementedError
+
+    def join(self, samples: "DeviceSamples") -> None:
+        """Take samples together with the other monitors of `samples`, this one among them."""
+        self._samples = samples
+
+    def numbers(self, solver: Solver) -> np.ndarray:
+        """The numbers of the state as it is."""
+        if self._samples is None:
+            self._samples = DeviceSamples(solver, [self])
+        return self._samples.read(self)
+
+    def measure(self, solver: Solver) -> Mapping[str, Any]:
+        return self.values(self.numbers(solver), solver.time)
+
+    def _take(self, solver: Solver) -> None:
+        if self.deferred and self._samples is not None:
+            self._samples.take(self)
+        else:
+            super()._take(solver)
+
+    def add_sample(self, step: int, time: float, numbers: np.ndarray) -> None:
+        """Store the sample after `step` steps. Collective."""
+        self._add(step, time, self.values(numbers, time))
+
+    def _deliver(self) -> None:
+        if self._samples is not None:
+            self._samples.deliver()
+
+    def capture(self) -> dict[str, Any]:
+        self._deliver()
+        return super().capture()
+
+    def finish(self, solver: Solver) -> None:
+        try:
+            self._deliver()
+        finally:
+            super().finish(solver)
+
+
+class DeviceSamples(Attachment):
+    """The numbers of all `monitors`, in one array. Those that are due after a step are found by one set of launches and
+    fetched together, and the host stores them during the next steps of the device, before it waits for these. It comes
+    behind the monitors."""
+
+    name = "samples on the device"
+
+    def __init__(self, solver: Solver, monitors: Sequence[DeviceMonitor]):
+        self._solver = solver
+        ends = np.cumsum([0, *(monitor.count for monitor in monitors)]).tolist()
+        self._numbers = solver.backend.zeros((max(ends[-1], 1),), "float64")
+        self._places = {monitor: slice(*ends[n : n + 2]) for n, monitor in enumerate(monitors)}
+        self._calls: dict[DeviceMonitor, Calls] = {}
+        self._launches: dict[tuple[DeviceMonitor, ...], Callable[[], None]] = {}
+        self._due: list[DeviceMonitor] = []
+        self._coming: tuple[int, float, dict[DeviceMonitor, Callable[[], np.ndarray]]] | None = None
+        for monitor in monitors:
+            monitor.join(self)
+
+    def take(self, monitor: DeviceMonitor) -> None:
+        """Take a sample for `monitor` after this step."""
+        self._due.append(monitor)
+
+    def read(self, monitor: DeviceMonitor) -> np.ndarray:
+        """The numbers of `monitor`, of the state as it is."""
+        self._launch([monitor])
+        found = self._numbers[self._places[monitor]] if monitor.array is None else monitor.array
+        return np.asarray(self._solver.backend.to_host(found))
+
+    def steps_left(self, solver: Solver) -> int:
+        return MANY
+
+    def begin(self, solver: Solver, restarted: bool) -> None:
+        self.after_step(solver)
+
+    def after_step(self, solver: Solver) -> None:
+        if not self._due:
+            return
+        self.deliver()
+        due, self._due = self._due, []
+        self._launch(due)
+        self._coming = solver.steps, solver.time, self._fetch(due)
+        solver.device_resident_steps.beside(self.deliver)
+
+    def deliver(self) -> None:
+        """Store the samples that are being fetched. Collective."""
+        if self._coming is None:
+            return
+        (step, time, coming), self._coming = self._coming, None
+        for monitor, wait in coming.items():
+            monitor.add_sample(step, time, wait())
+
+    def _fetch(self, due: Sequence[DeviceMonitor]) -> dict[DeviceMonitor, Callable[[], np.ndarray]]:
+        """Start to copy the numbers of these monitors. Returns for each what waits for its own."""
+        fetch, together = self._solver.backend.fetch, [monitor for monitor in due if monitor.array is None]
+        waits = {monitor: fetch(monitor.array) for monitor in due if monitor.array is not None}
+        if together:
+            places = {monitor: self._places[monitor] for monitor in together}
+            first = min(place.start for place in places.values())
+            wait = fetch(self._numbers[first : max(place.stop for place in places.values())])
+            for monitor, place in places.items():
+                waits[monitor] = partial(_part, wait, slice(place.start - first, place.stop - first))
+        return {monitor: waits[monitor] for monitor in due}
+
+    def _launch(self, due: Sequence[DeviceMonitor]) -> None:
+        launch = self._launches.get(tuple(due))
+        if launch is None:
+            for monitor in due:
+                if monitor not in self._calls:
+                    self._calls[monitor] = monitor.calls(self._numbers[self._places[monitor]])
+            launch = self._solver.program.prepare([call for monitor in due for call in self._calls[monitor]])
+            self._launches[tuple(due)] = launch
+        if any(monitor.ghosts for monitor in due):
+            self._solver.settle()
+        launch()
+
+
+def _part(wait: Callable[[], np.ndarray], place: slice) -> np.ndarray:
+    return wait()[place]

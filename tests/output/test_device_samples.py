@@ -1,0 +1,166 @@
+"""Samples that the device leaves as a few numbers, and the host reads while the device goes on."""
+
+import numpy as np
+import pytest
+from watched_runs import SLIP, pulse, tables, watched
+
+from hiresx import Case, Simulation
+from hiresx.output.saved.attachment import Attachment
+from hiresx.output.watch import history, monitors
+from hiresx.output.watch.device_samples import DeviceMonitor, DeviceSamples
+from hiresx.solver import Solver
+
+EVERY = 5
+WATCHED = {
+    "conservation": {"every": EVERY},
+    "kinetic_energy": {"every": EVERY},
+    "extrema": {"every": EVERY},
+    "force": [
+        {"name": "low", "faces": ["jmin"], "every": EVERY, "coefficients": {"velocity": [0.5, 0.1, 0.0]}},
+        {"name": "all", "every": 2},
+    ],
+    "surface": [{"name": "around", "nodes": [{"faces": ["imax"], "index": 3}], "every": EVERY, "precision": "fp64"}],
+}
+NAMES = ("conservation", "kinetic_energy", "extrema", "low", "all")
+
+
+def viscous(n=(40, 34, 1), **changes) -> Case:
+    """Between a warm wall, one that heats and slip walls."""
+    walls = [
+        {"faces": ["jmin"], "type": "no-slip-wall", "temperature": 1.1},
+        {"faces": ["jmax"], "type": "no-slip-wall", "heat_flux": 0.02},
+        SLIP | {"faces": ["imin", "imax"]},
+    ]
+    given = {
+        "gas": {"reynolds": 200.0},
+        "boundary": walls,
+        "monitor": {"every": 100},
+        "time": {"steps": 13, "cfl": 0.5},
+    }
+    made = tables(n, amplitude=0.03, **given) | WATCHED | changes
+    made["grid"]["lower"] = [0.0, 0.2, 0.0]
+    return Case.from_dict({key: value for key, value in made.items() if value is not None})
+
+
+def taken(out) -> dict[str, dict[str, np.ndarray]]:
+    return {name: history.read(out / "history" / f"{name}.nc").data for name in NAMES}
+
+
+def opened(tmp_path) -> tuple[list[DeviceMonitor], Solver, list[Attachment]]:
+    """The monitors of a run on a device before its first step, its solver, and all that looks at it."""
+    simulation = Simulation(viscous(), "emulated", initial=pulse, out=tmp_path)
+    found = monitors.build(simulation.case, simulation)
+    for attachment in found:
+        attachment.begin(simulation.solver, False)
+    known = [one for one in found if isinstance(one, DeviceMonitor)]
+    assert simulation.solver.device_resident_steps.possible and len(known) == 6
+    return known, simulation.solver, found
+
+
+def test_a_sample_is_fetched_and_nothing_waits_for_it(tmp_path, monkeypatch):
+    """All numbers come in one copy, a surface in one of its own; nothing is sent to the device."""
+    known, solver, found = opened(tmp_path)
+    solver.advance(EVERY)
+    assert solver.steps == EVERY
+    fetched, backend = [], solver.backend
+
+    def fetch(array):
+        fetched.append(array.size)
+        copy = array.copy()
+        return lambda: copy
+
+    with monkeypatch.context() as patched:
+        patched.setattr(backend, "fetch", fetch)
+        for name in ("to_host", "to_device", "copy", "synchronize"):
+            patched.setattr(backend, name, lambda *_: pytest.fail("the sample waits"))
+        for attachment in found:
+            if attachment in known or isinstance(attachment, DeviceSamples):
+                attachment.after_step(solver)
+    assert len(fetched) == 2 and max(fetched) < 5000 and {one.history.samples for one in known} == {1}
+    seen, host = [], backend.to_host
+
+    def look(array):
+        seen.append({one.history.name: one.history.samples for one in known})
+        return host(array)
+
+    monkeypatch.setattr(backend, "to_host", look)
+    solver.advance(1)
+    # stored before the host waits for the step
+    assert seen[0] == dict.fromkeys((*NAMES, "around"), 2) | {"all": 1}
+
+
+def test_histories_of_device_and_host_are_the_same(tmp_path):
+    found = []
+    for backend in ("cpu", "emulated"):
+        Simulation(viscous(), backend, initial=pulse, out=tmp_path / backend).run(progress=False)
+        found.append(taken(tmp_path / backend))
+    for name in NAMES:
+        on_host, on_device = (one[name] for one in found)
+        assert on_host["step"].tolist() == [*range(0, 14, 2 if name == "all" else EVERY)]
+        for column, values in on_host.items():
+            scale = max(np.nanmax(np.abs(values)), 1e-3)
+            np.testing.assert_allclose(
+                on_device[column], values, rtol=0, atol=1e-12 * scale, err_msg=f"{name} {column}"
+            )
+
+
+@pytest.mark.parametrize("backend", ["cpu", "emulated"])
+def test_a_run_that_is_continued_has_the_history_of_one_that_is_not(tmp_path, backend):
+    """Also where the last sample before the checkpoint is still on the device."""
+    Simulation(viscous(), backend, initial=pulse, out=tmp_path / "whole").run(progress=False)
+    first = Simulation(viscous(), backend, initial=pulse, out=tmp_path / "two")
+    first.run(steps=10, progress=False)
+    assert len(taken(tmp_path / "two")["low"]["step"]) == 3
+    Simulation(restart=tmp_path / "two", backend=backend).run(progress=False)
+    whole, two = taken(tmp_path / "whole"), taken(tmp_path / "two")
+    for name in NAMES:
+        for column, values in whole[name].items():
+            np.testing.assert_array_equal(two[name][column], values, err_msg=f"{name} {column}")
+
+
+def test_a_sample_before_a_failure_is_kept(tmp_path, monkeypatch):
+    """A run fails behind the sample of step 5, before it takes another step."""
+    simulation = Simulation(viscous(), "emulated", initial=pulse, out=tmp_path)
+
+    def fail(*_):
+        if simulation.step_count == EVERY:
+            raise RuntimeError("something else")
+
+    monkeypatch.setattr(simulation, "_rebalance", fail)
+    with pytest.raises(RuntimeError, match="something else"):
+        simulation.run(progress=False)
+    assert simulation.step_count == EVERY
+    for name, kept in taken(tmp_path).items():
+        assert kept["step"].tolist() == ([0, 2, 4] if name == "all" else [0, EVERY])
+
+
+@pytest.mark.parametrize("axisymmetric", [False, True])
+@pytest.mark.parametrize("backend", ["cpu", "emulated"])
+def test_integrals_over_walls_are_the_sums_of_what_nodes_add(backend, axisymmetric):
+    """On walls of more nodes than the device sums up at a time."""
+    force = {"name": "low", "faces": ["jmin", "jmax"], "pressure": 0.3}
+    if not axisymmetric:
+        force["coefficients"] = {"velocity": [0.5, 0.1, 0.0], "centre": [0.2, 0.1, 0.0], "length": 0.7}
+    more = {"axisymmetric": True, "kinetic_energy": None} if axisymmetric else {}
+    case = viscous((150, 34, 1), force=[force], surface=[], **more)
+
+    def flow(x, y, z):
+        rho, u, v, w, p = pulse(x, y, z)
+        return rho, u, v + 0.1 * np.sin(x), w + 0.2 * y * axisymmetric, p
+
+    simulation, found = watched(case, backend=backend, initial=flow)
+    values, nodes = found["low"].measure(simulation.solver), found["low"].shares().values
+    assert len(values) == len(nodes) + 1 and found["low"]._surface.chunks > 2
+    for name, added in nodes.items():
+        assert values[name] == pytest.approx(added.sum(), rel=1e-12, abs=1e-13 * np.abs(added).sum()), name
+        assert np.abs(added).max() > 0 or name.endswith("_z"), name
+
+
+def test_surfaces_are_located_once_for_a_grid(tmp_path, monkeypatch):
+    located = []
+    of_surface = monitors.surface._find_surface
+    monkeypatch.setattr(monitors.surface, "_find_surface", lambda *given: (located.append(1), of_surface(*given))[1])
+    simulation = Simulation(viscous(), "cpu", initial=pulse, out=tmp_path)
+    for _ in range(3):
+        simulation.run(steps=2, progress=False)
+    assert len(located) == 1
