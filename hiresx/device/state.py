@@ -97,6 +97,8 @@ class BlockState:
         if not field.per_point(self.layout):
             return backend.zeros((1,), kind)
         shape = self.shape if field.components is None else (field.variables(self.layout), *self.shape)
+        if field.chunked:
+            return backend.zeros(shape, kind)
         return _zeros(backend, -self.halo[0] % ROW, self.real, shape, kind)
 
     @property
