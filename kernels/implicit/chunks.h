@@ -56,11 +56,19 @@ template <class T> HD void load_chunk(const real *p, T *found) { *found = load<T
 template <class Mask, class T> HD void store_chunk_where(Mask mask, real *p, const T *given) { store_where(mask, p, *given); }
 #endif
 
-// Numbers `first` to first + count - 1 of the node at c: whole chunks, or all that the node has
-template <int count, class T> HD void load_numbers(const real *numbers, long long sv, long long c, int first, T *found) {
+// use(n, number first + n) for `count` numbers of the node at c, one after the other: whole chunks, or all that the node has
+template <int count, class T, class Use>
+HD void each_number(const real *numbers, long long sv, long long c, int first, const Use &use) {
     constexpr int size = of_chunk<real>, whole = count / size * size;
-    for (int n = 0; n < whole; n += size) load_chunk(numbers + ((first + n) / size * sv + c) * size, found + n);
-    for (int n = whole; n < count; ++n) found[n] = load<T>(numbers + (first + n) * sv + c);
+    for (int n = 0; n < whole; n += size) {
+        T chunk[size];
+        load_chunk(numbers + ((first + n) / size * sv + c) * size, chunk);
+        for (int a = 0; a < size; ++a) use(n + a, chunk[a]);
+    }
+    for (int n = whole; n < count; ++n) use(n, load<T>(numbers + (first + n) * sv + c));
+}
+template <int count, class T> HD void load_numbers(const real *numbers, long long sv, long long c, int first, T *found) {
+    each_number<count, T>(numbers, sv, c, first, [&](int n, const T &number) { found[n] = number; });
 }
 // All numbers of the node at c, where `mask` is true
 template <int count, class Mask, class T>

@@ -124,7 +124,7 @@ VECTOR_KERNEL(product_sweep, int i, int j, int k, int o, int sj, int sk, int di,
     const int column = 2 * i + ((j + k + first + colour) & 1);
     const coloured_node node(o + column + (long long)j * sj + (long long)k * sk, sj, di, dj, dk);
     const long long at = node.at;
-    T own[record_numbers], sum[block_variables], rest[block_variables], found[block_variables], inverse[block_entries];
+    T own[record_numbers], sum[block_variables], rest[block_variables], found[block_variables];
     load_record(records, sv, at, own);
     const recorded_terms<T> terms(own);
     for (int v = 0; v < block_variables; ++v) sum[v] = T(real(0));
@@ -133,11 +133,10 @@ VECTOR_KERNEL(product_sweep, int i, int j, int k, int o, int sj, int sk, int di,
     if (dk != 0) add_along(own, terms, records, update, sv, at, node.beside + 4, 2, inverse_reynolds, sum);
     const T step = own[record_step];
     for (int v = 0; v < block_variables; ++v) rest[v] = load<T>(right + v * sv + at) - step * sum[v];
-    load_numbers<block_entries>(inverses, sv, at, 0, inverse);
-    for (int a = 0; a < block_variables; ++a) {
-        found[a] = T(real(0));
-        for (int b = 0; b < block_variables; ++b) found[a] = found[a] + inverse[a * block_variables + b] * rest[b];
-    }
+    for (int v = 0; v < block_variables; ++v) found[v] = T(real(0));
+    each_number<block_entries, T>(inverses, sv, at, 0, [&](int e, const T &entry) {
+        found[e / block_variables] = found[e / block_variables] + entry * rest[e % block_variables];
+    });
     store_numbers_where<block_variables>(step > T(real(0)), update, sv, at, found);
 }
 #endif

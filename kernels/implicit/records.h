@@ -20,10 +20,16 @@ HD constexpr int record_place(int n) {
 template <class T> HD T load_of_record(const real *records, long long sv, long long c, int n) {
     return load<T>(records + number_place<record_numbers, real>(record_place(n), sv, c));
 }
+// and the number that is kept there
+HD constexpr int number_of_record(int place) {
+    constexpr int fourth[] = {4, record_jacobian, record_step};
+    if (place >= 16) return place < 11 + block_variables ? place - 11 : place - 1;
+    if (place < 4) return place;
+    return place % 4 < 3 ? record_areas + 3 * (place / 4 - 1) + place % 4 : fourth[place / 4 - 1];
+}
 template <class T> HD void load_record(const real *records, long long sv, long long c, T *found) {
-    T kept[record_numbers];
-    load_numbers<record_numbers>(records, sv, c, 0, kept);
-    for (int n = 0; n < record_numbers; ++n) found[n] = kept[record_place(n)];
+    each_number<record_numbers, T>(records, sv, c, 0,
+                                   [&](int place, const T &number) { found[number_of_record(place)] = number; });
 }
 
 // What a model of turbulence has in a record. Of one that transports variables: what their fluxes take as constants, the
