@@ -17,7 +17,8 @@ There a `field<n>` is a `real *`, a `const_field<n>` a `const real *`, of which 
 be there: a number, or constants of equations.h with + and *. A field of no variables is no argument: the kernel gets a
 null pointer. So it does for an `optional<...>` field or pointer that a launch gives as None. What a precision may keep
 in fewer bits is a `state_field<n>`, `work_field<n>`, `rate_field<n>` or `stored_field<n>` (storage.h), and `sv` a
-`stride`. What is true or false at every node is a `mark_field<n>`, a byte for each (arithmetic.h).
+`stride`. What is true or false at every node is a `mark_field<n>`, a byte for each (arithmetic.h). A
+`chunked_field<n>` is a field that begins at a multiple of 16 bytes (implicit/chunks.h).
 """
 
 import keyword
@@ -44,7 +45,7 @@ _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$")
 _DECLARATION = re.compile(r"^[ \t]*((?:VECTOR_|LINE_|ROW_|TILE_|CPU_)?KERNEL)[ \t]*\(([^()]*)\)", re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _BRACE = re.compile(r"[{}]")
-_FIELD = re.compile(r"\b(const_)?(?:(state|stored|work|rate|mark)_)?field<([^<>]*)>")
+_FIELD = re.compile(r"\b(const_)?(?:(state|stored|work|rate|mark|chunked)_)?field<([^<>]*)>")
 _OPTIONAL = re.compile(r"\boptional<(.*)>")
 _STRIDE = re.compile(r"\bstride\b")
 _SIZE = re.compile(r"^#define (HX_\w+) (\d+)$|^constexpr int (\w+) = ([\w+* ]+);$", re.MULTILINE)
@@ -64,7 +65,7 @@ class Signature(NamedTuple):
     by name how many variables of every node the fields among the arguments must hold, `own` how many reals each thread
     of a line kernel, or each block of a tile kernel, keeps on the chip: the constant <name>_own. `passed`: what its
     body gets in their order, null pointers for fields of no variables among them. `optional`: the arrays that may be
-    None."""
+    None. `aligned`: those that begin at a multiple of 16 bytes."""
 
     name: str
     arguments: tuple[tuple[str, str], ...]
@@ -75,6 +76,7 @@ class Signature(NamedTuple):
     own: int = 0
     passed: tuple[str, ...] = ()
     optional: frozenset[str] = frozenset()
+    aligned: frozenset[str] = frozenset()
 
 
 def choices(folder: str, root: Path = ROOT) -> list[str]:
@@ -212,11 +214,13 @@ def declarations(text: str) -> list[tuple[Signature, int]]:
         shared = match[1] == "CPU_KERNEL" and parameters[:2] == ["long long begin", "long long end"]
         parameters = parameters[2 * shared :]
         arguments = tuple(_argument(name, parameter) for parameter in parameters)
-        holds = {
-            called: _value(name, field[3], sizes)
+        fields = {
+            called: field
             for parameter, (_, called) in zip(parameters, arguments, strict=True)
             if (field := _FIELD.search(parameter))
         }
+        holds = {called: _value(name, field[3], sizes) for called, field in fields.items()}
+        aligned = frozenset(called for called, field in fields.items() if field[2] == "chunked")
         there = [holds.get(called) != 0 for _, called in arguments]
         passed = tuple(called if given else "nullptr" for (_, called), given in zip(arguments, there, strict=True))
         arguments = tuple(compress(arguments, there))
@@ -227,7 +231,7 @@ def declarations(text: str) -> list[tuple[Signature, int]]:
             raise ValueError(f"kernel {name}: {name}_own, the reals of its block, is not known: no sum of products")
         holds = {called: count for called, count in holds.items() if count}
         written = ", ".join(compress(parameters, there))
-        signature = Signature(name, arguments, written, kind, shared, holds, own, passed, optional)
+        signature = Signature(name, arguments, written, kind, shared, holds, own, passed, optional, aligned)
         found[name] = signature, _body_end(name, text, match.end())
     return list(found.values())
 
@@ -258,7 +262,7 @@ def _argument(kernel: str, parameter: str) -> tuple[str, str]:
 
 
 def _pointer(field: re.Match[str]) -> str:
-    base = {"state": "stored_real", "mark": "mark", None: "real"}.get(field[2], f"{field[2]}_real")
+    base = {"state": "stored_real", "mark": "mark", "chunked": "real", None: "real"}.get(field[2], f"{field[2]}_real")
     return f"const {base} *" if field[1] else f"{base} *"
 
 

@@ -16,6 +16,9 @@ _ITEMS = {"int": "int32", "long long": "int64", "double": "float64", "float": "f
 # Least and largest value by C type.
 INT_RANGES = {"int": (-(2**31), 2**31 - 1), "long long": (-(2**63), 2**63 - 1)}
 
+# Bytes that a thread of a GPU reads at once (kernels/implicit/chunks.h).
+CHUNK = 16
+
 # Counts and strides of the nodes, starting from the first node, `o`.
 Place: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -124,8 +127,11 @@ def fit_conditions(signature: Signature) -> list[str]:
 
 def check_places(signature: Signature, extent: Sequence[int] | None, values: Sequence[Any]) -> None:
     """Raise TypeError where strides do not fit an array [variable, k, j, i], or where an array among the `values` is
-    too small for the variables of the nodes visited."""
+    too small for the variables of the nodes visited or does not begin where the kernel wants it to."""
     where = place(signature)
+    for (_, name), value in zip(signature.arguments, values, strict=True):
+        if name in signature.aligned and _address(value) % CHUNK:
+            raise misfit(signature, name, f"wants an array that begins at a multiple of {CHUNK} bytes")
     if where is None:
         return
     given = dict(zip((name for _, name in signature.arguments), values, strict=True)) | {"1": 1}
@@ -149,6 +155,12 @@ def check_places(signature: Signature, extent: Sequence[int] | None, values: Seq
             raise misfit(
                 signature, name, f"wants {count} variables of nodes up to number {last}, {wanted} items; got {held}"
             )
+
+
+def _address(array: Any) -> int:
+    """Return the address of the first item of an array of numpy or cupy."""
+    found = getattr(array, "__cuda_array_interface__", None) or array.__array_interface__
+    return int(found["data"][0])
 
 
 def _items(array: Any) -> int:

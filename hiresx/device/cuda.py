@@ -12,7 +12,7 @@ import numpy as np
 from hiresx import kernels
 from hiresx.base import optional
 from hiresx.device import nvrtc
-from hiresx.device.arguments import check_array, check_places, is_pointer, item, misfit, order_arguments, scalar
+from hiresx.device.arguments import CHUNK, check_array, check_places, is_pointer, item, misfit, order_arguments, scalar
 from hiresx.device.batch_wrappers import Entry, generate_batched
 from hiresx.device.batches import BatchedLaunch
 from hiresx.device.call import Call, Calls
@@ -314,6 +314,7 @@ class CudaBackend:
     CuPy's current stream."""
 
     name = "cuda"
+    chunk_bytes = CHUNK
 
     def __init__(self, root: Path = kernels.ROOT, device: int = 0):
         if error := obstacle():

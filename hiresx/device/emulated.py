@@ -9,6 +9,7 @@ import numpy as np
 
 from hiresx import kernels
 from hiresx.device import thread_pool
+from hiresx.device.arguments import CHUNK
 from hiresx.device.batch_wrappers import Entry, generate_batched
 from hiresx.device.batches import BatchedLaunch, arrange_batches
 from hiresx.device.call import Call, Calls
@@ -67,6 +68,7 @@ class EmulatedBackend(NativeBackend):
     run in batches as on a GPU. That compiles more kernels and saves no time here."""
 
     name = "emulated"
+    chunk_bytes = CHUNK
     program = EmulatedProgram
     # Fused multiply-adds as NVRTC uses by default; -march=native provides the instruction. -O2 takes 1.6 times the
     # compiler's time and saves a tenth of the kernels'.

@@ -96,7 +96,8 @@ class Field:
     continues from it. `halo`: the exchange that fills its ghosts, if any; ghosts of physical faces are filled with
     "term" only. `shown`: a description, for a field that output may have. `mirrored`: whether ghosts of physical faces
     mirror the nodes within, so that its slope is 0 there, and do not repeat those of the face. `lies_in`: the field
-    whose memory it shares.
+    whose memory it shares. `chunked`: whether it begins at a multiple of 16 bytes, for kernels that read so many at
+    once (kernels/implicit/chunks.h).
 
     Raises ValueError for a field that cannot be exchanged or shown: the exchange kernels know the number types of the
     state and of work arrays, and files show one number per node.
@@ -113,6 +114,7 @@ class Field:
     shown: str = ""
     mirrored: bool = False
     lies_in: str | None = None
+    chunked: bool = False
 
     def __post_init__(self) -> None:
         in_stages = self.halo not in (None, "metrics")
@@ -289,12 +291,12 @@ FIELDS: tuple[Field, ...] = (
     # ones the inverses of pivots, of lines along each direction that a block may have
     Field("implicit_blocks", "real", NEEDED),
     Field("sweep_right", "real", NEEDED),
-    Field("sweep_update", "real", _of_update, optional=True),
+    Field("sweep_update", "real", _of_update, optional=True, chunked=True),
     Field("line_factors", "real", _of_inverse, optional=True),
     # of sweeps that store no blocks of neighbours: what products with them are computed from
     # (kernels/implicit/records.h), and, of sweeps over nodes, the inverses of the diagonal blocks
-    Field("sweep_records", "real", NEEDED),
-    Field("sweep_inverses", "real", _of_inverse, optional=True),
+    Field("sweep_records", "real", NEEDED, chunked=True),
+    Field("sweep_inverses", "real", _of_inverse, optional=True, chunked=True),
     # the update at the nodes whose values are exchanged, and in the ghosts
     Field("update", "work", _of_state, optional=True, halo="term"),
     # of iterations towards steady flow: where the residual is (hiresx.time.integrators.implicit)

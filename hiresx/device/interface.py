@@ -64,6 +64,10 @@ class Backend(Protocol):
     def name(self) -> str:
         """The name, as in `hiresx run --backend`."""
 
+    @property
+    def chunk_bytes(self) -> int:
+        """The bytes that a thread reads at once where fields lie so (kernels/implicit/chunks.h); 0: one number."""
+
     def compile(self, configuration: Configuration) -> Program:
         """Return the kernels of `configuration`, from the cache or compiled now, which takes seconds. Raises
         HiresxError for a missing compiler, for a choice without a header, and for errors of the compiler."""

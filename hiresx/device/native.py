@@ -18,6 +18,7 @@ from hiresx import kernels
 from hiresx.base.threads import requested_threads
 from hiresx.device import thread_pool
 from hiresx.device.arguments import (
+    CHUNK,
     INT_RANGES,
     check_array,
     check_places,
@@ -107,6 +108,7 @@ class NativeBackend:
     class of the result of `compile`."""
 
     name: Target
+    chunk_bytes = 0
     flags: tuple[str, ...]
     program: "type[NativeProgram]"
 
@@ -245,6 +247,7 @@ def _words(
     limits += [(name, *INT_RANGES[kind]) for kind, name in signature.arguments if kind in INT_RANGES]
     fits = [f"{low} <= {name} <= {high}" for name, low, high in limits]
     fits += [f"{name}.__class__ is float" for kind, name in signature.arguments if kind in ("real", "double")]
+    fits += [f"{straight[names.index(name)]} % {CHUNK} == 0" for name in signature.aligned]
     last = last_node(signature)
 
     def convert(extent: Any, *values: Any) -> list[int | float]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.decomposition.halo_copies import ROW, padded_shape, padding
+from hiresx.device.arguments import CHUNK
 from hiresx.device.fields import FIELDS, Field, Layout, declared_field
 from hiresx.equations import DIRECTIONS
 
@@ -97,7 +98,10 @@ class BlockState:
         if not field.per_point(self.layout):
             return backend.zeros((1,), kind)
         shape = self.shape if field.components is None else (field.variables(self.layout), *self.shape)
-        return _zeros(backend, -self.halo[0] % ROW, self.real, shape, kind)
+        lead = -self.halo[0] % ROW
+        if field.chunked:
+            lead += -lead % (CHUNK // field.size(self.layout))
+        return _zeros(backend, lead, self.real, shape, kind)
 
     @property
     def place(self) -> dict[str, int]:

@@ -44,11 +44,19 @@ def neighbour_blocks(blocks: Reals, storage: BlockStorage, variables: int, model
     return np.moveaxis(found, 1, -1).reshape(6, variables, variables, *shape)
 
 
-def in_precision(kept: Reals, numbers: int, precision: SweepPrecision) -> np.ndarray:
+def in_precision(kept: Reals, numbers: int, precision: SweepPrecision, chunk_bytes: int = 0) -> np.ndarray:
     """Return an array (numbers, k, j, i), of float64 or of float32 by `precision`, in the order of the grid. `kept`
-    (reals, k, j, i) has its values in the order of the sweeps, and of float32 two in each of its float64."""
-    values = kept.reshape(-1).view(_KINDS[precision])[: numbers * kept[0].size]
-    return in_grid_order(values.reshape(numbers, *kept.shape[1:]))
+    (reals, k, j, i) has its values in the order of the sweeps, and of float32 two in each of its float64; those of a
+    node that fill `chunk_bytes` lie side by side (kernels/implicit/chunks.h)."""
+    nodes = kept[0].size
+    values = kept.reshape(-1).view(_KINDS[precision])[: numbers * nodes]
+    size = max(chunk_bytes // values.itemsize, 1)
+    whole = numbers // size * size
+    chunks, rows = np.split(values, [whole * nodes])
+    ordered = np.concatenate(
+        [chunks.reshape(-1, nodes, size).swapaxes(1, 2).reshape(whole, nodes), rows.reshape(-1, nodes)]
+    )
+    return in_grid_order(ordered.reshape(numbers, *kept.shape[1:]))
 
 
 def inverse_blocks(kept: Reals, variables: int, precision: SweepPrecision) -> np.ndarray:

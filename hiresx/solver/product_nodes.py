@@ -36,8 +36,9 @@ class ProductNodes(ProductSweeps):
         """See `Sweeps.inverses`."""
         s = self._blocks.states[n]
         variables = s.equations.variables
-        kept = self._blocks.backend.to_host(s.array("sweep_inverses"))
-        found = in_precision(kept, variables**2, s.layout.sweep_precision)
+        backend = self._blocks.backend
+        kept = backend.to_host(s.array("sweep_inverses"))
+        found = in_precision(kept, variables**2, s.layout.sweep_precision, backend.chunk_bytes)
         yield s.interior(found.reshape(variables, variables, *found.shape[1:]))
 
     def _products_of(self, s: BlockState, colour: int) -> Iterator[Call]:

@@ -26,8 +26,8 @@ KERNEL(face_right, int i, int j, int k, const int *which, const int *nodes, int 
     for (int side = 0; side < 6; ++side) {
         const bool inside = side / 2 == direction && (side % 2 ? at + 1 < length : at > 0);
         if (apart[side / 2] == 0 || inside) continue;
-        neighbour_block(place, side).take(kept_update(update) + node.at + node.beside[side], sv, rest);
+        neighbour_block(place, side).take(numbers_at<block_variables>(update, sv, node.at + node.beside[side]), rest);
     }
-    for (int v = 0; v < block_variables; ++v) kept_update(update)[v * sv + node.at] = swept_real(rest[v]);
+    for (int v = 0; v < block_variables; ++v) numbers_at<block_variables>(update, sv, node.at)[v] = swept_real(rest[v]);
 }
 #endif

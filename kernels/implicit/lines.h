@@ -55,9 +55,9 @@ KERNEL(line_right, int i, int j, int k, int o, int sj, int sk, int rows, int col
     for (int side = 0; side < 6; ++side) {
         const bool within = side / 2 == direction && (side % 2 ? at + 1 < length : at > 0);
         if (apart[side / 2] == 0 || within) continue;
-        neighbour_block(blocks, sv, node.at, side).take(kept_update(update) + node.at + node.beside[side], sv, rest);
+        neighbour_block(blocks, sv, node.at, side).take(numbers_at<block_variables>(update, sv, node.at + node.beside[side]), rest);
     }
-    for (int v = 0; v < block_variables; ++v) kept_update(update)[v * sv + node.at] = swept_real(rest[v]);
+    for (int v = 0; v < block_variables; ++v) numbers_at<block_variables>(update, sv, node.at)[v] = swept_real(rest[v]);
 }
 
 // The solution of the equations of these lines takes the place of their right-hand sides; the range has their first nodes.
@@ -69,17 +69,17 @@ KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int rows, int col
     const int row = direction == 0 ? 2 * j + ((k + first + colour) & 1) : j;
     if (column >= columns || row >= rows) return;
     const coloured_line line(o + column + (long long)row * sj + (long long)k * sk, sj, direction, step);
-    swept_real *const kept = kept_update(update);
     for (int way = 0; way < 2; ++way) {
         real last[block_variables], rest[block_variables], found[block_variables];
         for (int n = 0; n < length; ++n) {
             const long long c = line.at(way ? length - 1 - n : n);
-            for (int v = 0; v < block_variables; ++v) rest[v] = way ? real(0) : real(kept[v * sv + c]);
-            if (n > 0) neighbour_block(blocks, sv, c, stored_side(direction, way)).take(last, 1, rest);
+            const auto kept = numbers_at<block_variables>(update, sv, c);
+            for (int v = 0; v < block_variables; ++v) rest[v] = way ? real(0) : real(kept[v]);
+            if (n > 0) neighbour_block(blocks, sv, c, stored_side(direction, way)).take(last, rest);
             kept_inverse(factors + c, sv).multiply(rest, found);
             for (int v = 0; v < block_variables; ++v) {
-                last[v] = way ? real(kept[v * sv + c]) + found[v] : found[v];
-                kept[v * sv + c] = swept_real(last[v]);
+                last[v] = way ? real(kept[v]) + found[v] : found[v];
+                kept[v] = swept_real(last[v]);
             }
         }
     }
@@ -99,7 +99,6 @@ ROW_KERNEL(line_sweep_lanes, int i, int j, int k, int o, int sj, int sk, int row
     SHARED unsigned long long words[2][lines_of_warp][words_of_step];
     SHARED swept_real values[2][lines_of_warp][block_variables];
     SHARED real last[lines_of_warp][block_variables], rest[lines_of_warp][block_variables];
-    swept_real *const kept = kept_update(update);
     (void)k;
     LANES {
         if (lane < lines_of_warp) {
@@ -122,7 +121,7 @@ ROW_KERNEL(line_sweep_lanes, int i, int j, int k, int o, int sj, int sk, int row
             FETCH(words[n & 1][l][w], reinterpret_cast<const unsigned long long *>(from));
         }
         const int v = lane % lanes_of_line;
-        if (v < block_variables) FETCH(values[n & 1][l][v], kept + v * sv + c);
+        if (v < block_variables) FETCH(values[n & 1][l][v], &numbers_at<block_variables>(update, sv, c)[v]);
     };
     for (int way = 0; way < 2; ++way) {
         LANES {
@@ -150,7 +149,7 @@ ROW_KERNEL(line_sweep_lanes, int i, int j, int k, int o, int sj, int sk, int row
                         found += real(inverse_in(words[n & 1][l] + neighbour_words, a, b)) * rest[l][b];
                     if (way) found = real(values[n & 1][l][a]) + found;
                     last[l][a] = found;
-                    kept[a * sv + lines[l].at(way ? length - 1 - n : n)] = swept_real(found);
+                    numbers_at<block_variables>(update, sv, lines[l].at(way ? length - 1 - n : n))[a] = swept_real(found);
                 }
                 FETCHED;
             }

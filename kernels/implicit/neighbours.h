@@ -5,6 +5,7 @@
 // by its bits: compilers and processors without it make the same numbers. Threads read and write words of 8 bytes, which
 // have several entries each.
 #pragma once
+#include "chunks.h"
 #include "coloured.h"
 #include "small_matrices.h"
 
@@ -21,6 +22,13 @@ typedef real swept_real;
 constexpr int update_reals = HX_UPDATE_REALS;
 HD swept_real *kept_update(real *update) { return reinterpret_cast<swept_real *>(update); }
 HD const swept_real *kept_update(const real *update) { return reinterpret_cast<const swept_real *>(update); }
+// The `count` numbers of the node at c
+template <int count> HD node_numbers<count, swept_real> numbers_at(real *kept, long long sv, long long c) {
+    return {kept_update(kept), sv, c};
+}
+template <int count> HD node_numbers<count, const swept_real> numbers_at(const real *kept, long long sv, long long c) {
+    return {kept_update(kept), sv, c};
+}
 
 union double_bits {
     double number;
@@ -217,10 +225,10 @@ struct neighbour_block {
         return power_of_row(exponent_in(words, row)) * number_in(words, row, column) * over_unit(column);
     }
     // rest = rest - B x
-    template <class Number> HD void take(const Number *x, stride sv, real *rest) const {
+    template <class Numbers> HD void take(const Numbers &x, real *rest) const {
         real sum[block_variables] = {};
         for (int b = 0; b < block_variables; ++b) {
-            const real value = real(x[b * sv]) * over_unit(b);
+            const real value = real(x[b]) * over_unit(b);
             for (int a = 0; a < block_variables; ++a) sum[a] += number_in(words, a, b) * value;
         }
         for (int a = 0; a < block_variables; ++a) rest[a] -= power_of_row(exponent_in(words, a)) * sum[a];

@@ -17,7 +17,7 @@ KERNEL(begin_sweeps, int i, int j, int k, int o, int sj, int sk, stride sv, cons
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
     for (int v = 0; v < block_variables; ++v) {
         kept_right(right)[v * sv + c] = x[v * sv + p];
-        kept_update(update)[v * sv + c] = swept_real(0);
+        numbers_at<block_variables>(update, sv, c)[v] = swept_real(0);
     }
 }
 
@@ -42,15 +42,15 @@ KERNEL(colour_sweep, int i, int j, int k, int o, int sj, int sk, int length, int
     for (int v = 0; v < block_variables; ++v) rest[v] = load_once(right + v * sv + node.at);
     for (int side = 0; side < 6; ++side)
         if (apart[side / 2] != 0)
-            neighbour_block(blocks, sv, node.at, side).take(kept_update(update) + node.at + node.beside[side], sv, rest);
+            neighbour_block(blocks, sv, node.at, side).take(numbers_at<block_variables>(update, sv, node.at + node.beside[side]), rest);
     kept_inverse(blocks + node.at, sv).multiply(rest, found);
-    for (int v = 0; v < block_variables; ++v) kept_update(update)[v * sv + node.at] = swept_real(found[v]);
+    for (int v = 0; v < block_variables; ++v) numbers_at<block_variables>(update, sv, node.at)[v] = swept_real(found[v]);
 }
 
 KERNEL(update_to_vector, int i, int j, int k, int o, int sj, int sk, stride sv, const_field<update_reals> update,
        field<block_variables> x) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
-    for (int v = 0; v < block_variables; ++v) x[v * sv + p] = real(kept_update(update)[v * sv + c]);
+    for (int v = 0; v < block_variables; ++v) x[v * sv + p] = real(numbers_at<block_variables>(update, sv, c)[v]);
 }
 
 // Between parts of one process: the update of the nodes at the places giving[i] of an array of rows of `source_row` nodes
@@ -59,16 +59,16 @@ KERNEL(copy_update, int i, int j, int k, const int *to, const int *giving, int s
        const real *source, int target_row, stride target_sv, real *target) {
     const long long from = coloured(giving[i], source_row), at = coloured(to[i], target_row);
     for (int v = 0; v < block_variables; ++v)
-        kept_update(target)[v * target_sv + at] = kept_update(source)[v * source_sv + from];
+        numbers_at<block_variables>(target, target_sv, at)[v] = numbers_at<block_variables>(source, source_sv, from)[v];
 }
 
 // For an exchange with other processes, or by interpolation: the update of the nodes at the places p[i], from the places of
 // the sweeps and back to them.
 KERNEL(update_to_exchange, int i, int j, int k, const int *p, int row, stride sv, const_field<update_reals> update,
        field<block_variables> exchanged) {
-    for (int v = 0; v < block_variables; ++v) exchanged[v * sv + p[i]] = real(kept_update(update)[v * sv + coloured(p[i], row)]);
+    for (int v = 0; v < block_variables; ++v) exchanged[v * sv + p[i]] = real(numbers_at<block_variables>(update, sv, coloured(p[i], row))[v]);
 }
 KERNEL(update_from_exchange, int i, int j, int k, const int *p, int row, stride sv, const_field<block_variables> exchanged,
        field<update_reals> update) {
-    for (int v = 0; v < block_variables; ++v) kept_update(update)[v * sv + coloured(p[i], row)] = swept_real(exchanged[v * sv + p[i]]);
+    for (int v = 0; v < block_variables; ++v) numbers_at<block_variables>(update, sv, coloured(p[i], row))[v] = swept_real(exchanged[v * sv + p[i]]);
 }

@@ -31,7 +31,7 @@ HD void add_beyond(const T *own, const recorded_terms<T> &terms, const real *rec
 // given parity, j then every second row; the range may have a row and a node too many.
 VECTOR_KERNEL(product_right, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int direction, int rows,
               int columns, int length, int parity, int first, int colour, stride sv, real inverse_reynolds,
-              const_field<record_numbers> records, const_field<block_variables> right, field<block_variables> update) {
+              const_chunked_field<record_numbers> records, const_field<block_variables> right, chunked_field<block_variables> update) {
     const int column = 2 * i + (direction == 0 ? parity : ((direction == 1 ? k : j) + first + colour) & 1);
     const int row = direction == 0 ? 2 * j + ((k + first + colour) & 1) : j;
     // A direction with one node has no ghosts behind it.
@@ -40,7 +40,7 @@ VECTOR_KERNEL(product_right, int i, int j, int k, int o, int sj, int sk, int di,
     const long long at = node.at;
     const int apart[3] = {di, dj, dk}, place[3] = {column, row, k};
     T own[record_numbers], sum[block_variables];
-    for (int n = 0; n < record_numbers; ++n) own[n] = load<T>(records + n * sv + at);
+    load_record(records, sv, at, own);
     const recorded_terms<T> terms(own);
     for (int v = 0; v < block_variables; ++v) sum[v] = T(real(0));
     ROLLED
@@ -53,7 +53,7 @@ VECTOR_KERNEL(product_right, int i, int j, int k, int o, int sj, int sk, int di,
             add_along(own, terms, records, update, sv, at, node.beside + 2 * d, d, inverse_reynolds, sum);
     }
     const T step = own[record_step];
-    for (int v = 0; v < block_variables; ++v)
-        store_where(step > T(real(0)), update + v * sv + at, load<T>(right + v * sv + at) - step * sum[v]);
+    for (int v = 0; v < block_variables; ++v) sum[v] = load<T>(right + v * sv + at) - step * sum[v];
+    store_numbers_where<block_variables>(step > T(real(0)), update, sv, at, sum);
 }
 #endif

@@ -10,9 +10,13 @@
 template <class T> struct recorded_neighbour {
     T state[block_variables], area[3], jacobian;
     HD recorded_neighbour(const real *records, stride sv, long long n, int d) {
-        for (int v = 0; v < block_variables; ++v) state[v] = load<T>(records + v * sv + n);
-        for (int c = 0; c < 3; ++c) area[c] = load<T>(records + (record_areas + 3 * d + c) * sv + n);
-        jacobian = load<T>(records + record_jacobian * sv + n);
+        T along[4];
+        load_numbers<4>(records, sv, n, 0, state);
+        load_numbers<4>(records, sv, n, 4 + 4 * d, along);
+        for (int c = 0; c < 3; ++c) area[c] = along[c];
+        state[4] = d == 0 ? along[3] : load_of_record<T>(records, sv, n, 4);
+        for (int v = 5; v < block_variables; ++v) state[v] = load_of_record<T>(records, sv, n, v);
+        jacobian = d == 1 ? along[3] : load_of_record<T>(records, sv, n, record_jacobian);
     }
     // of the face between it and the node of the record `own`
     HD T face_jacobian(const T *own) const { return real(0.5) * (own[record_jacobian] + jacobian); }
@@ -26,7 +30,7 @@ template <class T> struct updated_neighbour : recorded_neighbour<T> {
     T update[block_variables];
     HD updated_neighbour(const real *records, const real *x, stride sv, long long n, int d)
         : recorded_neighbour<T>(records, sv, n, d) {
-        for (int v = 0; v < block_variables; ++v) update[v] = load<T>(x + v * sv + n);
+        load_numbers<block_variables>(x, sv, n, 0, update);
     }
 };
 
@@ -83,13 +87,13 @@ HD void add_own(const T *own, const recorded_terms<T> &terms, const real *record
 // The diagonal blocks of the nodes of one colour that are swept so, as those of implicit_blocks (blocks.h), in the place of their
 // inverses; i counts the places of a colour in a row, which may be one too many.
 VECTOR_KERNEL(diagonal_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int first, int colour,
-              stride sv, real inverse_reynolds, real over_cfl, real over_time, const_field<record_numbers> records,
-              field<block_entries> inverses) {
+              stride sv, real inverse_reynolds, real over_cfl, real over_time, const_chunked_field<record_numbers> records,
+              chunked_field<block_entries> inverses) {
     const int column = 2 * i + ((j + k + first + colour) & 1);
     const coloured_node node(o + column + (long long)j * sj + (long long)k * sk, sj, di, dj, dk);
     const long long at = node.at;
     T own[record_numbers], block[block_entries];
-    for (int n = 0; n < record_numbers; ++n) own[n] = load<T>(records + n * sv + at);
+    load_record(records, sv, at, own);
     const recorded_terms<T> terms(own);
     for (int e = 0; e < block_entries; ++e) block[e] = T(real(0));
     terms.take_own(own, block);
@@ -107,21 +111,21 @@ VECTOR_KERNEL(diagonal_blocks, int i, int j, int k, int o, int sj, int sk, int d
     }
     const T step = own[record_step], on_diagonal = over_cfl + over_time * step / own[record_jacobian];
     for (int e = 0; e < block_entries; ++e) {
-        T entry = step * block[e];
-        if (e % (block_variables + 1) == 0) entry = entry + on_diagonal;
-        store_where(step > T(real(0)), inverses + e * sv + at, entry);
+        block[e] = step * block[e];
+        if (e % (block_variables + 1) == 0) block[e] = block[e] + on_diagonal;
     }
+    store_numbers_where<block_entries>(step > T(real(0)), inverses, sv, at, block);
 }
 
 // The nodes of one colour, as colour_sweep (nodes.h): i counts the places of a colour in a row, which may be one too many.
 VECTOR_KERNEL(product_sweep, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int first, int colour,
-              stride sv, real inverse_reynolds, const_field<record_numbers> records, const_field<block_entries> inverses,
-              const_field<block_variables> right, field<block_variables> update) {
+              stride sv, real inverse_reynolds, const_chunked_field<record_numbers> records, const_chunked_field<block_entries> inverses,
+              const_field<block_variables> right, chunked_field<block_variables> update) {
     const int column = 2 * i + ((j + k + first + colour) & 1);
     const coloured_node node(o + column + (long long)j * sj + (long long)k * sk, sj, di, dj, dk);
     const long long at = node.at;
     T own[record_numbers], sum[block_variables], rest[block_variables], found[block_variables];
-    for (int n = 0; n < record_numbers; ++n) own[n] = load<T>(records + n * sv + at);
+    load_record(records, sv, at, own);
     const recorded_terms<T> terms(own);
     for (int v = 0; v < block_variables; ++v) sum[v] = T(real(0));
     if (di != 0) add_along(own, terms, records, update, sv, at, node.beside, 0, inverse_reynolds, sum);
@@ -129,11 +133,10 @@ VECTOR_KERNEL(product_sweep, int i, int j, int k, int o, int sj, int sk, int di,
     if (dk != 0) add_along(own, terms, records, update, sv, at, node.beside + 4, 2, inverse_reynolds, sum);
     const T step = own[record_step];
     for (int v = 0; v < block_variables; ++v) rest[v] = load<T>(right + v * sv + at) - step * sum[v];
-    for (int a = 0; a < block_variables; ++a) {
-        found[a] = T(real(0));
-        for (int b = 0; b < block_variables; ++b)
-            found[a] = found[a] + load<T>(inverses + (a * block_variables + b) * sv + at) * rest[b];
-    }
-    for (int v = 0; v < block_variables; ++v) store_where(step > T(real(0)), update + v * sv + at, found[v]);
+    for (int v = 0; v < block_variables; ++v) found[v] = T(real(0));
+    each_number<block_entries, T>(inverses, sv, at, 0, [&](int e, const T &entry) {
+        found[e / block_variables] = found[e / block_variables] + entry * rest[e % block_variables];
+    });
+    store_numbers_where<block_variables>(step > T(real(0)), update, sv, at, found);
 }
 #endif

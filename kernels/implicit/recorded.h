@@ -14,17 +14,18 @@ constexpr int record_reals = HX_RECORD_REALS;
 KERNEL(record_nodes, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<block_variables> q,
        const_work_field<9> m, const_work_field<1> jacobian, field<record_reals> records) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
-    for (int v = 0; v < block_variables; ++v) kept_update(records)[v * sv + c] = swept_real(q[v * sv + p]);
-    for (int n = 0; n < 9; ++n) kept_update(records)[(record_areas + n) * sv + c] = swept_real(m[n * sv + p]);
-    kept_update(records)[record_jacobian * sv + c] = swept_real(jacobian[p]);
-    kept_update(records)[record_step * sv + c] = swept_real(0);
+    const auto record = numbers_at<record_numbers>(records, sv, c);
+    for (int v = 0; v < block_variables; ++v) record[record_place(v)] = swept_real(q[v * sv + p]);
+    for (int n = 0; n < 9; ++n) record[record_place(record_areas + n)] = swept_real(m[n * sv + p]);
+    record[record_place(record_jacobian)] = swept_real(jacobian[p]);
+    record[record_place(record_step)] = swept_real(0);
 }
 
 // The step of a node without stored blocks: its time step over its volume.
 KERNEL(record_steps, int i, int j, int k, int o, int sj, int sk, stride sv, const_work_field<1> jacobian, const_field<1> dt,
        const int *numbers, field<record_reals> records) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
-    if (numbers[p] < 0) kept_update(records)[record_step * sv + c] = swept_real(dt[p] * jacobian[p]);
+    if (numbers[p] < 0) numbers_at<record_numbers>(records, sv, c)[record_place(record_step)] = swept_real(dt[p] * jacobian[p]);
 }
 
 #if HX_EDDY_FIELDS
@@ -49,7 +50,7 @@ KERNEL(record_turbulence, int i, int j, int k, int o, int sj, int sk, int di, in
     found[0] = terms.eddies;
 #endif
     for (int n = record_terms; n < record_step; ++n)
-        kept_update(records)[n * sv + c] = swept_real(found[n - record_terms]);
+        numbers_at<record_numbers>(records, sv, c)[record_place(n)] = swept_real(found[n - record_terms]);
 }
 #endif
 
@@ -58,11 +59,11 @@ KERNEL(record_turbulence, int i, int j, int k, int o, int sj, int sk, int di, in
 KERNEL(invert_recorded, int i, int j, int k, int o, int sj, int sk, stride sv, const int *numbers,
        const_field<block_reals> blocks, field<inverse_reals> inverses) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
-    swept_real *const kept = kept_update(inverses) + c;
+    const auto kept = numbers_at<block_entries>(inverses, sv, c);
     real block[block_entries];
-    for (int e = 0; e < block_entries; ++e) block[e] = numbers[p] < 0 ? real(kept[e * sv]) : blocks[e * sv + c];
+    for (int e = 0; e < block_entries; ++e) block[e] = numbers[p] < 0 ? real(kept[e]) : blocks[e * sv + c];
     invert_block(block);
-    for (int e = 0; e < block_entries; ++e) kept[e * sv] = swept_real(block[e]);
+    for (int e = 0; e < block_entries; ++e) kept[e] = swept_real(block[e]);
 }
 
 // As colour_sweep (nodes.h), for the nodes with stored blocks that have one colour: which[i] is the number of a node among
@@ -78,12 +79,12 @@ KERNEL(face_sweep, int i, int j, int k, const int *which, const int *nodes, int 
     for (int v = 0; v < block_variables; ++v) rest[v] = real(kept_update(right)[v * sv + node.at]);
     for (int side = 0; side < 6; ++side)
         if (apart[side / 2] != 0)
-            neighbour_block(place, side).take(kept_update(update) + node.at + node.beside[side], sv, rest);
+            neighbour_block(place, side).take(numbers_at<block_variables>(update, sv, node.at + node.beside[side]), rest);
+    const auto inverse = numbers_at<block_entries>(inverses, sv, node.at);
     for (int a = 0; a < block_variables; ++a) {
         real found = real(0);
-        for (int b = 0; b < block_variables; ++b)
-            found += real(kept_update(inverses)[(a * block_variables + b) * sv + node.at]) * rest[b];
-        kept_update(update)[a * sv + node.at] = swept_real(found);
+        for (int b = 0; b < block_variables; ++b) found += real(inverse[a * block_variables + b]) * rest[b];
+        numbers_at<block_variables>(update, sv, node.at)[a] = swept_real(found);
     }
 }
 #endif

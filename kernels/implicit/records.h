@@ -2,11 +2,35 @@
 // vectors, its Jacobian, what a model of turbulence has there, and the time step over the volume of a node that is swept so, 0
 // of all others.
 #pragma once
+#include "chunks.h"
 #include "face_flux.h"
 
 constexpr int record_numbers = HX_RECORD_NUMBERS;
 constexpr int record_areas = block_variables, record_jacobian = record_areas + 9, record_terms = record_jacobian + 1;
 constexpr int record_step = record_numbers - 1;
+
+// Where number n of a record is kept among them. Four and four of them are in chunks of 16 bytes: the first four of the state,
+// and of each direction the area vector and one more, which are the energy, the Jacobian and the step.
+HD constexpr int record_place(int n) {
+    if (n < 4) return n;
+    if (n < block_variables) return n == 4 ? 7 : 11 + n;
+    if (n < record_jacobian) return 4 + (n - record_areas) / 3 * 4 + (n - record_areas) % 3;
+    return n == record_jacobian ? 11 : n == record_step ? 15 : n + 1;
+}
+template <class T> HD T load_of_record(const real *records, long long sv, long long c, int n) {
+    return load<T>(records + number_place<record_numbers, real>(record_place(n), sv, c));
+}
+// and the number that is kept there
+HD constexpr int number_of_record(int place) {
+    constexpr int fourth[] = {4, record_jacobian, record_step};
+    if (place >= 16) return place < 11 + block_variables ? place - 11 : place - 1;
+    if (place < 4) return place;
+    return place % 4 < 3 ? record_areas + 3 * (place / 4 - 1) + place % 4 : fourth[place / 4 - 1];
+}
+template <class T> HD void load_record(const real *records, long long sv, long long c, T *found) {
+    each_number<record_numbers, T>(records, sv, c, 0,
+                                   [&](int place, const T &number) { found[number_of_record(place)] = number; });
+}
 
 // What a model of turbulence has in a record. Of one that transports variables: what their fluxes take as constants, the
 // derivatives of its sources by the node, and those by half of the change from neighbour to neighbour along each direction. Of
