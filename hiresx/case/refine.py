@@ -91,6 +91,11 @@ class Refine(Table):
         "flows that are symmetric to it, and the same with two of them exchanged, where the flow is; the thicker tile "
         "is then that in the middle",
     )
+    conservative: bool = Field(
+        False,
+        description="whether mass, momentum, energy and scalars are conserved across the ends of levels, to round-off: "
+        "what they differ by is taken back at the nodes near these ends. The order of the scheme stays",
+    )
     most_nodes: Points | None = Field(
         None, description="a run whose levels would have more nodes than this ends with an error; absent: no limit"
     )

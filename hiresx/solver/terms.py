@@ -40,6 +40,7 @@ from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.compact_terms import compact_tasks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
+from hiresx.solver.level_conservation import LevelConservation
 from hiresx.time.explicit import Explicit
 from hiresx.time.integrator import Integrator
 
@@ -90,11 +91,16 @@ class Terms:
         # The update can include the differences of the viscous fluxes if only sums come between.
         explicit = isinstance(integrator, Explicit) and integrator.viscous_updates is not None
         takes = plan == "fused" and explicit
-        self.ends_in_update = takes and self._is_viscous and not (case.axisymmetric or conditions.poles.any)
+        conserves = case.refine is not None and case.refine.conservative
+        self.ends_in_update = (
+            takes and self._is_viscous and not (case.axisymmetric or conditions.poles.any or conserves)
+        )
         # The shares of a step at which stages begin; an integrator that iterates gives the time itself.
         self._begins = [0.0, *integrator.times[:-1]] if isinstance(integrator, Explicit) else [0.0]
         self.left: list[Task] = []
         self.tasks = self._task_list(case)
+        if conserves:
+            self.tasks.append(LevelConservation(blocks).task())
 
     def _task_list(self, case: Case) -> list[Task]:
         """Return the tasks that fill `r` of every part (1/J times dq/dt), in order. They start with valid nodes on
