@@ -22,6 +22,9 @@ REFINABLE = frozenset(
     }
 )  # fmt: skip
 
+# Those of them that set nodes to values: what passes there is no sum of rates.
+PASSED = frozenset({"supersonic-inflow", "profile-inflow", "supersonic-outflow"})
+
 
 class RefinedRegion(Table):
     """A box of the grid and the level on which it is computed: by coordinates, by nodes, or by both."""
@@ -145,7 +148,7 @@ def refine_errors(case: "Case") -> Iterator[Exception]:
     """Yield the errors of a case whose settings exclude refinement."""
     if case.refine is None:
         return
-    integrator, with_criterion = case.time.integrator, {}
+    integrator, with_criterion, conservative = case.time.integrator, dict[str, bool](), dict[str, bool]()
     refused = {
         "axisymmetric = true": case.axisymmetric,
         "[filter]": case.filter is not None,
@@ -158,6 +161,11 @@ def refine_errors(case: "Case") -> Iterator[Exception]:
         '[[boundary]] type = "pole"': any(b.type == "pole" for b in case.boundary),
         "average.over": case.average is not None and bool(case.average.over),
     }
+    if case.refine.conservative:
+        conservative = {
+            f'time.integrator = "{integrator}"': integrator in UNSTEADY,
+            "refine.criterion": case.refine.criterion is not None,
+        }
     if case.refine.criterion is not None:
         with_criterion = {
             "[average]": case.average is not None,
@@ -169,7 +177,10 @@ def refine_errors(case: "Case") -> Iterator[Exception]:
                 probe.filter != "none" and probe.every != 1 for probe in case.probe
             ),
         }
-    for key, settings in (("refine", refused), ("refine.criterion", with_criterion)):
+    of_keys = (
+        ("refine", refused), ("refine.conservative = true", conservative), ("refine.criterion", with_criterion)
+    )  # fmt: skip
+    for key, settings in of_keys:
         for name, given in settings.items():
             if given:
                 instead = 'give filter = "none" in the [[probe]], or ' if name.startswith("[[probe]]") else ""

@@ -28,7 +28,7 @@ from hiresx.solver.block_states import LocalBlocks
 # Nodes behind the end of a level that take its defect: with fewer the pressure behind a shock that leaves the level is
 # disturbed more (docs/make/conservative_levels.py). A tile has as many.
 RING = 8
-# The least part of its volume for which a node that takes a share counts in the integrals: near ends some count nothing.
+# The least part of its volume for which a node that takes a share counts: near ends some count nothing in integrals.
 LEAST = 0.25
 # The threads of the first and of the second pass of a sum on a device, and the fewest entries of a list for each.
 THREADS, FEW, FEWEST = 65536, 256, 16
@@ -58,11 +58,13 @@ class LevelConservation:
         with blocks.comm.together():
             backend, program = blocks.backend, blocks.program
             rows = self._variables + 1
-            self._defects = backend.zeros((max(groups, default=-1) + 1, rows), blocks.configuration.real)
+            # What this rank has of the defects, which of some groups is nothing, and the defects of all ranks.
+            self._own = backend.zeros((max(groups, default=-1) + 1, rows), blocks.configuration.real)
+            self._defects = self._own if blocks.comm.size == 1 else backend.zeros(self._own.shape, str(self._own.dtype))
             sums: list[Call] = []
             totals: list[Call | list[Call]] = []
             back: list[Call] = []
-            for group, defect in enumerate(self._defects):
+            for group, (own_defect, defect) in enumerate(zip(self._own, self._defects, strict=True)):
                 own = [one for one in found if one.group == group]
                 if not own:
                     continue
@@ -75,7 +77,7 @@ class LevelConservation:
                     sums_of_list, ends_of_list = self._calls(one, shape, partial[:, start:end], starts[-1], defect)
                     sums.append(sums_of_list)
                     back += ends_of_list
-                for values, threads, result in ((partial, few, less), (less, 1, defect)):
+                for values, threads, result in ((partial, few, less), (less, 1, own_defect)):
                     totals.append(
                         program.call(
                             "reduce", (threads, rows, 1), count=values.shape[1], threads=threads, how=0, values=values,
@@ -92,7 +94,7 @@ class LevelConservation:
         blocks = self._blocks
         self._sums()
         if blocks.comm.size > 1:
-            summed = blocks.comm.sum(blocks.backend.to_host(self._defects))
+            summed = blocks.comm.sum(blocks.backend.to_host(self._own))
             blocks.backend.copy(self._defects, blocks.backend.to_device(summed))
         self._back()
 
