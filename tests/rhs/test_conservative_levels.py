@@ -160,7 +160,7 @@ def follow(comm=None, conservative=True, flow=blast, n=(48, 48, 1), amplitude=(0
 
 def test_integrals_stay_while_levels_follow_shocks():
     adaptations, found, _ = follow()
-    assert adaptations.changes > 5
+    assert adaptations.changes > 3
     assert found.max() < 1e-13
     assert follow(conservative=False)[1][0] > 1e-6
 
