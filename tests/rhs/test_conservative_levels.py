@@ -241,6 +241,24 @@ def test_a_restart_goes_on_bit_for_bit(tmp_path):
         assert (a.state("p") == b.state("p")).all()
 
 
+def test_a_restart_follows_the_flow_bit_for_bit(tmp_path):
+    """From a checkpoint of the step before which tiles change."""
+    refine = {"tile": 8, "criterion": "density-curvature", "levels": 2, "every": 2, "margin": 2, "conservative": True}
+    case = refined([48, 48, 1], [], {"steps": 20, "cfl": 0.4}, refine=refine)
+    whole = Simulation(case, initial=blast, backend="cpu")
+    whole.run(16, progress=False)
+    before = whole.adaptations.changes
+    whole.run(progress=False)
+    assert whole.adaptations.changes > before
+    first = case.model_copy(update={"time": case.time.model_copy(update={"steps": 16})})
+    Simulation(first, initial=blast, backend="cpu", out=tmp_path).run(progress=False)
+    again = Simulation(case, backend="cpu", restart=tmp_path)
+    again.run(progress=False)
+    assert again.step_count == 20
+    for a, b in zip(whole.blocks, again.blocks, strict=True):
+        assert (a.state("p") == b.state("p")).all()
+
+
 def test_nodes_that_two_blocks_share_stay_the_same_in_both(tmp_path):
     """A level over the joins of three blocks whose indexes have different senses, on nodes displaced at random."""
     parts = Arrangement(shaken((50, 50, 1), seed=6).blocks[0], 3, 6, shared=True)
