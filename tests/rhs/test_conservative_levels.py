@@ -11,6 +11,7 @@ from hiresx.case import Case
 from hiresx.errors import HiresxError
 from hiresx.output.watch.columns import all_volumes, level_weights
 from hiresx.simulation import flow_flags
+from hiresx.solver import level_conservation
 
 P0 = 1 / 1.4
 FLOW = {"rho": 1.0, "u": 0.7, "v": 0.4, "p": P0}
@@ -86,6 +87,15 @@ def test_integrals_stay_while_shocks_cross_the_ends_of_a_level(n, regions, steps
     }
     assert found[True].max() < 1e-13
     assert found[False][0] > 1e-4
+
+
+def test_levels_over_each_other_are_a_group_and_a_tile_by_itself_is_another():
+    solver = Simulation(refined([40, 36, 1], PLANE, {"steps": 1, "cfl": 0.5}), backend="cpu").solver
+    groups, tiles = level_conservation._groups(solver.decomposition), solver.decomposition.levels.tiles
+    assert set(groups) == {n for n, tile in enumerate(tiles) if tile.level}
+    corner = {n for n in groups if tiles[n].box[0][0] == 0 and tiles[n].box[1][0] == 0}
+    assert corner and {groups[n] for n in corner}.isdisjoint(groups[n] for n in groups if tiles[n].level == 2)
+    assert len({groups[n] for n in groups if n not in corner}) == 1
 
 
 @pytest.mark.parametrize("where", ["cpu", "emulated"])
@@ -294,3 +304,12 @@ def test_nodes_that_two_blocks_share_stay_the_same_in_both(tmp_path):
 def test_what_levels_that_conserve_do_not_support_is_refused(tables, said):
     with pytest.raises(HiresxError, match=said):
         Simulation(refined([20, 20, 1], [{"x": [0.0, 0.3]}], **{"time": {"steps": 1, "cfl": 0.5}, **tables}))
+
+
+def test_a_criterion_takes_no_tiles_at_outflows():
+    refine = {"tile": 8, "criterion": "density-curvature", "conservative": True}
+    outflow = [{"faces": "all", "type": "supersonic-outflow"}]
+    case = refined([40, 40, 1], [], {"steps": 1, "cfl": 0.4}, refine=refine, boundary=outflow)
+    simulation = Simulation(case, initial=lambda x, y, z: blast(x + 0.35, y, z), backend="cpu")
+    tiles = [tile.box for tile in simulation.solver.decomposition.levels.tiles if tile.level]
+    assert tiles and min(box[0][0] for box in tiles) > 0
