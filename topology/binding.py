@@ -34,7 +34,8 @@ def bound_cpus() -> frozenset[int]:
 
 
 def bind(cpus: frozenset[int], gpu: int | None = None, warnings: tuple[str, ...] = ()) -> Binding:
-    """Bind all threads of this process to `cpus` and read the result back."""
+    """Bind all threads of this process to `cpus`, and return where they are bound. `gpu`, `warnings`: entries of the
+    result."""
     messages = list(warnings)
     if not cpus:
         return Binding(gpu, cpus, bound_cpus(), "nothing", (*messages, "no CPU to bind to"))

@@ -45,8 +45,9 @@ class Traffic:
 
 
 def traffic(matrix: ArrayLike, off_host: ArrayLike | None = None) -> Traffic:
-    """Check the bytes that ranks exchange and return them as `Traffic`. Raises HiresxError for a matrix that is not
-    square, and for values that are not numbers from 0 up."""
+    """Check the bytes that ranks exchange, and return them as `Traffic`. `matrix`: bytes from rank (row) to rank.
+    `off_host` (ranks,): bytes of each rank to ranks of other hosts. Raises HiresxError for a matrix that is not square,
+    and for values that are not numbers from 0 up."""
     try:
         values = np.array(matrix, dtype=float)
         beyond = np.zeros(len(values)) if off_host is None else np.array(off_host, dtype=float)
@@ -292,7 +293,8 @@ class Model:
         return 1 / slowest + sum(1 / self.links[link].bandwidth for link in route if self.links[link].shared)
 
     def costs(self, demand: Traffic, places: np.ndarray) -> np.ndarray:
-        """The total weighted cost in seconds, (n,), of ranks on the GPUs `places` (n, ranks)."""
+        """Return the total weighted cost in seconds, (n,), of the exchange `demand` for the placements `places` (n,
+        ranks), each the GPU of every rank."""
         pairs = places[:, :, None], places[:, None, :]
         total = (demand.bytes * self.per_byte[pairs] + (demand.bytes > 0) * self.latency[pairs]).sum(axis=(1, 2))
         beyond = demand.off_host * self.nic_per_byte[places] + (demand.off_host > 0) * self.nic_latency[places]
@@ -300,7 +302,7 @@ class Model:
         return costs
 
     def estimate(self, demand: Traffic, placement: ArrayLike) -> Estimate:
-        """Estimate the time of one exchange. `placement` (ranks,): the GPU of each rank."""
+        """Estimate the time of one exchange `demand`. `placement` (ranks,): the GPU of each rank."""
         place = np.asarray(placement)
         count = len(self.machine.gpus)
         times = Exchange(self, demand).times(place[None])
@@ -322,7 +324,8 @@ class Model:
         )
 
     def are_alike(self, a: int, b: int, beyond: bool = True) -> bool:
-        """True if exchanging two GPUs changes no time. With `beyond` this includes traffic to other hosts."""
+        """True if no time changes when ranks on the GPUs `a` and `b` are exchanged. With `beyond` this includes traffic
+        to other hosts."""
         count = len(self.machine.gpus)
         swap = np.arange(count)
         swap[[a, b]] = b, a
@@ -380,7 +383,7 @@ class Exchange:
 
     @property
     def work(self) -> int:
-        """Operations for one placement, nearly."""
+        """Approximate number of operations that one placement takes."""
         pairs = len(self.model.machine.gpus) ** 2
         links = min(len(self.amounts), pairs) + len(self._off_host)
         return 2 * pairs + 2 * len(self.amounts) + 4 * links * int(self.model.ways.shape[1])

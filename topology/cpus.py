@@ -7,7 +7,8 @@ MOST = 65536
 
 
 def parse_list(text: str) -> frozenset[int] | None:
-    """CPUs of "0,3-9"; None when `text` is no such list. Nothing is allocated beyond `MOST` CPUs."""
+    """Return the CPUs in a text such as "0,3-9". None if the text is not such a list, or names a CPU from number `MOST`
+    on."""
     found: set[int] = set()
     for part in text.strip().split(","):
         first, dash, last = part.strip().partition("-")
@@ -25,7 +26,8 @@ def _number(text: str) -> bool:
 
 
 def parse_mask(text: str) -> frozenset[int] | None:
-    """CPUs of hwloc's hexadecimal words, 32 bits each, the highest first; None when `text` is no such mask."""
+    """Return the CPUs in a mask as hwloc writes it: hexadecimal words of 32 bits, separated by commas, the highest
+    first. None if `text` is not such a mask."""
     words = text.split(",")
     # hwloc marks a set without an end "0xf...f": it means "all", and says nothing of this machine.
     if len(words) > MOST // 32 or any("..." in word for word in words):

@@ -38,8 +38,8 @@ class GpuSlots:
         return free
 
     def slots(self, place: np.ndarray) -> np.ndarray:
-        """GPUs of the ranks (ranks,), followed by the GPUs of the free slots, which count as ranks that send
-        nothing."""
+        """Return the GPU of each rank, `place` (ranks,), followed by the GPUs of the free slots. Free slots count as
+        ranks that send nothing."""
         return np.concatenate([place, np.repeat(np.arange(self.count), self.most - self.rank_counts(place))])
 
     def rank_counts(self, place: np.ndarray) -> np.ndarray:
@@ -59,7 +59,7 @@ class GpuSlots:
         return swaps
 
     def fill_up(self, place: np.ndarray) -> np.ndarray:
-        """Move the last ranks of full GPUs to GPUs that have less than their share, and return the new placement."""
+        """Return `place` with its last ranks moved from full GPUs to GPUs that have less than their share."""
         place = place.copy()
         while len(short := np.flatnonzero(self.rank_counts(place) < self.least)):
             full = np.flatnonzero(self.rank_counts(place) > self.least)

@@ -39,9 +39,10 @@ def pcie_groups(machine: Machine, level: str) -> Partition:
 
 
 def numa_groups(machine: Machine) -> Partition:
-    """Return the GPUs by NUMA node: by the given node, else by equal CPUs, else by a level up to NODE. GPUs with the
-    level SYS, among levels that distinguish nodes, are on two nodes whatever is given: the cgroup of a job restricts
-    the affinities of all GPUs to the same few CPUs and nodes, but not the levels."""
+    """Return the groups of GPUs on one NUMA node. Two GPUs are on one node if their nodes are equal; if a node is not
+    known, if their CPUs are equal; if these are not known, if their level is NODE or nearer. GPUs with the level SYS
+    are always on two nodes, if any levels of the machine are nearer: the cgroup of a job may restrict the CPUs and
+    nodes of all GPUs to the same few, but it does not change the levels."""
     gpus = machine.gpus
     tell = levels_tell_nodes(machine)
 

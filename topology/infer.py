@@ -19,13 +19,13 @@ def ranks(words: Sequence[Sequence[str]]) -> np.ndarray:
 def complete(
     known: np.ndarray, guess: Callable[[int, int], str] = lambda a, b: ""
 ) -> tuple[list[list[str]], list[tuple[int, int, str, str]]]:
-    """Complete the levels between devices. Return (words for all pairs, "" where nothing is known; (a, b, level, level)
-    where two proofs differ). `known` (n, n), symmetric: as of `ranks`. `guess`: a level for a pair of which the tree
-    gives no certain one, from other knowledge.
+    """Complete the levels between n devices. `known` (n, n), symmetric: levels as `ranks` returns them, UNKNOWN if not
+    known. `guess`: returns a level for a pair whose level does not follow from the others, or "". Returns the levels of
+    all pairs as words ("" if nothing is known), and the contradictions (a, b, level, level), where two conclusions
+    about a pair differ.
 
-    What follows for certain comes first, then the guesses and what follows from them, then the farthest that the others
-    allow: such a level is no worse than what is given.
-    """
+    Levels that follow from the others are set first, then the guesses and what follows from them. All other pairs get
+    the farthest level that the others allow, so none is nearer than it may be."""
     found = known.copy()
     wrong = _prove(found)
     bounds = _bounds(found)

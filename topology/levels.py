@@ -75,7 +75,8 @@ HOP = 0.15e-6
 
 
 def square(count: int, word: Callable[[int, int], str]) -> tuple[tuple[str, ...], ...]:
-    """Matrix of the words for all pairs of `count` devices of a kind."""
+    """Return the matrix of the levels of `count` devices. `word` returns the level of two devices; the diagonal has
+    SELF."""
     return tuple(tuple(SELF if a == b else word(a, b) for b in range(count)) for a in range(count))
 
 
@@ -104,7 +105,8 @@ def link_count(links: list[int], model: str = "") -> int:
 
 
 def pcie_speed(generation: int | None, width: int | None) -> float | None:
-    """GB/s of a PCIe link as the bus counts; None for a generation or width there is not."""
+    """Return the bandwidth of a PCIe link of `width` lanes in GB/s, in one direction. None for an unknown generation or
+    width."""
     return PCIE_X16[generation] * width / 16 if generation in PCIE_X16 and width and 0 < width <= 32 else None
 
 
@@ -150,7 +152,8 @@ def generation(model: str) -> str | None:
 
 
 def interconnect_speed(cpu: str) -> float:
-    """GB/s between two NUMA nodes of a CPU model; that of Skylake when the model is unknown."""
+    """Return the bandwidth between two NUMA nodes of the CPU model `cpu`, in GB/s; that of Skylake for an unknown
+    model."""
     return next((speed for pattern, speed in BETWEEN_NODES if re.search(pattern, cpu, re.IGNORECASE)), UNKNOWN_CPU)
 
 

@@ -33,7 +33,7 @@ class Driver:
             )
 
     def version(self) -> int:
-        """The newest CUDA version that it can run: 12040 is 12.4."""
+        """The newest CUDA version that the driver supports, as a number: 12040 is version 12.4."""
         number = c_int(0)
         self._call("cuDriverGetVersion", byref(number))
         return number.value
@@ -58,14 +58,14 @@ class Driver:
         return size.value
 
     def capability(self, device: int) -> int:
-        """90 for the compute capability 9.0."""
+        """Compute capability of GPU number `device`, as a number: 90 is 9.0."""
         found = [c_int(0), c_int(0)]
         for number, attribute in zip(found, CAPABILITY, strict=True):
             self._call("cuDeviceGetAttribute", byref(number), c_int(attribute), c_int(device))
         return 10 * found[0].value + found[1].value
 
     def bus_id(self, device: int) -> str:
-        """PCI address, in the driver's own letters."""
+        """PCI bus id of GPU number `device`, as the driver writes it."""
         text = ctypes.create_string_buffer(32)
         self._call("cuDeviceGetPCIBusId", text, c_int(len(text)), c_int(device))
         return text.value.decode(errors="replace")
@@ -97,7 +97,7 @@ class Cuda(Driver):
         self._contexts: dict[int, c_void_p] = {}
 
     def ordinal(self, bus_id: str) -> int:
-        """CUDA's number of the GPU with this PCI bus id. CUDA orders GPUs by speed, NVML by bus id."""
+        """Return CUDA's number of the GPU with this PCI bus id. (CUDA orders GPUs by speed, NVML by bus id.)"""
         number = c_int(0)
         self._call("cuDeviceGetByPCIBusId", byref(number), bus_id.encode())
         return number.value
@@ -150,10 +150,9 @@ class Cuda(Driver):
     def copy_time(
         self, kind: str, to: int, source: int, size: int, repeats: int, device: int, other: int = -1
     ) -> float:
-        """Seconds of one of `repeats` copies in a row on a stream of `device`, by events.
-
-        `kind`: "peer" (from `device` to `other`), "to_device" or "to_host".
-        """
+        """Return the seconds of a copy of `size` bytes from the address `source` to the address `to`, as the mean of
+        `repeats` copies in a row on a stream of `device`. `kind`: "peer" (from `device` to `other`), "to_device" or
+        "to_host"."""
         self.context(device)
         stream, events = c_void_p(), [c_void_p(), c_void_p()]
         self._call("cuStreamCreate", byref(stream), c_uint(1))  # 1: does not wait for the default stream

@@ -59,8 +59,8 @@ def measure(machine: Machine, cuda: Cuda | None = None, say: Callable[[str], Non
 
 
 def host_speeds(cuda: Cuda, ordinal: int, buffer: int, node: int | None) -> tuple[float, float, bool]:
-    """Return (GB/s to the device, GB/s to the host, True if the host memory was pinned), with memory on NUMA node
-    `node`."""
+    """Measure the bandwidth between host memory on NUMA node `node` and the GPU number `ordinal`. `buffer`: an address
+    on the GPU. Returns (GB/s to the device, GB/s to the host, True if the host memory was pinned)."""
     if node is not None:
         memory.prefer(node)
     array = np.ones(LARGE, "u1")  # touched, so that it has pages

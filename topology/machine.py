@@ -121,15 +121,15 @@ class Measured:
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine, or a recording of one.
+    """A machine, either the one on which the process runs or a recording of another.
 
-    `levels` (n, n): words of `hiresx.topology.levels` between GPUs. `pcie` (n, n): the same without NVLink, "" where it
-    is hidden behind it; where it was inferred, no worse than this. `peer` (n, n): "OK", the reason why there is no
-    peer access, or "". `nic_levels` (n, number of NICs), `nic_pairs` (number of NICs, squared): levels of adapters, ""
-    where they are not known. `caches`, `devices`: what else there is. `allowed`: CPUs this process may use, of a live
-    machine. `live`: this is the machine that the process runs on; never true of a recording. `problems`: what the
-    sources disagree on and what will make a run slow.
-    """
+    `levels` (n, n): the level of `hiresx.topology.levels` between each two of the n GPUs. `pcie` (n, n): the level of
+    the path over PCIe, without NVLink; "" if NVLink hides it; an inferred one is an upper bound. `peer` (n, n): "OK" if
+    there is peer access, otherwise the reason why not, or "" if it is not known. `nic_levels` (n, NICs) and `nic_pairs`
+    (NICs, NICs): levels between GPUs and network adapters, and between two adapters; "" where they are not known.
+    `caches`, `devices`: its caches and its other devices. `allowed`: the CPUs that this process may use, for a live
+    machine. `live`: whether this is the machine on which the process runs; always false for a recording. `problems`:
+    where the sources disagree, and what will make a run slow."""
 
     source: str
     gpus: tuple[GPU, ...] = ()
@@ -343,8 +343,8 @@ def bus_id(text: str) -> str:
 
 
 def address(bus: str, mig_uuid: str = "") -> str:
-    """Return the PCI bus id, followed by the UUID of a MIG slice if there is one: all slices of a card have the same
-    bus id."""
+    """Return the address of a GPU: the PCI bus id `bus`, followed by the UUID of a MIG slice if there is one, because
+    all slices of a card have the same bus id."""
     return f"{bus_id(bus)}/{mig_uuid}" if mig_uuid else bus_id(bus)
 
 

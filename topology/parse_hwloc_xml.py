@@ -288,7 +288,8 @@ def _nic(node: Element, numa: tuple[NumaNode, ...]) -> NIC:
 
 
 def level(first: GPU | NIC, second: GPU | NIC) -> str:
-    """The level of two devices by the bridges above them, else by their NUMA nodes."""
+    """Return the level of two devices (PIX, PXB, PHB, NODE or SYS). It follows from the PCI bridges above them; without
+    a common bridge, from their NUMA nodes; if these are not known, from the CPUs near two GPUs."""
     near = levels.closest(first.path, second.path)
     if near:
         return near

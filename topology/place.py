@@ -86,9 +86,10 @@ def free_gpus(
     busy_utilisation: float = BUSY_UTILISATION,
     busy_memory: float = BUSY_MEMORY,
 ) -> tuple[tuple[int, ...], dict[int, str]]:
-    """Return (GPUs to use, reasons why the others are left out). GPUs in `asked` are used even if they are busy. A
-    slice of a card that MIG has divided counts as a GPU. A card in MIG mode without slices is not used. Raises
-    HiresxError if none is left, if one in `asked` does not exist, and if a limit is not a percentage."""
+    """Return the GPUs to use, and the reasons why the others are left out. GPUs in `asked` are used even if they are
+    busy. Others are left out if their utilisation or used memory exceeds `busy_utilisation` or `busy_memory`, in
+    percent. A slice of a card that MIG has divided counts as a GPU; a card in MIG mode without slices is not used.
+    Raises HiresxError if none is left, if one in `asked` does not exist, and if a limit is not a percentage."""
     for option, limit in (("--busy", busy_utilisation), ("--busy-memory", busy_memory)):
         if not 0 <= limit <= 100:
             raise HiresxError(f"{option} {limit:g}: no percentage", "give a number from 0 to 100; 100 leaves none out")
@@ -156,10 +157,11 @@ def plan(
     busy_utilisation: float = BUSY_UTILISATION,
     busy_memory: float = BUSY_MEMORY,
 ) -> PlacementPlan:
-    """The placement of every strategy, and of `gpu_map` (GPU of each rank) if given, with what it costs.
+    """Return the placement by each of the `strategies`, and of `gpu_map` (GPU of each rank) if given, with their costs.
+    `demand`: the bytes between ranks. `gpus`, `busy_utilisation`, `busy_memory`: which GPUs may be used, see
+    `free_gpus`.
 
-    Raises HiresxError as `free_gpus` does, for an unknown strategy and for a map that does not fit.
-    """
+    Raises HiresxError as `free_gpus` does, for an unknown strategy and for a map that does not fit."""
     if demand.ranks > MOST_RANKS:
         raise HiresxError(f"{demand.ranks} ranks on one host", f"plan for at most {MOST_RANKS}")
     for name in strategies:
@@ -215,13 +217,15 @@ def plan(
 
 
 def is_even(placement: Sequence[int], gpus: Sequence[int]) -> bool:
-    """True if all ranks are on `gpus`, with numbers of ranks that differ by one at most."""
+    """True if the `placement` (GPU of each rank) has all ranks on `gpus`, and the numbers of ranks on two GPUs differ
+    by one at most."""
     ranks = [placement.count(gpu) for gpu in gpus]
     return sum(ranks) == len(placement) and max(ranks) - min(ranks) <= 1
 
 
 def place(machine: Machine, demand: Traffic, strategy: str = "optimal", **options: Any) -> tuple[int, ...]:
-    """Return the GPU of each rank by one strategy; `options` as of `plan`."""
+    """Return the GPU of each rank by one strategy, for the bytes `demand` between ranks. `options`: further arguments
+    of `plan`."""
     return plan(machine, demand, strategies=(strategy,), **options).strategies[strategy].placement
 
 

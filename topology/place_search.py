@@ -59,11 +59,12 @@ class Objective(ABC):
 
     @abstractmethod
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return (the values (n,) after swaps of two entries of `place`, number of operations). `place`: the GPUs of
-        all ranks, followed by those with free slots."""
+        """Return the values (n,) of the measure after swaps, and the number of operations. `place`: the GPUs of all
+        ranks, followed by those with free slots. In swap number m the entries `first`[m] and `second`[m] of it are
+        exchanged."""
 
     def of_part(self, ranks: Sequence[int]) -> "Objective":
-        """The same measure for these ranks alone."""
+        """Return the same measure for the ranks `ranks` only, with the traffic between them."""
         demand = self.demand
         return type(self)(self.model, Traffic(demand.bytes[np.ix_(ranks, ranks)], demand.off_host[ranks]))
 
@@ -136,16 +137,16 @@ def swap_change(amount: np.ndarray, price: np.ndarray) -> np.ndarray:
 
 
 def place_optimal(model: Model, demand: Traffic, gpus: list[int], starts: list[list[int]]) -> Optimum:
-    """Find the placement with the shortest exchange; among equal ones, that of least cost. The result is no worse than
-    any of the placements `starts`."""
+    """Find the placement of the ranks on `gpus` with the shortest exchange `demand`; among equal ones, that of least
+    cost. The result is no worse than any of the placements `starts`."""
     slots = GpuSlots(model, demand, gpus)
     search = Search(ExchangeTime(model, demand), PairSum(model, demand), gpus, slots)
     return search.run(starts, exchange_bound(model, demand, gpus, slots.most))
 
 
 def place_pair_sum(model: Model, demand: Traffic, gpus: list[int], starts: list[list[int]]) -> Optimum:
-    """Find the placement of least cost; among equal ones, that with the shortest exchange. The result is no worse than
-    any of the placements `starts`."""
+    """Find the placement of the ranks on `gpus` with the least cost of the exchange `demand`; among equal ones, that
+    with the shortest exchange. The result is no worse than any of the placements `starts`."""
     slots = GpuSlots(model, demand, gpus)
     return Search(PairSum(model, demand), ExchangeTime(model, demand), gpus, slots).run(starts, 0.0)
 
@@ -258,9 +259,10 @@ class Search:
 
 
 def exchange_bound(model: Model, demand: Traffic, gpus: list[int], share: int) -> float:
-    """Return a lower bound, in seconds, of the exchange of all placements. For each rank, all others are ignored: it is
-    placed on its best GPU, together with those `share` - 1 neighbours with which it exchanges most. The bound is the
-    time of the link that all its messages pass, and of its largest message."""
+    """Return a lower bound, in seconds, of the exchange `demand` over all placements on `gpus` with `share` ranks on a
+    GPU. For each rank all others are ignored: it is placed on its best GPU, together with those `share` - 1 neighbours
+    with which it exchanges most. The bound is the time of the link that all its messages pass, and of its largest
+    message."""
     pick = np.ix_(gpus, gpus)
     count, n = len(gpus), len(model.machine.gpus)
     if count == 1 and not demand.off_host.any():

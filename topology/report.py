@@ -47,7 +47,7 @@ def _tree_json(branch: Branch, machine: Machine) -> dict[str, Any]:
 
 
 def renderables(machine: Machine) -> list["RenderableType"]:
-    """The parts of the report, in order."""
+    """Return the parts of the report on a machine, in the order in which they are printed."""
     from rich.text import Text
 
     first = machine.host or machine.product or "a machine"
@@ -312,17 +312,17 @@ def bound_text(made: PlacementPlan) -> str:
 
 
 def size_text(number: int) -> str:
-    """Text of a size in bytes, with the largest binary unit that fits."""
+    """Format a number of bytes with the largest binary unit that fits."""
     return _with_unit(number, (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1)), "g")
 
 
 def time_text(seconds: float) -> str:
-    """Text of a time in s, with s, ms or us."""
+    """Format a time in s, ms or us."""
     return _with_unit(seconds, (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)), ".4g")
 
 
 def bytes_text(number: float) -> str:
-    """Text of an amount of bytes, with the largest decimal unit that fits."""
+    """Format a number of bytes with the largest decimal unit that fits."""
     return _with_unit(number, (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1)), ".4g")
 
 

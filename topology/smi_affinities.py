@@ -103,8 +103,8 @@ def _parse_set(word: str, unread: list[str], line: int, what: str) -> frozenset[
 
 
 def choose_nodes(numa: Nodes, nodes: Sets, known: dict[int, frozenset[int]]) -> Nodes:
-    """Return the NUMA nodes of GPUs. If several nodes are near one GPU, the one that has CPUs is taken, if it is
-    known."""
+    """Return the NUMA node of each GPU, None if it is not known. `numa`, `nodes`: as `read` returns them. `known`: the
+    CPUs of NUMA nodes. If several nodes are near a GPU, its node is the only one of them that has CPUs."""
     found = list(numa)
     for n, listed in enumerate(nodes):
         if found[n] is None and listed:
@@ -114,7 +114,9 @@ def choose_nodes(numa: Nodes, nodes: Sets, known: dict[int, frozenset[int]]) -> 
 
 
 def level(node_a: int | None, node_b: int | None, cpus_a: frozenset[int] | None, cpus_b: frozenset[int] | None) -> str:
-    """The level of two GPUs by their NUMA nodes, else by their nearest CPUs; "" where these do not tell."""
+    """Return the level of two GPUs as `nvidia-smi topo -m` names it: "NODE" on one NUMA node, "SYS" on two. It follows
+    from their NUMA nodes `node_a` and `node_b`, or from their nearest CPUs `cpus_a` and `cpus_b` if a node is not
+    known. Returns "" if neither is known, and if the CPUs overlap only in part."""
     if None not in (node_a, node_b):
         return "NODE" if node_a == node_b else "SYS"
     if cpus_a and cpus_b:

@@ -137,8 +137,8 @@ def _caches(root: Path) -> tuple[Cache, ...]:
 
 
 def level_by_bridges(first: GPU | NIC, second: GPU | NIC) -> str:
-    """Return the level of the connection of two devices, from the PCI bridges above them; without a common bridge, from
-    their NUMA nodes. Unknown nodes, as on most virtual machines, count as one node."""
+    """Return the level of two devices (PIX, PXB, PHB, NODE or SYS). It follows from the PCI bridges above them; without
+    a common bridge, from their NUMA nodes. Unknown nodes, as on most virtual machines, count as one node."""
     return levels.closest(first.path, second.path) or ("NODE" if first.numa == second.numa else "SYS")
 
 

@@ -20,7 +20,8 @@ _T = TypeVar("_T")
 
 
 def triple(items: Iterable[_T]) -> tuple[_T, _T, _T]:
-    """One thing for each of i, j and k, or x, y and z. Raises ValueError for any other number of them."""
+    """Return the three `items`, such as those of i, j and k or of x, y and z, as a tuple. Raises ValueError if there
+    are not three."""
     a, b, c = items
     return a, b, c
 

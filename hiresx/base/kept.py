@@ -25,5 +25,6 @@ class Kept:
         return found
 
     def with_all_of(self, there: Collection[Any]) -> Results:
-        """Return the results that were used and whose objects are all in `there`, as `given` of the next instance."""
+        """Return the results that were used and whose objects are all in `there`. The next instance takes them as
+        `given`."""
         return {place: result for place, result in self._used.items() if all(one in there for one in place[1])}

@@ -7,7 +7,7 @@ from hiresx.errors import HiresxError
 
 
 def import_or_none(name: str) -> ModuleType | None:
-    """The module `name`, None where it is missing or broken."""
+    """Return the module `name`; None if it is missing or cannot be imported."""
     try:
         return importlib.import_module(name)
     except Exception:

@@ -17,7 +17,7 @@ def quote_all(texts: Iterable[str | Path]) -> str:
 
 
 def quote_for_comment(text: str | Path) -> str:
-    """Quote on one line and without control characters of terminals, for a comment, which a line break would end."""
+    """Quote a text for a comment of a shell script: on one line, and without control characters."""
     shown = quote(text)
     if shown.isprintable():
         return shown

@@ -24,7 +24,8 @@ _Found = TypeVar("_Found")
 
 
 def requested_threads(environment: Mapping[str, str] = os.environ) -> int | None:
-    """Return the number of threads of the outermost level in OMP_NUM_THREADS; None if it is not set."""
+    """Return the number of threads of the outermost level in OMP_NUM_THREADS; None if it is not set. `environment`: the
+    environment variables."""
     first = environment.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     return int(first) if first.isdigit() and int(first) > 0 else None
 

@@ -40,7 +40,7 @@ def io_error(path: str | Path, error: OSError, action: str = "write") -> HiresxE
 
 @contextmanager
 def naming_errors(path: str | Path, action: str = "write") -> Iterator[None]:
-    """Turn an OSError into the HiresxError of `io_error`."""
+    """Return a context that turns an OSError into the HiresxError of `io_error`, for `path` and `action`."""
     try:
         yield
     except OSError as error:

@@ -8,7 +8,8 @@ from typing import Any
 
 
 def header(kind: str) -> dict[str, Any]:
-    """`kind` of result, `date` (UTC), `command`, `versions` and `hardware` (without what names this one machine)."""
+    """Return the entries with which every stored result begins: `kind`, `date` (UTC), `command`, `versions` of the
+    software, and `hardware` without the name of this machine."""
     from hiresx.output.saved.machine_record import hardware, versions
 
     found = hardware()

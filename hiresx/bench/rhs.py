@@ -22,8 +22,9 @@ LEAST_NODES = stencil(Configuration().interpolation).least_nodes  # of a directi
 
 
 def flow(points: int, viscous: bool, precision: str) -> Case:
-    """The Taylor-Green vortex on `points`^3 nodes of a wavy grid, so that no metric is 0: AFWENO5, Steger-Warming,
-    Jiang-Shu weights, characteristic space, the default Prandtl number. Raises HiresxError for too few points."""
+    """Return a case for measurements: the Taylor-Green vortex on `points`^3 nodes of a wavy grid, so that no metric is
+    0, inviscid or `viscous`, in `precision`. The scheme is AFWENO5 with Steger-Warming, Jiang-Shu weights and
+    characteristic space. Raises HiresxError for too few points."""
     if points < LEAST_NODES:
         raise HiresxError(f"{points} points in a direction are too few", f"take at least {LEAST_NODES}")
     # Lengths come from the case; a displacement of 0.1 on the box of 2 pi bends every cell.
@@ -56,10 +57,11 @@ def only(device: Any, count: int | None) -> Iterator[None]:
 def measure(
     device: Any, points: int, viscous: bool, precision: str, repeats: int, counts: Sequence[int | None]
 ) -> list[dict[str, Any]]:
-    """One row for each number of threads: `ns_per_point_rhs` (the median of `repeats`), `least` and `most`; on a CPU
-    also `processor_ns`, what of it the processor worked for this process (all threads together, waiting included where
-    they wait by spinning), and `calibration_ns` of the loop (see `calibrate`) run before each of them;
-    `bytes_per_point`; `stages`, nanoseconds per point by part."""
+    """Time the right-hand side once for each number of threads in `counts`. Returns one row for each:
+    `ns_per_point_rhs`, the median of `repeats`, and its `least` and `most`; `bytes_per_point`; `stages`, the
+    nanoseconds per point of each part. On a CPU a row also has `processor_ns`, the processor time per point of all
+    threads of this process, and `calibration_ns`, the time of the calibration loop (see `calibrate`), which runs before
+    each measurement."""
     solver = Solver(flow(points, viscous, precision), device)
     solver.initialize()
     solver.choose_dt()
@@ -71,7 +73,7 @@ def measure(
 
 
 def time_solver(solver: Solver, repeats: int) -> dict[str, Any]:
-    """The figures of a row of `measure`, after one evaluation that is not counted."""
+    """Return the figures of a row of `measure`, from `repeats` evaluations. A first evaluation is not counted."""
     device = solver.backend
     solver.right_hand_side()
     device.synchronize()

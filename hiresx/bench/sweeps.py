@@ -33,11 +33,13 @@ SWEEPS = 4
 
 
 def bytes_of_sweep(storage: BlockStorage, precision: SweepPrecision, lines: bool, variables: int = 5) -> int:
-    """Return the bytes per node that a sweep over both colours must move at least: the blocks of neighbours, the
-    inverse of the diagonal block, the right-hand side, and the update, which is read and written. Over lines the
-    right-hand sides of lines are written, read and replaced by the solution, then read and changed on the way back,
-    with one block of a neighbour and the inverses once more. Without stored blocks, but those along lines, each colour
-    reads the states, areas and Jacobians of all nodes."""
+    """Return the least number of bytes per node that a sweep over both colours moves: the blocks of the neighbours, the
+    inverse of the diagonal block, the right-hand side, and the update, which is read and written.
+
+    If the sweep goes over grid `lines`, each colour also makes a backward pass. It reads the inverses and one block of
+    a neighbour again, and the right-hand sides of the lines are stored in between. If the blocks of neighbours are not
+    stored, each colour reads the data from which they are computed instead: the states, areas and Jacobians of all
+    nodes."""
     inverse = 8 * packed_reals(variables**2, precision)
     number = 8 if precision == "fp64" else 4
     update = number * variables
@@ -54,12 +56,11 @@ def bytes_of_sweep(storage: BlockStorage, precision: SweepPrecision, lines: bool
 def measure(
     device: Backend, nodes: int, storage: BlockStorage, precision: SweepPrecision, lines: str, repeats: int
 ) -> dict[str, Any]:
-    """Time sweeps over both colours on `nodes`^3 nodes of a Taylor-Green vortex. `lines`: as implicit.lines.
-
-    Returns `ns_per_node` of one sweep (the median of `repeats`; of its kernels alone); on a CPU `processor_ns`, what
-    the processor worked for it, ghosts included; the `bytes_per_node` that a sweep must move and the `gb_per_s` that
-    makes; the `block_bytes` of a node; and `kernels_ns`, the nanoseconds per node of each kernel, what makes the blocks
-    and inverts them among them. Raises HiresxError for too few nodes."""
+    """Time sweeps over both colours on `nodes`^3 nodes of a Taylor-Green vortex. `lines`: as the key implicit.lines.
+    Returns the median of `repeats` of one sweep, `ns_per_node` (its kernels alone); the bytes that a sweep must move,
+    `bytes_per_node`, and the rate that follows, `gb_per_s`; the size of the stored blocks of a node, `block_bytes`; and
+    the time of each kernel, `kernels_ns` per node, including those that compute and invert the blocks. On a CPU also
+    `processor_ns`, the processor time per node, ghosts included. Raises HiresxError for too few nodes."""
     if nodes < LEAST_NODES:
         raise HiresxError(f"{nodes} points in a direction are too few", f"take at least {LEAST_NODES}")
     case = load(

@@ -13,25 +13,25 @@ from hiresx.case.model import Axis, Points, Positive, Table, Vector, case_error
 
 
 class BodyForce(Table):
-    """The same acceleration a of the gas everywhere: rho a in the momentum, rho u . a in the energy. It drives a
-    channel or a pipe that is periodic along the flow; with `keep` a changes from step to step so that the mean of rho u
-    along `axis` stays. Its history `body_force` has that mean, a along `axis` and the force per volume, mean density
-    times a, whose average over time is what friction takes: tau_w = force x volume / area of the walls. A slip wall may
-    take a force that is normal to it, a plane of symmetry not."""
+    """The same acceleration a of the gas everywhere: the source is rho a in the momentum and rho u . a in the energy.
+    It drives a channel or a pipe that is periodic along the flow. With `keep`, a changes from step to step so that the
+    mean of rho u along `axis` stays constant. The history `body_force` has this mean, a along `axis`, and the force per
+    volume, which is the mean density times a. The time average of the force balances the friction: tau_w = force x
+    volume / area of the walls. A slip wall supports a force normal to it, a plane of symmetry does not."""
 
     acceleration: Vector = Field(
         (0.0, 0.0, 0.0),
         description="acceleration [x, y, z], in c_ref^2 / L; along `axis` with `keep`: that of the start",
     )
-    keep: Literal["mass_flow"] | None = Field(None, description="what the acceleration along `axis` keeps, by itself")
+    keep: Literal["mass_flow"] | None = Field(
+        None, description="quantity that is kept constant, by an acceleration along `axis` that follows from it"
+    )
     axis: Axis = Field("x", description="direction of the flow that is kept, and of the history")
     mass_flow: float | None = Field(
         None, description="mean of rho u along `axis` that is kept, in rho_ref c_ref; absent: that of the initial flow"
     )
     response: Positive = Field(
-        0.1,
-        description="time in which a deficit of the mass flow is made up, in L / c_ref; not less than a time step is "
-        "taken",
+        0.1, description="time in which a deviation of the mass flow is removed, in L / c_ref; at least a time step"
     )
     every: Points = Field(10, description="steps between samples of the history")
 

@@ -56,9 +56,9 @@ class Scalars(Table):
 
     scalars: dict[ScalarName, ScalarValue] = Field(
         {},
-        description="passive scalars by name: a number or a function of case.py, f(x, y, z, t, *, <parameters>) -> s; "
-        "an inflow or far-field needs the value of every scalar; elsewhere it is the value of gas that enters (absent: "
-        "the value inside) or at a no-slip wall (absent: no flux through it)",
+        description="passive scalars by name: a number or a function of case.py, f(x, y, z, t, *, <parameters>) -> s. "
+        "An inflow or far-field needs the value of every scalar. At a no-slip wall it is the value at the wall "
+        "(absent: no flux through it), elsewhere the value of gas that enters (absent: the value inside)",
     )
 
 
@@ -70,7 +70,7 @@ class Periodic(Condition):
 
 
 class PatchedFace(Condition):
-    """The face lies on faces of other blocks whose nodes are others: the flow goes on there by interpolation."""
+    """The face lies on faces of other blocks with different nodes; the values behind it are interpolated."""
 
     kernel = "patched"
     type: Literal["patched"] = "patched"
@@ -98,8 +98,8 @@ class Axis(Condition):
 
 
 class Pole(Condition):
-    """A face of a three-dimensional block that has collapsed to a line, ring by ring: the flow goes on across it. The
-    blocks must close around the line with an even number of nodes, or to half a ring between planes of symmetry."""
+    """A face of a three-dimensional block that has collapsed to a line, ring by ring; the flow crosses the line. The
+    blocks must close around the line with an even number of nodes, or form half a ring between planes of symmetry."""
 
     kernel = "pole"
     type: Literal["pole"] = "pole"
@@ -124,8 +124,8 @@ class NoSlipWall(Condition, Scalars):
     )
     normal_velocity: FaceValue | None = Field(
         None,
-        description="velocity of the gas through the wall, normal to it, in c_ref: positive is blown in, which needs "
-        "temperature, negative is sucked out",
+        description="normal velocity of the gas through the wall, in c_ref: positive if gas is blown in, which needs "
+        "temperature; negative if it is sucked out",
     )
     mass_flux: FaceValue | None = Field(
         None, description="the same as mass per area and time, in rho_ref c_ref; this or normal_velocity"
@@ -161,7 +161,8 @@ class ModelledWall(Condition):
     exchange_nodes: int | None = Field(
         None,
         ge=2,
-        description="which node before the wall is the exchange node, best the third to the fifth; absent: the fourth",
+        description="number of the exchange node, counted from the wall, best the third to the fifth; absent: the "
+        "fourth",
     )
     exchange_height: Positive | None = Field(
         None, description="the exchange node is the first one at this distance from the wall or beyond, in L"
@@ -192,27 +193,26 @@ class SupersonicInflow(Condition, Scalars):
     kernel = "prescribe"
     type: Literal["supersonic-inflow"] = "supersonic-inflow"
     state: State = Field(description="state of the entering flow")
-    turbulence: SyntheticTurbulence | None = Field(None, description="synthetic turbulence about it")
+    turbulence: SyntheticTurbulence | None = Field(None, description="synthetic turbulence that is added to it")
 
 
 class ProfileInflow(Condition, Scalars):
-    """Everything is given by a function of place and time in case.py."""
+    """All variables are given by a function of place and time in case.py."""
 
     kernel = "prescribe"
     type: Literal["profile-inflow"] = "profile-inflow"
     function: str = Field(description="function of case.py: f(x, y, z, t, *, <parameters>) -> (rho, u, v, w, p)")
     steady: bool = Field(
-        True,
-        description="true: evaluated once, at the start; false: at every stage of every step; waves once",
+        True, description="true: evaluated once, at the start; false: at every stage of every step; waves once"
     )
     turbulence: SyntheticTurbulence | None = Field(
-        None, description="synthetic turbulence about what the function gives, which is steady"
+        None, description="synthetic turbulence that is added to the result of the function, which must be steady"
     )
 
 
 class PrecursorInflow(Condition, Scalars):
-    """Everything is given by planes that another run recorded, interpolated in place and time: a `[[surface]]` of
-    nodes on one plane, of which each is a sample."""
+    """All variables are given by planes that another run recorded, interpolated in place and time. They are the samples
+    of a `[[surface]]` of nodes on one plane."""
 
     kernel = "precursor"
     type: Literal["precursor-inflow"] = "precursor-inflow"
@@ -228,7 +228,7 @@ class PrecursorInflow(Condition, Scalars):
         description="true: after the last plane and a mean interval the planes repeat; false: they must last until "
         "time.end",
     )
-    shift: Vector = Field((0.0, 0.0, 0.0), description="what is added to the places of the planes, in L")
+    shift: Vector = Field((0.0, 0.0, 0.0), description="vector that is added to the coordinates of the planes, in L")
     period: dict[Literal["x", "y", "z"], Positive] = Field(
         {}, description="lengths after which the planes repeat along axes, in L; absent: they end at their borders"
     )
@@ -236,13 +236,16 @@ class PrecursorInflow(Condition, Scalars):
         "cubic", description="between the nodes of a plane: cubic is of fourth order, linear does not overshoot"
     )
     planes: int | None = Field(
-        None, ge=8, description="how many the device holds at once; absent: as many as take 256 MiB, all if they fit"
+        None,
+        ge=8,
+        description="number of planes that the device holds at a time; absent: as many as take 256 MiB, "
+        "all if they fit",
     )
 
 
 class RecyclingInflow(Condition, Scalars):
-    """Everything is given: a mean flow, to which the fluctuations in a plane of nodes downstream are added, rescaled
-    where a boundary layer grows between the two (Lund, Wu & Squires 1998; Urbin & Knight 2001)."""
+    """All variables are given: a mean flow plus the fluctuations in a plane of nodes downstream. The fluctuations are
+    rescaled if a boundary layer grows between the two (Lund, Wu & Squires 1998; Urbin & Knight 2001)."""
 
     kernel = "precursor"
     type: Literal["recycling-inflow"] = "recycling-inflow"
@@ -250,20 +253,22 @@ class RecyclingInflow(Condition, Scalars):
         description="mean flow, a function of case.py: f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)"
     )
     distance: Positive = Field(
-        description="of the plane from the face, along the grid line of the face's first node, in L; the nearest nodes "
-        "are taken"
+        description="distance of the plane from the face, along the grid line of the face's first node, in L; the "
+        "nearest nodes are used"
     )
     span: Literal["i", "j", "k"] = Field(
         "k", description="direction along which the flow is homogeneous; the block is periodic along it"
     )
     shift: float = Field(
-        0.5, ge=0, lt=1, description="by what share of the span fluctuations are shifted on their way to the face"
+        0.5, ge=0, lt=1, description="fraction of the span by which fluctuations are shifted on their way to the face"
     )
     amplitude: float = Field(1.0, ge=0, le=2, description="factor of all fluctuations")
     wall: Face | None = Field(
         None, description="face of the block below the boundary layer; absent: nothing is rescaled"
     )
-    thickness: Positive | None = Field(None, description="of the boundary layer at the face, in L; needs wall")
+    thickness: Positive | None = Field(
+        None, description="thickness of the boundary layer at the face, in L; needs wall"
+    )
     growth: float = Field(1.0, ge=1, le=10, description="thickness at the plane over that at the face; needs wall")
     friction: Positive | None = Field(
         None, description="friction velocity at the face over that at the plane; absent: growth^(1/8)"
@@ -299,8 +304,7 @@ class CharacteristicInflow(Condition, Scalars):
         "(rho, u, v, w, p)",
     )
     steady: bool = Field(
-        True,
-        description="of the function, as of a profile-inflow",
+        True, description="true: the function is evaluated once, at the start; false: at every stage of every step"
     )
 
     @model_validator(mode="after")
@@ -313,8 +317,8 @@ class CharacteristicInflow(Condition, Scalars):
 
 
 class TotalPressureInflow(Condition, Scalars):
-    """Subsonic inflow out of a reservoir: total pressure, total temperature and direction are given, and the acoustic
-    wave that leaves says how fast the gas enters. Gas does not leave through it."""
+    """Subsonic inflow out of a reservoir: total pressure, total temperature and direction are given, and the outgoing
+    acoustic wave determines how fast the gas enters. Gas cannot leave through it."""
 
     kernel = "total_inflow"
     type: Literal["total-pressure-inflow"] = "total-pressure-inflow"
@@ -332,7 +336,7 @@ class TotalPressureInflow(Condition, Scalars):
 
 
 class CharacteristicOutflow(Condition, Scalars):
-    """Subsonic non-reflecting outflow with a pressure it relaxes to."""
+    """Subsonic non-reflecting outflow; the pressure relaxes to a given one."""
 
     kernel = "outflow"
     type: Literal["characteristic-outflow"] = "characteristic-outflow"
@@ -340,18 +344,19 @@ class CharacteristicOutflow(Condition, Scalars):
     relaxation: float | None = Field(
         None,
         ge=0,
-        description="rate of the relaxation towards that pressure, per L; 0: none; absent: 0.05 over the "
-        "diameter of the grid, twice the largest distance of a node from the mean place of all, which reflects less "
-        "than 1 % of the amplitude of a pulse that is shorter than 0.4 of this diameter; oblique waves are reflected "
-        "by up to 17 % at any rate",
+        description="rate of the relaxation towards that pressure, per L. 0: none. Absent: 0.05 divided by the "
+        "diameter of the grid, which is twice the largest distance of a node from the mean position of all nodes. A "
+        "pulse shorter than 0.4 of this diameter is then reflected with less than 1 % of its amplitude. Oblique waves "
+        "are reflected by up to 17 % at any rate",
     )
 
 
 class PressureOutflow(Condition, Scalars):
     """Subsonic outflow of a duct: the static pressure is given, or the mass flow is kept and the pressure follows. A
-    steady flow without viscosity has exactly that pressure or mass flow, whatever its gradients, which at a
-    characteristic outflow shift it; viscous terms at the face shift it, the less the larger `relaxation` is. Sound
-    along the normal leaves, except for a reflection by the relaxation; eddies make more noise than at that one."""
+    steady inviscid flow has exactly this pressure or mass flow, whatever its gradients. (At a characteristic outflow
+    the gradients change the pressure.) Viscous terms at the face change it, less so with a larger `relaxation`. Sound
+    along the normal leaves, except for a reflection by the relaxation. Eddies make more noise than at a characteristic
+    outflow."""
 
     kernel = "outflow"
     type: Literal["pressure-outflow"] = "pressure-outflow"
@@ -365,8 +370,8 @@ class PressureOutflow(Condition, Scalars):
     )
     relaxation: Positive | None = Field(
         None,
-        description="rate of the relaxation, per L, of the pressure towards the given one or, with mass_flux, towards "
-        "the pressure at which this flow leaves; absent: 0.5 over the diameter of the grid",
+        description="rate of the relaxation of the pressure, per L: towards the given pressure or, with mass_flux, "
+        "towards the pressure at which this mass flow leaves. Absent: 0.5 divided by the diameter of the grid",
     )
 
     @model_validator(mode="after")
@@ -377,7 +382,7 @@ class PressureOutflow(Condition, Scalars):
 
 
 class FarField(Condition, Scalars):
-    """In- or outflow as the local flow says, with the given state far away."""
+    """Inflow or outflow, depending on the local flow, with the given state far away."""
 
     kernel = "characteristic"
     type: Literal["far-field"] = "far-field"

@@ -22,7 +22,8 @@ def closest(word: str, among: Sequence[str], cutoff: float = 0.6) -> str | None:
 
 
 def did_you_mean(word: str, among: Sequence[str], kind: str = "choices") -> str:
-    """A sentence that names the closest entry of `among`, or all of them, each a `kind`, when nothing is near."""
+    """Return a hint that names the entry of `among` that is closest to `word`. If none is close, the hint lists all
+    entries. `kind`: what the entries are, in the plural."""
     near = closest(word, among)
     if near:
         return f'did you mean "{near}"?'
@@ -40,7 +41,8 @@ class Origin:
     layers: tuple[tuple[str, Mapping[str, Any]], ...] = ()
 
     def label(self, path: Sequence[str | int]) -> str:
-        """Label of the layer that wrote the key at `path`, "" when that is the file itself."""
+        """Return the label of the layer (preset or override) that wrote the key at `path`; "" for the case file
+        itself."""
         for label, layer in self.layers:
             if _holds(layer, path):
                 return label
@@ -61,7 +63,8 @@ def _holds(layer: Any, path: Sequence[str | int]) -> bool:
 
 
 def describe_validation_error(error: ValidationError, model: type[BaseModel], origin: Origin) -> HiresxError:
-    """The HiresxError for all faults that pydantic found in a `model`."""
+    """Return one HiresxError for all errors that pydantic found in a `model`. `origin` says which layer wrote each
+    key."""
     faults: dict[tuple[str | int, ...], list[tuple[str, str]]] = {}
     wanted: dict[tuple[str | int, ...], str] = {}
     for item in error.errors(include_url=False):
@@ -122,7 +125,7 @@ def _join_messages(texts: Sequence[str]) -> str:
 
 
 def format_value(value: Any) -> str:
-    """Return a value as a case file has it, shortened if it is long."""
+    """Return a value as it is written in a case file. A text of more than 60 characters is shortened in its middle."""
     from hiresx.case.toml import value_text
 
     text = value_text(value)

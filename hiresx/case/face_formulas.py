@@ -44,13 +44,13 @@ def _values(condition: Any) -> Iterator[tuple[str, FaceValue | None]]:
 
 
 def timed_formulas(case: Any) -> dict[str, Mapping[str, float]]:
-    """Return the parameters of every formula that contains the time, by the text of the formula. The kernels evaluate
-    these."""
+    """Return the formulas of boundaries that contain the time, with the values of their parameters: a mapping from the
+    text of each formula. The kernels evaluate these formulas."""
     return {formula.text: values for formula, values in face_formulas(case).values() if "t" in formula.names}
 
 
 def face_value_errors(case: Any) -> Iterator[PydanticCustomError]:
-    """Yield the errors in formulas of faces, and in what no-slip walls give: heat fluxes and what passes them."""
+    """Yield the errors in the formulas of boundaries, and in the heat flux and the flow through no-slip walls."""
     try:
         formulas = face_formulas(case)
     except ValueError as error:

@@ -61,12 +61,12 @@ class Formula:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names in it: of variables, parameters and functions."""
+        """All names that occur in the formula: variables, parameters and functions."""
         return frozenset(node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name))
 
     def values(self, at: Any, parameters: Mapping[str, float]) -> np.ndarray:
-        """The function at every entry of `at`, or of several variables at those of the arrays `at` of one shape, by
-        name: float64 of its shape."""
+        """Evaluate the formula. `at`: the values of its variable, or, for several variables, arrays of one shape by
+        name. `parameters`: values of its parameters by name. Returns a float64 array of the shape of `at`."""
         given = at if isinstance(at, Mapping) else {self.variables[0]: at}
         arrays = {name: np.asarray(given[name], dtype=np.float64) for name in self.variables}
         names: dict[str, Any] = {name: function.values for name, function in FUNCTIONS.items()}
@@ -79,7 +79,8 @@ class Formula:
         return np.array(np.broadcast_to(found, shape), dtype=np.float64)
 
     def code(self, name: str, parameters: Mapping[str, float]) -> str:
-        """The C++ template `name` of the arithmetic type, in the words of kernels/arithmetic.h."""
+        """Return the formula as a C++ function template `name` over the arithmetic type (see kernels/arithmetic.h),
+        with the values of `parameters`."""
         taken = ", ".join(f"Value {_cpp_name(variable)}" for variable in self.variables)
         lines = [f"template <class Value> HD Value {name}({taken}) {{"]
         lines += [f"constexpr real {_cpp_name(p)} = real({float(parameters[p])!r});" for p in self.parameters]
@@ -128,8 +129,8 @@ class Formula:
 
 
 def formula_of_case(case: Any, text: str, variables: Sequence[str]) -> tuple[Formula, dict[str, float]]:
-    """The formula `text` of a case, which may name its numeric [parameters] and gamma, and the values of those that it
-    names. Raises ValueError for a text that is no formula."""
+    """Return the formula `text` and the values of the parameters that it names. It may use `variables`, the numeric
+    [parameters] of the case, and gamma. Raises ValueError for a text that is not a valid formula."""
     numbers = {name: float(v) for name, v in case.parameters.items() if isinstance(v, int | float)}
     known = {"gamma": case.gas.gamma, **numbers}
     known = {name: known[name] for name in sorted(known) if name not in (*variables, *FUNCTIONS)}
@@ -139,8 +140,8 @@ def formula_of_case(case: Any, text: str, variables: Sequence[str]) -> tuple[For
 
 
 def constant_errors(formulas: Mapping[str, Formula], values: Mapping[str, float]) -> Iterator[PydanticCustomError]:
-    """Yield the errors in those of the `formulas`, by dotted key, that are a number everywhere. `values`: of their
-    parameters."""
+    """Yield an error for each of the `formulas`, by dotted key, whose value does not depend on its variables. `values`:
+    values of their parameters."""
     for key, formula in formulas.items():
         if formula.names.isdisjoint(formula.variables):
             with np.errstate(all="ignore"):

@@ -114,10 +114,8 @@ def arguments(call: Callable[..., Any], parameters: Mapping[str, Any], gas: Any)
 
 
 def check_parameters(directory: Path | None, parameters: Iterable[str], place: str) -> None:
-    """Raises HiresxError for the first of `parameters` that no function of case.py in `directory` takes.
-
-    Such a parameter is probably misspelt.
-    """
+    """Raises HiresxError for the first of `parameters` that no function of case.py in `directory` takes: it is probably
+    misspelt. `place`: the table of the parameters, for the message."""
     found = public_functions(directory)
     taken = sorted({name for call in found.values() for name in keyword_only(call)})
     for name in parameters:
@@ -150,8 +148,8 @@ def evaluate_profile(
     case: "Case", function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
     t: float | None = None,
 ) -> list[Quantity]:  # fmt: skip
-    """As `Case.evaluate`, but a quantity that the function gives as `Waves` stays a `Waves`, broadcast to the shape of
-    x."""
+    """Evaluate a profile as `Case.evaluate` does, but keep a quantity that the function gives as `Waves`: it is
+    returned as `Waves`, broadcast to the shape of x."""
     call = case.function(function) if isinstance(function, str) else function
     return state(call, case.arguments(call), x, y, z, t)
 
@@ -160,7 +158,7 @@ def state(
     call: Callable[..., Any], values: Mapping[str, Any], x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float | None
 ) -> list[Quantity]:
     """Return rho, u, v, w, p of `call(x, y, z[, t], **values)`, each an array of the shape of x or a `Waves`. Raises
-    HiresxError as `prescribed`."""
+    HiresxError if the function fails or returns something else."""
     wanted = "it must return (rho, u, v, w, p), each a number or an array that broadcasts to the shape of x"
     return _evaluate(call, values, (x, y, z), t, STATE, "a state", wanted)
 
@@ -169,7 +167,8 @@ def evaluate_scalar_profile(
     case: "Case", quantity: str, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
     t: float | None = None,
 ) -> Quantity:  # fmt: skip
-    """As `Case.evaluate_scalar`, but values that the function gives as `Waves` stay a `Waves`."""
+    """Evaluate the profile of a scalar as `Case.evaluate_scalar` does, but keep values that the function gives as
+    `Waves`."""
     call = case.function(function) if isinstance(function, str) else function
     wanted = f"it must return {quantity}, a number or an array that broadcasts to the shape of x"
     return _evaluate(

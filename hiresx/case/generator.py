@@ -16,6 +16,7 @@ class Generator(Table):
 
     @property
     def nodes(self) -> int:
-        """Nodes of the grid, known before it is made: the product of `n`, or of the keys n_<direction>."""
+        """Number of nodes of the grid: the product of the key `n`, or of the keys n_<direction>. It is known before the
+        grid is made."""
         counts = [getattr(self, name) for name in type(self).model_fields if name == "n" or name.startswith("n_")]
         return prod(counts[0]) if isinstance(counts[0], tuple) else prod(counts)

@@ -40,10 +40,9 @@ class Revolution(Table):
 class GridFile(Table):
     """Grid read from a Plot3D file, with or without a connectivity file beside it, or from a CGNS file.
 
-    Where nothing says how blocks are connected, faces (or parts of them) whose nodes coincide are. The keys from
-    `plane` to `revolve` are applied in the order in which they stand here, to nodes, connections and regions alike;
-    indexes in the connectivity file are those of the file, indexes in the case those of the grid that results.
-    """
+    If no file says how blocks are connected, faces (or parts of them) with coincident nodes are connected. The keys
+    from `plane` to `revolve` are applied in the order of this list, to nodes, connections and regions. Indexes in the
+    connectivity file refer to the grid of the file, indexes in the case to the resulting grid."""
 
     file: str = Field(
         description="Plot3D file (text, unformatted or binary) or CGNS file (HDF5 or ADF), relative to the case file"
@@ -64,7 +63,7 @@ class GridFile(Table):
     plane: Literal["auto", "keep"] = Field(
         "auto",
         description="auto: a grid with 1 or 2 nodes in some direction becomes one plane in x-y with the directions i "
-        "and j, or one line along x; keep: it stays as it is in the file",
+        "and j, or one line along x. keep: the grid remains as it is in the file",
     )
     reverse: Literal["auto", "keep"] | Annotated[tuple[str, ...], Listed] = Field(
         "auto",

@@ -178,13 +178,14 @@ class AirfoilC(Generator):
     )
     camber: Annotated[float, Field(ge=-0.1, le=0.1)] | None = Field(
         None,
-        description="height of the mean line, in chords, where the second digit has it, or at 0.4 where that is 0; "
-        "absent: that of the first digit",
+        description="largest height of the mean line, in chords. It is at the place given by the second digit, or at "
+        "0.4 if that is 0. Absent: the height given by the first digit",
     )
     trailing_edge: Literal["coefficient", "extended"] = Field(
         "coefficient",
-        description="how the section is closed: by the last coefficient of its thickness, -0.1036 in place of "
-        "-0.1015, or extended to the place where its thickness vanishes, and shrunk to the chord",
+        description="how the section is closed. coefficient: the last coefficient of its thickness is -0.1036 in place "
+        "of -0.1015. extended: the section is extended to the place where its thickness vanishes, and then scaled to "
+        "the chord",
     )
     n_airfoil: Stencil = Field(description="nodes on the airfoil, from the trailing edge around to the trailing edge")
     n_wake: Points = Field(description="nodes behind the trailing edge, on each side of the cut")
@@ -195,13 +196,13 @@ class AirfoilC(Generator):
         "in chords"
     )
     first_spacing: Positive = Field(
-        description="distance of the first node from the airfoil at the trailing edge, in chords; at the "
-        "leading edge about twice the thickness times that (a quarter for 12 %), and growing behind the airfoil"
+        description="distance of the first node from the airfoil at the trailing edge, in chords. At the leading edge "
+        "it is this times about twice the thickness (a quarter for 12 %). It grows behind the airfoil"
     )
     first_spacing_doubles: Positive | None = Field(
         None,
-        description="distance d behind the trailing edge at which the first distance from the cut has doubled, as "
-        "1 + (x/d)^2, besides its own growth there; absent: no more than this",
+        description="additional growth of the first distance from the cut by the factor 1 + (x/d)^2, at x behind the "
+        "trailing edge; d is this key, the distance at which it has doubled. Absent: no additional growth",
     )
     trailing_edge_spacing: Positive = Field(
         description="spacing along airfoil and cut at the trailing edge, in chords; at the leading edge it follows "
@@ -244,8 +245,8 @@ class ChannelBump(Generator):
     )
     first_spacing_doubles: Positive | None = Field(
         None,
-        description="distance d ahead of the bump and behind it at which the first distance from the wall has doubled, "
-        "as 1 + (x/d)^2; absent: the same all along",
+        description="growth of the first distance from the wall by the factor 1 + (x/d)^2, at a distance x ahead of "
+        "the bump or behind it; d is this key, the distance at which it has doubled. Absent: no growth",
     )
     blocks: Literal[1, 3] = Field(1, description='1: the block "channel"; 3: "upstream", "bump" and "downstream"')
     nk: Points = Field(1, description="nodes along z, periodic when more than 1")

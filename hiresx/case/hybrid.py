@@ -8,8 +8,8 @@ from hiresx.case.model import Positive, Table, kernel_choice
 
 
 class Hybrid(Table):
-    """Where `scheme.inviscid = "hybrid"` takes AFWENO, and how much of it. The sensors are the files of
-    `kernels/sensor/`. Output has the share of AFWENO at nodes as the variable `shock_sensor`."""
+    """Where `scheme.inviscid = "hybrid"` uses AFWENO, and with what weight. The sensors are the files of
+    `kernels/sensor/`. Output may have the weight of AFWENO at nodes as the variable `shock_sensor`."""
 
     sensor: Annotated[str, kernel_choice("sensor")] = Field(
         "jump",
@@ -18,7 +18,7 @@ class Hybrid(Table):
         "(where TENO with scheme.cutoff leaves a part of its stencil out)",
     )
     threshold: Positive | None = Field(
-        None, description="value of the sensor at which AFWENO is taken; absent: the usual one of the sensor"
+        None, description="value of the sensor above which AFWENO is used; absent: the usual one of the sensor"
     )
     blending: Literal["sharp", "smooth"] = Field(
         "smooth",
@@ -29,12 +29,12 @@ class Hybrid(Table):
         0.0,
         ge=0,
         le=1,
-        description="share of AFWENO everywhere; above 0 it is computed at all points, which costs time",
+        description="least weight of AFWENO at any point; above 0, AFWENO is computed at all points, which costs time",
     )
 
     @property
     def least(self) -> float:
-        """The threshold of the sensor: that of the case, or the usual one of the sensor."""
+        """Threshold of the shock sensor: that of the case, or else the default of the sensor."""
         from hiresx.kernels import fractions
 
         return fractions("sensor", self.sensor, "usual_threshold")[0] if self.threshold is None else self.threshold

@@ -32,102 +32,104 @@ STEADY_DAMPING, STEADY_EPSILON = 0.25, 1e-2
 
 
 class Implicit(Table):
-    """Newton's method: steady flow with `time.integrator = "implicit"`, by pseudo-time steps of each node, and unsteady
-    flow with `time.integrator = "bdf2"`, `"esdirk3"` or `"esdirk4"`, where each stage of a time step is solved by it.
-    The linear equations are solved by GMRES with sweeps over grid lines or nodes in two colours
+    """Newton's method. With `time.integrator = "implicit"` it computes steady flow, by pseudo-time steps of each node.
+    With `"bdf2"`, `"esdirk3"` or `"esdirk4"` it computes unsteady flow, and solves each stage of a time step. The
+    linear equations are solved by GMRES, preconditioned by sweeps over grid lines or nodes in two colours
     (docs/implicit.md).
 
-    Of steady flow the CFL number begins at `time.cfl` (2 where it is not given) and grows as the residual falls. A step
-    is one of `time.steps` (500 where they are not given), at most; the run ends when the residual has fallen by `drop`.
-    Output may have the `residual` of each node after the last step.
-    """
+    In steady flow the CFL number begins at `time.cfl` (default 2) and grows as the residual falls. There are at most
+    `time.steps` steps (default 500). The run ends when the residual has fallen by the factor `drop`. Output may have
+    the `residual` of each node after the last step."""
 
     drop: Annotated[float, Field(gt=1)] = Field(
-        1e10, description="of steady flow: the run ends when the residual is that of its first step over this"
+        1e10,
+        description="in steady flow: the run ends when the residual has fallen by this factor since its first step",
     )
-    largest_cfl: Annotated[float, Field(gt=0)] = Field(
-        1e4, description="of steady flow: the CFL number does not grow beyond it"
-    )
+    largest_cfl: Annotated[float, Field(gt=0)] = Field(1e4, description="in steady flow: the largest CFL number")
     krylov: Annotated[int, Field(ge=1, le=200)] = Field(
-        40, description="directions of GMRES: products with the Jacobian in a Newton step, at most"
+        40, description="largest number of directions of GMRES, that is of products with the Jacobian in a Newton step"
     )
     krylov_residual: Literal["plain", "preconditioned"] = Field(
         "plain",
-        description="of steady flow: the residual that GMRES lowers; preconditioned: that of the equations times the "
-        "sweeps, with half of the vectors; it sees errors of the update where cells and steps are large",
+        description="in steady flow: the residual that GMRES minimises. plain: that of the equations. preconditioned: "
+        "that of the equations after the sweeps; it needs half of the vectors, and also measures errors of the update "
+        "where cells and steps are large",
     )
     linear_drop: Annotated[float, Field(gt=0, lt=1)] = Field(
         0.01,
-        description="residual of the linear equations, over that at the start, at which GMRES ends; of unsteady flow "
-        "earlier where the step is solved before",
+        description="GMRES ends when the residual of the linear equations is this fraction of its initial value; in "
+        "unsteady flow earlier, if the step is solved before",
     )
     lines: Literal["auto", "none", "i", "j", "k"] = Field(
         "auto",
-        description="grid lines whose nodes are solved for at once: those along an index direction, or auto: in "
-        "every block, in turn, those along each direction in which a tenth of its cells are thin",
+        description="grid lines whose nodes are solved for together: those along an index direction. auto: in every "
+        "block, in turn, those along each direction in which a tenth of its cells are thin",
     )
     sweeps: Points | None = Field(
-        None, description="sweeps over both colours that make one preconditioning; absent: 10, of unsteady flow 5"
+        None, description="number of sweeps over both colours in one preconditioning; absent: 10, in unsteady flow 5"
     )
     storage: BlockStorage = Field(
         "fp32",
-        description="numbers that keep the blocks of a node's neighbours in the preconditioner; fp16 and int8 have a "
-        "power of two for every row of a block and take less memory; the steady flows are the same, but the path to "
-        "them is another; int8 is too coarse for very thin cells; none: products with the blocks are computed anew in "
-        "each sweep, but for those along lines, and lines are not auto; with sweep_precision = fp32 it takes the least "
-        "memory",
+        description="format in which the preconditioner stores the blocks of a node's neighbours. fp16 and int8 take "
+        "less memory, with a power of two for every row of a block; the steady flow is the same, but the iteration is "
+        "another. int8 is too coarse for very thin cells. none: products with the blocks are computed in each sweep, "
+        "except along lines; lines cannot be auto. none with sweep_precision = fp32 takes the least memory",
     )
     sweep_precision: SweepPrecision = Field(
         "fp64",
-        description="numbers that keep the inverses of diagonal blocks and the update in the preconditioner; with fp32 "
-        "a sweep moves a fifth to a quarter less, and its result depends on the cut by the rounding of FP32",
+        description="format of the inverses of diagonal blocks and of the update in the preconditioner. With fp32 a "
+        "sweep moves a fifth to a quarter fewer bytes, and its result depends on the decomposition, by the rounding "
+        "of FP32",
     )
     viscous_damping: Annotated[float, Field(ge=0, le=1)] | None = Field(
         None,
-        description="how strongly viscous terms damp what alternates from node to node, which central differences of "
-        "central differences do not see: the share of a compact second difference; 0: not at all; absent: 0.25, of "
-        "unsteady flow 0",
+        description="strength of a damping of oscillations from node to node in the viscous terms, which central "
+        "differences of central differences do not damp: as a fraction of a compact second difference. 0: no damping; "
+        "absent: 0.25, in unsteady flow 0",
     )
     damping_at_walls: bool = Field(
         False,
-        description="whether viscous terms damp so along grid lines that end at a wall with friction, too: Newton's "
-        "method takes fewer products and steps, and the friction of coarsely resolved layers suffers",
+        description="whether viscous_damping also acts along grid lines that end at a wall with friction. Newton's "
+        "method then needs fewer products and steps, but the friction of coarsely resolved layers is less accurate",
     )
     sequence: Annotated[int, Field(ge=0, le=6)] = Field(
         0,
-        description="of steady flow: so many coarser grids, of every second node each, are solved first, and each flow "
-        "is the start on the next one; 0: none",
+        description="in steady flow: number of coarser grids that are solved first, each with every second node of the "
+        "next one. The flow on each is the initial flow on the next one. 0: none",
     )
     newton_drop: Annotated[float, Field(gt=1)] | None = Field(
         None,
-        description="of unsteady flow: a stage is solved when its residual is that at the start of the step over "
-        "this; absent: as far as the error in time needs, 1e4 at most, esdirk3 1e4, esdirk4 1e5",
+        description="in unsteady flow: a stage is solved when its residual has fallen by this factor since the start "
+        "of the step. Absent: esdirk3 1e4, esdirk4 1e5, otherwise as far as the error in time requires, at most 1e4",
     )
-    newton_steps: Points = Field(8, description="of unsteady flow: Newton steps in a stage of a time step, at most")
+    newton_steps: Points = Field(
+        8, description="in unsteady flow: largest number of Newton steps in a stage of a time step"
+    )
     tolerance: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None,
-        description="of unsteady flow: the largest error of a time step, as estimated, over the norm of the state; the "
-        "size of steps follows it, and time.dt or time.cfl gives that of the first; absent: these give all",
+        description="in unsteady flow: the largest estimated error of a time step, divided by the norm of the state. "
+        "The step size is chosen for it; time.dt or time.cfl sets the first step. Absent: these set all steps",
     )
 
     @property
     def directions(self) -> int:
-        """The directions in which a block may have lines at once."""
+        """Largest number of directions along which a block has lines at the same time."""
         return {"none": 0, "auto": 3}.get(self.lines, 1)
 
     @property
     def direction(self) -> int:
-        """That of the lines by its number, -1 for sweeps over nodes and for lines whose directions are not given."""
+        """Number of the direction of the lines: 0, 1, 2 for i, j, k. It is -1 for sweeps over nodes and for lines =
+        "auto"."""
         return "ijk".find(self.lines)
 
     @property
     def stored_directions(self) -> int:
-        """The directions along which a node has stored blocks of its neighbours."""
+        """Number of directions along which the blocks of a node's neighbours are stored."""
         return self.directions if self.storage == MATRIX_FREE else DIRECTIONS
 
 
 def times_of(time: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of the table [time] whose defaults its integrator changes, with these defaults."""
+    """Return the keys of the table [time] whose defaults depend on its integrator, with these defaults."""
     if time.get("integrator") in UNSTEADY:
         return {"viscous_cfl": UNBOUND}
     if time.get("integrator") != NAME:
@@ -136,13 +138,15 @@ def times_of(time: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def first_cfl(time: Mapping[str, Any]) -> float:
-    """Return the CFL number of the table [time] where it gives neither that nor a step."""
+    """Return the CFL number that the integrator of the table [time] uses if the table has neither a CFL number nor a
+    time step."""
     name = time.get("integrator")
     return FIRST_CFL if name == NAME else UNSTEADY_CFL if name in UNSTEADY else EXPLICIT_CFL
 
 
 def viscous_damping(case: "Case") -> float:
-    """How strongly the viscous terms of a run of `case` damp what alternates from node to node; 0: not at all."""
+    """Return the strength of the damping that the viscous terms of a run of `case` apply to oscillations from node to
+    node; 0 if there is no damping."""
     if case.gas.reynolds is None or case.time.integrator not in (NAME, *UNSTEADY):
         return 0.0
     given = case.implicit.viscous_damping

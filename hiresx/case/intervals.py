@@ -25,14 +25,15 @@ def _timed_tables(case: Any, sampled: Iterable[str]) -> dict[str, Any]:
 
 
 def intervals(case: Any, sampled: Iterable[str]) -> dict[str, float]:
-    """Sampling and writing intervals `every_time` of a case, in L / c_ref, by the key of their table. `sampled`: names
-    of the monitors that are one table."""
+    """Return the intervals `every_time` of the case, for sampling and writing, in L / c_ref, by the key of their table.
+    `sampled`: the keys of monitors that are a single table."""
     return {key: table.every_time for key, table in _timed_tables(case, sampled).items()}
 
 
 def interval_errors(case: Any, sampled: Iterable[str]) -> Iterator[PydanticCustomError]:
-    """Yield an error for each interval of a run with local time steps, and for each interval that double precision
-    cannot tell from zero at the end of the run. A run without an end is judged at the time 1."""
+    """Yield an error for each interval of a run with local time steps, and for each interval that is too small to be
+    resolved in double precision at the end of the run. For a run without an end the time 1 is taken. `sampled`: as for
+    `intervals`."""
     apart = math.ulp(1.0 if case.time.end is None else case.time.end)
     for key, table in _timed_tables(case, sampled).items():
         every = table.every_time

@@ -20,9 +20,9 @@ def _named_kind(kinds: Mapping[str, type[Table]], name: Any) -> type[Table] | No
 
 
 def default_of(data: Mapping[str, Any], key: tuple[str | int, ...], otherwise: Callable[[Any], Any]) -> Any:
-    """The default of a key that the case `data` lacks. In a table that has several kinds (generators, laws) it is that
-    of the kind that `data` names; in any other it is `otherwise`(key). Raises KeyError with the known keys (see
-    `hiresx.case.relations`)."""
+    """Return the default of a `key` that the case `data` does not have. Some tables have several kinds, with a default
+    for each: grid generators and viscosity laws. In such a table the default is that of the kind that `data` names. In
+    other tables it is `otherwise`(key). Raises KeyError with the known keys for an unknown key."""
     for path, kind in KINDS.items():
         if key[: len(path)] == path and len(key) == len(path) + 1:
             table: Any = data

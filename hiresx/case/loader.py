@@ -197,12 +197,12 @@ def _without(layered: _Layered, unset: Sequence[str], path: Path) -> _Layered:
 
 
 def presets(name_or_path: str | Path) -> list[str]:
-    """Names of the presets of a case."""
+    """Return the names of the presets of a case, given as for `load`."""
     return list(read(find(name_or_path)).get("presets", {}))
 
 
 def find(name_or_path: str | Path) -> Path:
-    """Return the case file of a bundled name, a file or a folder. Raises HiresxError, with the most similar name, if
+    """Return the case file of a bundled case, a file or a folder. Raises HiresxError, with the most similar name, if
     there is none."""
     text = str(name_or_path)
     path = Path(text)
@@ -325,7 +325,7 @@ def parse_override(text: str) -> tuple[list[str], Any]:
 
 
 def by_key(overrides: Sequence[str]) -> dict[str, Any]:
-    """The values of texts "dotted.key=value" by their keys."""
+    """Parse texts "dotted.key=value" into a dictionary of values by key."""
     return {".".join(keys): value for keys, value in map(parse_override, overrides)}
 
 

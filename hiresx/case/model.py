@@ -17,14 +17,15 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     def needed_fields(self, case: Any) -> Mapping[str, int]:
-        """The fields that blocks of `case` have because of this table: how many arrays or components of each, by its
-        name in hiresx/device/fields.py; 0: none."""
+        """Return the fields that the blocks of `case` need because of this table: the number of arrays or components by
+        the name in hiresx/device/fields.py. A field with the number 0 is not needed."""
         return {}
 
 
 def fields_of_tables(whole: Table, own: Mapping[str, int]) -> dict[str, int]:
-    """The fields that blocks have because of the tables of the case `whole`, and those of its `own`: of what several
-    need, the larger number."""
+    """Return the fields that the blocks of a case need, by name, each with its number of arrays or components. These
+    are the fields of all tables of the case `whole`, and those of `own`. If several tables need a field, the largest
+    number is taken."""
     values = (getattr(whole, name) for name in type(whole).model_fields)
     found = dict(own)
     for table in (table for value in values for table in (value if isinstance(value, tuple) else (value,))):
@@ -64,7 +65,7 @@ def choice(listed: Callable[[], list[str]]) -> AfterValidator:
 
 
 def kernel_choice(folder: str) -> AfterValidator:
-    """A text that must be the stem of a header of `kernels/<folder>/`: the folder's listing is the list of choices."""
+    """Return the type of a text that must be the name of a header in `kernels/<folder>/`, without its suffix."""
 
     def header_names() -> list[str]:
         from hiresx.kernels import choices
@@ -80,7 +81,8 @@ def integrators() -> list[str]:
 
 
 def integrators_that(say: str) -> tuple[str, ...]:
-    """Return the names of those whose files have the line `say`."""
+    """Return the names of the time integrators whose file has the line `say`, such as a declaration of what they
+    support."""
     folder = Path(__file__).parents[1] / "time" / "integrators"
     return tuple(name for name in integrators() if say in (folder / f"{name}.py").read_text("utf-8").splitlines())
 

@@ -24,7 +24,7 @@ Precision = Literal["fp64", "fp32"]
 
 
 class Monitor(Table):
-    """Residual norms, shown and recorded; the functions that `monitors` names are called as often."""
+    """Residual norms, shown and recorded. The functions that `monitors` names are called at the same steps."""
 
     every: Points = Field(EVERY, description="steps between records")
 
@@ -85,9 +85,8 @@ class Arc(Table):
 class Probe(SampledTable):
     """The flow at places anywhere in the grid: one (x, y, z), several (points), a line or an arc.
 
-    Interpolated in index space with six nodes per direction: sixth order where the flow is smooth. In two dimensions z
-    does not matter, in one neither y nor z.
-    """
+    Values are interpolated in index space with six nodes per direction, to sixth order where the flow is smooth. In two
+    dimensions z is ignored, in one dimension y and z."""
 
     name: Name = Field(description="name of the history")
     x: float | None = Field(None, description="coordinate of a single place, in L")
@@ -104,9 +103,9 @@ class Probe(SampledTable):
     )
     filter: Literal["running-means", "none"] = Field(
         "running-means",
-        description="running-means: a sample is the mean of the steps around it by four running means over the "
-        "sampling interval, so that tones above half the sampling rate do not appear as lower ones; none: a sample is "
-        "the flow at that time",
+        description="running-means: a sample is the flow averaged over time, by four running means over the sampling "
+        "interval, so that tones above half the sampling rate do not appear as lower ones. none: a sample is the flow "
+        "at that time",
     )
 
     @model_validator(mode="after")
@@ -141,13 +140,12 @@ class Probe(SampledTable):
 
 
 class Coefficients(Table):
-    """Coefficients of a force, over rho V^2/2 of the stream and the reference area: columns `lift_coefficient`,
-    `drag_coefficient`, in three dimensions `side_coefficient`, and `moment_coefficient`.
+    """Coefficients of a force, divided by rho V^2/2 of the stream and by the reference area: columns
+    `lift_coefficient`, `drag_coefficient`, in three dimensions `side_coefficient`, and `moment_coefficient`.
 
-    Drag is along the velocity of the stream, lift across it, in its plane with `up`, the side force across both. The
-    pitching moment is about the axis across both through `centre`, also over the reference length, and positive where
-    it turns the upstream side upwards.
-    """
+    Drag is the component along the velocity of the stream. Lift is normal to it, in the plane of the velocity and `up`.
+    The side force is normal to both. The pitching moment is about the axis of the side force through `centre`. It is
+    also divided by the reference length, and is positive if it turns the upstream side upwards."""
 
     velocity: Vector | None = Field(
         None, description="velocity [u, v, w] of the stream, in c_ref; absent: that of initial.state"
@@ -158,17 +156,16 @@ class Coefficients(Table):
     area: Positive = Field(1.0, description="reference area, in L^2; in plane flow the chord, in L")
     length: Positive = Field(1.0, description="reference length of the moment, in L")
     centre: Vector = Field((0.0, 0.0, 0.0), description="centre [x, y, z] of the moment, in L")
-    up: Literal["x", "y", "z"] = Field("y", description="axis that lift is towards")
+    up: Literal["x", "y", "z"] = Field("y", description="axis towards which lift is positive")
 
 
 class Distribution(SampledTable):
     """Pressure, shear stress (a vector), heat flux and y+ at every node of the walls of the force, sample by sample, in
     walls/<name of the force>.nc, for `hiresx post wall` and `hiresx.open(RUN).wall(NAME)`.
 
-    y+ is the distance of the first node in wall units, with the density and the viscosity of the wall. At modelled
-    walls friction and heat flux are those of the model. At slip walls, and in flow without viscosity, there is the
-    pressure alone, and the others are 0.
-    """
+    y+ is the distance of the first node in wall units, with the density and the viscosity at the wall. At modelled
+    walls friction and heat flux are those of the model. At slip walls, and in inviscid flow, only the pressure is
+    computed, and the others are 0."""
 
     own_history = False
 
@@ -176,14 +173,14 @@ class Distribution(SampledTable):
 
 
 class Force(SampledTable, Place):
-    """Force of the gas on walls by pressure and friction, and heat into them.
+    """Force of the gas on walls by pressure and friction, and heat flow into them.
 
-    Integrated over every wall (no-slip or slip) among the nodes that faces, block and range say. In two dimensions per
-    unit length along z. Force in rho_ref c_ref^2 L^2, heat in rho_ref c_ref^3 L^2. In axisymmetric flow force_y is the
-    sum of the radial components, force_z of those along the swirl, and torque the moment of these about the axis, in
-    rho_ref c_ref^2 L^3. A range ends at its nodes. Where it ends at the last node of a block that goes on in another
-    one step further, half of that step counts as well, so that the area depends on where blocks meet.
-    """
+    The integral is over all walls (no-slip or slip) among the nodes that `faces`, `block` and `range` select. In two
+    dimensions it is per unit length along z. The force is in rho_ref c_ref^2 L^2, the heat flow in rho_ref c_ref^3 L^2.
+    In axisymmetric flow force_y is the sum of the radial components, force_z the sum of the components along the swirl,
+    and torque the moment of the latter about the axis, in rho_ref c_ref^2 L^3. The area of a `range` ends at its last
+    nodes. An exception is a range up to the last node of a block that continues in another block one step further: half
+    of that step counts as well, so the area depends on where blocks meet."""
 
     name: Name = Field(description="name of the history")
     faces: Faces = Field("all", description='faces of the block whose walls count, or "all"')
@@ -193,7 +190,7 @@ class Force(SampledTable, Place):
         "the ambient pressure is 1/gamma",
     )
     coefficients: Coefficients | None = Field(
-        None, description="lift, drag and moment over those of a stream, as further columns; {}: all by default"
+        None, description="coefficients of lift, drag and moment, as further columns; {}: with all defaults"
     )
     extrema: bool = Field(
         False,
@@ -201,7 +198,7 @@ class Force(SampledTable, Place):
         "the walls, and where: x, y, z, block and node i, j, k",
     )
     distribution: Distribution | None = Field(
-        None, description="pressure, friction, heat flux and y+ at every node of the walls; {}: as by default"
+        None, description="pressure, friction, heat flux and y+ at every node of the walls; {}: with all defaults"
     )
 
 
@@ -214,37 +211,37 @@ class Extrema(SampledTable):
 
 
 class Conservation(SampledTable):
-    """Volume integrals of mass, momentum and energy, what leaves through each [[boundary]], what the sponges add.
+    """Volume integrals of mass, momentum and energy, the fluxes out through each [[boundary]], and the sources of the
+    sponges.
 
-    The change of an integral is the source minus the fluxes, to truncation error. Where everything is periodic the
-    integrals are constant to round-off. In axisymmetric flow the first holds of mass, momentum_x and energy alone:
-    momentum_y is the sum of radial components, momentum_z of those along the swirl.
-    """
+    An integral changes by the sources minus the fluxes, to truncation error. If everything is periodic, the integrals
+    are constant to round-off. In axisymmetric flow the balance holds only for mass, momentum_x and energy: momentum_y
+    is the sum of radial components, momentum_z that of components along the swirl."""
 
 
 class KineticEnergy(SampledTable):
-    """Means over the volume of the whole grid: kinetic energy, enstrophy, dilatation and what changes the energy.
+    """Means over the volume of the whole grid: kinetic energy, enstrophy, dilatation, and the terms that change the
+    energy.
 
-    The columns are in docs/outputs.md. In a closed or periodic domain without forces or sponges the kinetic energy
-    changes by pressure dilatation and viscous dissipation; what is left of its rate is dissipation_numerical, that of
-    the scheme. Summed on the device: no field is copied to the host.
-    """
+    The columns are described in docs/outputs.md. In a closed or periodic domain without forces or sponges the kinetic
+    energy changes by pressure dilatation and viscous dissipation. The rest of its rate of change is
+    dissipation_numerical, the dissipation of the scheme. The sums are computed on the device; no field is copied to the
+    host."""
 
 
 class Average(SampledTable):
-    """Time averages, every sample weighted with the time it stands for, kept in float64.
+    """Time averages, in which every sample is weighted with the time that it represents. They are stored in float64.
 
-    Means of rho, u, v, w, p, T and their second moments; Favre (mass-weighted) means of u, v, w, T, stresses and heat
-    flux. With `budget` what the budget of the turbulent kinetic energy needs besides: mean stresses and velocity
-    gradients, covariances with the pressure, third moments (`hiresx post turbulence`); with `stress_budgets` in its
-    place, the same for each component of the Reynolds stress, and with it for the energy. Written to averages.nc as
-    often as the fields are, and kept in checkpoints. Costs 15 (Reynolds), 14 (Favre) and 26 (budget) or 58
+    They are means of rho, u, v, w, p, T and their second moments, and Favre (mass-weighted) means of u, v, w, T,
+    stresses and heat flux. `budget` adds the terms of the budget of the turbulent kinetic energy: mean stresses and
+    velocity gradients, covariances with the pressure, third moments (`hiresx post turbulence`). `stress_budgets`
+    replaces it, and adds these terms for each component of the Reynolds stress. Averages are written to averages.nc
+    whenever fields are written, and stored in checkpoints. They take 15 (Reynolds), 14 (Favre) and 26 (budget) or 58
     (stress_budgets) numbers of 8 bytes per point.
 
-    `over` averages over homogeneous index directions too, as `over = ["i", "k"]` in a channel. Of each block a profile
-    or a plane is kept, and the moments are those of all its nodes along them. Each block must go on at both ends of
-    such a direction, in itself or in another block, and have equal steps along it.
-    """
+    `over` also averages over homogeneous index directions, for instance `over = ["i", "k"]` in a channel. For each
+    block only a profile or a plane is stored, and the moments are those of all nodes along these directions. Each block
+    must continue at both ends of such a direction, in itself or in another block, and have equal steps along it."""
 
     own_history = False
 

@@ -44,8 +44,8 @@ def has_choice(scheme: Any) -> bool:
 
 
 def without_governed(path: tuple[str, ...], base: Mapping[str, Any], over: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The table `base` at `path` of a case, without the keys that a scheme choice in `over` decides. `over` is merged
-    over it afterwards."""
+    """Return the table `base`, which is at `path` in a case, without the keys that are decided by a scheme choice in
+    the table `over`. The caller then merges `over` into the result."""
     if path == () and has_choice(over.get("scheme")):
         return {key: value for key, value in base.items() if key != "filter"}
     if path == ("scheme",) and has_choice(over):
@@ -54,8 +54,8 @@ def without_governed(path: tuple[str, ...], base: Mapping[str, Any], over: Mappi
 
 
 def complete_scheme(cls: Any, data: Any) -> Any:
-    """The keys of [scheme], completed by those that its choice gives; given keys stay. A value that is not a table is
-    returned unchanged, for the validators to refuse."""
+    """Return the table [scheme] with the keys that its choice decides. Keys that are given are kept. A value that is
+    not a table is returned unchanged, and is rejected by the validators."""
     if not (isinstance(data, Mapping) and has_choice(data)):
         return data
     given = {"inviscid": INVISCID, **data}
@@ -75,8 +75,9 @@ def _keys(table: Any) -> Any:
 
 
 def complete_case(cls: Any, data: Any) -> Any:
-    """The tables of a case with the epsilon of steady flow, and with the filter that the choice of its scheme gives, or
-    with the floor in its place where `refine` takes no filter. A filter of the strength 0 is none."""
+    """Return the tables `data` of a case with the defaults that depend on other keys. Steady flow gets its epsilon. A
+    scheme choice gives its filter, or with the table `refine`, which allows no filter, the floor of the hybrid form. A
+    filter of strength 0 is removed."""
     if not isinstance(data, Mapping):
         return data
     data = _with_epsilon(data)

@@ -29,11 +29,9 @@ class Clock(Table):
 
 
 class Subset(Clock):
-    """A part of the fields, written to files of its own, <name>_<step>: nodes, a plane or a line."""
+    """A part of the fields (nodes, a plane or a line) that is written to its own files <name>_<step>."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")] = Field(
-        description="what its files are called"
-    )
+    name: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")] = Field(description="name of its files")
     blocks: Annotated[tuple[str, ...], Listed, Field(min_length=1)] | None = Field(
         None, description="names of blocks; absent: every block"
     )
@@ -76,8 +74,7 @@ class Output(Clock):
         None, description="of the variables in the files (coordinates are fp64); absent: that of the arithmetic"
     )
     coordinates: Literal["once", "each"] = Field(
-        "once",
-        description="of netCDF: once, in <name>_grid.nc, to which the files of the series link; or in each file",
+        "once", description="of netCDF: once, in <name>_grid.nc, to which the files of the series link; or in each file"
     )
     subset: Annotated[tuple[Subset, ...], Listed] = Field(
         (), description="parts of the fields, written by clocks of their own"
@@ -97,14 +94,17 @@ class Output(Clock):
 
 
 class Checkpoint(Table):
-    """Checkpoints, from which `hiresx run --restart` goes on bit for bit; one is always written before the first step
-    and after the last. They change no time step: the first step that reaches an interval is the one."""
+    """Checkpoints, from which `hiresx run --restart` continues to the last bit. One is always written before the first
+    step and one after the last. They change no time step: a checkpoint is written after the first step that reaches its
+    time."""
 
-    keep: Annotated[int, Field(ge=0)] = Field(2, description="how many are kept, the last ones; 0: none is written")
+    keep: Annotated[int, Field(ge=0)] = Field(
+        2, description="number of checkpoints to keep, the latest ones; 0: none is written"
+    )
     every_wall: Positive | None = Field(
         None,
-        description="wall-clock seconds between checkpoints; absent: so many that 300 are lost at most when a run is "
-        "killed, or a hundred times as many as writing one takes if that is longer",
+        description="wall-clock seconds between checkpoints. Absent: chosen so that at most 300 seconds are lost when "
+        "a run is killed, or 100 times as long as writing a checkpoint takes, if that is longer",
     )
     every_steps: Points | None = Field(None, description="steps between checkpoints, besides every_wall")
     every_time: Positive | None = Field(None, description="time between checkpoints, in L / c_ref, besides every_wall")

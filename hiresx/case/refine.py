@@ -52,10 +52,10 @@ CURVATURE = (0.08, 0.05)
 
 
 class Refine(Table):
-    """Refinement of regions that are given, and of tiles that a criterion finds in the flow again and again. A level
-    has half the spacing of the one before in every direction: every second of its nodes lies on a node of that. It is
-    computed in tiles; adjacent ones are one block in all that is written. Where it lies over a coarser level, the nodes
-    of that take its values. All levels make the same time step."""
+    """Refinement of given regions, and of tiles that a criterion selects during the run. A level has half the spacing
+    of the next coarser one in every direction: every second of its nodes lies on a node of the coarser level. A level
+    is computed in tiles; adjacent tiles are one block in all output. Nodes of a coarser level that lie under a finer
+    one take its values. All levels use the same time step."""
 
     tile: int = Field(
         16, ge=8, le=256, multiple_of=2, description="nodes of a tile along each direction; the last one has more"
@@ -63,36 +63,37 @@ class Refine(Table):
     region: Annotated[tuple[RefinedRegion, ...], Listed] = Field((), description="what is refined, to which level")
     criterion: Literal["density-curvature", "density-gradient", "vorticity"] | None = Field(
         None,
-        description="what decides in the midst of the run which tiles there are, beside the regions: the second "
-        "difference of density over its first one along grid lines; the largest difference of density to the next "
-        "node, in shares of the density; the magnitude of vorticity, in c_ref/L. Absent: the regions alone",
+        description="quantity by which tiles are chosen during the run, in addition to the regions. density-curvature: "
+        "the second difference of density divided by its first one along grid lines. density-gradient: the largest "
+        "difference of density to the next node, divided by the density. vorticity: its magnitude, in c_ref/L. "
+        "Absent: only the regions",
     )
     refine: Positive | None = Field(
-        None, description="a tile is taken where the criterion exceeds this; absent: 0.08 for density-curvature"
+        None, description="a tile is added where the criterion exceeds this; absent: 0.08 for density-curvature"
     )
     coarsen: Positive | None = Field(
         None,
-        description="a tile is given up where the criterion does not exceed this; absent: 0.05 for density-curvature, "
-        "0.6 refine for others",
+        description="a tile is removed where the criterion does not exceed this; absent: 0.05 for density-curvature, "
+        "0.6 refine for the others",
     )
     floor: Positive = Field(
-        0.03, description="share of the density that is added to its first difference in density-curvature"
+        0.03, description="fraction of the density that is added to its first difference in density-curvature"
     )
     levels: int | None = Field(
         None, ge=1, le=8, description="finest level that the criterion makes; absent with a criterion: 1"
     )
-    every: Points = Field(20, description="steps between two looks at the flow, with a criterion")
+    every: Points = Field(20, description="steps between two evaluations of the criterion")
     margin: int | None = Field(
         None,
         ge=0,
-        description="nodes of the finer level that are taken around what exceeds refine, at most a tile; absent: as "
-        "many as every, at most a tile",
+        description="number of nodes of the finer level that are refined around the nodes that exceed refine, at most "
+        "a tile; absent: the number every, at most a tile",
     )
     symmetric: Annotated[tuple[Literal["i", "j", "k"], ...], Listed] = Field(
         (),
-        description="directions of the grid along which the tiles of each block lie symmetrically to its middle, for "
-        "flows that are symmetric to it, and the same with two of them exchanged, where the flow is; the thicker tile "
-        "is then that in the middle",
+        description="directions of the grid along which the tiles of each block are symmetric to its middle, for flows "
+        "with this symmetry. If the flow is also symmetric to the exchange of two of these directions, so are the "
+        "tiles. The thicker tile is then that in the middle",
     )
     conservative: bool = Field(
         False,
@@ -122,19 +123,19 @@ class Refine(Table):
 
     @property
     def refine_above(self) -> float:
-        """The value of the criterion above which a tile is taken."""
+        """Value of the criterion above which a tile is refined."""
         return CURVATURE[0] if self.refine is None else self.refine
 
     @property
     def coarsen_above(self) -> float:
-        """The value of the criterion up to which a tile is given up."""
+        """Value of the criterion down to which a refined tile is kept."""
         if self.coarsen is not None:
             return self.coarsen
         return CURVATURE[1] if self.refine is None else 0.6 * self.refine
 
     @property
     def nodes_around(self) -> int:
-        """The margin, in nodes of the finer level."""
+        """Width of the margin around flagged nodes, in nodes of the finer level."""
         return min(self.every, self.tile) if self.margin is None else self.margin
 
     @property

@@ -91,8 +91,8 @@ def resolve_relations(
 
 
 def texts_back(dump: Mapping[str, Any], formulas: Mapping[Key, str], derived: Sequence[str]) -> dict[str, Any]:
-    """A resolved case in which formulas replace the numbers that they gave. Parameters that case.py derives are left
-    out."""
+    """Return the resolved case `dump` with the `formulas` in place of the numbers that they gave. Parameters whose
+    names are in `derived`, which case.py computes, are left out."""
     result = _with(dump, {path: text for path, text in formulas.items() if _holds(dump, path)})
     kept = {name: value for name, value in (result.get("parameters") or {}).items() if name not in derived}
     return {**result, "parameters": kept}

@@ -15,12 +15,13 @@ ScalarValue = float | str
 
 
 class Scalar(Table):
-    """A passive scalar: a share of the mass that the gas carries along and that spreads by mu/(Re_c Sc).
+    """A passive scalar: a fraction of the mass that is convected with the gas and diffuses with the coefficient
+    mu/(Re_c Sc).
 
-    The gas does not feel it. It is a number of the order 1, such as a concentration from 0 to 1: the weights' epsilon
-    and what is done at jumps are made for that."""
+    It does not influence the gas. Its values should be of the order 1, such as a concentration from 0 to 1, since
+    epsilon of the weights and the treatment of jumps assume this."""
 
-    name: ScalarName = Field(description="letters and digits: what it is called in tables, files and plots")
+    name: ScalarName = Field(description="its name in tables, files and plots: letters and digits")
     schmidt: Positive = Field(0.7, description="Schmidt number, nu / diffusivity; of no effect without gas.reynolds")
     initial: ScalarValue = Field(
         0.0, description="initial value, or a function of case.py: f(x, y, z, *, <parameters>) -> s"

@@ -90,29 +90,30 @@ class Time(Table):
 
     integrator: Annotated[str, choice(integrators)] = Field(
         "ssp_rk3",
-        description="Runge-Kutta scheme; the positivity limiter guarantees positive states with ssp_rk3 alone; or "
-        "implicit: Newton's method for steady flow, with local steps; bdf2, esdirk3, esdirk4: implicit time steps",
+        description="names with rk: Runge-Kutta schemes, of which the positivity limiter guarantees positive states "
+        "with ssp_rk3 only; implicit: Newton's method for steady flow, with local steps; bdf2, esdirk3, esdirk4: "
+        "implicit time steps",
     )
     end: Positive | None = Field(None, description="time to stop at, in L / c_ref")
-    steps: Points | None = Field(None, description="steps to stop after; of end and steps the first reached counts")
+    steps: Points | None = Field(None, description="steps to stop after; of end and steps the one reached first counts")
     dt: Positive | None = Field(None, description="constant time step, in L / c_ref")
     cfl: Courant | None = Field(
         None,
-        description="inviscid CFL number that sets the step, or the first one of the implicit integrator; default "
+        description="inviscid CFL number that sets the step; for the integrator implicit the first one. Default "
         "without dt: 0.5, implicit 2, bdf2 and esdirk 10",
     )
     viscous_cfl: Courant = Field(0.5, description="the viscous limit on the step, used with cfl")
-    local: bool = Field(False, description="each point takes its own largest step: steady problems only; needs cfl")
+    local: bool = Field(False, description="each point takes its own largest step: for steady problems only; needs cfl")
     wall_limit: Positive | None = Field(
         None,
-        description="wall-clock seconds, start-up included, within which the run ends: when another step and a "
-        "checkpoint may not fit any more, it writes one and stops",
+        description="wall-clock seconds, start-up included, within which the run ends. It writes a checkpoint and "
+        "stops when another step and a checkpoint might no longer fit",
     )
     retries: Annotated[int, Field(ge=0)] = Field(
-        0, description="how often a run that blew up goes back to its last good checkpoint and takes smaller steps"
+        0, description="how often a run that blew up returns to its last good checkpoint and takes smaller steps"
     )
     retry_factor: float = Field(
-        0.5, gt=0, lt=1, description="what dt or both CFL numbers are multiplied by, for good, each time it goes back"
+        0.5, gt=0, lt=1, description="lasting factor for dt, or both CFL numbers, each time it returns"
     )
 
     @model_validator(mode="before")
@@ -165,10 +166,9 @@ class Initial(Table):
 class Sponge(Table):
     """Layer in which the flow is drawn to a given state by the source term -sigma (Q - Q_state).
 
-    sigma = strength * s^power with s = (c - start) / (end - start) clipped to [0, 1].
-    A sponge is refused that has no node between start and end, that starts outside the grid, that is thicker than the
-    grid, or that a region has turned round, so that it damps more behind its end than it leaves alone.
-    """
+    sigma = strength * s^power with s = (c - start) / (end - start) clipped to [0, 1]. A sponge is refused if it has no
+    node between start and end, starts outside the grid, or is thicker than the grid. It is also refused if a region has
+    turned it round, so that it damps more nodes behind its end than it leaves undamped."""
 
     axis: Literal["x", "y", "z", "r"] = Field(
         description="the coordinate c along which the sponge grows; r: the distance from the x axis"
@@ -183,7 +183,7 @@ class Sponge(Table):
     )
     strength: Positive = Field(description="full sigma, in c_ref / L")
     power: Positive = Field(2.0, description="power of the growth")
-    state: State | None = Field(None, description="uniform state it draws to")
+    state: State | None = Field(None, description="uniform state to which the flow is drawn")
     function: str | None = Field(
         None, description="function of case.py: f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)"
     )
@@ -222,17 +222,17 @@ class Case(Table):
     )
     alternatives: Annotated[tuple[Annotated[tuple[Name, ...], Listed, Field(min_length=2)], ...], Listed] = Field(
         (),
-        description="groups of parameters, each of which gives the same quantity: a case gives one of a group, a "
-        "preset or --set that gives one replaces the others, and the function derived of case.py computes those",
+        description="groups of parameters that are alternatives for the same quantity. A case gives one of each group; "
+        "a preset or --set that gives another one replaces it. The function derived of case.py computes the others",
     )
     gas: Gas = Field(Gas(), description="the gas")
     turbulence: Turbulence = Field(Turbulence(), description="model of unresolved turbulence")
     grid: GridTable = Field(description="the grid: a generator or a file")
     axisymmetric: bool = Field(
         False,
-        description="the plane x-y is turned about the x axis: y is the radius, w the swirl; forces, fluxes and "
-        "integrals are summed over the whole body of revolution, those called y being sums of radial components and "
-        'those called z of components along the swirl; nodes on y = 0 need the condition "axis"',
+        description="the plane x-y is turned about the x axis: y is the radius, w the swirl. Forces, fluxes and "
+        "integrals are summed over the whole body of revolution: y then means the sum of radial components, z that of "
+        'components along the swirl. Nodes on y = 0 need the condition "axis"',
     )
     scheme: Scheme = Field(Scheme(), description="space discretisation")
     filter: Filter | None = Field(None, description="explicit filter of the flow behind time steps")
@@ -256,8 +256,8 @@ class Case(Table):
     monitor: Monitor = Field(Monitor(), description="records to keep")
     monitors: Annotated[tuple[Name, ...], Listed] = Field(
         (),
-        description="functions of case.py that watch the run: f(simulation, *, <parameters>) -> {name: number}, called "
-        "every monitor.every steps; each has a history of its name",
+        description="functions of case.py that watch the run: f(simulation, *, <parameters>) -> {name: number}. They "
+        "are called every monitor.every steps; each has a history of its name",
     )
     probe: Annotated[tuple[Probe, ...], Listed] = Field((), description="the flow at places anywhere in the grid")
     force: Annotated[tuple[Force, ...], Listed] = Field((), description="forces on walls and heat into them")
@@ -401,7 +401,7 @@ class Case(Table):
         return fields_of_tables(self, {"inverse_radius": int(self.axisymmetric)})
 
     def histories(self) -> list[str]:
-        """The names of the tables of this case that have histories of the same names."""
+        """Names of the tables of this case that write a history of the same name."""
         tables = {name: getattr(self, name) for name in monitor_keys()}
         return [name for name, table in tables.items() if table is not None and table.own_history]
 
@@ -485,7 +485,7 @@ def default(key: tuple[str | int, ...]) -> Any:
 
 
 def monitor_keys() -> list[str]:
-    """Keys of a case that are one table of a monitor, or absent."""
+    """Return the keys of a case whose value is one table of a monitor, or None."""
     kinds = {name: typing.get_args(field.annotation) for name, field in Case.model_fields.items()}
     return [
         name

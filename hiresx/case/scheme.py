@@ -18,12 +18,12 @@ from hiresx.equations.storage import Precision
 class Scheme(Table):
     """Space discretisation. The choices are the files of the folders of `kernels/` with the same names.
 
-    `choice = "low_dissipation"` gives other defaults to keys of this table and of `[filter]`, the same for flows with
-    shocks and for turbulence: `inviscid = "hybrid"`, `hybrid.threshold = 0.03` of the sensor `jump`, `weights = "teno"`
-    (`"z"` with seven nodes), `filter.order = 10` and `filter.strength = 0.03`. Each but `inviscid` may be given
-    otherwise, in the same preset or override or in a later one. With `refine`, which takes no filter, `hybrid.floor` is
-    0.01 instead; the implicit integrator refuses it. A filter of the strength 0 is none.
-    """
+    `choice = "low_dissipation"` changes the defaults of keys of this table and of `[filter]`. They are the same for
+    flows with shocks and for turbulence: `inviscid = "hybrid"`, `hybrid.threshold = 0.03` of the sensor `jump`,
+    `weights = "teno"` (`"z"` with seven nodes), `filter.order = 10` and `filter.strength = 0.03`. All of them except
+    `inviscid` may be given other values, in the same preset or override or in a later one. With `refine`, which
+    supports no filter, `hybrid.floor` is 0.01 instead. The implicit integrator does not support this choice. A filter
+    of the strength 0 is no filter."""
 
     choice: Literal["none", "low_dissipation"] = Field(
         "none",
@@ -58,8 +58,8 @@ class Scheme(Table):
         None,
         gt=0,
         le=0.1,
-        description="threshold C_T of the weights teno and teno_adaptive, and of the hybrid scheme's sensor teno: at a "
-        "jump they discard substencils of a smaller normalised weight; absent: 1e-5",
+        description="threshold C_T of the weights teno and teno_adaptive, and of the hybrid scheme's sensor teno. "
+        "Substencils with a smaller normalised weight are discarded. Absent: 1e-5",
     )
     positivity: Annotated[str, kernel_choice("positivity")] = Field(
         "limiter", description="what keeps density and pressure positive at strong shocks"
@@ -70,15 +70,18 @@ class Scheme(Table):
         "energy, for flow without shocks; hybrid: the split form, and AFWENO at shocks; regularised (experimental): "
         "linear fluxes without weights, and an entropic pressure that widens shocks to some cells",
     )
-    hybrid: Hybrid = Field(Hybrid(), description="where the hybrid scheme takes AFWENO")
+    hybrid: Hybrid = Field(Hybrid(), description="where the hybrid scheme uses AFWENO")
     regularised: Regularised = Field(Regularised(), description="the entropic pressure of the regularised scheme")
     precision: Precision = Field(
         "fp64",
-        description="fp64 or fp32: all in these numbers; mixed: FP64, but metrics and work arrays kept in FP32; "
-        "differences: FP64 arithmetic, all kept in FP32, the state as its differences from a reference",
+        description="fp64 or fp32: everything in this format. mixed: FP64, but metrics and work arrays are stored in "
+        "FP32. differences: FP64 arithmetic; everything is stored in FP32, the state as its difference from a "
+        "reference",
     )
     reference: State | None = Field(
-        None, description='what precision "differences" takes them from; absent: rho = 1 at rest, p = 1/gamma'
+        None,
+        description='state from which the precision "differences" stores differences; absent: rho = 1 at rest, p '
+        "= 1/gamma",
     )
     _complete = model_validator(mode="before")(complete_scheme)
 

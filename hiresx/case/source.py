@@ -16,10 +16,10 @@ VARIABLES = ("x", "y", "z", "t", *GAS_PRIMITIVE, "T")
 
 
 class Source(Table):
-    """What is added to the rates of change of the conserved variables: formulas of x, y, z, t, rho, u, v, w, p, T, the
-    case's passive scalars, its numeric [parameters] and gamma, in the scales of the solver. They hold + - * / **,
-    numbers, sqrt, exp, log, sin, cos, minimum, maximum and where(a < b, c, d), and are compiled into the kernels. A
-    force rho a along x is rho_u = "rho * a" with its work e = "rho * u * a". A source does not limit the time step."""
+    """Source terms of the conserved variables: formulas of x, y, z, t, rho, u, v, w, p, T, the case's passive scalars,
+    its numeric [parameters] and gamma, in the scales of the solver. They may contain + - * / **, numbers, sqrt, exp,
+    log, sin, cos, minimum, maximum and where(a < b, c, d), and are compiled into the kernels. A force rho a along x is
+    rho_u = "rho * a" with its work e = "rho * u * a". A source does not limit the time step."""
 
     rho: str | None = Field(None, description="of the density, in rho_ref c_ref / L")
     rho_u: str | None = Field(None, description="of the momentum along x, in rho_ref c_ref^2 / L")
@@ -32,15 +32,15 @@ class Source(Table):
         return {"coordinates": 1}
 
     def texts(self) -> dict[str, str]:
-        """The formulas by the key in the table, those of scalars by `scalars.<name>`."""
+        """Texts of the formulas by key. The key of a scalar is `scalars.<name>`."""
         given = {name: getattr(self, name) for name in GAS_CONSERVED}
         of_scalars = {f"scalars.{name}": text for name, text in self.scalars.items()}
         return {name: text for name, text in given.items() if text is not None} | of_scalars
 
 
 def source_formulas(case: Any) -> tuple[dict[str, Formula], dict[str, float]]:
-    """The formulas of a case by the keys of `Source.texts`, and the values of the parameters that they name. Raises
-    ValueError for a text that is no formula, which names the key."""
+    """Return the formulas of [source] by the keys of `Source.texts`, and the values of the parameters that they name.
+    Raises ValueError, which names the key, for a text that is not a valid formula."""
     found: dict[str, Formula] = {}
     values: dict[str, float] = {}
     variables = (*VARIABLES, *(scalar.name for scalar in case.scalar))

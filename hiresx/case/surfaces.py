@@ -18,7 +18,7 @@ Side = Literal["xmin", "xmax", "ymin", "ymax", "zmin", "zmax"]
 
 
 class Nodes(Place):
-    """Nodes of surfaces of constant index, taken as they are. The outward normal points as that of the face does."""
+    """Nodes of surfaces of constant index. The outward normal points in the same direction as that of the face."""
 
     faces: Faces = Field(
         description="faces of the block on which the surface lies, or one to which it is parallel; normals are theirs"
@@ -37,16 +37,17 @@ class Nodes(Place):
 class CellSurface(Table):
     """Keys that a box and a cylinder have in common."""
 
-    spacing: Positive | None = Field(None, description="length of a cell of the surface at most, in L; or give cells")
+    spacing: Positive | None = Field(None, description="largest length of a cell of the surface, in L; or give cells")
     caps: Annotated[tuple[float, ...], Listed] = Field(
         (),
-        description="further places x of the downstream end, in L: each closes a surface of its own, whose far fields "
-        "are averaged",
+        description="further positions x of the downstream end, in L. Each closes a surface of its own; the far fields "
+        "of all surfaces are averaged",
     )
 
 
 class BoxSurface(CellSurface):
-    """The faces of a box, in cells; the flow is interpolated at their middles. In two dimensions z does not matter."""
+    """The faces of a box, divided into cells; the flow is interpolated at their centres. In two dimensions z is
+    ignored."""
 
     lower: Vector = Field(description="lower corner [x, y, z], in L")
     upper: Vector = Field(description="upper corner [x, y, z], in L")
@@ -65,7 +66,8 @@ class BoxSurface(CellSurface):
 
 
 class CylinderSurface(CellSurface):
-    """A cylinder, or a cone's part, around a line along x, in cells; the flow is interpolated at their middles."""
+    """A cylinder, or part of a cone, around a line along x, divided into cells; the flow is interpolated at their
+    centres."""
 
     start: float = Field(description="x of the upstream end, in L")
     end: float = Field(description="x of the downstream end, in L")
@@ -101,9 +103,9 @@ def _caps_inside(caps: tuple[float, ...], start: float, end: float) -> None:
 class Surface(SampledTable):
     """The flow (rho, u, v, w, p) on a surface, sample by sample, in surfaces/<name>.nc.
 
-    Exactly one of nodes, box and cylinder says where it lies. A far field wants it around all that sounds, 8 cells or
-    more in a wavelength, and samples at equal distances in time: `every_time`, or `every` and a constant dt.
-    """
+    Exactly one of nodes, box and cylinder says where it lies. For a far field the surface must enclose all sources of
+    sound and have 8 cells or more per wavelength, and the samples must be at equal distances in time: `every_time`, or
+    `every` and a constant dt."""
 
     own_history = False
 

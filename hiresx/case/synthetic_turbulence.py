@@ -14,19 +14,19 @@ STRESSES: tuple[Name, ...] = ("xx", "xy", "yy", "xz", "yz", "zz")
 
 
 class SyntheticTurbulence(Table):
-    """Random fluctuations of the velocity with given Reynolds stresses and integral lengths, about the flow that the
-    inflow gives; density and pressure are those of that flow. A field that is frozen and random comes in with the
-    convection velocity. It is a function of place, time and seed alone: the same after a restart and on any ranks."""
+    """Random fluctuations of the velocity with given Reynolds stresses and integral lengths, which are added to the
+    flow of the inflow; its density and pressure are not changed. A frozen random field enters with the convection
+    velocity. It depends only on place, time and seed, and is the same after a restart and on any number of ranks."""
 
     stresses: dict[Name, FaceValue] = Field(
-        description="Reynolds stresses in c_ref^2, the mean of u' v' being xy: numbers, or formulas of x, y, z, the "
-        "numeric [parameters] and gamma; xx and yy are required, others 0 where they are not given. Their matrix is "
-        "positive semidefinite everywhere on the face"
+        description="Reynolds stresses in c_ref^2; xy is the mean of u' v'. They are numbers, or formulas of x, y, z, "
+        "the numeric [parameters] and gamma. xx and yy are required; the others are 0 by default. Their matrix must "
+        "be positive semidefinite everywhere on the face"
     )
     length: Positive | Annotated[tuple[Positive, Positive, Positive], Listed] = Field(
-        description="integral length of the fluctuations, the integral of their correlation over the distance, in L; "
-        "or three: along the convection velocity and the two directions across it: y and z for a flow along x, z and x "
-        "for one along y, x and y for one along z"
+        description="integral length of the fluctuations, in L: the integral of their correlation over the distance. "
+        "Or three lengths: along the convection velocity and along the two directions across it, which are y and z "
+        "for a flow along x, z and x for one along y, x and y for one along z"
     )
     velocity: Vector | None = Field(
         None, description="convection velocity [u, v, w] in c_ref; absent: that of the given state"

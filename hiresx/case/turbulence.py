@@ -31,62 +31,65 @@ _OPEN = ("prescribe", "characteristic", "total_inflow", "precursor", "outflow")
 
 
 class Turbulence(Table):
-    """Large-eddy simulation: an eddy viscosity mu_t, made of the velocity gradient, the density and the width of the
-    filter, is added to the viscosity of stresses, heat flux and passive scalars. The width is the cube root of the
-    cell's volume, in two dimensions the square root of its area. The models are the files of `kernels/turbulence/`.
-    Output has mu_t / mu_ref of the last stage as the variable `eddy_viscosity`; `kinetic_energy` has what the model
-    dissipates.
+    """Large-eddy simulation: an eddy viscosity mu_t is added to the viscosity in stresses, heat flux and the fluxes of
+    passive scalars. It is computed from the velocity gradient, the density and the width of the filter. The width is
+    the cube root of the cell's volume, in two dimensions the square root of its area. The models are the files of
+    `kernels/turbulence/`. Output may have mu_t / mu_ref of the last stage as the variable `eddy_viscosity`;
+    `kinetic_energy` has the dissipation by the model.
 
-    The models of Spalart and Allmaras are for averaged flow (RANS): they transport the variable `nu_tilde`, over
-    mu_ref / rho_ref, which is 0 at no-slip walls, and know the distance to the nearest wall, `wall_distance`. With
+    The models of Spalart and Allmaras are for averaged flow (RANS). They transport the variable `nu_tilde`, over mu_ref
+    / rho_ref, which is 0 at no-slip walls, and use the distance to the nearest wall, `wall_distance`. With
     `detached_eddies` they average only near walls, and the grid resolves eddies elsewhere (detached-eddy simulation,
-    `kernels/detached_eddies/`): a shorter length takes the place of the distance. Output may have its quotient by the
+    `kernels/detached_eddies/`): a shorter length replaces the distance. Output may have the ratio of this length to the
     distance, `length_ratio`, and the `resolved_share`, f_d.
 
     Menter's model `sst` of averaged flow transports `turbulent_k`, the kinetic energy of turbulence in 10^-6 c_ref^2,
-    and `turbulent_g`, one over the root of omega in 10^-6 rho_ref c_ref^2 / mu_ref. Both are 0 at no-slip walls, and
-    `eddy_viscosity` is rho turbulent_k turbulent_g^2 where the shear does not limit it."""
+    and `turbulent_g`, which is 1/sqrt(omega) with omega in 10^-6 rho_ref c_ref^2 / mu_ref. Both are 0 at no-slip walls.
+    `eddy_viscosity` is rho turbulent_k turbulent_g^2, unless the shear limits it."""
 
     model: Annotated[str, kernel_choice("turbulence")] = Field(
         NONE,
-        description="none: small scales are resolved or left to the scheme; smagorinsky; or wale, vreman or sigma, "
-        "which vanish in pure shear; sigma also in every two-dimensional flow; or dynamic_smagorinsky, which takes its "
-        "constant from the flow; or spalart_allmaras, or its form spalart_allmaras_negative, or sst, of averaged flow",
+        description="none: small scales are resolved, or left to the scheme. Large-eddy simulation: smagorinsky; wale, "
+        "vreman and sigma, which vanish in pure shear (sigma in every two-dimensional flow, too); "
+        "dynamic_smagorinsky, which computes its constant from the flow. Averaged flow: spalart_allmaras, its form "
+        "spalart_allmaras_negative, and sst",
     )
     detached_eddies: Annotated[str, kernel_choice("detached_eddies")] = Field(
         NONE,
-        description="of the models of Spalart and Allmaras, in three dimensions: none: averaged flow; ddes: delayed "
-        "detached-eddy simulation, whose boundary layers stay averaged; or iddes, which resolves those that turbulence "
-        "enters, above a modelled layer at the wall",
+        description="for the models of Spalart and Allmaras in three dimensions. none: averaged flow. ddes: delayed "
+        "detached-eddy simulation, in which boundary layers stay averaged. iddes: boundary layers that turbulence "
+        "enters are resolved, above a modelled layer at the wall",
     )
     constant: Positive | None = Field(
         None,
-        description="C of the model, squared except in vreman; absent: as published, "
-        "smagorinsky 0.17, wale 0.5, vreman 0.07, sigma 1.35; of detached_eddies C_DES, 0.65",
+        description="constant C of the model, which vreman uses as it is and the others squared; absent: the published "
+        "one, smagorinsky 0.17, wale 0.5, vreman 0.07, sigma 1.35. With detached_eddies it is C_DES; absent: 0.65",
     )
     prandtl: Positive = Field(0.9, description="turbulent Prandtl number: the heat flux is that of mu_t / prandtl")
     schmidt: Positive = Field(0.7, description="turbulent Schmidt number of passive scalars")
 
     far_field: Annotated[float, Field(ge=0)] = Field(
-        3.0, description="nu_tilde of what enters, over mu_ref / rho_ref, of spalart_allmaras: 3 to 5 in turbulent flow"
+        3.0,
+        description="for spalart_allmaras: nu_tilde of the gas that enters, over mu_ref / rho_ref; 3 to 5 in "
+        "turbulent flow",
     )
     far_field_k: Annotated[float, Field(ge=0)] = Field(
-        0.009, description="k of what enters, in 10^-6 c_ref^2, of sst: 1.5 (intensity x velocity)^2"
+        0.009, description="for sst: k of the gas that enters, in 10^-6 c_ref^2; it is 1.5 (intensity x velocity)^2"
     )
     far_field_omega: Positive = Field(
         1.0,
-        description="omega of what enters, in 10^-6 rho_ref c_ref^2 / mu_ref, of sst: mu_t / mu_ref is far_field_k "
-        "over it",
+        description="for sst: omega of the gas that enters, in 10^-6 rho_ref c_ref^2 / mu_ref; mu_t / mu_ref is "
+        "far_field_k / far_field_omega",
     )
     initial: ScalarValue | dict[str, ScalarValue] | None = Field(
         None,
-        description="nu_tilde at the start: a number, or a function of case.py as for a scalar; absent: far_field. Of "
-        "sst a table of turbulent_k and turbulent_g",
+        description="nu_tilde at the start: a number, or a function of case.py as for a scalar; absent: far_field. For "
+        "sst: a table with turbulent_k and turbulent_g",
     )
     ft2: bool | None = Field(
         None,
-        description="whether the term ft2 of spalart_allmaras keeps laminar flow laminar; absent: false, and true of "
-        "the negative form, which is published with it",
+        description="whether the term ft2 of spalart_allmaras keeps laminar flow laminar; absent: false, but true for "
+        "the negative form, which was published with it",
     )
 
     def needed_fields(self, case: Any) -> Mapping[str, int]:
@@ -105,24 +108,25 @@ class Turbulence(Table):
 
     @property
     def sizes(self) -> tuple[float, ...]:
-        """The sizes that the variables of the model have in turbulent layers."""
+        """Typical sizes of the model's variables in turbulent layers, in the units of the case."""
         return kernels.fractions("turbulence", self.model, "transported_sizes") if self.transported else ()
 
     @property
     def entering(self) -> tuple[float, ...]:
-        """The values of the variables of the model in gas that enters."""
+        """Values of the model's variables in entering gas, in the units and the order of the variables: nu_tilde, or k
+        and g."""
         if self.model == SST:
             return self.far_field_k, self.far_field_omega**-0.5
         return (self.far_field,) * self.transported
 
     @property
     def is_damped(self) -> bool:
-        """Whether what alternates from node to node in the variables of the model is damped in all runs."""
+        """Whether oscillations from node to node in the variables of the model are damped in all runs."""
         return bool(kernels.trait("turbulence", self.model, "transported_is_damped", silent=0))
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the fall of a variable of the model is bounded on the way to steady flow."""
+        """Whether a decrease of a variable of the model is limited on the way to steady flow."""
         return bool(kernels.trait("turbulence", self.model, "transported_is_bounded", silent=0))
 
     @property
@@ -133,7 +137,7 @@ class Turbulence(Table):
 
     @property
     def spacings(self) -> int:
-        """How many spacings of the grid the length of a detached-eddy model is made of; 0 without one."""
+        """Number of grid spacings from which a detached-eddy model computes its length; 0 without such a model."""
         has_length = kernels.trait("turbulence", self.model, "transported_has_length", silent=0)
         return kernels.trait("detached_eddies", self.detached_eddies, "spacings") if has_length else 0
 
@@ -153,7 +157,8 @@ class Turbulence(Table):
 
 
 def transported_scalars(turbulence: Turbulence) -> tuple[Scalar, ...]:
-    """The variables that the turbulence model transports, as scalars of the gas; none for other models."""
+    """Return the variables that the turbulence model transports, as scalars of the gas. The tuple is empty for models
+    without such variables."""
     names, model = transported_names(turbulence.model), turbulence.model
     initial: dict[str, ScalarValue] = dict(zip(names, turbulence.entering, strict=True))
     if isinstance(turbulence.initial, dict):
@@ -167,8 +172,8 @@ def transported_scalars(turbulence: Turbulence) -> tuple[Scalar, ...]:
 
 
 def transported_values(case: Any, condition: Any) -> dict[str, float]:
-    """Return what a boundary condition gives the variables that the model transports: 0 on walls, the value of the far
-    field where gas may enter, and nothing on planes of symmetry and between blocks."""
+    """Return the values that a boundary condition prescribes for the variables of the model, by name: 0 on walls, and
+    the far-field value where gas may enter. Planes of symmetry and faces between blocks prescribe none."""
     given = case.turbulence
     value = {"no_slip": (0.0,) * given.transported} | dict.fromkeys(_OPEN, given.entering)
     if condition.kernel not in value:

@@ -70,8 +70,9 @@ def check_state(who: str, state: Mapping[str, np.ndarray], places: tuple[np.ndar
 
 
 def derived_quantities(rho: Any, u: Any, v: Any, w: Any, p: Any) -> Iterator[tuple[str, Any, tuple[str, ...]]]:
-    """Yield the quantities of a state that must be in the range of double precision, besides its own variables: the
-    name, a number that is finite if the quantity is in this range, and the variables from which it follows."""
+    """Yield the quantities that must be in the range of double precision although they are not variables of the state:
+    kinetic energy and sound speed. Each is (name, a number that is finite if the quantity is in range, names of the
+    variables from which it follows)."""
     rho, u, v, w, p = map(np.asarray, (rho, u, v, w, p))
     with np.errstate(all="ignore"):
         yield "the kinetic energy", rho * (u * u + v * v + w * w), ("rho", "u", "v", "w")

@@ -43,7 +43,7 @@ class ViscosityLaw(Table):
         return self._formula.values(temperature, dict(self.parameters))
 
     def code(self) -> str:
-        """The law as the kernels' `viscosity(T)`, in C++."""
+        """Return the law as C++ code of the kernels' function `viscosity(T)`."""
         return f"// mu = {self.formula}\n{self._formula.code('viscosity', dict(self.parameters))}"
 
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 class Vortex(Table):
     """The far field of a lifting airfoil in steady plane flow: a compressible point vortex in the stream `state`, with
-    the circulation that belongs to the lift (Usab & Murman 1983; Thomas & Salas 1986). Its entropy and total enthalpy
-    are those of `state`. It follows the lift as the run converges: after every step of the implicit integrator, after
-    every tenth of others. The history `vortex` has both."""
+    the circulation that corresponds to the lift (Usab & Murman 1983; Thomas & Salas 1986). Its entropy and total
+    enthalpy are those of `state`. The circulation is updated from the lift after every step of the implicit integrator,
+    and after every tenth step of other integrators. The history `vortex` has lift and circulation."""
 
     force: str = Field(min_length=1, description="name of the [[force]] on the airfoil, which has the lift")
     centre: Vector = Field(
@@ -42,7 +42,8 @@ class Vortex(Table):
         return state.rho * ratio ** (1 / (gamma - 1)), u, v, state.p * ratio ** (gamma / (gamma - 1))
 
     def largest(self, state: State, gamma: float, x: np.ndarray, y: np.ndarray) -> float:
-        """The circulation that makes half the speed of the stream at the nearest of the places x, y, or less."""
+        """Return the largest circulation allowed, in c_ref L. At the nearest of the places x, y it changes the velocity
+        by at most half of the stream's speed."""
         square = (state.u**2 + state.v**2) * state.rho / (gamma * state.p)
         distance = np.hypot(x - self.centre[0], y - self.centre[1]).min(initial=np.inf)
         return float(np.pi * distance * np.hypot(state.u, state.v) * np.sqrt(1 - square))
@@ -57,7 +58,7 @@ def _vortices(case: "Case") -> Iterator[tuple[int, Vortex, State]]:
 
 
 def vortex_of(case: "Case") -> tuple[Vortex, State] | None:
-    """The vortex of the far fields of a case, and the stream that it is in."""
+    """Return the vortex of the far field of a case and the uniform stream around it; None without a vortex."""
     return next(((vortex, state) for _, vortex, state in _vortices(case)), None)
 
 

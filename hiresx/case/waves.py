@@ -82,7 +82,7 @@ Quantity: TypeAlias = np.ndarray | Waves
 
 
 def swings(values: Sequence[Quantity]) -> bool:
-    """True if any of the quantities `values` is given as waves."""
+    """True if any of the quantities `values` is given as `Waves`, and so changes in time."""
     return any(isinstance(value, Waves) for value in values)
 
 

@@ -42,14 +42,14 @@ class WingCH(Generator):
         "last plane from the tip, in L"
     )
     first_spacing: Positive = Field(
-        description="distance of the first node from the wing at the trailing edge of the root, in L; elsewhere in "
-        "proportion to the chord, at the leading edge a quarter of that"
+        description="distance of the first node from the wing at the trailing edge of the root, in L. Along the span "
+        "it is proportional to the chord; at the leading edge it is a quarter of it"
     )
     first_spacing_doubles: Positive | None = Field(
         None,
-        description="distance d at which the first distance from the cut has doubled, as 1 + (x^2 + z^2)/d^2 at x "
-        "behind the trailing edge and z beyond the tip, all three in local chords, besides its own growth; absent: no "
-        "more than this",
+        description="additional growth of the first distance from the cut by the factor 1 + (x^2 + z^2)/d^2, at x "
+        "behind the trailing edge and z beyond the tip; d is this key, the distance at which it has doubled. x, z and "
+        "d are in local chords. Absent: no additional growth",
     )
     trailing_edge_spacing: Positive = Field(
         description="spacing along section and cut at the trailing edge of the root, in L"

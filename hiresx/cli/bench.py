@@ -83,5 +83,5 @@ def show(result: dict[str, Any]) -> None:
 
 
 def digits(value: float | None) -> str:
-    """Three digits of a figure; empty for one that is not there."""
+    """Format a value with three digits; "" for None."""
     return "" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"

@@ -20,9 +20,9 @@ LEAVES = 1e-3
 
 
 def recycling(case: "Case", decomposition: "Decomposition") -> list[dict[str, Any]]:
-    """For each recycling inflow its block and face, `index`, `node` and `range` of the plane of nodes that it takes
-    fluctuations from, the `distance` of that from the face, its lower and upper `bounds` [x, y, z], and `sponges`:
-    their numbers, and the largest share of the depth of each, where the plane lies in them."""
+    """Return one entry for each recycling inflow. It has its block and face; the plane of nodes from which fluctuations
+    are taken: `index`, `node`, `range`, its `distance` from the face and its lower and upper `bounds` [x, y, z]; and
+    `sponges` that the plane lies in: their numbers, and the largest share of the depth of each."""
     from hiresx.grid.blocks import AXES
     from hiresx.rhs import layers
     from hiresx.rhs.recycling import check

@@ -26,8 +26,8 @@ LONG = 10_000_000
 
 
 def computed_grid(case: "Case", found: "CheckedGrid") -> "tuple[Grid, Decomposition]":
-    """The grid and the whole blocks that a case computes on: those of all levels, where these follow the flow with the
-    tiles of the initial one. Raises HiresxError for what cannot be refined."""
+    """Return the grid and the whole blocks on which a case computes, with the blocks of all levels. If refinement
+    follows the flow, the tiles are those of the initial flow. Raises HiresxError for a grid that cannot be refined."""
     if case.refine is None:
         return found.grid, found.decomposition
     nodes, needed = levels_size(found.decomposition, case.refine.finest)
@@ -43,9 +43,9 @@ def computed_grid(case: "Case", found: "CheckedGrid") -> "tuple[Grid, Decomposit
 
 
 def report(made: "Decomposition") -> list[dict[str, Any]]:
-    """What each level has and costs; an empty list without refinement. `blocks` of joined tiles; `points`, and how many
-    of these lie `under` finer levels; `part` of the grid that it covers, in nodes; `time`: its share of the time of a
-    step on a CPU, by the cost of nodes, lines and blocks by which ranks share the work (`rank_cost.work`)."""
+    """Return one entry for each level; an empty list without refinement. `blocks`: of joined tiles. `points`: nodes, of
+    which `under` lie under finer levels. `part`: the share of the grid that the level covers, in nodes. `time`: its
+    share of the time of a step on a CPU, by the cost of nodes, lines and blocks (`rank_cost.work`)."""
     levels = made.levels
     if levels is None:
         return []

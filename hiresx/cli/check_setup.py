@@ -25,9 +25,9 @@ def setup(
     located: Sequence[Sequence["Location"]],
     points: float | None = None,
 ) -> dict[str, Any]:
-    """The report of a set-up, plain numbers of --json; `located`: where the places of every probe are among the blocks
-    of all levels, `refined`; `points` per wavelength make the cut-off frequency. Raises HiresxError for sponges that
-    cannot be meant."""
+    """Return the report on a set-up, as the plain data of --json. `decomposition`: the blocks of the grid. `refined`:
+    the blocks of all levels. `located`: by probe, where its places are in `refined`. `points`: nodes per wavelength
+    with which sound counts as resolved. Raises HiresxError for sponges that make no sense."""
     from hiresx.estimate import resolution
     from hiresx.output.watch.overlaps import overlaps
     from hiresx.rhs import closed, frozen, layers
@@ -122,7 +122,8 @@ def _thin(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def aliasing_remarks(
     case: "Case", refined: "Decomposition", located: Sequence[Sequence["Location"]], dt: float
 ) -> Iterator[str]:
-    """Probes whose samples may tell waves of the grid as slower ones; `located` as of `setup`, `dt`: the time step."""
+    """Yield a warning for each probe whose samples may be aliased: waves that the grid resolves would appear as slower
+    ones. `located`: as in `setup`; `dt`: the time step."""
     from hiresx.estimate import resolution
     from hiresx.output.watch.monitors.probe import is_filtered
 

@@ -20,9 +20,9 @@ STEEP = 52.0
 
 
 def report(decomposition: "Decomposition", extended: Sequence[Coordinates | GhostLayers]) -> list[dict[str, Any]]:
-    """Per wall, plane of symmetry and axis: the largest angle in degrees between a grid line and the normal, whether
-    ghosts take the flow at the mirror images of their own places, whether there is an edge on it, and the cells by
-    which such places were moved at most, as they lie outside the grid."""
+    """Return one entry for each wall, plane of symmetry and axis: the largest angle between a grid line and the normal
+    in degrees, whether ghosts take the flow at mirrored places, whether the wall has an edge, and by how many cells
+    mirrored places outside the grid were moved at most."""
     moved: dict[int, float] = {}
     for entry in find_mirror_sources(decomposition, extended):
         moved[entry.place] = max(entry.moved, moved.get(entry.place, 0.0))
@@ -46,7 +46,8 @@ def report(decomposition: "Decomposition", extended: Sequence[Coordinates | Ghos
 
 
 def rows(found: Sequence[dict[str, Any]], viscous: bool = False) -> list[tuple[str, str, str, str]]:
-    """Return the rows worth printing, for `viscous` or inviscid flow: face, type, angle, behaviour there."""
+    """Return the rows of the printed table, for `viscous` or inviscid flow: face, type, angle, and how ghosts are
+    computed there. Walls that need no remark are left out."""
     reported = []
     for wall in found:
         if wall["angle"] < REPORTED and not wall["edge"] and wall["moved"] < FAR:
@@ -69,7 +70,7 @@ def rows(found: Sequence[dict[str, Any]], viscous: bool = False) -> list[tuple[s
 
 
 def check_wall_models(decomposition: "Decomposition") -> None:
-    """Raises HiresxError for a wall with a model that has no exchange node (`hiresx.rhs.modelled_wall`)."""
+    """Raises HiresxError for a wall with a wall model that has no exchange node (`hiresx.rhs.modelled_wall`)."""
     from hiresx.rhs.modelled_wall import exchange_nodes
 
     for patch in decomposition.patches:
@@ -80,8 +81,8 @@ def check_wall_models(decomposition: "Decomposition") -> None:
 def check_wall_models_on_ranks(
     decomposition: "Decomposition", ranks: int | None, weights: Sequence[float] | None = None
 ) -> None:
-    """Raises HiresxError for a wall with a model whose exchange node lies in another part of the grid than the wall,
-    where `ranks` ranks of the speeds `weights` share it; none where `ranks` is None."""
+    """Raises HiresxError if a wall with a wall model and its exchange node are on different parts of the grid, when
+    `ranks` ranks of the speeds `weights` share it. Nothing is checked if `ranks` is None."""
     from hiresx.decomposition import split
     from hiresx.decomposition.partition import partition
 

@@ -17,10 +17,11 @@ def read(
     azimuth: float | None = None,
     azimuths: int | None = None,
 ) -> np.ndarray | ObserverArc:
-    """Observers (m, 3): "x,y,z;x,y,z", a CSV file with the columns x, y, z, or an `arc` "radius,from,to,number" around
-    `centre` (absent: the origin) in the half plane `azimuth` (absent: 0), or in that of as many `azimuths` around the
-    axis. Raises HiresxError unless exactly one of both is given, for what only an arc has without one, and for what is
-    no such text."""
+    """Parse the places of observers, (m, 3). `observers`: "x,y,z;x,y,z", or the path of a CSV file with columns x, y,
+    z. `arc`: "radius,from,to,number", with angles in degrees, around `centre` (by default the origin), in the half
+    plane at the angle `azimuth` (by default 0), or in `azimuths` half planes around the axis. Raises HiresxError unless
+    exactly one of `observers` and `arc` is given, for an option that needs an arc, and for a text that cannot be
+    parsed."""
     if (observers is None) == (arc is None):
         raise HiresxError("observers are given by --observers or by --arc", "give one of them, e.g. --arc 50,20,160,15")
     if arc is not None:

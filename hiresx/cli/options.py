@@ -60,10 +60,8 @@ def numbers(text: str, option: str, example: str, *counts: int) -> tuple[float, 
 @overload
 def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None: ...
 def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None:
-    """The numbers of a list with commas, None without a text; `counts`: how many there may be, all of them finite.
-
-    Raises HiresxError for anything else.
-    """
+    """Parse a list of finite numbers, separated by commas; None if `text` is None. `option`, `example`: for the
+    message. `counts`: the allowed numbers of entries. Raises HiresxError for any other text."""
     if text is None:
         return None
     try:

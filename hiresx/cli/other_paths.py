@@ -10,7 +10,8 @@ _OF_ANY = "hiresx plot draws folders of runs and their fields_*.nc; hiresx info 
 
 
 def refuse_sweep(path: Path, command: str) -> None:
-    """Raises HiresxError for the folder of a sweep, which has its runs in folders of their own."""
+    """Raises HiresxError if `path` is the folder of a sweep, whose runs are in folders of their own. The hint shows how
+    to call `command` with one of these runs."""
     from hiresx.sweeps.folder import NAME
 
     if not (path / NAME).is_file():

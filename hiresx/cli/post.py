@@ -99,7 +99,8 @@ class Observers:
     ] = None
 
     def arguments(self) -> dict[str, Any]:
-        """The places. Raises HiresxError as `hiresx.cli.observers.read` does."""
+        """The places of the observers, as an argument of the analysis. Raises HiresxError as
+        `hiresx.cli.observers.read` does."""
         from hiresx.cli.observers import read
 
         return {"observers": read(**vars(self))}

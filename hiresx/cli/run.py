@@ -321,9 +321,10 @@ def _where(key: str, end: float, at: float) -> str:
 
 
 def at_its_end(case: "Case", found: Any, comm: "Communicator") -> tuple[str, float, float] | None:
-    """The key and value of the end of `case` that the checkpoint `found` has reached, and its time or number of steps;
-    None if it has reached none. A steady flow ends with its residual, whose fall is `implicit.drop`; the key is empty
-    where the residual is round-off, and stands last. Raises HiresxError for a checkpoint of another case."""
+    """Check whether the checkpoint `found` has reached an end of `case` already. Returns the key of this end, its
+    value, and the time or the number of steps of the checkpoint; None if no end is reached. A steady flow ends when its
+    residual has fallen by `implicit.drop`. If the residual is only round-off, the flow has converged, too, and the key
+    is "". Raises HiresxError for a checkpoint of another case."""
     from hiresx.case.implicit import NAME as IMPLICIT
     from hiresx.output.saved import checkpoint
     from hiresx.simulation.continuation import Continuation
@@ -394,7 +395,8 @@ def output_directory(out: Path | None, case: "Case") -> Path:
 
 
 def refuse_existing_run(out: Path) -> None:
-    """Raises HiresxError when `out` holds a run, with other words while another process is running in it."""
+    """Raises HiresxError if the folder `out` contains a run. The message is another one if a process is running in
+    it."""
     from hiresx.output.saved import directories
 
     if os.path.lexists(out / "run.json"):
@@ -407,7 +409,8 @@ def refuse_existing_run(out: Path) -> None:
 
 
 def discard(directory: Path, absent: Sequence[Path]) -> None:
-    """Remove the folder of a run that did not begin, and those of the folders `absent` before that are empty again."""
+    """Remove the folder of a run that did not begin, and those of the parent folders `absent` that did not exist before
+    and are empty."""
     shutil.rmtree(directory, ignore_errors=True)
     for path in absent:
         with contextlib.suppress(OSError):

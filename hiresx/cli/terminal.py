@@ -50,7 +50,7 @@ def note(line: str) -> None:
 
 
 def progress(line: str) -> None:
-    """Prints how far something is, to stderr."""
+    """Print a line about the progress of a computation to stderr."""
     with ignore_broken_output():
         print(line, file=sys.stderr, flush=True)
 
@@ -64,7 +64,7 @@ def note_once(line: str) -> None:
 
 
 def print_json(document: Any) -> None:
-    """Prints `document` as JSON to stdout; NumPy's numbers and paths are written, what is not finite becomes null."""
+    """Print `document` as JSON to stdout. NumPy's numbers and paths are converted, and nan and inf become null."""
     import json
 
     with _to_stdout():
@@ -79,7 +79,7 @@ def only_json(as_json: bool) -> Iterator[None]:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Prints a table; numbers are set to the right."""
+    """Print a table. Numbers are aligned to the right."""
     from rich import box
     from rich.table import Table
     from rich.text import Text

@@ -250,10 +250,8 @@ def verify(
 
 
 def case_bytes(name: str, preset: Sequence[str], ranks: int) -> list[list[int]]:
-    """Bytes from rank (row) to rank in one exchange of the state, as the blocks of a case are cut for `ranks` ranks.
-
-    Raises HiresxError for more ranks than the grid can be cut for.
-    """
+    """Return the matrix of the bytes from rank (row) to rank in one exchange of the state, for a case that is cut for
+    `ranks` ranks. Raises HiresxError for more ranks than the grid can be cut for."""
     from hiresx import grid
     from hiresx.case import load
     from hiresx.decomposition import decompose, split

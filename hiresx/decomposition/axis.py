@@ -20,10 +20,11 @@ UNRESOLVED = 1e-2
 
 
 def check_axis(blocks: Sequence[Block], patches: "Sequence[Patch]", connections: Sequence[Connection]) -> None:
-    """Raises HiresxError that names the node for a block that is not of two dimensions, a node below the axis y = 0,
-    one on it without the condition `axis`, one with this condition that is not on it, and one so close to it that its
-    neighbours say nothing of the flow there; naming the face, for a connection to another radius. `patches` and
-    `connections`: those of the whole blocks."""
+    """Check the blocks of an axisymmetric case. `patches`, `connections`: of the whole blocks. Raises HiresxError,
+    which names the node, for a block that is not two-dimensional, a node below the axis y = 0, a node on the axis
+    without the condition `axis`, a node with this condition that is not on the axis, and a node so close to the axis
+    that its neighbours cannot resolve the flow there. Raises HiresxError, which names the face, for a connection to
+    another radius."""
     extent = max(float(np.ptp(c)) for block in blocks for c in (block.x, block.y))
     for c in connections:
         # only a shift along the axis changes neither radii nor the directions of y and z

@@ -24,8 +24,10 @@ class Boxes(NamedTuple):
 
 
 class Contacts(NamedTuple):
-    """Ghosts behind `nodes` nodes of face `face` (0 to 5, as in FACES) of box `to` are nodes of box `source`: one entry
-    per such pair and connection, four int64 arrays (m,). A box that is its own neighbour is among them."""
+    """Pairs of boxes of which one takes ghosts from the other. All four arrays are int64 of shape (m,), with one entry
+    for each pair and connection. `to`: the box that has the ghosts. `source`: the box whose nodes they are; it may be
+    the same box. `face`: the face of `to` behind which they lie, 0 to 5 as in FACES. `nodes`: the number of nodes on
+    that face."""
 
     to: np.ndarray
     source: np.ndarray
@@ -34,7 +36,8 @@ class Contacts(NamedTuple):
 
 
 def links_by_box(contacts: Contacts, count: int) -> list[list[tuple[int, int, int]]]:
-    """For each of `count` boxes, (other box, face, nodes) of every contact that gives it ghosts."""
+    """Return, for each of `count` boxes, the contacts that give it ghosts: (number of the other box, face, number of
+    nodes)."""
     links: list[list[tuple[int, int, int]]] = [[] for _ in range(count)]
     for to, source, face, nodes in zip(*(column.tolist() for column in contacts), strict=True):
         links[to].append((source, face, nodes))

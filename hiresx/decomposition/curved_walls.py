@@ -11,9 +11,9 @@ from hiresx.decomposition.patches import Decomposition, Patch
 
 
 def curved_walls(whole: Decomposition) -> frozenset[int]:
-    """Numbers of the patches of the whole blocks that lie on curved no-slip walls of given temperature. Patches of one
-    condition that continue each other, in one block or over connections, count as one wall, so that the result does not
-    depend on how blocks are cut."""
+    """Return the numbers of the patches of the whole blocks that lie on curved no-slip walls of given temperature.
+    Patches of one condition that continue each other, within a block or across connections, count as one wall. So the
+    result does not depend on how blocks are cut."""
     found = {
         place: patch
         for place, patch in enumerate(whole.patches)

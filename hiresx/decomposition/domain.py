@@ -47,8 +47,8 @@ class Domain:
         return [n for n, part in enumerate(self.cut.parts) if part.rank == self.comm.rank]
 
     def coordinates(self, part: Part) -> Coordinates:
-        """x, y, z of a part with `halo` ghost layers on all sides, (nk + 2 halo, nj + 2 halo, ni + 2 halo): those of
-        its whole block."""
+        """Return the coordinates x, y, z of a part with `halo` ghost layers on all sides: arrays (nk + 2 halo, nj + 2
+        halo, ni + 2 halo). The ghosts at a cut are nodes of the whole block."""
         if part in self.own:
             return self.own[part]
         extended = self.extended[part.whole]
@@ -64,9 +64,12 @@ def domain(
     parts: Callable[[Decomposition], Sequence[Part]] | None = None,
     tiles: Choosing = Hierarchy.regions,
 ) -> Domain:
-    """The domain of a case. `grid` replaces the grid of the case; `parts` cuts the whole blocks (None: not at all, all
-    on rank 0). `tiles`: those to begin with, where they follow the flow, the same on all ranks. Collective; raises on
-    all ranks what `build`, `decompose` and `split` raise on one."""
+    """Make the domain of a case: build its grid, add boundary conditions and ghost layers, and cut the blocks into
+    parts. Collective; an error on one rank is raised on all.
+
+    `grid`: a grid in place of that of the case. `parts`: returns the parts into which the whole blocks are cut; with
+    None the blocks are not cut, and all are on rank 0. `tiles`: if refinement follows the flow, it chooses the first
+    tiles, the same on all ranks. Raises HiresxError as `build`, `decompose` and `split`."""
     comm = comm or single_process()
     adapts = case.refine is not None and case.refine.criterion is not None
     fixed = None if adapts else case.refine  # the table of levels that stay as they are
@@ -111,8 +114,9 @@ def with_tiles(
     tiles: Choosing,
     parts: Callable[[Decomposition], Sequence[Part]] | None,
 ) -> Domain:
-    """The domain of the tiles that `tiles` chooses of a hierarchy, cut by `parts`. Collective; raises on all ranks what
-    `Hierarchy.with_tiles`, `tiles` and `split` raise on one."""
+    """Make the domain of the tiles that `tiles` chooses from a hierarchy of levels. `parts`: returns the parts into
+    which its blocks are cut. Collective; an error on one rank is raised on all. Raises HiresxError as
+    `Hierarchy.with_tiles` and `split`."""
     taken = tiles(hierarchy)
     with comm.together():
         grid, whole, extended = hierarchy.with_tiles(taken)
@@ -120,8 +124,8 @@ def with_tiles(
 
 
 def cut_again(ground: Domain, parts: Callable[[Decomposition], Sequence[Part]]) -> Domain:
-    """Return the domain `ground` with its whole blocks cut by `parts`; grid and coordinates are the same. Collective.
-    The errors of `split` on one rank are raised on all."""
+    """Return the domain `ground` with its whole blocks cut into other parts, those that `parts` returns. Grid and
+    coordinates stay the same. Collective; an error of `split` on one rank is raised on all."""
     cut = _cut(ground.comm, ground.grid, ground.whole, ground.extended, parts)
     return replace(cut, hierarchy=ground.hierarchy)
 

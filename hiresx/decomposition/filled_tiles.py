@@ -15,8 +15,9 @@ PASSES = 4
 
 
 def fill_tiles(lattice: Sequence[Sequence[int]], taken: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Tiles (k, j, i) of `lattice`: those `taken`, and those `allowed` ones that fill the box around two blocks of
-    joined tiles where it has fewer additional nodes than the blocks are worth that it replaces, `BLOCK` each."""
+    """Return the mask `taken` of the tiles (k, j, i) of a block, with further tiles that join its boxes to fewer and
+    larger blocks. Tiles of the mask `allowed` fill the box around two blocks if this adds fewer nodes than the blocks
+    that are saved cost, `BLOCK` nodes each. `lattice`: the nodes at which tiles begin and end, along i, j and k."""
     # Between two looks at the flow few levels change.
     ends = tuple(tuple(along) for along in lattice)
     return _fill_tiles(ends, taken.shape, taken.tobytes(), allowed.tobytes()).copy()
@@ -39,7 +40,8 @@ def _fill_tiles(
 
 
 def nodes_of_tiles(lattice: Sequence[Sequence[int]]) -> np.ndarray:
-    """The number of nodes of every tile (k, j, i)."""
+    """Return the number of nodes of every tile (k, j, i). `lattice`: the nodes at which tiles begin and end, along i, j
+    and k."""
     return np.asarray(np.einsum("k,j,i->kji", *(np.diff(ends) for ends in reversed(lattice))))
 
 

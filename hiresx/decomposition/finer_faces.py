@@ -22,8 +22,9 @@ Size = tuple[int, int, int]
 
 
 def finer_range(range_: Range, face: str, size: Size, before: bool = False) -> Range:
-    """Nodes of a face of a finer level, on which the block has `size` nodes, that lie on nodes `range_` of the level
-    before or halfway to those behind them; with `before` also those halfway to the ones before them."""
+    """Convert the nodes `range_` of a `face` to the next finer level, on which the block has `size` nodes. The result
+    has the same nodes and those halfway to the nodes behind them; with `before` also those halfway to the nodes before
+    them."""
     d = direction(face)
     return triple(
         layer(face, size) if e == d else (0, 1) if size[e] == 1 else (max(2 * lo - before, 0), min(2 * hi, size[e]))
@@ -34,8 +35,9 @@ def finer_range(range_: Range, face: str, size: Size, before: bool = False) -> R
 def finer_ranges(
     connections: "Sequence[Connection]", patches: "Sequence[Patch]", sizes: Sequence[Size]
 ) -> tuple[list[list[Range]], list[list[Range]]]:
-    """The nodes of a finer level, on which blocks have `sizes` nodes, that belong to each of `connections` and of
-    `patches` of the level before: for each of them one range, or several where no single one holds them."""
+    """Return the nodes of a finer level that belong to each of the `connections` and of the `patches` of the level
+    before. `sizes`: the sizes of the blocks on the finer level. The result has several ranges for an entry whose nodes
+    do not form one range."""
     both: list[Connection | Patch] = [*connections, *patches]
     found: list[list[Range]] = [[finer_range(of.range, of.face, sizes[of.block])] for of in both]
     rank = [0] * len(connections) + [2 if p.condition.kernel == "no_slip" else 1 for p in patches]

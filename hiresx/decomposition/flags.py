@@ -13,21 +13,20 @@ from hiresx.grid.blocks import Range
 
 
 def looked_at(table: Refine) -> int:
-    """Return how many of rho, u, v, w, in this order, the criterion of `table` needs."""
+    """Return the number of flow variables that the criterion of `table` needs: the first ones of rho, u, v, w."""
     return 4 if table.criterion == "vorticity" else 1
 
 
 def criterion(table: Refine, flow: Sequence[np.ndarray], nodes: Sequence[np.ndarray], beyond: np.ndarray) -> np.ndarray:
-    """The criterion of `table` at the nodes of a box, (nk, nj, ni), from `flow`: the first `looked_at` of rho, u, v, w,
-    and coordinates `nodes`: x, y, z, all with one node more on both sides of every direction that has more than one
-    node. `beyond` (3, 2): along i, j, k and on which side these have no meaning: a line is then not looked at at its
-    last node.
+    """Evaluate the criterion of `table` at the nodes of a box, (nk, nj, ni). `flow`: the variables that it needs (see
+    `looked_at`). `nodes`: the coordinates x, y, z. The arrays of both have one node more on each side of every
+    direction with more than one node. `beyond` (3, 2): whether these further nodes have no meaning, along i, j, k and
+    on each side; differences along the line are then not computed at its last node.
 
-    "density-curvature" is half the second difference of density over the floor times density and the smaller of the
-    first differences to the two next nodes (after Sun and Takayama, Journal of Computational
-    Physics 150, 1999), the largest over the grid lines. Nothing in it knows the spacing: it tells how well the spacing
-    resolves the flow.
-    """
+    "density-curvature" is the largest over the grid lines of half the second difference of density, divided by the sum
+    of `floor` times density and the smaller of the first differences to the two next nodes (after Sun and Takayama,
+    Journal of Computational Physics 150, 1999). It does not contain the spacing: it measures how well the spacing
+    resolves the flow."""
     if table.criterion == "vorticity":
         return _vorticity(flow[1:], nodes, beyond)
     rho = flow[0]
@@ -101,8 +100,8 @@ class Flags:
         self.above, self.held = hierarchy.choice.none(), hierarchy.choice.none()
 
     def add(self, level: int, base: int, box: Range, value: np.ndarray) -> None:
-        """Evaluate the `value` (nk, nj, ni) of the criterion at the nodes `box` of a block on `level`, and record the
-        tiles that it selects."""
+        """Record the tiles that the criterion selects. `value` (nk, nj, ni): the criterion at the nodes `box` of block
+        `base` on `level`."""
         table, finer = self._table, level + 1
         lattice = self._hierarchy.lattices[finer][base]
         space = self._hierarchy.spaces[finer, base]
@@ -120,14 +119,15 @@ class Flags:
                 )
 
     def tiles_wanted(self, there: Sequence[Taken]) -> list[Taken]:
-        """The tiles that the criterion asks for where those of `there` exist."""
+        """Return the tiles that the criterion selects. `there`: the tiles that exist now, which are kept as long as the
+        criterion exceeds `coarsen` in them."""
         return [
             [above | (held & exists) for above, held, exists in zip(*of_level, strict=True)]
             for of_level in zip(self.above, self.held, there, strict=True)
         ]
 
     def together(self) -> None:
-        """Put together what the ranks have found. Collective."""
+        """Combine the tiles that all ranks have selected. Collective."""
         comm = self._hierarchy.comm
         for taken in (self.above, self.held):
             flat = [some.ravel() for level in taken for some in level]

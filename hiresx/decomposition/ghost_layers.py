@@ -41,14 +41,16 @@ class GhostLayers:
 
     @classmethod
     def over(cls, block: Block, halo: int, layers: Sequence[np.ndarray], inside: int) -> "GhostLayers":
-        """Construct ghost layers of `block` from `layers` that are filled already."""
+        """Construct the ghost layers of `block` from arrays `layers` that contain their values already. `halo`: number
+        of ghost layers. `inside`: number of node layers beside each face that are kept."""
         made = cls.__new__(cls)
         made._set_size(block, halo, inside)
         made.layers = list(layers)
         return made
 
     def without_interior(self, block: Block, halo: int) -> "GhostLayers":
-        """Return the layers with ghosts only, for use after all ghosts have been computed."""
+        """Return the layers without nodes of the block, only with its `halo` ghost layers. They suffice once all ghosts
+        have been computed."""
         layers = [
             np.ascontiguousarray(np.delete(held, range(halo, held.shape[axis + 1] - halo), axis=axis + 1))
             for axis, held in enumerate(self.layers)
@@ -88,8 +90,8 @@ class GhostLayers:
 def coordinates_in_box(
     block: Block, ghosts: GhostLayers, halo: int, box: tuple[slice, slice, slice]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Coordinates x, y, z of the places `box` [k, j, i] of a block with ghosts: nodes from the file, ghosts from its
-    ghosts."""
+    """Return the coordinates x, y, z of the places `box` [k, j, i] of a block with `halo` ghost layers. Those of nodes
+    are read from the file of the block, those of ghosts are taken from `ghosts`."""
     ranges = [(s.start, s.stop) for s in box]
     result = np.empty((3, *(hi - lo for lo, hi in ranges)))
     pieces = []

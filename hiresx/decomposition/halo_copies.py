@@ -49,7 +49,8 @@ class HaloList:
 
 
 def padding(block: Block, halo: int) -> tuple[int, int, int]:
-    """Ghost layers (hi, hj, hk) of a block's padded arrays: none in singleton directions."""
+    """Return the numbers of ghost layers (hi, hj, hk) of a block's padded arrays: `halo`, or 0 in singleton
+    directions."""
     return _padding(block.size, halo)
 
 
@@ -58,8 +59,9 @@ def _padding(size: Size, halo: int) -> Size:
 
 
 def padded_shape(block: Block, halo: int) -> tuple[int, int, int]:
-    """Shape (nk + 2 hk, nj + 2 hj, ni + 2 hi) of an array with ghosts. The last direction with more than one node is
-    rounded up to whole `ROW`s; the surplus is not used."""
+    """Return the shape (nk + 2 hk, nj + 2 hj, ni + 2 hi) of an array with ghosts for a block, where hi, hj, hk are the
+    widths of `padding` for `halo` layers. The last direction with more than one node is enlarged to a multiple of
+    `ROW`; the additional entries are not used."""
     return _padded_shape(block.size, halo)
 
 
@@ -125,12 +127,14 @@ _ends_again = lru_cache(maxsize=1024)(_ends)
 
 
 def flat_index(index: np.ndarray | Sequence[np.ndarray], block: Block, halo: int) -> np.ndarray:
-    """Flat indexes into the padded array of index triples (3, n), or of three arrays that broadcast."""
+    """Convert indexes (i, j, k), with 0 for the first node, to flat indexes into the padded array of a block with
+    `halo` ghost layers. `index`: an array (3, n), or three arrays that broadcast."""
     return _flat(index, block.size, halo)
 
 
 def flat_box(lines: Sequence[np.ndarray], block: Block, halo: int) -> np.ndarray:
-    """Flat indexes (nk, nj, ni), int32, into the padded array of the nodes whose indexes are `lines` along i, j, k."""
+    """Return the flat indexes (nk, nj, ni), int32, of the nodes with the indexes `lines` along i, j, k. They refer to
+    the padded array of a block with `halo` ghost layers."""
     (hi, hj, hk), (_, nj, ni) = _padding(block.size, halo), _padded_shape(block.size, halo)
     i, j, k = ((line + h).astype(np.int32) for line, h in zip(lines, (hi, hj, hk), strict=True))
     return (k[:, None] * nj + j)[:, :, None] * ni + i

@@ -44,5 +44,5 @@ def sizes(box: Range) -> tuple[int, int, int]:
 
 
 def label(name: str, box: Range) -> str:
-    """Return the name of a piece in a container."""
+    """Return the name in a container of the piece of the array `name` that has the nodes `box`."""
     return f"{name}[{','.join(f'{first}:{last}' for first, last in box)}]"

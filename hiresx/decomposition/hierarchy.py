@@ -55,7 +55,7 @@ class Hierarchy:
 
     @cached_property
     def mirrors(self) -> bool:
-        """True if walls of the grid mirror places, which no tile lies on."""
+        """True if ghosts behind walls of the grid take the flow at mirrored places. No tile may lie on such walls."""
         return bool(mirrored_places(self.grids[0]))
 
     def regions(self) -> list[Taken]:
@@ -63,8 +63,8 @@ class Hierarchy:
         return self.choice.choose(self.choice.none())
 
     def of(self, tiles: Sequence[Tile]) -> list[Taken]:
-        """Convert `tiles` of levels from 1 on, each one tile of a lattice or several joined ones, to places in the
-        lattices. Raises ValueError for a tile that these levels do not have."""
+        """Convert `tiles` to masks over the lattices of all levels. A tile may be one tile of a lattice or several
+        joined ones; tiles of level 0 are left out. Raises ValueError for a tile that does not fit into the lattices."""
         taken = self.choice.none()
         for tile in tiles:
             if tile.level == 0:
@@ -100,8 +100,9 @@ def shared_hierarchy(
     extended: Sequence[Sequence[np.ndarray] | GhostLayers],
     table: Refine,
 ) -> Hierarchy:
-    """The levels of `coarse`, the whole blocks of `grid`, whose coordinates with ghosts are `extended`: the first rank
-    of every host makes them. Collective; raises HiresxError as `refine`."""
+    """Make the hierarchy of levels above `coarse`, the whole blocks of `grid`. `extended`: their coordinates with
+    ghosts. The first rank of every host computes the coordinates, and the other ranks share them. Collective; raises
+    HiresxError as `refine`."""
     first: tuple[list[Decomposition], list[list[Extended]]] | None = None
     with comm.together():
         base = refuse_in_file(extended)

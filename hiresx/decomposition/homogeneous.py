@@ -27,8 +27,8 @@ class Homogeneous:
 
 
 def step(coordinates: Sequence[Any], axis: int) -> np.ndarray | None:
-    """Vector from each node to the next along `axis` of the coordinates x, y, z (nk, nj, ni); None if it differs
-    between nodes."""
+    """Return the vector (3,) from each node to the next along `axis`, if it is the same for all nodes; else None.
+    `coordinates`: x, y, z (nk, nj, ni)."""
     n, other = coordinates[0].shape[axis], 0 if axis else 1
     first, last = ([c[tuple(at if a == axis else 0 for a in range(3))] for c in coordinates] for at in (0, -1))
     mean = (np.array(last, dtype=float) - np.array(first, dtype=float)) / (n - 1)
@@ -43,9 +43,9 @@ def step(coordinates: Sequence[Any], axis: int) -> np.ndarray | None:
 
 
 def homogeneous(decomposition: Decomposition, block: int, over: Sequence[str]) -> dict[str, Homogeneous]:
-    """The directions `over` ("i", "j", "k") of a whole block of `decomposition`. They must not end at a boundary
-    condition, only at the block itself or at another one. Raises HiresxError naming the block and the direction that is
-    not homogeneous."""
+    """Return the homogeneous directions `over` ("i", "j", "k") of the whole block number `block`, by their letters. A
+    direction may end at another block or at the block itself, but not at a boundary condition. Raises HiresxError,
+    naming block and direction, for a direction that is not homogeneous."""
     return {letter: _find(decomposition, block, letter) for letter in over}
 
 

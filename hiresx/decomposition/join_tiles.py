@@ -19,8 +19,9 @@ Place = tuple[int, int, int, int]
 
 
 def origins(grid: Decomposition, tile: int) -> list[list[int]]:
-    """For each block and direction, a node at which a tile of `tile` nodes begins. Where blocks are joined in the sense
-    of their indexes, the tiles of both begin at the same nodes along the join, as far as other joins allow."""
+    """Return, for each block and direction, a node at which a tile of `tile` nodes begins. If the indexes of two joined
+    blocks run in the same direction, the tiles of both begin at the same nodes along the join, unless other joins
+    prevent this."""
     links: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
     for c in grid.connections:
         for e in grid.blocks[c.block].active:
@@ -41,7 +42,8 @@ def origins(grid: Decomposition, tile: int) -> list[list[int]]:
 
 
 def tiles_within(lattice: Lattice, box: Range) -> Iterator[tuple[int, int, int]]:
-    """Places (k, j, i) in the lattice of the tiles that hold nodes of a box, as far as it lies in the block."""
+    """Yield the places (k, j, i) of the tiles of a lattice that have nodes of the box. Parts of the box outside the
+    block are ignored."""
     ranges = []
     for ends, (lo, hi) in zip(lattice, box, strict=True):
         first, last = np.searchsorted(ends, [max(lo, 0), min(hi, ends[-1]) - 1], "right") - 1
@@ -50,7 +52,8 @@ def tiles_within(lattice: Lattice, box: Range) -> Iterator[tuple[int, int, int]]
 
 
 def partners_of(grid: Decomposition, lattices: Sequence[Lattice]) -> dict[Place, list[Place]]:
-    """Of each tile on a join at which no level may end, the tiles on the other side of it."""
+    """Return, for each tile on a join at which a level must not end, the tiles on the other side of the join. `grid`:
+    the whole blocks of the level. `lattices`: for each block the nodes at which tiles begin and end."""
     found: dict[Place, list[Place]] = {}
     for c in grid.connections:
         if may_end(c, grid.blocks):
@@ -75,8 +78,8 @@ def box_of(lattice: Lattice, place: tuple[int, int, int]) -> Range:
 
 
 def with_partners(partners: dict[Place, list[Place]], taken: Sequence[np.ndarray]) -> None:
-    """Take the tiles on the other side of joins of those that are `taken`, (k, j, i) of each block, and of these in
-    turn. `partners`: from `partners_of`."""
+    """Add the partners of taken tiles, and the partners of these, to the masks `taken` (k, j, i) of all blocks, in
+    place. `partners`: as `partners_of` returns them."""
     new = [place for place in partners if taken[place[0]][place[1:]]]
     while new:
         found = [other for place in new for other in partners[place] if not taken[other[0]][other[1:]]]

@@ -17,9 +17,9 @@ Kink = tuple[int, int, int]
 
 
 def find_kinks(whole: "Decomposition") -> set[Kink]:
-    """Return the nodes at which boundaries of the whole blocks have an edge along a direction, and those at which the
-    lines of other blocks go on in these over connections, also one step beyond their ends. They hold for all lines of a
-    block in this direction."""
+    """Return the kinks of the grid: (block, direction, node). At a kink a boundary of the whole blocks has an edge
+    along the direction. A kink holds for all grid lines of the block in this direction, and continues in the blocks
+    that connections lead to. Kinks one step beyond the end of a block are included."""
     found: set[Kink] = set()
     for patch in whole.patches:
         d = direction(patch.face)
@@ -66,8 +66,8 @@ def _beyond(whole: "Decomposition", c: "Connection", e: int, m: int) -> Kink | N
 
 
 def between_kinks(xi: np.ndarray, kinks: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
-    """For places `xi` (n,) along a grid line the first and the last + 1 of the nodes between the `kinks` next to them,
-    of the nodes low ... high - 1."""
+    """Return, for places `xi` (n,) along a grid line, the range of nodes between the two nearest of the `kinks`: the
+    first node and the last + 1, (n,) each. The line has the nodes low ... high - 1."""
     marks = np.unique([low, *(m for m in kinks if low < m < high - 1), high - 1])
     number = np.clip(np.searchsorted(marks, xi, "right") - 1, 0, len(marks) - 2)
     return marks[number], marks[number + 1] + 1

@@ -25,8 +25,9 @@ FEW_GHOSTS = 4096
 
 @dataclass(frozen=True, eq=False)
 class TileGhosts:
-    """The ghosts behind a face of a tile that lie among nodes of the level before: `place`, the patch of the whole
-    blocks; `index` (3, n), their nodes in the whole block, layer by layer."""
+    """The ghosts behind one face of a tile that are interpolated from the next coarser level. `place`: the number of
+    the patch among the patches of the whole blocks. `index` (3, n): the nodes of the whole block that are these ghosts,
+    layer by layer."""
 
     place: int
     index: np.ndarray
@@ -35,7 +36,7 @@ class TileGhosts:
 
 
 def find_level_donors(whole: Decomposition) -> list[TileGhosts]:
-    """The ghosts of all tiles that lie among nodes of the level before."""
+    """Return the ghosts of all tiles that are interpolated from the next coarser level."""
     layers = range(1, whole.stencil.halo + 1)
     return [
         TileGhosts(place, layers_behind(patch, layers).reshape(3, -1))
@@ -47,13 +48,12 @@ def find_level_donors(whole: Decomposition) -> list[TileGhosts]:
 def level_rows(
     whole: Decomposition, cut: Decomposition, found: Sequence[TileGhosts], kept: Kept | None = None
 ) -> Iterator[Rows]:
-    """Yield the contributions of all parts of `cut`, in their order, to the ghosts of `found`, numbered through. Each
-    has the weights of the sixth-order and of the linear interpolation. `kept`: those of the same part to ghosts of the
-    same nodes are taken from there.
+    """Yield the contributions of all parts of `cut`, in their order, to the ghosts `found`, which are numbered
+    consecutively. Each has the weights of sixth-order and of linear interpolation. `kept`: a cache, from which the
+    contributions of the same part to the same ghosts are taken.
 
-    The ghosts of a face are a box of nodes, and so are the nodes of a part: nodes and weights are found along each
-    direction and multiplied out.
-    """
+    The ghosts of a face are a box of nodes, and so are the nodes of a part. So nodes and weights are computed along
+    each direction and multiplied."""
     levels, halo = whole.levels, whole.stencil.halo
     assert levels is not None
     kept = kept or Kept()
@@ -188,8 +188,9 @@ class _GhostFace:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Nodes of a part that lie under nodes of another one, of a finer level: `to` and `source` (n,), int32, flat
-    indexes into the padded arrays of both, in ascending order of `to`."""
+    """Pairs of nodes at the same point, one in a part and one in a part of a finer level. `to` (n,): nodes of the
+    coarser part. `source` (n,): nodes of the finer part. Both are int32 flat indexes into the padded arrays of their
+    parts, sorted by `to`."""
 
     to: np.ndarray
     source: np.ndarray
@@ -215,8 +216,9 @@ class Injection:
 
 
 def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = None) -> list[Injection]:
-    """For every node that lies under a finer level, the node of the finest level there, grouped by donor and block.
-    `kept`: pairs of parts that others of the same nodes lie over are taken from there."""
+    """Return, for all nodes that lie under a finer level, the nodes of the finest level there, from which they take
+    their values. `cut`: the parts of all ranks. The pairs are grouped by the parts that give and take. `kept`: a cache,
+    from which pairs of parts with the same nodes are taken."""
     assert whole.levels is not None
     kept = kept or Kept()
     tiles = [part_on_level(whole.levels, part) for part in cut.parts]

@@ -131,8 +131,10 @@ def _box_weights(
 
 
 def covered_cells(levels: Levels, level: int, base: int) -> Iterator[Range]:
-    """Boxes of cells of the level before all nodes of which, and all between them, a level has; none twice. A cell lies
-    behind its node; where a block goes on in itself, one step from its last node, so does that of this node."""
+    """Yield boxes of the cells of the next coarser level that `level` covers completely in block `base` of the grid,
+    each cell once. A cell lies between a node and the next one. It is covered if the finer level has all of its nodes
+    and all nodes between them. In a block that continues in itself, one step from its last node, there is also a cell
+    behind the last node."""
     space, tiles = levels.spaces[level, base], [levels.tiles[n] for n in levels.of(level, base)]
     if not tiles:
         return

@@ -47,8 +47,8 @@ class Space:
 
 @dataclass(frozen=True)
 class Levels:
-    """`tiles`: what each whole block of a refined decomposition is; those of level 0 are the blocks of the grid.
-    `spaces`: by level and block of the grid."""
+    """The levels of a refined decomposition. `tiles`: for each whole block the tile that it is; the tiles of level 0
+    are the blocks of the grid. `spaces`: for each (level, block of the grid) the space of its nodes."""
 
     tiles: tuple[Tile, ...]
     spaces: dict[tuple[int, int], Space] = field(default_factory=dict)
@@ -60,22 +60,23 @@ class Levels:
 
     @property
     def of_grid(self) -> int:
-        """Number of the blocks of the grid itself, which come first."""
+        """Number of blocks of the grid itself. They come before the tiles."""
         return sum(tile.level == 0 for tile in self.tiles)
 
     def of(self, level: int, base: int) -> list[int]:
-        """The whole blocks that are tiles of a block of the grid on a level."""
+        """Return the numbers of the whole blocks that are tiles of block `base` of the grid on `level`."""
         return [n for n, tile in enumerate(self.tiles) if (tile.level, tile.base) == (level, base)]
 
 
 def part_on_level(levels: Levels, part: Part) -> Tile:
-    """The nodes of a part, in the indexes of its level."""
+    """Return the nodes of `part`, which is a part of a whole block of `levels`, in the indexes of its level."""
     tile = levels.tiles[part.whole]
     return Tile(tile.level, tile.base, shift_range(part.box, triple(lo for lo, _ in tile.box)))
 
 
 def spaces_of(decomposition: Decomposition, level: int) -> dict[tuple[int, int], Space]:
-    """The spaces of the whole blocks of a level."""
+    """Return the index space of every whole block of a level, by level and block: its size, and how it continues in
+    itself."""
     return {
         (level, b): Space(block.size, tuple(wraps(block, b, decomposition.connections)))
         for b, block in enumerate(decomposition.blocks)
@@ -107,8 +108,9 @@ def finer(coarse: Decomposition, extended: Sequence[Extended]) -> Decomposition:
 
 
 def levels_size(coarse: Decomposition, finest: int) -> tuple[int, int]:
-    """The nodes of the finest level of the whole blocks of `coarse`, and the bytes that the coordinates of all levels
-    take while it is made: with and without ghosts, and a copy of one coordinate on the way."""
+    """Return the number of nodes of the finest level of `coarse`, and the bytes that the coordinates of all levels take
+    while they are computed. The bytes include the coordinates with and without ghosts and a temporary copy of one
+    coordinate."""
     nodes = needed = 0
     for level in range(1, finest + 1):
         nodes = 0
@@ -120,7 +122,8 @@ def levels_size(coarse: Decomposition, finest: int) -> tuple[int, int]:
 
 
 def refuse_large(coarse: Decomposition, finest: int) -> None:
-    """Raises HiresxError where the memory of this machine does not hold the coordinates of the levels of `coarse`."""
+    """Raises HiresxError if this machine does not have the memory for the coordinates of the levels up to `finest`,
+    above the whole blocks `coarse`."""
     nodes, needed = levels_size(coarse, finest)
     if needed > host_memory():
         raise HiresxError(
@@ -132,7 +135,7 @@ def refuse_large(coarse: Decomposition, finest: int) -> None:
 
 
 def refined_extended(fine: Decomposition) -> list[Extended]:
-    """Coordinates with ghosts of the blocks of a level."""
+    """Return the coordinates with ghosts of the whole blocks `fine` of a level."""
     found = extended_coordinates(fine)
     made = [c for c in found if isinstance(c, tuple)]
     assert len(made) == len(found)  # of nodes in memory
@@ -224,8 +227,9 @@ def _broken_stencils(xi: np.ndarray, kinks: np.ndarray, low: int, high: int) -> 
 
 
 def stencils(xi: np.ndarray, low: int | np.ndarray, high: int | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """First nodes (n,) and weights (n, WIDTH) of the interpolation at xi (n,) from the nodes low ... high - 1: centred,
-    or as near as these allow. `low`, `high`: of all places, or of each (n,)."""
+    """Return the first nodes (n,) and the weights (n, WIDTH) of the interpolation at `xi` (n,). The stencils are
+    centred, or as nearly centred as the nodes low ... high - 1 allow. `low`, `high`: one number for all places, or
+    arrays (n,)."""
     base = np.clip(np.floor(xi).astype(int) - WIDTH // 2 + 1, low, high - WIDTH)
     # Nodes of a level lie on nodes of the level before and halfway between: few places differ.
     places, of_place = np.unique(xi - base, return_inverse=True)
@@ -233,18 +237,19 @@ def stencils(xi: np.ndarray, low: int | np.ndarray, high: int | np.ndarray) -> t
 
 
 def is_plain_join(connection: Connection) -> bool:
-    """True if a connection leads a block on in itself, in the sense of its indexes."""
+    """True if a connection joins a block with itself, such as the two ends of an O-grid, with indexes in the same
+    directions and without a rotation."""
     return connection.block == connection.donor and connection.matrix == IDENTITY and connection.rotation is None
 
 
 def may_end(connection: Connection, blocks: Sequence[Block]) -> bool:
-    """True if a level of whole blocks may end on a connection: the block continues there in itself, with a step between
-    its last nodes."""
+    """True if a level that covers whole blocks may end on a connection. This is so if the block continues in itself,
+    with one step between its last node and its first."""
     return is_plain_join(connection) and layout_of(connection, blocks) == "offset"
 
 
 def patches_of(fine: Decomposition) -> dict[int, list[Patch]]:
-    """The patches of each block."""
+    """Return the patches of `fine` by the number of their block."""
     found: dict[int, list[Patch]] = {}
     for patch in fine.patches:
         found.setdefault(patch.block, []).append(patch)

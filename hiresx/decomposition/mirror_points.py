@@ -38,19 +38,22 @@ OF_PLACES = ("donor", "face", "xi", "base", "share", "turn")
 
 @dataclass(frozen=True, eq=False)
 class MirrorSources:
-    """The ghosts of one patch: `place`, the patch of the whole blocks; `index` (3, n), their nodes in the whole block.
-    Each takes the flow at `per` places, one behind the other: `donor` (per n,), whole blocks, `face` (per n,), the
-    numbers of their faces along which the wall goes on, `xi` (per n, 3), places in their index space, `base` (per n,
-    3), the first nodes of interpolations, which may lie in connected blocks, `share` (per n, 3), that of the last five
-    of their nodes (`hiresx.grid.blended`), and `turn` (per n, 3, 3), what brings vectors from there.
+    """Where the ghosts behind one wall patch take their values. `place`: the number of the patch among the patches of
+    the whole blocks. `index` (3, n): the nodes of the whole block that are these ghosts.
 
-    Behind a plane there is one, the mirror image, and `turn` has the reflection. Behind a curved wall there are three,
-    the mirror image, the foot of the normal and a third place on it: from the first ghost twice as far from the wall as
-    the image, from the others as far as the first. `turn` then has no reflection, and `geometry` (12, n) holds the
-    normal at the foot, into the flow, the distance of the image, the derivative of the normal along the wall, xx, yy,
-    zz, xy, xz, yz, the distance of the third place over that of the image, and the square of STAGNANT cells along the
-    wall over the distance. `moved`: cells by which a place was moved at most, as it lies outside the grid.
-    """
+    Each ghost takes the flow at `per` points, which are consecutive entries of the arrays. `donor` (per n,): the whole
+    block in which the point lies. `face` (per n,): the number of the face of that block along which the wall continues.
+    `xi` (per n, 3): the point in index space. `base` (per n, 3): the first node of the interpolation, which may lie in
+    a connected block. `share` (per n, 3): the weight of the last five nodes of the interpolation
+    (`hiresx.grid.blended`). `turn` (per n, 3, 3): the matrix that vectors from there are multiplied by.
+
+    Behind a plane, `per` is 1. The point is the mirror image, and `turn` includes the reflection. Behind a curved wall,
+    `per` is 3: the mirror image, the foot of the normal, and a third point on the normal. The third point of the first
+    ghost is twice as far from the wall as its image; that of the other ghosts is as far as the image of the first
+    ghost. There `turn` includes no reflection, and `geometry` (12, n) has: the normal at the foot, into the flow (3
+    rows); the distance of the image; the derivative of the normal along the wall (xx, yy, zz, xy, xz, yz); the distance
+    of the third point divided by that of the image; the square of STAGNANT cells along the wall divided by the
+    distance. `moved`: by how many cells a point was moved at most, because it was outside the grid."""
 
     place: int
     index: np.ndarray
@@ -69,7 +72,7 @@ class MirrorSources:
         return len(self.donor) // self.index.shape[1]
 
     def some(self, chosen: np.ndarray) -> "MirrorSources":
-        """The ghosts of the mask `chosen` (n,) alone."""
+        """Return the entries of the ghosts of the mask `chosen` (n,) only."""
         places = np.repeat(chosen, self.per)
         of_places = {name: getattr(self, name)[places] for name in OF_PLACES}
         geometry = None if self.geometry is None else self.geometry[:, chosen]
@@ -77,7 +80,8 @@ class MirrorSources:
 
 
 def find_mirror_sources(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[MirrorSources]:
-    """Find where all ghosts of mirroring walls take the flow from; `extended`: see `extended_coordinates`."""
+    """Return, for each wall whose ghosts take the flow at mirrored places, these places in the blocks. `extended`:
+    coordinates with ghosts, as `extended_coordinates` returns them."""
     of_grid = _of_grid(whole)
     found = mirrored_places(of_grid)
     maps, near = _Maps(whole, extended), _near_edges(of_grid, found.values())

@@ -15,7 +15,8 @@ from hiresx.grid.patched import WIDTH
 
 
 def rows(whole: Decomposition, cut: Decomposition, found: Sequence[MirrorSources]) -> Iterator[Rows]:
-    """The shares of all parts of `cut`, in their order, in the flow at the places of all entries of `found`."""
+    """Yield, for each part of `cut` in turn, the nodes of this part from which the flow at mirrored places is
+    interpolated, with their weights. The places are those of all entries of `found`, numbered consecutively."""
     donor, xi, base, blend, turn = (
         np.concatenate([getattr(f, name) for f in found]) for name in ("donor", "xi", "base", "share", "turn")
     )

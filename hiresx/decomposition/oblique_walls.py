@@ -30,16 +30,18 @@ NORMAL = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Wall:
-    """A patch of the whole blocks with a mirror: `normal` and a `point` of its plane, None where it lies on none.
-    `angle`: the largest one, in degrees, between a grid line there and the normal. `curved`: whether the flow along it,
-    or a body force, takes a pressure that rises along the normal. `smooth`: whether polynomials of the highest degree
-    continue its grid lines. `edged`: whether it has an edge, where a mirror has no one normal. `mirrors_places`:
-    whether ghosts take the flow at the mirror images of their own places, not that at nodes; beside an edge, and all
-    along a wall of straight pieces with edges, they take that at nodes (`hiresx.decomposition.wall_edges`).
+    """A wall patch of the whole blocks (`place`: its number) whose ghosts mirror the flow. `normal` and `point`: the
+    plane of the wall; both None for a wall that is not plane, and for a `curved` one. `angle`: the largest angle
+    between a grid line at the wall and the normal, in degrees. `curved`: whether the pressure may have a gradient along
+    the normal, since the flow along the wall is curved or a body force acts. `smooth`: whether polynomials of the
+    highest degree continue the grid lines of the wall. `edged`: whether it has an edge, where the normal is not unique.
+    `mirrors_places`: whether a ghost takes the flow at the mirror image of its own place, and not at a node. Beside an
+    edge, ghosts take it at nodes, and so do all ghosts of a wall of straight pieces with edges
+    (`hiresx.decomposition.wall_edges`).
 
-    All but place and angle are the same for all patches of a condition that go on in one another, in one block or over
-    connections, so that nothing depends on how blocks are cut, nor on whether the condition is given once or block by
-    block."""
+    Patches of one condition that continue each other, in one block or over connections, have all values but `place` and
+    `angle` in common. Results therefore depend neither on how the grid is cut into blocks nor on whether the condition
+    is given once or for each block."""
 
     place: int
     normal: np.ndarray | None
@@ -52,8 +54,9 @@ class Wall:
 
 
 def walls(whole: "Decomposition") -> list[Wall]:
-    """Return all slip walls, planes of symmetry and axes of the whole blocks, except those behind which the grid is its
-    own mirror image."""
+    """Find all walls of the whole blocks behind which ghosts mirror the flow: slip walls, planes of symmetry and axes.
+    Walls behind which the coordinates themselves are mirrored are left out. Returns one entry for each patch, by its
+    number, with what decides how its ghosts are computed (see `Wall`)."""
     found = []
     for n, patch in enumerate(whole.patches):
         block = whole.blocks[patch.block]
@@ -120,14 +123,15 @@ def _as_beside(whole: "Decomposition", wall: Wall, members: Sequence[Wall]) -> W
 
 
 def is_broad(block: Block, patch: "Patch") -> bool:
-    """True if a patch has several nodes in all directions along its face."""
+    """True if a patch has more than one node along each direction of its face."""
     d = direction(patch.face)
     return all(patch.range[e][1] - patch.range[e][0] > 1 for e in block.active if e != d)
 
 
 def groups(whole: "Decomposition", places: Sequence[int]) -> list[list[int]]:
-    """Group the patches with these numbers: patches that continue each other are in one group if their conditions are
-    one, or differ in where they hold alone, as those that a user gives block by block."""
+    """Group the patches with the numbers `places`. Two patches are in one group if they continue each other and their
+    conditions are equal. Conditions that differ only in the faces or blocks that they name count as equal, since a user
+    may give one condition block by block."""
     found = {place: [place] for place in places}
     held = {place: _what_holds(whole.patches[place].condition) for place in places}
     for place in places:
@@ -175,18 +179,19 @@ def _beyond(whole: "Decomposition", patch: "Patch") -> Iterator[tuple[int, str, 
 
 
 def mirrored_places(whole: "Decomposition") -> dict[int, Wall]:
-    """Walls whose ghosts take the flow at mirrored places, by the number of their patch."""
+    """Return the walls whose ghosts take the flow at mirrored places, by the number of their patch."""
     return {wall.place: wall for wall in walls(whole) if wall.mirrors_places}
 
 
 def unrefinable_places(whole: "Decomposition") -> list[int]:
-    """The patches of walls on which no tile of a finer level may lie: those that mirror places, and those with edges,
-    of which a tile may have the oblique pieces alone."""
+    """Return the numbers of the patches on which no tile of a finer level may lie: walls whose ghosts take the flow at
+    mirrored places, and walls with edges, of which a tile may have only the oblique pieces."""
     return [wall.place for wall in walls(whole) if wall.mirrors_places or wall.edged]
 
 
 def mirrors(whole: "Decomposition", patch: "Patch") -> list[Motion]:
-    """The reflections that give the coordinates behind a plane of symmetry at which rings around a pole end."""
+    """Return the reflections by which the coordinates continue behind a plane of symmetry that cuts the rings around a
+    pole. The list is empty for other patches."""
     planes = {c.motion for c in whole.connections if c.over_a_pole and c.rotation is not None}
     return [plane for plane in planes if _stays(whole.blocks[patch.block], patch.range, plane)]
 
@@ -198,8 +203,8 @@ def _stays(block: Block, range_: Range, plane: Motion) -> bool:
 
 
 def inward_rows(block: Block, face: str, range_: Range, count: int) -> np.ndarray:
-    """Coordinates of a part of a face and of the nodes inwards of it: (count, 3, nk, nj, ni), in which the direction of
-    the normal has one node."""
+    """Return the coordinates of the nodes `range_` of a face and of the rows of nodes behind them in the block, `count`
+    rows in all: (count, 3, nk, nj, ni), with one node in the direction normal to the face."""
     d, inwards = direction(face), -side(face)
     rows = []
     for step in range(count):
@@ -210,8 +215,8 @@ def inward_rows(block: Block, face: str, range_: Range, count: int) -> np.ndarra
 
 
 def check_pushed_planes(whole: "Decomposition") -> None:
-    """Raises HiresxError for a plane of symmetry that a body force pushes the gas against: beyond it the force would
-    push the other way. So it is with any plane at which half a ring around a pole is reflected."""
+    """Raises HiresxError for a plane of symmetry against which a body force pushes the gas, because the force would
+    have the opposite direction behind it. This includes the planes that cut half rings around a pole."""
     for patch in whole.patches:
         symmetric = patch.condition.type == "symmetry"
         if patch.condition.kernel != "reflect" or not is_pushed(whole, patch, whole.pushes):
@@ -225,8 +230,8 @@ def check_pushed_planes(whole: "Decomposition") -> None:
 
 
 def is_pushed(whole: "Decomposition", patch: "Patch", pushes: Sequence[ArrayLike]) -> bool:
-    """True if one of the vectors `pushes` has a component normal to the patch, which is known where it is several nodes
-    broad."""
+    """True if one of the vectors `pushes` has a component normal to the patch. False for a patch with only one node
+    along a direction of its face."""
     block, d = whole.blocks[patch.block], direction(patch.face)
     if not pushes or not is_broad(block, patch):
         return False
@@ -286,7 +291,8 @@ def plane_of(nodes: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
 
 
 def local_normals(face: np.ndarray, d: int, tangents: Sequence[int]) -> np.ndarray:
-    """Unit normals (dimensions, nk, nj, ni) at the nodes of a face, by central differences; of either side."""
+    """Return unit normals (dimensions, nk, nj, ni) at the nodes `face` of a face, by central differences. `d`:
+    direction normal to the face. `tangents`: directions along it. The normals may point to either side."""
     if not tangents:  # of a line
         return np.ones_like(face)
     slopes = []

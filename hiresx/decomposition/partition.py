@@ -47,7 +47,8 @@ def partition(decomposition: Decomposition, ranks: int, weights: Sequence[float]
 
 
 def best_partition(decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None) -> Partition:
-    """The cheapest partition found; arguments and errors as of `partition`."""
+    """Return the cheapest partition of the blocks among `ranks` ranks of the speeds `weights`. Arguments and errors are
+    those of `partition`."""
     speed = _speed(ranks, weights)
     sizes = [block.size for block in decomposition.blocks]
     _check_room(decomposition, ranks)

@@ -40,7 +40,7 @@ class Part:
 
 
 def points_by_rank(parts: Iterable[Part], ranks: int) -> np.ndarray:
-    """Points that each of so many ranks computes: (ranks,), integers."""
+    """Return the number of points that each of `ranks` ranks computes: (ranks,), integers."""
     points = np.zeros(ranks, np.int64)
     for part in parts:
         points[part.rank] += part.points

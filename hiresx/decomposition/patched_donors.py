@@ -41,15 +41,16 @@ class PatchedDonors:
 
 
 def shape_maps(whole: Decomposition) -> list[BlockMap]:
-    """Return the part of the maps of all whole blocks that depends on their shapes only: the nodes and weights of
-    interpolations."""
+    """Return maps of all whole blocks without their coordinates. These have the nodes and weights of interpolations,
+    which depend on the shapes of the blocks only."""
     halo = whole.stencil.halo
     none = (np.empty((2 * halo + 1,) * 3),) * 3
     return [BlockMap(block, none, halo, wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
 
 
 def block_maps(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[BlockMap]:
-    """The maps of all whole blocks; `extended`: see `extended_coordinates`."""
+    """Return the maps of all whole blocks, by which a place is found in the index space of a block. `extended`:
+    coordinates with ghosts, as `extended_coordinates` returns them."""
     here, halo = _in_memory(extended), whole.stencil.halo
     return [BlockMap(block, here[b], halo, wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
 
@@ -69,7 +70,8 @@ def find_donors(whole: Decomposition, extended: Sequence[Coordinates | GhostLaye
 def find_interpolable(
     whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]
 ) -> list[tuple[Patch, list[Range]]]:
-    """Return every patched face with its nodes that can be interpolated, as disjoint index ranges."""
+    """Return every patched face with its nodes that can be interpolated, as disjoint index ranges. `extended`: for each
+    whole block its coordinates with ghosts."""
     places = [n for n, patch in enumerate(whole.patches) if patch.condition.type == PATCHED]
     found = []
     here, maps = _in_memory(extended), block_maps(whole, extended)
@@ -234,7 +236,8 @@ def interpolation_rows(
 
 
 def linear(xi: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Return the weights (n, 3, WIDTH) of linear interpolation between the two nodes next to xi; none is negative."""
+    """Return the weights (n, 3, WIDTH) of linear interpolation at `xi`, between the two nearest nodes. `base` (n, 3):
+    first nodes of the stencils. No weight is negative."""
     t = np.clip(xi - base, 0, WIDTH - 1)
     return np.maximum(0, 1 - np.abs(t[..., None] - np.arange(WIDTH)))
 
@@ -247,13 +250,16 @@ def share(
     turn: Sequence[int] = (0, 0, 0),
     step: Sequence[int] | np.ndarray = (0, 0, 0),
 ) -> tuple[np.ndarray, np.ndarray, Size, np.ndarray] | None:
-    """Restrict n interpolations to the nodes of one part. Returns None if none of them uses the part, and else (indexes
-    of those that do (m,), their first nodes within the part (m, 3), numbers of nodes in each direction, weights).
+    """Restrict n interpolations to the nodes that one part has. Interpolation number n reads a box of nodes of a block
+    with `size` nodes, from node `base[n]` on, with `weights` along each direction. The part has the nodes `box` of the
+    block.
 
-    Interpolation number n uses a box of nodes of a block with `size` nodes, from node `base[n]` on, with the `weights`
-    along each direction. The part has the nodes `box` of the block. `turn` is for blocks that continue in themselves:
-    for each direction 0 takes the nodes within the block, -1 or 1 those before its first or behind its last node, which
-    are the nodes `step` before."""
+    Returns None if no interpolation reads nodes of the part. Otherwise returns the indexes of those that do (m,), their
+    first nodes within the part (m, 3), the numbers of nodes in each direction, and their weights.
+
+    `turn` and `step` are for blocks that continue in themselves. Along each direction, `turn` 0 takes the nodes within
+    the block, -1 those before its first node, and 1 those behind its last node. A node before the first or behind the
+    last is the node that lies `step` nodes away within the block."""
     keep = np.ones(len(base), dtype=bool)
     starts, parts, widths = np.zeros_like(base), [], []
     for d, (lo, hi) in enumerate(box):
@@ -288,9 +294,9 @@ def share(
 def targets(
     whole: Decomposition, cut: Decomposition, found: Sequence[Any]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where each ghost of `found` lies. `found`: entries with the `place` of a patch and the `index` of ghosts, one
-    after the other. Returns, for each ghost, the part of `cut` behind whose face it lies, its flat index in the padded
-    array of that part, and the direction (0, 1, 2) of the face."""
+    """Return, for each ghost of `found`, where its value is stored: the part of `cut`, the flat index in the padded
+    array of that part, and the direction (0, 1, 2) of the face in front of it. `found`: entries with the `place` of a
+    patch and the `index` of its ghosts."""
     part, flat, along = [], [], []
     for entry in found:
         patch = whole.patches[entry.place]

@@ -88,14 +88,14 @@ class Decomposition:
 
     @property
     def names_of_grid(self) -> list[str]:
-        """For each whole block the name of the block of the grid that it is, or is a tile of."""
+        """For each whole block, the name of its block of the grid. A tile has the name of the block that it refines."""
         tiles = None if self.levels is None else self.levels.tiles
         return [self.blocks[n if tiles is None else tiles[n].base].name for n in range(len(self.blocks))]
 
 
 def with_conditions(decomposition: Decomposition, conditions: Sequence[Condition]) -> Decomposition:
-    """The same decomposition, whose patches refer to the equal objects of `conditions`. After a transfer from another
-    process the patches have copies, but conditions are counted by identity."""
+    """Return the same decomposition with the objects of `conditions` in its patches, in place of equal copies. Patches
+    that came from another process have copies, but conditions are counted by identity."""
     own = [next((c for c in conditions if c == patch.condition), patch.condition) for patch in decomposition.patches]
     patches = (replace(patch, condition=c) for patch, c in zip(decomposition.patches, own, strict=True))
     return replace(decomposition, patches=tuple(patches))
@@ -274,10 +274,9 @@ def _faces(condition: Place, block: Block) -> list[str]:
 
 
 def places(blocks: Sequence[Block], who: str, place: Place) -> Iterable[tuple[int, str, Range]]:
-    """The (block, face, range) that `place` (`hiresx.case.boundaries.Place`) names, without empty directions.
-
-    Raises HiresxError that begins with `who` for an unknown block or region and for a range that leaves the face.
-    """
+    """Return the (block, face, range) of all nodes that `place` (`hiresx.case.boundaries.Place`) names. Directions
+    without nodes are left out. Raises HiresxError, which begins with `who`, for an unknown block or region and for a
+    range that leaves the face."""
     names = [block.name for block in blocks]
     if place.block is not None and place.block not in names:
         raise HiresxError(
@@ -313,7 +312,7 @@ def places(blocks: Sequence[Block], who: str, place: Place) -> Iterable[tuple[in
 
 
 def poles(case: Case, grid: Grid) -> list[tuple[int, Range]]:
-    """The faces that the case calls poles: (block, nodes)."""
+    """Return the faces with the condition `pole`: (block, nodes)."""
     conditions = [c for c in case.boundary if c.type == "pole"]
     return [(b, range_) for c in conditions for b, _, range_ in places(grid.blocks, "pole", c)]
 

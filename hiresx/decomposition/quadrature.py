@@ -31,8 +31,8 @@ _SAME_NODE = 1e-3
 
 
 def corrections(nodes: int) -> np.ndarray:
-    """Corrections to the weight 1 of the first nodes (6, or all if there are fewer) at one end of a line of `nodes`
-    nodes."""
+    """Return the corrections that are added to the weight 1 of the first nodes at one end of a line (Gregory's
+    formula): 6 numbers, or `nodes` if the line has fewer nodes."""
     order = min(REACH, nodes)
     found = np.zeros(order)
     for difference, coefficient in enumerate(_GREGORY[:order]):
@@ -51,8 +51,8 @@ def changes(nodes: int) -> Iterator[tuple[int, dict[int, float]]]:
 
 
 def ends(decomposition: Decomposition, b: int, face: str, kept: bool = False) -> np.ndarray:
-    """Kinds of ends of the lines at every node of a face of block `b`: [k, j, i] without the face's direction. With
-    `kept`, no-slip walls have a kind of their own."""
+    """Return, for every node of a face of block `b`, how the grid line ends there: a mask [k, j, i], without the face's
+    direction, of kinds of ends. With `kept`, no-slip walls have a kind of their own."""
     block = decomposition.blocks[b]
     across = directions_along(face)
     kinds = np.full([block.size[e] for e in across], PHYSICAL)
@@ -85,8 +85,9 @@ def _coincide(decomposition: Decomposition, c: Connection) -> bool:
 
 
 def block_weights(decomposition: Decomposition, b: int, box: Range | None = None, kept: bool = False) -> np.ndarray:
-    """Return weights (nk, nj, ni) of the nodes of block `b`, or of those in `box`. The sum of weight times cell volume
-    1/J times a field is its integral over the block. `kept`: the weights of the sums that no-slip walls conserve."""
+    """Return the quadrature weights (nk, nj, ni) of the nodes of block `b`, or of those in `box`. The sum of weight
+    times cell volume 1/J times a field is the integral of the field over the block. `kept`: use the weights with which
+    no-slip walls conserve mass."""
     block = decomposition.blocks[b]
     box = whole_box(block.size) if box is None else box
     shape = tuple(hi - lo for lo, hi in reversed(box))
@@ -108,12 +109,10 @@ def block_weights(decomposition: Decomposition, b: int, box: Range | None = None
 def face_weights(
     decomposition: Decomposition, b: int, face: str, chosen: np.ndarray | None = None, kept: bool = False
 ) -> np.ndarray:
-    """Return the weights of the nodes of a face, as [k, j, i] without the direction of the face. For the whole face
-    they are those of `block_weights` along it, so that fluxes and integrals balance.
-
-    `chosen` (a mask of the same shape): integrate over these nodes alone. A run of them ends with closed formulas,
-    except at the end of the block if the grid continues behind it.
-    """
+    """Return the quadrature weights of the nodes of a face, [k, j, i] without the direction of the face. For the whole
+    face they equal those of `block_weights` along it, so that fluxes and integrals balance. `chosen` (a mask of the
+    same shape): integrate over these nodes only. Runs of chosen nodes end with closed formulas, except at an end of the
+    block behind which the grid continues."""
     block = decomposition.blocks[b]
     across = directions_along(face)
     if chosen is None:

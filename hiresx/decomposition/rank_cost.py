@@ -41,14 +41,14 @@ def work(size: Sequence[int]) -> float:
 
 
 def excess(points: float, share: float) -> float:
-    """The price, in nodes at the rank's own speed, of `points` nodes where `share` are due."""
+    """Return the penalty for a rank with `points` nodes whose fair share is `share` nodes, as a number of nodes. It is
+    0 up to a small imbalance."""
     return STEEP * max(0.0, points - (1 + IMBALANCE) * share)
 
 
 def capacity(size: Sequence[int], least: int) -> int:
-    """Return the largest number of parts, of `least` nodes or more in every direction, into which a box of `size` can
-    be cut. Each has a node whose indexes (except in directions of one node) are all one less than a multiple of
-    `least`."""
+    """Return the largest number of parts into which a box of `size` (ni, nj, nk) can be cut, if each part must have
+    `least` nodes or more in every direction with more than one node."""
     count = 1
     for n in size:
         count *= 1 if n == 1 else n // least
@@ -56,7 +56,9 @@ def capacity(size: Sequence[int], least: int) -> int:
 
 
 def costs(boxes: Boxes, contacts: Contacts, rank: np.ndarray, speed: np.ndarray) -> np.ndarray:
-    """Cost of every rank, (ranks,), where `rank` (n,) holds the boxes; `speed` (ranks,) has the mean 1."""
+    """Return the cost of every rank, (ranks,), from the nodes of its boxes and the nodes that it exchanges. `boxes`: n
+    boxes. `contacts`: the pairs of boxes that exchange ghosts. `rank` (n,): the rank of each box. `speed` (ranks,):
+    speeds of the ranks, with the mean 1."""
     ranks = len(speed)
     sizes = boxes.sizes
     points = sizes.prod(axis=1)

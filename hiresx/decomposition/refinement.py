@@ -73,10 +73,10 @@ def with_tiles(
     taken: Sequence[Taken],
     kept: Callable[[np.ndarray], np.ndarray] = np.ascontiguousarray,
 ) -> tuple[Decomposition, list[Extended]]:
-    """The blocks of `grids[0]` with the tiles `taken` of all levels behind them, and the coordinates with ghosts of all
-    of them. `grids`, `nodes`: whole blocks and their coordinates with ghosts, `lattices`: where tiles begin and end, by
-    level. Adjacent tiles become one block (`joined_boxes`). `kept`: what is kept of views of the coordinates given.
-    Raises HiresxError as `refine`."""
+    """Return the blocks of `grids[0]` followed by the tiles `taken` of all levels, and the coordinates with ghosts of
+    all of them. By level: `grids`, the whole blocks; `nodes`, their coordinates with ghosts; `lattices`, the nodes at
+    which tiles begin and end. Adjacent tiles become one block (`joined_boxes`). `kept`: turns a view of coordinates
+    into the array that is stored. Raises HiresxError as `refine`."""
     made = coarse = grids[0]
     tiles = [Tile(0, b, whole_box(block.size)) for b, block in enumerate(coarse.blocks)]
     spaces = spaces_of(coarse, 0)
@@ -124,7 +124,7 @@ def refuse_open(made: Decomposition, table: Refine) -> None:
 
 
 def refuse_in_file(extended: Sequence[Sequence[np.ndarray] | GhostLayers]) -> list[Extended]:
-    """Return the coordinates with ghosts if all are in memory. Raises HiresxError if some were left in their file."""
+    """Return `extended` if all coordinates are in memory. Raises HiresxError if some blocks were left in their file."""
     here = [(c[0], c[1], c[2]) for c in extended if not isinstance(c, GhostLayers)]
     if len(here) < len(extended):
         raise HiresxError(
@@ -136,7 +136,7 @@ def refuse_in_file(extended: Sequence[Sequence[np.ndarray] | GhostLayers]) -> li
 
 
 def refined_grid(grid: Grid, made: Decomposition) -> Grid:
-    """The grid with the blocks of a refined decomposition."""
+    """Return `grid` with the blocks of the refined decomposition `made`."""
     period = (*grid.period, *({} for _ in made.blocks[len(grid.blocks) :]))
     return replace(grid, blocks=made.blocks, period=period)
 
@@ -155,8 +155,9 @@ def _part(extended: Extended, box: Range, halo: int, kept: Callable[[np.ndarray]
 
 
 def lattices_of(grids: Sequence[Decomposition], table: Refine) -> list[list[list[list[int]]]]:
-    """For each level, block and direction, the nodes at which tiles begin and end. Raises HiresxError for a direction
-    of `refine.symmetric` along which blocks go on behind their last nodes: a level ends elsewhere than it begins."""
+    """Return, for each level, block and direction, the nodes at which tiles begin and end. `grids`: for each level its
+    whole blocks. Raises HiresxError for a direction of `refine.symmetric` along which a block continues one step behind
+    its last nodes, since its levels cannot be symmetric there."""
     coarse = grids[0]
     for c in coarse.connections:
         along = "ijk"[direction(c.face)]
@@ -195,7 +196,7 @@ def _lattice_of(
 
 
 def with_mirrored(taken: np.ndarray, table: Refine) -> np.ndarray:
-    """The tiles (k, j, i) `taken` of a block, and those opposite to them along the directions of
+    """Return the mask `taken` of the tiles (k, j, i) of a block, made symmetric along the directions of
     `refine.symmetric`."""
     for d, axis in enumerate("ijk"):
         if axis in table.symmetric:
@@ -204,8 +205,9 @@ def with_mirrored(taken: np.ndarray, table: Refine) -> np.ndarray:
 
 
 def with_exchanged(taken: np.ndarray, asked: np.ndarray, lattice: Sequence[Sequence[int]], table: Refine) -> np.ndarray:
-    """The tiles (k, j, i) `taken` of a block, and those that become of them when two directions of `refine.symmetric`
-    are exchanged, of which the tiles are the same and the tiles `asked` for are so, too."""
+    """Return the mask `taken` of the tiles (k, j, i) of a block, made symmetric to the exchange of two directions of
+    `refine.symmetric`. This is done only for directions with equal tiles (`lattice`: where the tiles begin and end
+    along each direction). The mask `asked`, the tiles that are requested, must also be symmetric to this exchange."""
     axes = [d for d, axis in enumerate("ijk") if axis in table.symmetric and taken.shape[2 - d] > 1]
     pairs = [(2 - a, 2 - b) for a, b in combinations(axes, 2) if [*lattice[a]] == [*lattice[b]]]
     pairs = [pair for pair in pairs if (asked == asked.swapaxes(*pair)).all()]
@@ -222,8 +224,9 @@ def boxes_of(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterator[R
 
 
 def joined_boxes(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterator[Range]:
-    """Yield boxes that cover the tiles of the mask `chosen` [k, j, i] and no others, each tile once. A box begins at a
-    corner and extends along i as far as tiles are chosen, then along j and k as far as all its rows are chosen."""
+    """Yield boxes that cover the tiles of the mask `chosen` [k, j, i] and no others, each tile once. `lattice`: the
+    nodes at which tiles begin and end. A box begins at a corner and extends along i as far as tiles are chosen, then
+    along j and k as far as all its rows are chosen."""
     # Tiles are few: a set of their places is faster than slices of the mask.
     places = [(k, j, i) for k, j, i in np.argwhere(chosen).tolist()]
     left = set(places)
@@ -261,8 +264,9 @@ def _choose_tiles(
 def regions_taken(
     grids: Sequence[Decomposition], lattices: Sequence[Sequence[list[list[int]]]], table: Refine
 ) -> list[Taken]:
-    """The tiles of the regions that are given, by level, without those around them. Raises HiresxError for a region
-    that names no block, holds no node or has a range of nodes beyond a block."""
+    """Return the masks of the tiles in the regions of the case, by level, without the tiles that must lie around them.
+    `grids`: for each level its whole blocks. `lattices`: the result of `lattices_of`. Raises HiresxError for a region
+    that names no block, has no node, or has nodes beyond a block."""
     taken = [[np.zeros([len(ends) - 1 for ends in reversed(found)], bool) for found in lattice] for lattice in lattices]
     for n, region in enumerate(table.region):
         _take_region(n, region, grids, lattices, taken)
@@ -270,7 +274,7 @@ def regions_taken(
 
 
 def reach_of(coarse: Decomposition) -> int:
-    """Nodes of the level before around a tile that its ghosts and their interpolation need."""
+    """Return how many nodes of the coarser level must exist around a tile, for its ghosts and their interpolation."""
     return (coarse.stencil.halo + 1) // 2 + WIDTH // 2
 
 
@@ -332,7 +336,9 @@ def _check_nodes(n: int, region: RefinedRegion, axis: str, nodes: int, block: st
 
 
 def take_around(box: Range, space: Space, reach: int, lattice: Sequence[Sequence[int]], taken: np.ndarray) -> None:
-    """Take the tiles of the level before that lie under a tile and around it."""
+    """Set `taken`, the mask of the tiles of the next coarser level, to true for all tiles that lie under the tile `box`
+    or within `reach` nodes around it. `space`: the nodes of the block on the coarser level. `lattice`: the nodes at
+    which tiles of the coarser level begin and end."""
     chosen = [_tiles_around(ends, d, space, reach, lattice[d]) for d, ends in enumerate(box)]
     taken[np.ix_(*reversed(chosen))] = True
 
@@ -349,8 +355,9 @@ def _tiles_around(ends: tuple[int, int], d: int, space: Space, reach: int, below
 def around_tiles(
     lattice: Sequence[Sequence[int]], space: Space, reach: int, below: Sequence[Sequence[int]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Per direction (tiles, tiles of the level before), 1 where a tile of `lattice` has that of `below` under or around
-    it (see `take_around`), 0 elsewhere. A tile has around it all tiles that it has along i and j and k."""
+    """Return, for i, j and k, an array (tiles, tiles of the next coarser level): 1 if a tile of `lattice` has a tile of
+    `below` under it or within `reach` nodes around it, else 0. A tile lies under or around another if this is so along
+    all three directions. `space`: the nodes of the block on the coarser level. See `take_around`."""
     found = []
     for d in range(3):
         along = np.zeros((len(lattice[d]) - 1, len(below[d]) - 1))
@@ -361,8 +368,8 @@ def around_tiles(
 
 
 def along_lines(taken: np.ndarray, lines: Sequence[np.ndarray]) -> np.ndarray:
-    """Which boxes of another lattice (k, j, i) have one of `taken`, nodes or tiles (k, j, i). `lines`: for i, j and k
-    (taken, boxes), above 0 where a box has them along that direction."""
+    """Return the mask (k, j, i) of the boxes of another lattice that have one of the `taken` nodes or tiles (k, j, i).
+    `lines`: for i, j and k an array (taken, boxes), above 0 if the box has the node or tile along this direction."""
     found = np.tensordot(lines[2], lines[1].T @ (taken.astype(np.float32) @ lines[0]), (0, 0))
     return np.asarray(found > 0)
 

@@ -36,7 +36,8 @@ class Sections:
         self._known: dict[tuple[object, ...], Found] = {}
 
     def cut(self, box: Range, first: int, last: int, sides: Sides = CLOSED) -> list[Range]:
-        """Boxes for the ranks `first` to `last` - 1, in their order: no more ranks than the capacity of `box`."""
+        """Cut `box` into boxes for the ranks `first` to `last` - 1, in this order. `sides`: what the six sides of the
+        box adjoin, see `sides_of`. There must not be more ranks than the capacity of the box."""
         size = triple(hi - lo for lo, hi in box)
         self._best(size, sides, first, last)
         return list(self._boxes(box, sides, first, last))
@@ -137,9 +138,9 @@ class Sections:
 
 
 def equal_parts(box: Range, ranks: int, least: int, sides: Sides = CLOSED) -> list[Range] | None:
-    """Return `box` cut into a x b x c equal parts, a b c = `ranks`, each of `least` nodes or more in every direction, i
-    fastest. Of such cuts it is the cheapest; None if there is none. Equal parts have fewer neighbours than other
-    sections."""
+    """Cut `box` into a x b x c = `ranks` equal parts, and return the parts, i fastest. Each has `least` nodes or more
+    in every direction with more than one node. `sides`: what the six sides of the box adjoin, see `sides_of`. Of all
+    such cuts the cheapest is taken; None if there is none. Equal parts have fewer neighbours than other sections."""
     size = triple(hi - lo for lo, hi in box)
     most = [1 if n == 1 else n // least for n in size]
     ways = [
@@ -177,9 +178,9 @@ def _exchange_cost(size: Size, sides: Sides) -> float:
 
 
 def sides_of(size: Size, box: int, links: Iterable[tuple[int, int, int]]) -> Sides:
-    """Return the sides of box number `box`, of `size` nodes, from its contacts (other box, face, nodes). All other
-    boxes are taken to be on other ranks. So is the other half of a face in contact with itself, such as the wake of a
-    C-grid, since few cuts put the two halves on different ranks."""
+    """Return what the six sides of box number `box`, of `size` nodes, adjoin. `links`: its contacts (other box, face,
+    nodes). All other boxes are assumed to be on other ranks. The same is assumed of the other half of a face in contact
+    with itself, such as the wake of a C-grid, since most cuts put the two halves on different ranks."""
     others, own = [0.0] * 6, [0.0] * 6
     for other, face, nodes in links:
         (own if other == box else others)[face] += nodes * size[face // 2] / prod(size)

@@ -24,10 +24,11 @@ from hiresx.decomposition.refinement import (
 
 @dataclass(frozen=True, eq=False)
 class TileChoice:
-    """`grids`: the whole blocks of every level, `lattices`: where their tiles begin and end. `regions`: tiles that are
-    always there, by level and block. `allowed`: tiles that may be there, likewise. `partners`: by level, of each tile
-    on a join of blocks, the tiles on the other side of it. `around`: by level and block `around_tiles`.
-    `table`: [refine] of the case."""
+    """What the choice of tiles of all levels depends on. `grids`: for each level its whole blocks. `lattices`: for each
+    level and block where the tiles begin and end. `regions`: for each level and block the tiles that are always there.
+    `allowed`: likewise, the tiles that may be there. `partners`: for each level and each tile at a connection of
+    blocks, the tiles on the other side of the connection. `around`: for each level and block the result of
+    `around_tiles`. `table`: the table [refine] of the case."""
 
     grids: Sequence[Decomposition]
     lattices: Sequence[Sequence[Lattice]]
@@ -45,8 +46,10 @@ class TileChoice:
         regions: Sequence[Taken],
         table: Refine,
     ) -> "TileChoice":
-        """Construct the choice from levels and regions. A tile is not allowed on a face whose condition does not
-        support refinement, or if it needs such a tile around it or on the other side of a join."""
+        """Construct the choice. `grids`: for each level its whole blocks. `lattices`: for each level and block where
+        tiles begin and end. `regions`: the tiles that are always there. `table`: the table [refine] of the case. A tile
+        is not allowed on a face whose condition does not support refinement, or if it needs such a tile around it or on
+        the other side of a connection."""
         partners = [partners_of(grid, lattice) for grid, lattice in zip(grids, lattices, strict=True)]
         allowed = [[np.ones_like(some) for some in level] for level in regions]
         for level in range(1, len(grids)):
@@ -66,12 +69,14 @@ class TileChoice:
         return cls(grids, lattices, regions, allowed, partners, around, table)
 
     def none(self) -> list[Taken]:
-        """An empty list of tiles."""
+        """Return masks with no tile, by level and block."""
         return [[np.zeros_like(some) for some in level] for level in self.regions]
 
     def choose(self, flagged: Sequence[Taken]) -> list[Taken]:
-        """The regions and the `flagged` tiles, by level and block, with what must be there with them: the tiles on the
-        other side of joins, those that make blocks fewer, and those of the level before under and around every tile."""
+        """Return the masks of the tiles to compute, by level and block. These are the tiles of the regions of the case,
+        the `flagged` tiles, and the tiles that these need: the tiles on the other side of connections, tiles that fill
+        gaps so that there are fewer and larger blocks (`fill_tiles`), and the tiles of the next coarser level under and
+        around every tile."""
         taken = [
             [fixed | (asked & may) for fixed, asked, may in zip(*of_level, strict=True)]
             for of_level in zip(self.regions, flagged, self.allowed, strict=True)

@@ -19,19 +19,19 @@ BEYOND = 3
 
 
 def is_edged(whole: "Decomposition", patch: "Patch") -> bool:
-    """True if the wall has an edge on a patch or at its ends: a sharp end is an edge too. Nodes beyond the ends of a
-    patch that is one node wide do not count."""
+    """True if the wall has an edge on a patch or at the ends of the patch. A sharp end of the wall is an edge, too.
+    Ends of a patch that is one node wide do not count."""
     return any(edges(nodes_beyond(whole, patch.block, patch.range, e, BEYOND)).any() for e in _tangents(whole, patch))
 
 
 def is_bent(whole: "Decomposition", patch: "Patch") -> bool:
-    """True if the wall turns at nodes that are no edges: pieces between edges are not all straight."""
+    """True if the wall turns at nodes that are not edges. Then not all pieces between edges are straight."""
     return any(_bends(nodes_beyond(whole, patch.block, patch.range, e, 0)).any() for e in _tangents(whole, patch))
 
 
 def near_edges(whole: "Decomposition", patch: "Patch", reach: int) -> np.ndarray:
-    """Return which nodes of the face of a patch, within it and up to `reach` nodes beyond its ends, lie within `reach`
-    nodes of an edge along a grid line: mask of the whole face, [k, j, i] without its direction."""
+    """Return the mask of the nodes of a face, [k, j, i] without its direction, that lie within `reach` nodes of an edge
+    along a grid line. Nodes of the patch are examined, and nodes up to `reach` beyond its ends."""
     block, d = whole.blocks[patch.block], direction(patch.face)
     across = [e for e in (2, 1, 0) if e != d]
     found = np.zeros([block.size[e] for e in across], dtype=bool)
@@ -60,8 +60,9 @@ def _tangents(whole: "Decomposition", patch: "Patch") -> list[int]:
 
 
 def nodes_beyond(whole: "Decomposition", b: int, range_: Range, e: int, count: int) -> np.ndarray:
-    """x, y, z of the nodes `range_` of block `b` and of up to `count` nodes beyond its ends along e, in the block or
-    over connections, nan where there is none: (dimensions, ..., n), along e."""
+    """Return the coordinates of the nodes `range_` of block `b` and of `count` nodes beyond both its ends along
+    direction `e`, (dimensions, ..., n). The nodes beyond may be in the block or across connections; if there is no
+    node, they are nan."""
     block = whole.blocks[b]
     (lo, hi), size = range_[e], block.size[e]
     box = [np.arange(*r) for r in range_]
@@ -83,9 +84,9 @@ def nodes_beyond(whole: "Decomposition", b: int, range_: Range, e: int, count: i
 
 
 def edges(face: np.ndarray) -> np.ndarray:
-    """Where grid lines along the last axis of (dimensions, ..., n) have a corner: (..., n - 2), of all nodes but the
-    first and the last; nodes that are nan are none. The first and the last turn only serve for comparison with others,
-    since the turns beyond them are not known."""
+    """Return the mask (..., n - 2) of the nodes at which grid lines have an edge. `face` (dimensions, ..., n):
+    coordinates, with the lines along the last axis; nan for missing nodes. The mask has all nodes but the first and the
+    last. Of these the two outermost are never edges: their angles only serve for comparison."""
     turn = _turns(face)
     beside = np.zeros_like(turn)
     beside[..., 1:] = turn[..., :-1]

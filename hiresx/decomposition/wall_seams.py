@@ -17,7 +17,7 @@ _NO_SLIP, _SLIP = "no_slip", "reflect"
 
 
 def same_face(face: str, c: Connection, nodes: np.ndarray) -> str:
-    """Return the face of the donor block that continues `face` at `nodes` (3, n)."""
+    """Return the face of the donor block of connection `c` that continues `face` at the `nodes` (3, n)."""
     inward = np.zeros((3, 1), dtype=nodes.dtype)
     inward[direction(face)] = -side(face)
     step = (c.donors(nodes + inward) - c.donors(nodes))[:, 0]
@@ -33,8 +33,8 @@ def contains_nodes(block: Block, nodes: np.ndarray) -> bool:
 def walls_over_seams(
     blocks: Sequence[Block], connections: Sequence[Connection], placed: Sequence[Placed]
 ) -> list[Placed]:
-    """Return `placed` with the lines of nodes that no-slip walls share with the slip walls of other blocks given to the
-    no-slip walls."""
+    """Return the list `placed` of conditions, changed on lines of nodes that a no-slip wall shares with a slip wall of
+    another block. These nodes get the no-slip condition in both blocks."""
     found = list(placed)
     left = [one for one in found if one[3].kernel == _NO_SLIP]
     while left:

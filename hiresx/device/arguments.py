@@ -92,7 +92,8 @@ def misfit(signature: Signature, name: str, why: object) -> TypeError:
 
 
 def place(signature: Signature) -> Place | None:
-    """Return the counts and strides of the kernel's nodes, or None where its arguments do not define them."""
+    """Return the names of the counts and strides of the nodes that a kernel visits; None if its arguments do not define
+    them."""
     names = {name for _, name in signature.arguments}
     for found in _CPU_PLACES if signature.kind == "CPU_KERNEL" else _PLACES:
         if names.issuperset({"o", *(word for step in found for word in step if not word.startswith("hx_"))} - {"1"}):
@@ -101,14 +102,16 @@ def place(signature: Signature) -> Place | None:
 
 
 def last_node(signature: Signature) -> str | None:
-    """Return a formula for the number of the last node visited, in the arguments and the extent hx_ni, hx_nj, hx_nk."""
+    """Return a formula for the number of the last node that a kernel visits, in its arguments and the extent hx_ni,
+    hx_nj, hx_nk. None if its arguments do not define it."""
     where = place(signature)
     return None if where is None else " + ".join(["o", *(f"({count} - 1) * {stride}" for count, stride in where)])
 
 
 def fit_conditions(signature: Signature) -> list[str]:
-    """Return sufficient conditions, in the arguments and hx_last (the number of the last node), for arrays that are
-    large enough. The list is empty where the nodes are unknown. `check_places` judges arguments that fail them."""
+    """Return conditions, in the arguments and hx_last (the number of the last node), under which all arrays are large
+    enough. The list is empty if the nodes are unknown. Arguments that fail these conditions may still be correct:
+    `check_places` decides."""
     where, names = place(signature), {name for _, name in signature.arguments}
     if where is None:
         return []

@@ -77,13 +77,14 @@ def names(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def quantities(kinds: Sequence[str], scalars: Sequence[str] = ()) -> int:
-    """Return how many numbers a node has."""
+    """Return the number of averages of a node, for the `kinds` of averages and the names of the passive `scalars`."""
     return sum(len(names(kind, scalars)) for kind in kinds)
 
 
 def lanes(size: Size, over: Sequence[str], backend: str) -> Size:
-    """Return the numbers of lanes (li, lj, lk) of a part of `size` nodes (ni, nj, nk), averaged over the directions
-    `over`: a lane is what one thread averages, some nodes of a line along these. As many as nodes along the others."""
+    """Return the numbers of lanes (li, lj, lk) of a part of `size` nodes (ni, nj, nk) that is averaged over the
+    directions `over`. A lane is the share of a grid line that one thread averages. Along the other directions there is
+    a lane for every node."""
     row, wanted = _CPU_LANES if backend == "cpu" else _GPU_LANES
     found = [1 if letter in over else n for letter, n in zip("ijk", size, strict=True)]
     for d, most in ((0, row), (1, wanted), (2, wanted)):

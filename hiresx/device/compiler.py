@@ -58,17 +58,16 @@ def processor() -> str:
 
 
 def build(text: str, flags: tuple[str, ...], label: str) -> Path:
-    """Return the path of the shared library of the C++ `text`. It is compiled unless the cache has it; its source is
-    kept beside it.
-
-    Raises HiresxError without a compiler, for a failed compilation and for a cache that cannot be written.
-    """
+    """Compile the C++ `text` with `flags` to a shared library, unless it is in the cache, and return the path of the
+    library. The source is stored beside it. `label`: begins the name of the file. Raises HiresxError without a
+    compiler, for a failed compilation, and for a cache that cannot be written."""
     (path,) = build_all([text], flags, label)
     return path
 
 
 def build_all(texts: Sequence[str], flags: tuple[str, ...], label: str) -> list[Path]:
-    """As `build` of each text, side by side."""
+    """Build several `texts` in parallel, each as `build` does, and return the paths of the libraries. `flags` and
+    `label` are the same for all."""
     command, version = compiler()
     names = [f"{label}-{cache.key([text, *flags, *command, version, processor()])}" for text in texts]
     made = [

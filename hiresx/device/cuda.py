@@ -216,7 +216,8 @@ class CudaProgram(RecordingProgram):
         return kernel_shape(call.name, call.signature.kind, call.extent, self.block)
 
     def load_batches(self, launches: Iterable[BatchedLaunch]) -> list["LoadedBatch"]:
-        """Return these batches with their arguments on the device, as `launch_batch` takes them."""
+        """Return the batches `launches` with their arguments on the device, for `launch_batch`. Kernels of batches that
+        are missing are compiled first."""
         launches = list(launches)
         missing = {one.entry for one in launches}.difference(self._entries)
         if missing:
@@ -233,12 +234,14 @@ class CudaProgram(RecordingProgram):
         return LoadedBatch(kernel, one.grid, one.block, (*numbers, *tables), memory)
 
     def launch_batch(self, stream: Any, guard: Any, one: "LoadedBatch") -> None:
-        """Same as `launch_on`, for a batch."""
+        """Launch a batch on another CuPy stream, as `launch_on` launches a single call. `one`: a batch that
+        `load_batches` returned."""
         arguments = (_NOWHERE if guard is None else guard, *one.arguments)
         one.kernel(one.grid, one.block, arguments, shared_mem=one.memory, stream=stream)
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
-        """Return the launches `calls` as a CUDA graph."""
+        """Record the launches `calls` in a CUDA graph, and return a function that launches it. `guard`: see
+        `Program.prepare` of hiresx.device.interface."""
         return Graph(self._cupy, self, calls, self._stream, guard)
 
     def _prepare(self, name: str) -> list[Callable[[Any], Any]]:

@@ -77,6 +77,6 @@ class EmulatedBackend(NativeBackend):
         self.batches = batches
 
     def compile_batches(self, program: EmulatedProgram, entries: Iterable[Entry]) -> ctypes.CDLL:
-        """Return a library of these wrappers, compiled unless the cache has it. Raises HiresxError."""
+        """Return a library of the wrappers `entries`, compiled unless it is in the cache. Raises HiresxError."""
         text = generate_batched(program.configuration, "emulated", entries, self._root)
         return thread_pool.load_library(build(text, self.flags, self.name))

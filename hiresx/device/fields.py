@@ -49,7 +49,7 @@ class Layout:
 
     @property
     def numbers_per_point(self) -> int:
-        """The numbers of a block per padded point, without its marks."""
+        """Number of stored numbers per padded point of a block, without its marks."""
         return sum(count * field.variables(self) for field, count in self._per_point() if field.numbers != "mark")
 
     @property
@@ -68,7 +68,8 @@ class Layout:
             raise HiresxError(f'this run has no field "{name}" ({shown})', "leave it out of what is written")
 
     def exchanged_fields(self, viscous: bool) -> "tuple[Field, ...]":
-        """Return the fields whose halos are exchanged in a stage, the state first."""
+        """Return the fields whose halos are exchanged in a stage, the state first. `viscous`: whether the flow is
+        viscous."""
         there = [f for f in FIELDS if f.halo not in (None, "metrics") and f.count(self)]
         return tuple(f for f in there if viscous or f.halo != "fluxes")
 
@@ -77,7 +78,7 @@ class Layout:
         return tuple(f for f in FIELDS if f.halo == "metrics" and f.count(self))
 
     def exchanged_bytes(self, viscous: bool) -> int:
-        """Return the bytes that go from a node to a ghost in a stage."""
+        """Return the bytes that are sent for each ghost in a stage of a `viscous` or inviscid flow."""
         return sum(field.variables(self) * field.size(self) for field in self.exchanged_fields(viscous))
 
     def _per_point(self) -> "Iterator[tuple[Field, int]]":
@@ -123,7 +124,7 @@ class Field:
             raise ValueError(f'field "{self.name}": what is shown has one component')
 
     def variables(self, layout: Layout) -> int:
-        """Return the numbers per node of one of the arrays."""
+        """Return the numbers per node of one array of this field, in blocks of a `layout`."""
         if self.components == NEEDED:
             return layout.needed.get(self.name, 0)
         if callable(self.components):
@@ -131,7 +132,7 @@ class Field:
         return 1 if self.components is None else self.components
 
     def count(self, layout: Layout) -> int:
-        """Return how many arrays there are; 0: the run has no such field."""
+        """Return the number of arrays of this field in blocks of a `layout`; 0 if the run does not have the field."""
         needed = layout.needed.get(self.name, 0)
         if self.components == NEEDED:
             return int(needed > 0)
@@ -140,12 +141,12 @@ class Field:
         return self.arrays(layout) if callable(self.arrays) else self.arrays
 
     def kind(self, layout: Layout) -> str:
-        """Return numpy's name of its number type."""
+        """Return NumPy's name of the number type of this field, in blocks of a `layout`."""
         found: str = "int8" if self.numbers == "mark" else getattr(layout.storage, self.numbers)
         return found
 
     def size(self, layout: Layout) -> int:
-        """Return the bytes of one of its numbers."""
+        """Return the bytes of a number of this field, in blocks of a `layout`."""
         return np.dtype(self.kind(layout)).itemsize
 
 

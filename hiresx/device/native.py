@@ -321,8 +321,8 @@ class NativeProgram(RecordingProgram):
 
     @staticmethod
     def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
-        """Return, for kernel `name` of this `kind` (except CPU kernels), a statement about `extent` and the ints that
-        it computes, which are packed before the arguments."""
+        """Return C++ code for kernel `name` of this `kind` (not a CPU kernel): a statement that computes integers from
+        `extent`, and the names of these integers. They are packed before the arguments."""
         raise NotImplementedError
 
     def __init__(
@@ -396,7 +396,8 @@ class NativeProgram(RecordingProgram):
         return _PreparedLaunches(self, calls, self._backend, self._pool, guard).run
 
     def arrange_launches(self, calls: Calls, alone: bool = False) -> tuple[list["LaunchWork"], list[int]]:
-        """Return the launches `calls` as work, in order, and the level of each, which a thread `alone` does without."""
+        """Return the launches `calls` as work, in order, and the level of each (`levels`). With `alone`, a single
+        thread does all the work, and the list of levels is empty."""
         return list(map(self.work, flatten_calls(calls))), [] if alone else levels(calls)
 
     def work(self, call: Call) -> "LaunchWork":

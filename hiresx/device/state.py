@@ -57,15 +57,15 @@ class BlockState:
         self.scalars = tuple((self.q[row], self.r[row]) for row in rows)
 
     def renumber(self, cut: Any, index: int, name: str) -> None:
-        """Take the number `index` in `cut` and the `name` of the whole block: also in another cut, in which this part
-        has the same nodes."""
+        """Set the index `index` of this part in `cut`, and the `name` of its whole block. The decomposition may have
+        changed, but the nodes of this part are the same."""
         self.block, self.index, self.name = cut.blocks[index], index, name
         self.part = cut.parts[index]
         self.first = self.part.first
 
     @property
     def q0(self) -> Any:
-        """The first register: the state at the start of the step, where the integrator keeps it."""
+        """The first register. It holds the state at the start of the step, if the integrator stores it."""
         return self.registers[0]
 
     @property
@@ -80,7 +80,7 @@ class BlockState:
 
     @property
     def restarting(self) -> dict[str, Any]:
-        """The fields that a checkpoint holds, by name."""
+        """The fields that are stored in a checkpoint, by name."""
         return {field.name: self.array(field.name) for field in FIELDS if field.restarts and self.fields[field.name]}
 
     def array(self, name: str) -> Any:
@@ -112,13 +112,13 @@ class BlockState:
 
     @property
     def eddy_arguments(self) -> dict[str, Any]:
-        """The argument of kernels that give or read the eddy viscosity; none without a model of turbulence."""
+        """Arguments for kernels that read or write the eddy viscosity; empty without a turbulence model."""
         eddies = self.array("eddy_viscosity")
         return {} if eddies is None else {"eddies": eddies}
 
     @property
     def eddy_model(self) -> dict[str, Any]:
-        """The arguments of kernels that give the eddy viscosity; none without a model of turbulence."""
+        """Arguments for kernels that compute the eddy viscosity; empty without a turbulence model."""
         coefficient = self.array("eddy_coefficient")
         known = self.eddy_arguments | ({} if coefficient is None else {"coefficient": coefficient})
         if self.layout.has("transported_source"):
@@ -128,7 +128,8 @@ class BlockState:
         return known
 
     def view(self, name: str, count: int, kind: str) -> Any:
-        """Return the first `count` numbers of each node of the type `kind` in the memory of a field."""
+        """Return a view of the memory of the field `name` as an array of the type `kind`, with `count` numbers for each
+        node."""
         array = self.array(name)
         if str(array.dtype) == kind:
             return array[:count]

@@ -76,7 +76,7 @@ def library() -> ctypes.CDLL:
 
 
 def counts() -> Counts:
-    """Return how often the pool shared work and woke threads."""
+    """Return how often the pool has shared work among its threads, and how often it has woken threads."""
     found = (ctypes.c_longlong * 2)()
     library().hx_counts(found)
     return Counts(*found)

@@ -122,8 +122,8 @@ def generate(
 def generate_part(
     configuration: Configuration, target: Target, part: str | None, root: Path = kernels.ROOT
 ) -> tuple[str, Mapping[str, kernels.Signature]]:
-    """As `generate`, of a part alone (hiresx.device.configuration.parts). Made once while the headers stay as they are:
-    every solver needs the same few texts."""
+    """Return the same as `generate` for the kernels of one `part` alone (hiresx.device.configuration.parts); None for
+    all. The result is cached as long as the headers do not change, since every solver needs the same few texts."""
     return _generate_part(configuration, target, part, root)
 
 
@@ -191,7 +191,8 @@ def word(kind: str, number: int) -> str:
 
 
 def launcher(name: str, shape: str, statement: str) -> str:
-    """Return the two functions by which a native target runs kernel `name` (`generate`)."""
+    """Return the C++ text of the two functions by which a native backend runs kernel `name` (see `generate`). `shape`:
+    expression for the number of parts. `statement`: does the parts hx_begin to hx_stop - 1."""
     return (
         f'extern "C" hx_shape {name}_shape(const hx_word *hx_words) {{ (void)hx_words; return {shape}; }} '
         f'extern "C" void {name}_launch(const hx_word *hx_words, long long hx_begin, long long hx_stop) '
@@ -267,7 +268,7 @@ def launch_bounds(kernel: kernels.Signature) -> str:
 
 
 def visit(kernel: kernels.Signature, names: str, x: str, y: str, z: str) -> str:
-    """Return the body of a thread of CUDA block (x, y, z), over the range ni, nj, nk, with the arguments `names`."""
+    """Return the C++ body of a thread (x, y, z) of a kernel, over the range ni, nj, nk. `names`: its arguments."""
     if kernel.kind == "ROW_KERNEL":
         return f"{kernel.name}_row({x}, {y}, {z}{names});"
     if kernel.kind == "TILE_KERNEL":
@@ -323,8 +324,9 @@ def kernel_shape(name: str, kind: str, extent: tuple[int, int, int], block: tupl
 
 
 def shape_by_block(name: str, extent: tuple[int, int, int], block: tuple[int, int, int]) -> Shape:
-    """Return the shape of a launch as `kernel_shape` does for a point kernel, with thread blocks of these threads. The
-    result of a point is the same, since its thread depends on no other thread."""
+    """Return the shape of a launch of the point kernel `name` over `extent`, as `kernel_shape` does, but with thread
+    blocks of the size `block`. The result of a point does not depend on this size, since its thread depends on no other
+    thread."""
     return _in_slabs(name, _covering(extent, block)[0]), block
 
 
@@ -386,7 +388,7 @@ def find_signature(
     signatures: Mapping[str, kernels.Signature], name: str, known: Iterable[str] | None = None
 ) -> kernels.Signature:
     """Return the signature of kernel `name`. Raises KeyError, with the known names, if there is no such kernel.
-    `known`: these names, where `signatures` would have to compile all kernels to tell them."""
+    `known`: the known names, if `signatures` would compile all kernels to list them."""
     if name not in signatures:
         names = ", ".join(sorted(signatures if known is None else known))
         raise KeyError(f"no kernel {name} in this configuration; known: {names}")

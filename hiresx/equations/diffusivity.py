@@ -10,13 +10,13 @@ from hiresx import kernels
 
 
 def transported_schmidt(model: str, root: Path = kernels.ROOT) -> tuple[float, ...]:
-    """Of a model of turbulence, nu over the diffusivity of each variable that it transports where there are no eddies;
-    none of a model that transports nothing."""
+    """Return nu over the molecular diffusivity for each variable that a turbulence model transports; empty for a model
+    that transports none."""
     transports = kernels.trait("turbulence", model, "transported_variables", root, silent=0)
     return kernels.fractions("turbulence", model, "transported_schmidt", root) if transports else ()
 
 
 def largest_diffusivity(gamma: float, prandtl: float, schmidt: Sequence[float] = ()) -> float:
-    """The largest diffusivity over mu / rho: of normal stress (4/3), heat (gamma / Pr) and the scalars (1 / Sc). It
-    limits the time step."""
+    """Return the largest diffusivity, over mu / rho: the maximum of 4/3 (normal stress), gamma / Pr (heat) and 1 / Sc
+    of each scalar. It limits the time step."""
     return max(4.0 / 3, gamma / prandtl, *(1 / number for number in schmidt))

@@ -53,5 +53,5 @@ class Gas:
         return cls(case.gas.gamma, equations(case).scalars)
 
     def primitive(self, q: np.ndarray) -> dict[str, np.ndarray]:
-        """See the function `primitive`."""
+        """Return rho, u, v, w, p and the scalars of a conservative state, as the function `primitive` does."""
         return primitive(self.gamma, q, self.scalars)

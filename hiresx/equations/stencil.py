@@ -62,14 +62,15 @@ class Stencil:
 
     @property
     def least_nodes(self) -> int:
-        """Nodes that a block, or a part of one, has at least in a direction with more than one."""
+        """Least number of nodes of a block, or of a part, in each direction with more than one node."""
         return 2 * self.halo + 1
 
 
 def stencil(interpolation: str, root: Path = kernels.ROOT, filter_reach: int = 0) -> Stencil:
-    """The stencils of runs with the header `interpolation` of kernels/interpolation/ and with an explicit filter.
-    Raises FileNotFoundError if there is no such header, ValueError if it does not declare its reach and that of the
-    correction, and HiresxError for a correction that does not exist."""
+    """Return the widths of the stencils of a run. `interpolation`: the name of a header in kernels/interpolation/.
+    `filter_reach`: half-width of the explicit filter, 0 without one. Raises FileNotFoundError if there is no such
+    header, ValueError if it does not declare its own reach and that of its correction, and HiresxError for a correction
+    that is not implemented."""
     reach, correction = (
         kernels.trait("interpolation", interpolation, what, root)
         for what in ("interpolation_reach", "correction_reach")
@@ -88,8 +89,8 @@ _WEIGHS = {6: "weighs_six_nodes", 7: "weighs_seven_nodes"}
 
 
 def weighted_nodes(interpolation: str, root: Path = kernels.ROOT) -> int:
-    """The number of nodes in the stencil of the header `interpolation` for which it needs nonlinear weights; 0 where it
-    needs none."""
+    """Return the number of nodes of the stencil for which the interpolation needs nonlinear weights; 0 if it needs
+    none. `interpolation`: the name of its header."""
     return kernels.trait("interpolation", interpolation, "weighted_nodes", root, silent=0)
 
 

@@ -29,18 +29,18 @@ class Storage(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
-        """Bytes of a number that is computed with, and that is kept of the state, of work arrays and of rates."""
+        """Bytes of a number in arithmetic, in the stored state, in work arrays and in the rates."""
         real, stored, work, rate = (np.dtype(name).itemsize for name in self[:4])
         return real, stored, work, rate
 
     @property
     def output(self) -> str:
-        """The precision in which files show the flow unless they are asked for another."""
+        """Precision in which files show the flow, unless the case gives another."""
         return "fp32" if self.real == "float32" else "fp64"
 
     @property
     def defines(self) -> dict[str, bool]:
-        """The macros that select these number types in kernels/storage.h, besides HX_FP32."""
+        """Return the macros, besides HX_FP32, that select the number types of this storage in kernels/storage.h."""
         narrow = {name: kept != self.real for name, kept in zip(_MACROS, self[1:4], strict=True)}
         return narrow | {"HX_DIFFERENCES": self.carries}
 
@@ -52,32 +52,32 @@ class Storage(NamedTuple):
 
 
 def precision_of(storage: Storage) -> Precision:
-    """Name of the precision (`scheme.precision`) that has these number types."""
+    """Return the name of the precision (`scheme.precision`) that has the number types of `storage`."""
     return next(name for name in PRECISIONS if STORAGE[name] == storage)
 
 
 def neighbour_words(storage: BlockStorage, variables: int) -> int:
-    """Return how many words of 8 bytes hold the block of one neighbour of a node that has stored ones, of so many
-    variables: its entries and, of less than 32 bits, a byte for each row (kernels/implicit/neighbours.h)."""
+    """Return the number of 8-byte words of the stored block of one neighbour, for so many `variables`. The block has
+    its entries and, if these have less than 32 bits, one scale byte for each row (kernels/implicit/neighbours.h)."""
     bits = BLOCK_BITS.get(storage, 32)
     return math.ceil(variables * (variables * bits // 8 + (bits < 32)) / 8)
 
 
 def block_reals(storage: BlockStorage, variables: int, directions: int) -> int:
-    """Return how many reals hold the block of a node and the stored blocks of its two neighbours along each of so many
-    directions."""
+    """Return the number of reals of the block of a node, and of the stored blocks of its two neighbours along each of
+    `directions` directions."""
     return variables**2 + 2 * directions * neighbour_words(storage, variables)
 
 
 def record_numbers(variables: int, terms: int) -> int:
-    """Return the numbers of a node from which products with the blocks of neighbours are computed: its state, its area
-    vectors, its Jacobian, the `terms` of a model of turbulence (`hiresx.equations.system.recorded_terms`) and its time
-    step (kernels/implicit/records.h)."""
+    """Return how many numbers of a node are stored to compute products with blocks that are not stored: its state, area
+    vectors, Jacobian, the `terms` of a turbulence model (`hiresx.equations.system.recorded_terms`) and the time step
+    (kernels/implicit/records.h)."""
     return variables + terms + 11
 
 
 def packed_reals(numbers: int, precision: SweepPrecision) -> int:
-    """Return how many words of 8 bytes hold so many numbers."""
+    """Return the number of 8-byte words of `numbers` numbers in `precision`."""
     return numbers if precision == "fp64" else (numbers + 1) // 2
 
 

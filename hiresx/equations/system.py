@@ -71,8 +71,8 @@ GAS = Equations()
 
 
 def equations(case: Any) -> Equations:
-    """The system of a case, or of a resolved case as a dictionary; a dictionary of a version without scalars has
-    none."""
+    """Return the system of equations of a case, or of a resolved case as a dictionary. Dictionaries from versions
+    without scalars have no scalars."""
     scalars = case.get("scalar", ()) if isinstance(case, Mapping) else case.scalar
     named = [s["name"] if isinstance(s, Mapping) else s.name for s in scalars]
     turbulence = case.get("turbulence") if isinstance(case, Mapping) else getattr(case, "turbulence", None)
@@ -88,8 +88,8 @@ def transported_names(model: str | None) -> tuple[str, ...]:
 
 
 def transported_units(model: str, root: Path = kernels.ROOT) -> tuple[float, ...]:
-    """The units in which the blocks of the implicit integrator hold the variables that a model of turbulence
-    transports: powers of two, the sizes that these have in turbulent layers or just above them."""
+    """Return the units in which the implicit integrator stores the variables that a turbulence model transports. They
+    are powers of two near the typical sizes of the variables in turbulent layers."""
     if not kernels.trait("turbulence", model, "transported_variables", root, silent=0):
         return ()
     sizes = kernels.fractions("turbulence", model, "transported_sizes", root)
@@ -97,10 +97,10 @@ def transported_units(model: str, root: Path = kernels.ROOT) -> tuple[float, ...
 
 
 def recorded_terms(model: str, root: Path = kernels.ROOT) -> int:
-    """Return how many numbers of a node the implicit integrator keeps of a model of turbulence for products with blocks
-    that are not stored (kernels/implicit/records.h): of one that transports n variables n^2 derivatives of their
-    sources by the node and as many by the changes along each direction, and what their fluxes take as constants; of
-    another one the eddy viscosity."""
+    """Return how many numbers of a turbulence model the implicit integrator stores for each node, to compute products
+    with blocks that are not stored (kernels/implicit/records.h). For a model that transports n variables these are n^2
+    derivatives of the sources with respect to the node, n^2 with respect to the changes along each direction, and the
+    constants of the fluxes. For other models it is the eddy viscosity."""
     count = kernels.trait("turbulence", model, "transported_variables", root, silent=0)
     if not count:
         return kernels.trait("turbulence", model, "eddy_fields", root)

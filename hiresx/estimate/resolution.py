@@ -28,7 +28,7 @@ SAMPLES, APART, TAIL = 512, 0.05, 0.01
 
 
 def largest_spacing(x: np.ndarray, y: np.ndarray, z: np.ndarray, directions: Sequence[int]) -> np.ndarray:
-    """The longest distance from each node (nk, nj, ni) to a neighbour along these directions (0: i, 1: j, 2: k)."""
+    """Return the longest distance from each node (nk, nj, ni) to a neighbour along `directions` (0: i, 1: j, 2: k)."""
     found = np.zeros(x.shape)
     for d in directions:
         axis = 2 - d
@@ -61,10 +61,10 @@ def _edges(block: Block, index: Sequence[float]) -> Iterator[float]:
 
 
 def sound(case: Case, blocks: Sequence[Block], points: float = POINTS_PER_WAVE) -> list[dict[str, Any]]:
-    """For each block between the sponges of a placed case (`hiresx.rhs.layers.place_sponges`): the least and the
-    largest frequency, in c_ref / L, of sound in gas at rest with `points` nodes per wavelength, and where they are. The
-    frequency is c_ref / (points h), where h is the longest distance to a neighbour. Blocks that lie in sponges are left
-    out."""
+    """Return the range of sound frequencies that the blocks resolve: for each block outside the sponges, the least and
+    the largest frequency, in c_ref / L, and their places. Sound counts as resolved with `points` nodes per wavelength,
+    in gas at rest: the frequency is c_ref / (points h), where h is the longest distance to a neighbour. The sponges of
+    `case` must have places (`hiresx.rhs.layers.place_sponges`)."""
     found = []
     for block in blocks:
         least: tuple[float, list[float]] | None = None
@@ -99,12 +99,12 @@ def sound(case: Case, blocks: Sequence[Block], points: float = POINTS_PER_WAVE) 
 
 
 def inflow_layers(case: Case, decomposition: Decomposition) -> list[dict[str, Any]]:
-    """Boundary layers of inflows with a profile. For each function of case.py whose velocity vanishes at an edge of the
-    inflow: the distance from the edge at which the mean speed is 0.99 of the largest one on a line across the
-    inflow, and the number of cells in this layer. For a profile that changes in time also the largest root mean squares
-    of its fluctuations over the largest mean speed (`rms`, and those of u, v and w `rms_uvw`), and the band of
-    frequencies, in c_ref / L, with nearly all of their power (`band`). Where finer levels reach such an edge, they are
-    those of the finest one there."""
+    """Return the boundary layers of inflows with a profile: one entry for each function of case.py whose velocity
+    vanishes at an edge of the inflow. It has the thickness, from the edge to the place with 0.99 of the largest mean
+    speed on a line across the inflow, and the number of cells in this layer. For a profile that changes in time it also
+    has the largest root mean squares of the fluctuations over the largest mean speed (`rms`, and `rms_uvw` of u, v and
+    w), and the band of frequencies with nearly all of their power (`band`), in c_ref / L. If finer levels reach such an
+    edge, the cells are those of the finest level there."""
     levels, names = decomposition.levels, decomposition.names_of_grid
     found: list[dict[str, Any]] = []
     at: dict[tuple[Any, ...], int] = {}

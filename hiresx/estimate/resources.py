@@ -104,12 +104,11 @@ def grid_nodes(case: Case) -> int | None:
 
 
 def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str, Any]:
-    """Points, device memory (fields, reductions, sponges, averages), estimated time step, steps and seconds of a case.
-
-    The step is estimated from the initial state on a sample of the nodes, the edges of the cells taken for the
-    metrics, so it is close on grids that are not far from orthogonal. The rate is the last one `hiresx bench` measured
-    on this machine and backend; `seconds` is None where none was. Raises HiresxError where no step can be taken.
-    """
+    """Estimate the resources of a case: points, device memory (fields, reductions, sponges, averages), time step,
+    number of steps and seconds. The time step follows from the initial state at a sample of the nodes, where edges of
+    cells replace the metrics, so it is close on nearly orthogonal grids. The rate is the last one that `hiresx bench`
+    measured on this machine and backend; without such a measurement `seconds` is None. Raises HiresxError if no step
+    can be taken."""
     grid = build(case.grid, case.directory) if grid is None else grid
     case = place_sponges(case, grid.blocks)
     is_viscous = case.gas.reynolds is not None
@@ -170,11 +169,10 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
 def estimate_ranks(
     case: Case, decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None, backend: str = "cpu"
 ) -> dict[str, Any]:
-    """How the blocks are cut for `ranks` ranks of speeds `weights`: per rank its parts, points, their ratio to what is
-    due to it, the ranks it exchanges with, bytes it sends in a step and device memory; `bytes` from rank (row) to rank.
-
-    Raises HiresxError for more ranks than the grid can be cut for and for weights that do not fit.
-    """
+    """Cut the blocks for `ranks` ranks of the speeds `weights` and estimate their loads. Returns for each rank its
+    parts, points, the ratio of these to its fair share, the ranks it exchanges with, the bytes it sends in a step and
+    its device memory; and `bytes`, a matrix from rank (row) to rank. Raises HiresxError for more ranks than the grid
+    can be cut for, and for weights that do not match."""
     if ranks > decomposition.points:
         raise HiresxError(f"{plural(ranks, 'rank')} for {decomposition.points} points", "ask for fewer")
     case = place_sponges(case, decomposition.blocks)
@@ -216,8 +214,8 @@ def estimate_ranks(
 
 
 def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan: str | None = None) -> int:
-    """Device memory of fields, reductions, sponges and averages on these blocks. `plan` (hiresx.rhs.plans): that of the
-    case, or the backend's, if absent."""
+    """Return the device memory of fields, reductions, sponges and averages on `blocks`, in bytes. `plan`: a name of
+    hiresx.rhs.plans; if it is None, that of the case or else of the backend."""
     halo = case.stencil.halo
     padded = sum(math.prod(padded_shape(block, halo)) for block in blocks)
     extra = _extra_reals(case, blocks, _layout(case, backend, plan).needed["work"]) * _item(case)
@@ -225,7 +223,8 @@ def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan
 
 
 def device_bytes(case: Case, blocks: Sequence[Block], backend: str, plan: str) -> int:
-    """Device memory that it takes to set up and run: `memory_bytes`, and the coordinates of which metrics are made."""
+    """Return the device memory that a run needs, in bytes: `memory_bytes`, and during the set-up the coordinates from
+    which metrics are computed."""
     halo = case.stencil.halo
     largest = max((math.prod(padded_shape(block, halo)) for block in blocks), default=0)
     return memory_bytes(case, blocks, backend, plan) + DIRECTIONS * 8 * largest
@@ -238,7 +237,7 @@ def layout(case: Case, plan: str) -> Layout:
 
 
 def exchanged_bytes(case: Case) -> int:
-    """Bytes that go from a node to a ghost in a stage."""
+    """Return the bytes that are sent for each ghost in a stage."""
     return layout(case, COMPACT).exchanged_bytes(case.gas.reynolds is not None)  # the same by every plan
 
 
@@ -276,8 +275,9 @@ def _extra_reals(case: Case, blocks: Sequence[Block], work: int) -> int:
 
 
 def average_bytes(case: Case, blocks: Sequence[Block], backend: str) -> int:
-    """Device memory of the averages of a case on these blocks, and of the lanes of those over index directions. Where
-    these are cut among ranks it is a little more: a sample's averages."""
+    """Return the device memory of the averages of a case on these blocks. For averages over index directions it
+    includes the partial sums on the device. If such directions are cut among ranks, a little more is needed: the
+    averages of one sample."""
     if case.average is None:
         return 0
     count, over = quantities(kinds(case.average), equations(case).scalars), case.average.over
@@ -327,8 +327,8 @@ def _every(steps: int) -> str:
 
 
 def remarks_on_step(case: Case, inviscid: float, viscous: float) -> list[str]:
-    """A remark on a constant `time.dt` with which the integrator is unstable, by the largest spectral radii `inviscid`
-    and `viscous` (c_ref / L) of the flow."""
+    """Return a warning if the constant step `time.dt` makes the integrator unstable, else an empty list. `inviscid`,
+    `viscous`: the largest spectral radii of the flow, in c_ref / L."""
     scheme = integrator(case.time.integrator)
     stable = largest_step(scheme.cfl, scheme.viscous_cfl, inviscid, viscous)
     if case.time.dt is None or not case.time.dt > stable:

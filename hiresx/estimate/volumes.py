@@ -25,8 +25,9 @@ def refuse_underflow(case: Case, block: str, volume: float, node: Sequence[int])
 
 
 def is_tiny(case: Case, block: Block) -> bool:
-    """True if cells of `block` may have volumes that `refuse_underflow` refuses: if a mean one, by the extents of the
-    block, is below 1e10 times the smallest number of the metrics' precision."""
+    """True if `block` may have cells so small that `refuse_underflow` rejects them, so that every cell must be checked.
+    This is judged from the mean volume of a cell, estimated from the extents of the block: it is below 1e10 times the
+    smallest number in the metrics' precision."""
     extents = sorted(block.extents)[-len(block.active) :]
     logarithm = sum(np.log10(e) for e in extents if e > 0) - np.log10(block.points)
     return bool(logarithm < np.log10(np.finfo(STORAGE[case.scheme.precision].work).tiny) + 10)

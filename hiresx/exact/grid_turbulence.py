@@ -43,8 +43,9 @@ SPECTRA = np.array(
 
 
 def spectrum(k: Reals, time: int = TIMES[0]) -> np.ndarray:
-    """E(k) in cm^3/s^2 at wave numbers `k` in 1/cm, one of TIMES. Linear in the logarithms between the points of the
-    table, and continued at both ends by the slope there."""
+    """Return the measured energy spectrum E(k) in cm^3/s^2 at the wave numbers `k` in 1/cm. `time`: one of TIMES, a
+    station behind the grid. Between the points of the table the logarithms are interpolated linearly; beyond both ends
+    E(k) continues with the slope at the end."""
     measured = SPECTRA[:, 1 + TIMES.index(time)]
     x, y = (np.log(column[measured > 0]) for column in (SPECTRA[:, 0], measured))
     at = np.log(np.asarray(k, float))

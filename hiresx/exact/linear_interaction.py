@@ -74,7 +74,8 @@ def behind(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) 
 
 
 def vorticity_ratio(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) -> float:
-    """Return the amplitude of the vorticity behind a shock over that ahead of it, for a wave as in `behind`."""
+    """Return the amplitude of the vorticity behind a shock over that ahead of it. The arguments are those of
+    `behind`."""
     found = behind(mach, angle, gamma, entropy)
     u, v = found.vortical_velocity
     return float(abs(found.vortical * v - u) * np.sin(np.radians(angle)))

@@ -13,12 +13,10 @@ import numpy as np
 def fully_expanded(
     pressure_ratio: float, exit_mach: float, temperature_ratio: float, gamma: float
 ) -> tuple[float, float]:
-    """Velocity of the jet expanded to ambient pressure, in units of the ambient sound speed, and its cross-section over
-    that of the exit, at the same mass flux.
-
-    `pressure_ratio`: exit over ambient pressure; `temperature_ratio`: total temperature of the jet over the ambient
-    temperature.
-    """
+    """Return the velocity of a jet expanded to ambient pressure, in units of the ambient sound speed, and its
+    cross-section over that of the exit, at the same mass flux. `pressure_ratio`: exit over ambient pressure.
+    `exit_mach`: Mach number of the exit. `temperature_ratio`: total temperature of the jet over the ambient
+    temperature."""
     g = 0.5 * (gamma - 1)
     T_exit = temperature_ratio / (1 + g * exit_mach**2)
     T = T_exit * pressure_ratio ** (-(gamma - 1) / gamma)
@@ -110,8 +108,9 @@ def walled_jet(
     subsonic: bool = False,
     **given: Any,
 ) -> tuple[dict[str, float], float]:
-    """`jet` of the `given` one of Mj, NPR and pressure_ratio, from a nozzle with these walls (see `check_walls`), and
-    the cross-section of the expanded jet over that of the exit. Raises ValueError as these two do."""
+    """Return the result of `jet` for a nozzle with a boundary layer and a lip (see `check_walls`), and the
+    cross-section of the fully expanded jet divided by that of the exit. `given`: one of Mj, NPR and pressure_ratio. The
+    other arguments are those of `jet`. Raises ValueError as `jet` and `check_walls` do."""
     check_walls(layer, lip)
     of = {"exit_mach": exit_mach, "temperature_ratio": temperature_ratio, "gamma": gamma}
     found = jet(**given, **of, subsonic=subsonic)

@@ -76,12 +76,10 @@ def blasius_layer(distance: ArrayLike, thickness: float) -> np.ndarray:
 def crocco_busemann(
     u: np.ndarray, *, T_wall: float | None, T_edge: float, u_edge: float, gamma: float, recovery: float = 1.0
 ) -> np.ndarray:
-    """Temperature (scale: c = sqrt(T)) across a layer with velocity u, of the shape of u.
-
-    T_wall None is an adiabatic wall. recovery: 1 for Pr = 1, where the relation is exact; sqrt(Pr) is the usual
-    correction for other Prandtl numbers in a laminar layer.
-    Source: Busemann (1931), Crocco (1932); as in White, Viscous Fluid Flow, 3rd ed. (2006), chapter 7.
-    """
+    """Return the temperature across a layer of velocity `u`, of the shape of u, in the scale c = sqrt(T). `T_edge`,
+    `u_edge`: at the edge of the layer. `T_wall`: at the wall; None for an adiabatic wall. `recovery`: 1 for Pr = 1,
+    where the relation is exact; sqrt(Pr) is the usual correction for other Prandtl numbers in a laminar layer. Source:
+    Busemann (1931), Crocco (1932); as in White, Viscous Fluid Flow, 3rd ed. (2006), chapter 7."""
     u = np.asarray(u, dtype=float)
     T_adiabatic = T_edge + recovery * 0.5 * (gamma - 1) * u_edge**2
     if T_wall is None:

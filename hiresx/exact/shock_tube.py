@@ -128,11 +128,9 @@ def riemann(
     x0: float,
     gamma: float,
 ) -> tuple[np.ndarray, ...]:
-    """State (rho, u, v, w, p) of the Riemann problem at time t, arrays of the shape of x; v = w = 0.
-
-    `left`, `right`: (rho, u, p) on the two sides of x0. At t = 0 the initial states as `jump` places them, which takes
-    x to be the nodes of a line. Raises HiresxError as `Riemann` does.
-    """
+    """Return the exact state (rho, u, v, w, p) of a Riemann problem at time t, arrays of the shape of x; v = w = 0.
+    `left`, `right`: (rho, u, p) on the two sides of x0. At t = 0 the result is that of `jump`, for which x must be the
+    nodes of a line. Raises HiresxError as `Riemann` does."""
     solution = Riemann(triple(left), triple(right), gamma)
     x = np.asarray(x, dtype=float)
     rho, u, p = solution.sample((x - x0) / t) if t > 0 else jump(x, x0, left, right, gamma)
@@ -142,11 +140,9 @@ def riemann(
 def jump(
     x: np.ndarray, x0: float, left: tuple[Values, Values, Values], right: tuple[Values, Values, Values], gamma: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(rho, u, p) with `left` below x0 and `right` above it, arrays of the shape of x (nodes along its last axis).
-
-    The node whose cell (half-way to its neighbours) holds x0 takes the mean of the conserved variables over that cell:
-    only then does the discrete jump lie at x0 wherever the nodes are. Nodes half a spacing away from x0 stay pure.
-    """
+    """Return (rho, u, p) of two states: `left` below x0 and `right` above it, arrays of the shape of x (nodes along its
+    last axis). If the cell of a node (from halfway to its neighbours) contains x0, the node has the mean of the
+    conserved variables over this cell. The discrete jump then lies exactly at x0 on any grid."""
     x = np.asarray(x, dtype=float)
     share = 0.5 + (x0 - x) / np.gradient(x, axis=-1)
     # A share that is 0 or 1 but for the rounding of x must not mix in a trace of the other state.

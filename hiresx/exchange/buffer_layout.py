@@ -10,8 +10,9 @@ ALIGNMENT = 64
 
 
 class BufferLayout:
-    """`widths`: numbers per point of each quantity, of `dtype` or of one of each. Each has two
-    buffers, one per turn."""
+    """The layout of the buffers of all quantities in one piece of memory. `widths`: for each quantity the number of
+    values per point. `dtype`: their type, or a list with one type for each quantity. Every quantity has two buffers,
+    one for each turn."""
 
     def __init__(self, dtype: Any, widths: Sequence[int]):
         self.widths = tuple(widths)
@@ -19,7 +20,7 @@ class BufferLayout:
         self.dtypes = tuple(map(np.dtype, kinds))
 
     def size(self, points: int) -> int:
-        """Bytes of the buffers for so many points."""
+        """Bytes of the buffers of both turns for `points` points."""
         return sum(2 * self._room(points, bytes_) for bytes_ in self.bytes_per_point)
 
     @property
@@ -31,7 +32,7 @@ class BufferLayout:
         return -(-points * bytes_ // ALIGNMENT) * ALIGNMENT
 
     def buffers(self, memory: Any, points: int) -> list[list[Any]]:
-        """View `memory` of `size(points)` bytes as arrays of reals, by quantity and turn."""
+        """View `memory` of `size(points)` bytes as arrays of reals: for each quantity the buffers of both turns."""
         sizes = [points * width for width in self.widths]
         return [
             [both[first : first + size] for first in (0, apart)]
@@ -39,7 +40,8 @@ class BufferLayout:
         ]
 
     def both_turns(self, memory: Any, points: int) -> list[tuple[Any, int]]:
-        """As `buffers`, but the buffers of both turns of a quantity as one array, with their distance in reals."""
+        """View `memory` of `size(points)` bytes as arrays of reals: for each quantity one array with the buffers of
+        both turns, and the offset of the second buffer in it, in reals."""
         start, found = 0, []
         for bytes_, dtype in zip(self.bytes_per_point, self.dtypes, strict=True):
             room = self._room(points, bytes_)
@@ -50,8 +52,9 @@ class BufferLayout:
     def messages(
         self, memory: Mapping[int, Any], points: Mapping[int, int], spans: Mapping[int, tuple[int, int]]
     ) -> list[list[dict[int, Any]]]:
-        """Messages by quantity, turn and rank: views of the `memory` of a rank, which has room for `points`, between
-        the points `spans`."""
+        """Return the messages by quantity, turn and rank, as views of the `memory` of each rank. `points`: how many
+        points the memory of each rank is made for. `spans`: the first and the last + 1 of the points of each
+        message."""
         found: list[list[dict[int, Any]]] = [[{}, {}] for _ in self.widths]
         for rank, its in memory.items():
             first, last = spans[rank]

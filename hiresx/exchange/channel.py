@@ -35,13 +35,12 @@ class ExchangedArrays:
 
 
 class Channel:
-    """Takes a quantity of `width` variables from part to part and from rank to rank.
+    """Exchanges a quantity of `width` variables between the parts of this rank and with other ranks.
 
-    `directed`: its arrays belong to grid directions, and change sign where those are opposite. `later`: kernels run
-    after they are launched, so that sending has to wait for them. `apart`: its number type is not that of the state.
-    `kept`: rows of nodes are taken from there.
-    `waited`: seconds spent waiting for other ranks; `exchanges`: how many were started.
-    """
+    `directed`: whether its arrays belong to grid directions; they then change sign where two directions are opposite.
+    `later`: whether kernels may still run after their launch has returned; sending then waits for them. `apart`:
+    whether its number type is not that of the state. `kept`: a cache from which the rows of nodes are taken. `waited`:
+    seconds spent waiting for other ranks. `exchanges`: the number of exchanges that were started."""
 
     def __init__(
         self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool,
@@ -95,8 +94,9 @@ class Channel:
         self.seconds_waited, self.exchanges = 0.0, 0
 
     def start(self, fields: ExchangedArrays) -> None:
-        """Begin the exchange with other ranks, and copy between the parts of this rank. An exchange that is under way
-        is finished first. The present values are sent, whatever changes them afterwards."""
+        """Begin the exchange of the arrays `fields` with other ranks, and copy between the parts of this rank. An
+        exchange that is under way is finished first. The present values are sent, even if they are changed
+        afterwards."""
         self.finish()
         self.exchanges += 1
         if self._transports:

@@ -28,14 +28,13 @@ STAGED = "staged over "
 
 @dataclass
 class RankFacts:
-    """Facts of a rank that the others need.
+    """Facts about a rank that the others need to know.
 
-    `gpu`: the address of the GPU on its host, with "/" and its UUID behind it for a MIG slice, None for a CPU rank.
-    `cuda_fault`: why MPI cannot be given GPU memory, in words. `precision`: its name; `widths`: numbers per point of
-    every quantity. `sends`: by peer, first and last + 1 of the points for it; `receives` likewise. `points`: all that
-    it sends. `room`: bytes of shared memory its host can give. `closed`: peers whose GPU memory it could not open, with
-    the reason.
-    """
+    `gpu`: the address of the GPU on its host, for a MIG slice followed by "/" and its UUID; None for a CPU rank.
+    `cuda_fault`: in words, why MPI cannot send from GPU memory. `precision`: the name of the precision. `widths`: for
+    each quantity the number of values per point. `sends`: for each peer the first and last + 1 of the points that this
+    rank sends to it; `receives` likewise. `points`: the number of all points that it sends. `room`: bytes of shared
+    memory that its host can provide. `closed`: peers whose GPU memory it could not open, with the reason."""
 
     host: int
     asked: str
@@ -61,12 +60,10 @@ def known_transport(name: str) -> str:
 
 
 def choose(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> dict[tuple[int, int], str]:
-    """Return the transport of every two ranks that exchange messages, by (lower, higher) rank. `spare_room`: whether a
-    host has the shared memory that windows need.
-
-    Raises HiresxError on all ranks if they ask for different transports, or for one that does not work between two of
-    them.
-    """
+    """Choose the transport for every pair of ranks that exchange messages. Returns names by (lower, higher rank).
+    `facts`: one entry for each rank. `spare_room`: for each host, whether it has the shared memory that windows need.
+    Raises HiresxError on all ranks if ranks request different transports, or a transport that does not work between two
+    of them."""
     asked = facts[0].asked
     for rank, found in enumerate(facts):
         if found.asked != asked:

@@ -27,7 +27,8 @@ class CudaAware(Mpi):
 
 
 def obstacle(environment: Mapping[str, str] = os.environ) -> str | None:
-    """Why the MPI library of mpi4py cannot be given GPU memory, in words; None if it says that it can."""
+    """Return the reason why the MPI library of mpi4py cannot send GPU memory, as text; None if it reports that it
+    can."""
     from mpi4py import MPI
 
     name = MPI.Get_library_version().splitlines()[0].strip("\0 ")

@@ -27,21 +27,22 @@ from hiresx.mpi.communicator import GRACE, Communicator, is_on_all_ranks
 
 @dataclass
 class QuantityMessages:
-    """The means to exchange one quantity: the buffer to pack for each turn, and the transports."""
+    """Buffers and transports for the exchange of one quantity: the buffer to pack for each turn, and the transports
+    that send it."""
 
     outgoing: Sequence[Any]
     transports: Sequence[Transport]
 
 
 class Endpoint:
-    """`messages`, one per quantity, and `names` of the transports by peer. With "signals" there is `signalled` in its
-    place, and the `memory` that it is in.
+    """The ends of the exchange on this rank. `messages`: one entry for each quantity. `names`: for each peer the names
+    of the transports. With the transport "signals", `signalled` takes the place of `messages`, and `memory` is the
+    memory in which it lies.
 
-    `gpu`: a `hiresx.exchange.gpu.Gpu`, or None on a CPU. `widths`: numbers of `dtype`, or of one of each, per
-    point of each quantity; `precision`: the name of all that. `asked`: the name of a transport. Collective. Raises
-    HiresxError, on all ranks, for a transport that cannot be used and for want of memory; what fails on one rank fails
-    on all, and then nothing stays open.
-    """
+    `gpu`: a `hiresx.exchange.gpu.Gpu`, or None on a CPU. `widths`: for each quantity the values per point, of the type
+    `dtype`, or of each of the types `dtype`. `precision`: the name of these types. `asked`: the name of the transport
+    to use. Collective. Raises HiresxError on all ranks if the transport cannot be used or memory is short; a failure on
+    one rank is raised on all, and then nothing stays open."""
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ class StreamMark:
         self.event.record(self._stream)
 
     def synchronize(self) -> None:
-        """Wait until that work is done."""
+        """Wait until the work before the mark is done."""
         self.event.synchronize()
 
 
@@ -45,7 +45,7 @@ class Gpu:
         return self._cupy.cuda.Event(disable_timing=True)
 
     def moment(self) -> StreamMark:
-        """A mark to be recorded in the order of the kernels."""
+        """Return a mark that can be recorded in the stream of the kernels."""
         return StreamMark(self._event(), self._kernels)
 
     # ---- memory
@@ -80,8 +80,8 @@ class Gpu:
         return array
 
     def lock(self, memory: np.ndarray) -> None:
-        """Lock pages of host memory, so that copies to and from the GPU need no intermediate buffer. If the driver
-        refuses, copies use one."""
+        """Lock the pages of host memory, so that copies to and from the GPU need no intermediate buffer. If the driver
+        refuses, nothing is locked."""
         if not memory.size:
             return
         try:
@@ -91,7 +91,7 @@ class Gpu:
         self._registered.append(memory)
 
     def unlock(self) -> None:
-        """Undo `lock`, before the memory goes."""
+        """Undo `lock`. Call it before the memory is freed."""
         self._kernels.synchronize()
         for memory in self._registered:
             self._runtime.hostUnregister(memory.ctypes.data)
@@ -100,22 +100,24 @@ class Gpu:
     # ---- memory of other processes
 
     def handle(self, array: Any) -> bytes:
-        """A handle by which another process of this host can open the array that `memory` gave."""
+        """Return a handle of an array that `memory` has allocated, with which another process on this host can open
+        it."""
         return self._runtime.ipcGetMemHandle(array.data.ptr)
 
     def open(self, handle: bytes, size: int) -> Any:
-        """The first `size` bytes of another process's memory. Raises RuntimeError if they cannot be reached."""
+        """Open memory of another process by its handle, and return its first `size` bytes. Raises RuntimeError if this
+        is not possible."""
         address = self._runtime.ipcOpenMemHandle(handle)
         device = self._cupy.cuda.Device().id
         return self._bytes(self._cupy.cuda.UnownedMemory(address, size, self, device), size)
 
     def close(self, array: Any) -> None:
-        """Close what `open` gave, before its owner frees it."""
+        """Close an array that `open` has returned. Call it before the owner frees the memory."""
         self._kernels.synchronize()
         self._runtime.ipcCloseMemHandle(array.data.ptr)
 
     def write(self, array: Any, number: int) -> None:
-        """Put a number into the first bytes of `array`; it is there when this returns."""
+        """Write a number into the first bytes of `array`, and wait until it is there."""
         array[:8].set(np.array([number]).view(np.uint8))
         self._kernels.synchronize()
 

@@ -132,7 +132,7 @@ class HaloExchange:
             channel.finish()
 
     def start_field(self, name: str) -> None:
-        """Begin to exchange the field of that name, which a term or the metrics gave."""
+        """Begin to exchange the field `name`, which a term of the right-hand side or the metrics have computed."""
         channel, arrays = self._by_name[name]
         channel.start(arrays)
 
@@ -149,12 +149,13 @@ class HaloExchange:
 
     @property
     def memory(self) -> SignalledMemory | None:
-        """The memory by which ranks reach each other with "signals"."""
+        """The memory that ranks share with the transport "signals"."""
         return None if self._endpoint is None else self._endpoint.memory
 
     def start_fluxes(self, fluxes: Sequence[Sequence[Any]]) -> None:
-        """Begin to exchange the viscous fluxes normal to the faces: `fluxes[part][direction]`. The
-        donor's may be those along another direction, or run the other way."""
+        """Begin to exchange the viscous fluxes normal to the faces. `fluxes[part][direction]`: arrays of this rank. The
+        neighbour's direction normal to a face may be another one, or run the opposite way; the exchange takes this into
+        account."""
 
         def array(part: int, direction: int) -> Any:
             return fluxes[part][direction]
@@ -165,12 +166,13 @@ class HaloExchange:
             channel.start(self._fluxes)
 
     def finish_fluxes(self) -> None:
-        """Wait for them; nothing if nothing is under way."""
+        """Wait for the exchange that `start_fluxes` began; return at once if there is none."""
         for channel in self._of_fluxes:
             channel.finish()
 
     def flush(self) -> None:
-        """Send what was started and could not be sent yet: before anything else that all ranks wait for."""
+        """Send the messages that are packed but not sent yet. Must be called before any other operation for which all
+        ranks wait."""
         for channel in self._channels:
             channel.flush()
 
@@ -192,7 +194,7 @@ class HaloExchange:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Exchanges started so far: of the state (and what else goes its way) and of the fluxes."""
+        """Number of exchanges started so far: of the state and other fields, and of the fluxes."""
         return self._channels[0].exchanges, sum(channel.exchanges for channel in self._of_fluxes)
 
     @property

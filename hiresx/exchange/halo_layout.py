@@ -13,12 +13,12 @@ Rotation = tuple[tuple[float, float, float], ...]
 
 @dataclass(frozen=True, eq=False)
 class HaloLink:
-    """Nodes that go from part `donor` to part `block` of this rank; None for the end that another rank holds.
+    """Nodes that are copied from part `donor` to part `block` of this rank. One of the two is None if another rank
+    holds it.
 
-    `to[n]` gets what `source[n]` holds: places in the padded arrays of `block` and `donor`, points of a buffer for the
-    end that another rank holds. `direction`, `donor_direction`, `sign` and `rotation` as in `HaloList`. `keys`: those
-    of the lists that it was made of.
-    """
+    The node `to[n]` receives the values of `source[n]`. They are flat indexes into the padded arrays of `block` and
+    `donor`, or points of a buffer for the end on another rank. `direction`, `donor_direction`, `sign` and `rotation` as
+    in `HaloList`. `keys`: the keys of the lists from which the link was made."""
 
     donor: int | None
     block: int | None
@@ -33,10 +33,10 @@ class HaloLink:
 
 @dataclass(frozen=True, eq=False)
 class Peer:
-    """A rank with which messages are exchanged, in both directions, at every exchange. A message is sent even if it is
-    empty, since it also tells that the one before was read (`hiresx.exchange.transport`). `out`, `into`: first and last
-    + 1 of the message's points, among all points that this rank sends or receives. `links` unpack the message; their
-    `source` counts from its first point."""
+    """Another rank with which every exchange sends and receives one message. Empty messages are sent, too, as each
+    message also confirms that the previous one was read (`hiresx.exchange.transport`). `out`, `into`: first and last +
+    1 of the points of the message, among all points that this rank sends or receives. `links`: the links that unpack
+    the message; their `source` counts from its first point."""
 
     rank: int
     out: tuple[int, int]
@@ -45,7 +45,8 @@ class Peer:
 
 
 class HaloLayout:
-    """`local` links between own parts, `outgoing` links into the points that are sent, `peers` by rank."""
+    """Where the ghosts of this rank come from. `local`: links between parts of this rank. `outgoing`: links from its
+    parts into the points that it sends. `peers`: for each other rank the points that are sent and received."""
 
     def __init__(self, lists: Sequence[HaloList], places: Mapping[int, int], owners: Sequence[int]):
         """`places`: where in this rank's parts a block of the decomposition is. `owners`: the rank of every block."""

@@ -125,7 +125,7 @@ class UnderFiner:
         )  # fmt: skip
 
     def take(self) -> None:
-        """Copy the present values."""
+        """Copy the present state of the finer levels to the nodes under them."""
         requests, received = [], []
         if self._mpi_comm is not None:
             for other, buffer, _ in self._into:

@@ -122,8 +122,8 @@ class Negotiation:
         return self._gpu.read(self.opened[rank]) == MARK + rank
 
     def close(self, error: BaseException | None = None) -> None:
-        """Close the memory of peers, before anybody frees it. Collective, but after an `error` that this rank alone
-        has."""
+        """Close the memory of other ranks, before any rank frees its own. Collective, except after an `error` on this
+        rank only."""
         for memory in self.opened.values():
             assert self._gpu is not None
             with suppress(*([] if error is None else [RuntimeError])):  # which would hide the first

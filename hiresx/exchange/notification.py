@@ -33,7 +33,7 @@ class Notification(Transport):
 
     @abstractmethod
     def publish(self, turn: int) -> None:
-        """Make the packed messages readable by the peers, and return then."""
+        """Make the packed messages of this `turn` visible to the other ranks, and return when they are."""
 
     def message(self, peer: Peer, turn: int) -> Any:
         return self._messages[turn][peer.rank]

@@ -181,7 +181,7 @@ class InterpolatedGhosts(ABC):
         """Shares of all parts, in their order, of the flow at the places of all entries of `found`."""
 
     def state(self) -> None:
-        """Fill the ghosts of the conservative state from the nodes as they are now."""
+        """Fill the ghosts of the conservative state from the present values at the nodes."""
         if self.any:
             self._exchange(STATE)
 
@@ -288,16 +288,17 @@ class PatchedExchange(InterpolatedGhosts):
         return patched_donors.interpolation_rows(domain.whole, domain.cut, maps, donor, xi)
 
     def nodes(self) -> None:
-        """Change nodes before ghosts are made of them; patched faces change none."""
+        """Do nothing: at patched faces no nodes are set before the ghosts are filled. (`LevelGhosts.nodes` does set
+        nodes.)"""
 
     def field(self, name: str) -> None:
-        """Fill the ghosts of the field of that name, which a term gave, behind patched faces."""
+        """Fill the ghosts of the field `name` behind patched faces."""
         if self.any:
             self._exchange(name)
 
     def fluxes(self, fluxes: Sequence[Sequence[Any]], work: Sequence[Any]) -> None:
-        """Fill the ghosts of the viscous fluxes through patched faces. `fluxes[part][direction]` lie one behind the
-        other in `work[part]`."""
+        """Fill the ghosts of the viscous fluxes behind patched faces. `fluxes[part][direction]`: arrays that are
+        consecutive in `work[part]`."""
         if self.any:
             self._viscous = fluxes, work
             self._exchange(FLUX)

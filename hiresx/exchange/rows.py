@@ -7,9 +7,9 @@ SHORTEST = 3
 
 
 def rows(to: np.ndarray, source: np.ndarray) -> np.ndarray | None:
-    """Return rows (first of `to`, first of `source`, length), int32 (n, 3), sorted by the first, of lists that copy
-    source[n] to to[n]. None if the rows have fewer than `SHORTEST` nodes on average, as behind faces whose indices run
-    in another direction."""
+    """Convert a list that copies source[n] to to[n] into rows of consecutive indexes: (first of `to`, first of
+    `source`, length), int32 (n, 3), sorted by the first. Returns None if rows have fewer than `SHORTEST` nodes on
+    average, as behind faces whose indices run in different directions."""
     if not len(to):
         return None
     steps = np.diff(to)

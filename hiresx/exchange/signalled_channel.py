@@ -25,7 +25,7 @@ class SignalledChannel(Channel):
         self._taken: WeakKeyDictionary[ExchangedArrays, Callable[[], None]] = WeakKeyDictionary()
 
     def start(self, fields: ExchangedArrays) -> None:
-        """See `Channel.start`."""
+        """Begin the exchange of the arrays `fields` with other ranks, as `Channel.start` does."""
         self.finish()
         self.exchanges += 1
         give = self._given.get(fields)
@@ -63,7 +63,8 @@ class SignalledChannel(Channel):
         take()
 
     def assume_started(self, fields: ExchangedArrays) -> None:
-        """An exchange of these arrays was started last, by recorded launches. The device knows whether it has ended."""
+        """Note that recorded launches have started an exchange of the arrays `fields`, and no other one since. Only the
+        device knows whether it has ended."""
         self._fields = fields
 
     def _pack_calls(self, fields: ExchangedArrays) -> Iterator[Call]:

@@ -27,7 +27,8 @@ OFFERS, OFFERED = 4, 65536
 
 
 def extra_bytes(ranks: int, quantities: int) -> int:
-    """Return the bytes of a rank's memory besides the buffers of so many quantities."""
+    """Return the bytes of a rank's memory besides the buffers for messages: the flags of all ranks, one for each of
+    `quantities` and of the offers, and the room for offered numbers. See the module."""
     return GAP + (quantities + OFFERS) * ranks * FLAG + OFFERED
 
 
@@ -80,7 +81,8 @@ class SharedValues:
     addresses: Any
 
     def synchronization(self) -> list[Call]:
-        """Launches to be made after those that write `own` and before those that read the values of all ranks."""
+        """Return the launches that synchronise the ranks. They come after the launches that write `own`, and before
+        those that read the values of all ranks."""
         return [self.signals.raise_call(), self.signals.wait_call()]
 
 
@@ -105,7 +107,8 @@ class SignalledMemory:
         self._order = backend.zeros((1,), "int32")
 
     def messages(self, quantity: int, peers: Sequence[Peer], spans: Mapping[int, tuple[int, int]]) -> SignalledMessages:
-        """The messages of the peers; `spans`: their points for this rank."""
+        """Return the messages of one `quantity` from and to `peers`. `spans`: the points of each peer's memory that are
+        for this rank."""
         incoming = {}
         for peer in peers:
             both, apart = self._buffers(peer.rank, quantity)
@@ -114,7 +117,8 @@ class SignalledMemory:
         return SignalledMessages(signals, *self._buffers(self._rank, quantity), incoming)
 
     def offer(self, values: int) -> SharedValues | None:
-        """Reserve room for so many numbers of every rank; None if there is not enough. All ranks ask for the same."""
+        """Reserve room for `values` numbers of every rank that all ranks can read; None if there is not enough. All
+        ranks must call it with the same number."""
         size = -(-2 * 8 * values // ALIGNMENT) * ALIGNMENT
         if self._offers == OFFERS or self._offered + size > OFFERED:
             return None
@@ -126,9 +130,9 @@ class SignalledMemory:
         return SharedValues(signals, arrays[self._rank], self._addresses(arrays))
 
     def radii(self, found: Any, few: np.ndarray) -> tuple[list[Call], Any, np.ndarray]:
-        """Return launches that gather the spectral radii of all ranks, to be made after those that find the radii of
-        this rank's blocks, and the arrays that replace `found` and `few` from then on. `found`, `few`: as
-        `hiresx.time.step_recording.StepRecording` takes them."""
+        """Return the launches that gather the spectral radii of all ranks, and the arrays that replace `found` and
+        `few` after them. The launches must come after those that compute the radii of this rank's blocks. `found`,
+        `few`: as `hiresx.time.step_recording.StepRecording` takes them."""
         offer = self.offer(2)
         assert offer is not None  # it is little, and asked for once
         together = self._backend.zeros((self._size, *found.shape[1:]), str(found.dtype))
@@ -144,8 +148,9 @@ class SignalledMemory:
         return calls, together, np.ones(self._size, np.int32)
 
     def sums(self, sums: Any, groups: np.ndarray, result: Any) -> list[Call] | None:
-        """Return launches that add `sums` (rows, quantities, terms) of all ranks, each row to its group, into `result`
-        (groups, quantities, 1), with the same bits on all ranks. None if there is no room for them."""
+        """Return the launches that add `sums` (rows, quantities, terms) of all ranks to `result` (groups, quantities,
+        1). `groups`: the group of each row. The result has the same bits on all ranks. Returns None if there is not
+        enough room for the sums."""
         values = result.shape[0] * result.shape[1]
         offer = self.offer(values)
         if offer is None:

@@ -28,20 +28,22 @@ class Transport(ABC):
 
     @abstractmethod
     def receive(self, turn: int) -> list[tuple[Any, Peer]]:
-        """Start to receive the next messages. Returns pairs (request of mpi4py, peer): the message of a peer has come
-        when its request is complete."""
+        """Start to receive the messages of this `turn` (0 or 1: messages alternate between two buffers). Returns pairs
+        (mpi4py request, peer). When a request is complete, the message of its peer has arrived."""
 
     def stage(self, turn: int) -> None:
-        """Called after the launch of the kernels that pack."""
+        """Prepare to send the messages of this `turn`. Called after the packing kernels are launched."""
         return
 
     @abstractmethod
     def send(self, turn: int) -> list[Any]:
-        """Wait for the kernels that pack, then start to send. Returns requests, which are complete when all is sent."""
+        """Wait for the packing kernels, then start to send the messages of this `turn`. Returns requests, which are
+        complete when all messages are sent."""
 
     @abstractmethod
     def message(self, peer: Peer, turn: int) -> Any:
-        """The received array of reals of `peer`, valid for kernels that are launched from now on."""
+        """Return the message of `peer` in this `turn`, an array of reals. It is valid for kernels that are launched
+        from now on."""
 
     @abstractmethod
     def close(self) -> None:

@@ -7,8 +7,9 @@ import numpy as np
 
 
 class LineNeighbours:
-    """`neighbours` (nodes, m): the nodes beside each node along grid lines, and the node itself where there are fewer
-    than m. `means`: nodes of which each may depend on all others of them."""
+    """Which nodes depend on which, for the colouring of the nodes. `neighbours` (nodes, m): the nodes beside each node
+    along its grid lines; a node with fewer than m neighbours is listed as its own neighbour. `means`: nodes that may
+    all depend on each other, as a mean is taken over them."""
 
     def __init__(self, neighbours: np.ndarray, means: np.ndarray):
         self._neighbours, self._means = neighbours, means
@@ -16,9 +17,9 @@ class LineNeighbours:
         self._in_means[means] = True
 
     def distant_groups(self, reach: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield groups of nodes of which no two are at most `reach` steps from the same node, nor is one among
-        `means` and another so near to these. With each group comes, for every node, the node of the group that is so
-        near or among the same `means`, or -1."""
+        """Divide the nodes into groups, for differences that disturb all nodes of a group at once. No node is within
+        `reach` steps of two nodes of a group; all nodes of `means` count as neighbours of each other. Yields each group
+        (its nodes), and for every node of the grid the node of the group that influences it, or -1."""
         near_means = self._causes(self._means, reach) >= 0
         left = np.ones(len(self._neighbours), bool)
         while left.any():
@@ -52,8 +53,9 @@ class LineNeighbours:
 
 
 def groups(depends: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield groups of nodes of which no two influence the same result, with the node of the group that influences each
-    result, or -1. `depends` (results, nodes): whether a result depends on a node."""
+    """Divide the nodes into groups of which no two nodes influence the same result. Yields each group (its nodes), and
+    for every result the node of the group that influences it, or -1. `depends` (results, nodes): nonzero where a result
+    depends on a node."""
     meets, by_node = (depends.T @ depends).tocsr(), depends.tocsc()
     group = np.full(depends.shape[1], -1)
     for node in range(len(group)):

@@ -51,17 +51,17 @@ class SteadyFlow:
 
     @property
     def linear(self) -> Linearised:
-        """Linearised form of these equations about the state."""
+        """The equations of the flow, linearised about the current state."""
         return self.integrator.linearised
 
     def close(self) -> None:
-        """Free what the exchange of halos holds."""
+        """Free the resources of the halo exchange."""
         self.simulation.solver.halo.close()
 
     def converge(self, drop: float, below: float = 0.0) -> None:
-        """Step until the residual is round-off, or until it falls no more after it has fallen by `drop` or to `below`.
-        Raises HiresxError, with the place of the largest residual, for a flow that does not converge in
-        `time.steps`."""
+        """Iterate until the residual is round-off. The iteration may also end when the residual no longer falls, if it
+        has fallen by the factor `drop` or below the value `below` by then. Raises HiresxError, with the place of the
+        largest residual, if the flow does not converge within `time.steps`."""
         last, best, resting = self.case.time.steps, math.inf, 0
         while last is None or self.steps < last:
             if self._is_converged(drop, below) and resting >= PATIENCE:
@@ -112,9 +112,9 @@ class SteadyFlow:
         return error
 
     def polish(self) -> None:
-        """Take Newton steps without a pseudo-time step as long as each halves the residual, beyond the estimated
-        round-off at which the integrator ends. The smaller the step of a difference is, the more the remaining residual
-        falsifies it."""
+        """Take Newton steps without a pseudo-time step, as long as each halves the residual. They go beyond the
+        estimated round-off at which the integrator ends, because a remaining residual falsifies differences with small
+        steps."""
         system, x = self.system, self.state()
         value, update, trial = (system.vector() for _ in range(3))
         gmres = FlexibleGmres(system, self.case.implicit.krylov)
@@ -136,7 +136,7 @@ class SteadyFlow:
         self.put(x)
 
     def assemble(self, x: Vector) -> None:
-        """Make the blocks of the preconditioner at x."""
+        """Compute the blocks of the preconditioner at x."""
         self.put(x)
         self.linear.begin()
         self.linear.assemble(x, EXPLICIT_CFL / self.case.implicit.largest_cfl)
@@ -158,7 +158,8 @@ class SteadyFlow:
         return x
 
     def put(self, x: Vector) -> None:
-        """Set the state to x, with the conditions at nodes and the circulation of its lift, or `circulation`."""
+        """Set the state to x and impose the conditions at nodes. Far fields with a vortex get `circulation`, or, if it
+        is None, the circulation that follows from the lift."""
         self.system.accept(x, self.system.time)
         for vortex in self.vortices:
             if self.circulation is None:
@@ -167,20 +168,20 @@ class SteadyFlow:
                 vortex.circulate(self.circulation)
 
     def start_beside(self, other: "SteadyFlow", x: Vector) -> None:
-        """Set the state to x, the converged state of `other`, whose case is nearly the same, and the CFL number to the
-        one with which `other` ended. From `time.cfl` the small disturbance would first travel through the grid as a
-        wave, and could grow there."""
+        """Start from x, the converged state of `other`, whose case is nearly the same. The CFL number is the last one
+        of `other`: with the smaller `time.cfl` the disturbance would travel through the grid as a wave at first, and
+        could grow."""
         self.put(x)
         memory = other.integrator.memory
         self.integrator.memory |= {key: memory[key] for key in ("asked_cfl", "cfl") if key in memory}
 
     def residual(self, x: Vector, into: Vector) -> None:
-        """Compute f(x)."""
+        """Compute the residual f(x) into the vector `into`, from any state of the flow. The state is overwritten."""
         self.put(x)
         self.change(x, into)
 
     def change(self, x: Vector, into: Vector) -> None:
-        """Compute f(x), where x is the state. Afterwards it is not."""
+        """Compute f(x) into the vector `into`. The state of the flow must be x; it is overwritten."""
         self.linear.begin()
         self.linear.change(x, into)
 
@@ -190,6 +191,6 @@ class SteadyFlow:
         return numbers.measure(self.simulation, wanted)
 
     def is_cut_as(self, other: "SteadyFlow") -> bool:
-        """True if the states of both have the same arrays."""
+        """True if the blocks of both flows are cut into the same parts, with arrays of the same shapes."""
         mine, theirs = ([(s.index, s.size, s.q.shape) for s in flow.simulation.solver.states] for flow in (self, other))
         return bool(self.comm.min([float(mine == theirs)])[0] == 1.0)

@@ -20,16 +20,16 @@ LIFT, DRAG = "lift", "drag"
 
 
 def measure(simulation: Simulation, wanted: Sequence[str]) -> dict[str, float]:
-    """Return the numbers `wanted`, by full name HISTORY.QUANTITY, of the flow that the simulation holds. Collective.
-    Raises HiresxError for a name that the case does not have, and for one that several histories have."""
+    """Return the values `wanted` for the current flow of a simulation, by full name HISTORY.QUANTITY. Collective.
+    Raises HiresxError for a name that no history has, and for one that several histories have."""
     values = _all(simulation, {name.partition(".")[0] for name in wanted if "." in name} or None)
     with simulation.comm.together():
         return {name: values[name] for name in (full_name(values, name) for name in wanted)}
 
 
 def shares(simulation: Simulation, wanted: Sequence[str]) -> list[Shares]:
-    """Return what single nodes add to the numbers `wanted`, by full name, of the flow that the simulation holds: for
-    each force what its walls add. Raises HiresxError for numbers of other histories."""
+    """Return the contributions of single nodes to the forces `wanted`, given by full name, for the current flow. Raises
+    HiresxError for other quantities."""
     found, left = [], list(wanted)
     for monitor in simulation.attachments:
         if isinstance(monitor, ForceMonitor):
@@ -48,7 +48,9 @@ def shares(simulation: Simulation, wanted: Sequence[str]) -> list[Shares]:
 
 
 def full_name(values: Mapping[str, float], name: str) -> str:
-    """Return the full name of a number of `values`. Raises HiresxError where there is none, or there are several."""
+    """Complete `name` to a full name HISTORY.QUANTITY, such as "wall.lift". `values`: numbers by full name. `name` may
+    be a full name, or QUANTITY alone if only one history has it. Raises HiresxError if no number has this name, or
+    several have it."""
     if name in values:
         return name
     near = [full for full in values if full.partition(".")[2] == name]

@@ -28,8 +28,8 @@ class CaseFamily:
         return load(self.name, list(self.preset), {**self.overrides, **more})
 
     def with_shift(self, parameter: "Parameter", by: float, krylov: int | None = None) -> Case:
-        """Return the case with another value of a parameter, and with other directions of GMRES, if given. Raises
-        HiresxError where the case has no such value."""
+        """Return the case with the value of a parameter increased by `by`. `krylov`: number of GMRES directions, if
+        another one is wanted. Raises HiresxError if the case does not allow the value."""
         value = parameter.value + by
         try:
             return self.with_keys({parameter.key: value, **({} if krylov is None else {"implicit.krylov": krylov})})
@@ -49,7 +49,7 @@ class Parameter:
 
 
 def check_steady(case: Case) -> None:
-    """Raises HiresxError for a case whose integrator does not seek steady flow."""
+    """Raises HiresxError for a case whose integrator does not compute steady flow."""
     if case.time.integrator != IMPLICIT:
         raise HiresxError(
             f'time.integrator = "{case.time.integrator}": derivatives need a steady flow, which only the integrator '

@@ -33,11 +33,11 @@ class Factors:
         self.about = f"factors of {self._factors.nnz / 1e6:.1f} million numbers"
 
     def adjoint(self, right: np.ndarray) -> np.ndarray:
-        """Solve with the transposed matrix."""
+        """Solve the equations of the transposed matrix with the right-hand side `right`."""
         return np.asarray(self._factors.solve(right))
 
     def direct(self, right: np.ndarray) -> np.ndarray:
-        """Solve with the matrix."""
+        """Solve the equations of the matrix with the right-hand side `right`."""
         return np.asarray(self._factors.solve(right, trans="T"))
 
 
@@ -57,7 +57,8 @@ class Iterative:
         self.about = f"factors of {len(self._parts)} overlapping parts, {numbers:.1f} million numbers, for GMRES"
 
     def adjoint(self, right: np.ndarray) -> np.ndarray:
-        """Solve with the transposed matrix. Raises HiresxError where GMRES does not converge."""
+        """Solve the equations of the transposed matrix with the right-hand side `right`. Raises HiresxError if GMRES
+        does not converge."""
         matrix = self._transposed
         operator = self._linear.LinearOperator(matrix.shape, self._precondition)
         found, _ = self._linear.gmres(matrix, right, rtol=DROP, restart=KRYLOV, maxiter=STARTS, M=operator)
@@ -78,8 +79,9 @@ class Iterative:
 
 
 def solver_of(matrix: Any, variables: int, dimensions: int, say: Callable[[str], None]) -> Factors | Iterative:
-    """Return the solver for a `matrix` of unknowns ordered by variable, with perhaps one more at its end: by factors of
-    the whole in plane flow where the estimate of their memory allows it, else the iterative one."""
+    """Return the solver for the sparse `matrix`. Its unknowns are ordered by the `variables`; there may be one more
+    unknown at the end. In plane flow (`dimensions` below 3) the whole matrix is factored if the factors fit into
+    memory. Otherwise the solver is iterative, and `say` prints the reason."""
     needed = BYTES * float(matrix.shape[0]) ** 1.5
     if dimensions < 3 and needed <= SHARE * host_memory():
         return Factors(matrix)

@@ -82,8 +82,9 @@ class TangentSolver:
         return self._x
 
     def solve(self, parameter: Parameter, wanted: Sequence[str], step: float | None) -> Tangent:
-        """Return the derivative by `parameter`. `step`: of the differences; by default it follows from the derivative.
-        Raises HiresxError for a parameter without influence, and for equations that GMRES does not solve."""
+        """Return the derivatives of the flow and of the quantities `wanted` with respect to `parameter`. `step`: of the
+        differences; by default it is chosen by the size of the derivative. Raises HiresxError for a parameter without
+        influence, and if GMRES does not converge."""
         system, y = self._system, self._system.vector()
         first = step or STEP * (abs(parameter.value) or 1.0)
         differences = Differences(self._family, self._flow, parameter, first)
@@ -186,8 +187,9 @@ def _check(parameter: Parameter, moves: bool, left: float, changes: bool, hint: 
 
 
 class Differences:
-    """Central differences of fourth order by `parameter`, from the four cases around its value, of whose states the
-    arrays are those of `flow`. Raises HiresxError for cases that have other grids. Collective."""
+    """Derivatives of steady flows by one parameter. They are central differences of fourth order, from four cases in
+    which `parameter` is shifted by multiples of `step`; `family` makes these cases. Their states have arrays of the
+    same shapes as those of `flow`. Collective. Raises HiresxError if one of the cases has another grid."""
 
     def __init__(self, family: CaseFamily, flow: SteadyFlow, parameter: Parameter, step: float):
         self.parameter, self.step = parameter, step
@@ -205,12 +207,12 @@ class Differences:
                 )
 
     def close(self) -> None:
-        """Free what the cases hold."""
+        """Free the resources of the four flows."""
         for flow in self._flows:
             flow.close()
 
     def residual(self, x: Vector, y: Vector, at: Vector, into: Vector) -> None:
-        """Compute d/dt f(x + t y, p + t) at t = 0. `at` is overwritten."""
+        """Compute d/dt f(x + t y, p + t) at t = 0, where p is the parameter. `at` is overwritten."""
         self._system.scale(0.0, into)
         for (n, factor), flow in zip(POINTS, self._flows, strict=True):
             self._move(x, y, n, at)
@@ -218,7 +220,8 @@ class Differences:
             self._system.axpy(factor / self.step, self._found, into)
 
     def numbers(self, x: Vector, y: Vector, at: Vector, wanted: Sequence[str]) -> dict[str, float]:
-        """Return the derivatives of numbers of the flow x + t y with the case of p + t. `at` is overwritten."""
+        """Return d/dt at t = 0 of the quantities `wanted` of the flow x + t y, in the case with the parameter p + t.
+        `at` is overwritten."""
         found = dict.fromkeys(wanted, 0.0)
         for (n, factor), flow in zip(POINTS, self._flows, strict=True):
             self._move(x, y, n, at)
@@ -232,7 +235,8 @@ class Differences:
 
 
 def difference(values: Callable[[int], dict[str, float]], step: float) -> dict[str, float]:
-    """Return the central difference of fourth order of numbers by name, of which `values(n)` are those n steps away."""
+    """Return central differences of fourth order. `values(n)`: the values, by name, at n steps of the size `step` from
+    the centre."""
     found: dict[str, float] = {}
     for n, factor in POINTS:
         for name, value in values(n).items():

@@ -70,7 +70,7 @@ class File:
         self._map.close()
 
     def error(self, at: int, what: str, hint: str = HINT) -> HiresxError:
-        """The error that the file is wrong at byte `at`."""
+        """Return the error that the file is wrong at byte `at`; `what` says what is wrong."""
         return HiresxError(f"{self.path}, byte {at}: {what}", hint)
 
     def take(self, at: int, count: int, what: str) -> bytes:
@@ -84,7 +84,7 @@ class File:
             raise self.error(at, f"{what} of {count} bytes reaches beyond the end of the file at {len(self._map)}")
 
     def pointer(self, at: int) -> int:
-        """The byte that the pointer at byte `at` leads to."""
+        """Read the pointer at byte `at`, and return the byte that it points to."""
         data = self.take(at, POINTER, "a pointer")
         if self._binary:
             block = int.from_bytes(data[:8], "big" if self.order == ">" else "little")
@@ -145,7 +145,7 @@ class File:
         return b"".join(self._map[at : at + length] for at, length in parts)
 
     def stretches(self, header: AdfHeader) -> list[tuple[int, int]]:
-        """Stretches of the file that hold a node's data: (byte, number of bytes)."""
+        """Return the ranges of the file that contain a node's data: (first byte, number of bytes)."""
         if not header.pieces or header.kind in EMPTY[:1]:
             return []
         size = np.dtype(TYPES[header.kind]).itemsize if header.kind in TYPES else 1

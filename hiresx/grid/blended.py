@@ -20,9 +20,10 @@ BEFORE = WIDTH // 2 - 1
 
 
 def lagrange_blended(t: np.ndarray, share: np.ndarray, change: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
-    """Return the weights (..., WIDTH) at the places `t` (...) behind the first of six nodes, of which the polynomial
-    through the last five has the share `share` (...), that through the first five the rest. With the derivative
-    `change` (...) of the share, return the derivatives of the weights too."""
+    """Return interpolation weights (..., WIDTH) of six nodes at the places `t` (...), counted from the first node. The
+    weights blend two polynomials: that through the last five nodes has the share `share` (...), that through the first
+    five nodes the rest. If `change` (...), the derivative of the share, is given, the derivatives of the weights are
+    returned too."""
     (first, first_slope), (last, last_slope) = lagrange(t, WIDTH - 1), lagrange(np.asarray(t) - 1, WIDTH - 1)
     none = np.zeros((*first.shape[:-1], 1))
     lower, upper = np.concatenate([first, none], axis=-1), np.concatenate([none, last], axis=-1)
@@ -41,8 +42,8 @@ class BlendedMap(BlockMap):
     ended: np.ndarray
 
     def share(self, xi: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the share (n, 3) of the polynomials through the last five of the nodes from `base` (n, 3) on at `xi`
-        (n, 3), and its derivative."""
+        """Return the share of the polynomial through the last five of the six nodes from `base` (n, 3) on, at the
+        places `xi` (n, 3), and its derivative: (n, 3) each."""
         place = xi - base
         t = np.clip(place - BEFORE, 0, 1)
         r, change = t**3 * (10 + t * (6 * t - 15)), 30 * (t * (1 - t)) ** 2

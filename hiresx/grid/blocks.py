@@ -55,7 +55,7 @@ def face_range(face: str, size: tuple[int, int, int]) -> Range:
 
 
 def one_inside(face: str, range_: Range) -> Range:
-    """The nodes one step inside the block from a range of a `face`."""
+    """Return the nodes that lie one step inside the block from the nodes `range_` of a `face`."""
     d = direction(face)
     return triple((lo - side(face), hi - side(face)) if e == d else (lo, hi) for e, (lo, hi) in enumerate(range_))
 
@@ -160,8 +160,9 @@ class Block:
         self._check_size()
 
     def part(self, name: str, box: Range, kept: Callable[[np.ndarray], np.ndarray] = np.asarray) -> "Block":
-        """The nodes `box` of a block in memory as a block of that name, without regions: views, or what `kept` makes of
-        them. Nodes of a block are finite; the box has nodes enough."""
+        """Return the nodes `box` of a block in memory as a block called `name`, without regions. Its coordinates are
+        views, or what `kept` makes of the views. The nodes of the block must be finite, and the box must have enough
+        nodes for a block."""
         found = copy(self)
         for axis in "xyz":
             object.__setattr__(found, axis, kept(getattr(self, axis)[slices(box)]))

@@ -49,7 +49,7 @@ def read_cgns(path: Path, drop: Sequence[str] = (), broken: dict[str, str] | Non
 
 
 def kinds_of(path: Path) -> dict[str, str]:
-    """The kinds of boundary condition that a file gives to the patches of each region, in the words of CGNS."""
+    """Return the kind of boundary condition of each region of a file, in the names of CGNS."""
     with open_tree(path) as root:
         found: dict[str, dict[str, None]] = {}
         for base in root.children("CGNSBase_t"):
@@ -60,7 +60,7 @@ def kinds_of(path: Path) -> dict[str, str]:
 
 
 def describe_cgns(path: Path) -> str:
-    """The form of a file and the precision of its coordinates, in words."""
+    """Return a description of a file: its container and the precision of its coordinates."""
     with open_tree(path) as root:
         kinds = {
             array.kind

@@ -58,7 +58,7 @@ class Omissions:
 
     @contextmanager
     def naming(self, zone: Node, node: Node) -> Iterator[None]:
-        """Context in which errors also name the key that leaves this patch or connection out."""
+        """Return a context in which errors also name the key that leaves out the patch `node` of `zone`."""
         try:
             yield
         except HiresxError as error:
@@ -74,8 +74,9 @@ class Omissions:
 
 
 def conditions(base: Node, zone: Node) -> Iterator[tuple[Node, str, str]]:
-    """Yield the boundary patches of a zone: (node, name of its region, kind of condition). The region has the name of
-    the family, or that of the patch. The kind is that of the family if the patch refers to it, "" if none is given."""
+    """Yield the boundary patches of `zone` in `base`: (node, name of its region, kind of condition). The region has the
+    name of the patch's family, or else of the patch. The kind is that of the family if the patch refers to it, and ""
+    if none is given."""
     families = {family.name: family for family in base.children("Family_t")}
     for patch in (patch for holder in zone.children("ZoneBC_t") for patch in holder.children("BC_t")):
         kind = patch.text() if patch.has_data else ""
@@ -88,7 +89,8 @@ def conditions(base: Node, zone: Node) -> Iterator[tuple[Node, str, str]]:
 
 
 def patches(base: Node, zones: Sequence[Zone], left: Omissions) -> tuple[list[FacePart], list[str]]:
-    """Parts of faces of all boundary patches, walls first, and the names of their regions."""
+    """Return the parts of faces of all boundary patches, walls first, and the names of their regions. `base`: the base
+    of the file. `zones`: its zones, one for each block. `left`: the patches to leave out."""
     found = []
     for b, zone in enumerate(zones):
         for patch, name, kind in conditions(base, zone.node):
@@ -118,7 +120,7 @@ def patches(base: Node, zones: Sequence[Zone], left: Omissions) -> tuple[list[Fa
 
 
 def abuts(general: Node) -> bool:
-    """True if a connection joins faces that lie on each other without sharing nodes."""
+    """True if a connection joins faces that lie on each other but do not share nodes."""
     kind = general.child("GridConnectivityType")
     return kind is not None and kind.text() == "Abutting"
 
@@ -166,7 +168,8 @@ def _of_faces(
 
 
 def on_face(zone: Zone, node: Node, low: np.ndarray, high: np.ndarray) -> tuple[str, Range]:
-    """The face that holds the nodes `low` to `high`, both (i, j, k) counted from 1, and their half-open range."""
+    """Return the face of a zone on which the nodes `low` to `high` lie, both (i, j, k) counted from 1, and their
+    half-open range. Raises HiresxError, which names the `node` of the file, if they lie on no face or on an edge."""
     block = zone.block
     size = block.size[: zone.dimensions]
     shown = f"{low.tolist()} to {high.tolist()}"

@@ -40,7 +40,7 @@ class Node:
 
     @property
     def kind(self) -> str:
-        """The type of its data as NumPy calls it, "" without."""
+        """Type of the node's data as NumPy names it; "" without data."""
         found = self._data_shape()
         return "" if found is None else found[1].name
 
@@ -81,7 +81,8 @@ class Node:
         return self._data_shape() is not None
 
     def numbers(self, shape: tuple[int, ...], real: bool = False) -> np.ndarray:
-        """Data of the node as numbers, which must have `shape` as above: int64, or float64 if `real`."""
+        """Return the data of the node as numbers: int64, or float64 if `real`. Raises HiresxError if they do not have
+        the given `shape`."""
         found, kind = self._of_kind("iuf" if real else "iu")
         if found != shape:
             raise self.error(f"holds {kind} of shape {found} instead of {shape}")
@@ -143,12 +144,12 @@ class Node:
 
 
 def is_cgns(start: bytes) -> bool:
-    """True if a file that begins with these bytes (32 or more) is a CGNS file, as far as they tell."""
+    """True if a file may be a CGNS file. `start`: its first bytes, 32 or more."""
     return start.startswith((HDF5, *adf.STARTS))
 
 
 def plain(value: Any) -> str:
-    """The text that an array of characters, or bytes, are."""
+    """Convert an array of characters, or bytes, to a text."""
     if isinstance(value, np.ndarray):
         value = value.tobytes()
     if isinstance(value, bytes):

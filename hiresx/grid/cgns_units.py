@@ -56,8 +56,8 @@ class Units:
 
 
 def conversion(array: Node, units: Units) -> tuple[float, float]:
-    """Return (factor, offset) that turn the numbers of a coordinate into metres. Raises HiresxError for what is no
-    length."""
+    """Return (factor, offset) that convert the coordinates in `array` to metres. Raises HiresxError for a unit that is
+    not a length."""
     for child in array.children("DimensionalExponents_t"):
         exponents = child.vector(8)
         if len(exponents) < 5 or exponents[LENGTH] != 1 or np.any(np.delete(exponents, LENGTH)):

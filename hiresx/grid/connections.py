@@ -64,7 +64,7 @@ class Connection:
 
     @property
     def donor_face(self) -> str:
-        """Face of the donor that the ghosts' nodes lie behind."""
+        """Face of the donor behind which the nodes of the ghosts lie."""
         e = self.donor_direction
         inwards = side(self.face) * self.matrix[e][direction(self.face)]
         return FACES[2 * e + (inwards < 0)]

@@ -237,7 +237,8 @@ def _patched_sides(where: str, table: ConnectionTable, blocks: list[Block], inde
 
 
 def motion_of(rotation: Rotation | None, translation: Sequence[float] | None = None) -> Motion:
-    """The motion of a [grid] or connectivity table; both translations add up."""
+    """Return the motion of a [grid] or connectivity table: its rotation followed by its translation. If both `rotation`
+    and `translation` have a translation, these are added."""
     shift = np.zeros(3) if translation is None else np.array(translation, dtype=float)
     if rotation is None:
         return motion(translation=shift)

@@ -200,8 +200,8 @@ def _over_seam(blocks: Sequence[Block], c: Connection) -> list[np.ndarray]:
 
 
 def seam_steps(blocks: Sequence[Block], c: Connection) -> list[np.ndarray]:
-    """Return the lengths (ni, nj, nk) of three steps of the grid lines through a connection in the offset layout: the
-    last before the seam, that over the seam and the first behind it."""
+    """Return the lengths (ni, nj, nk) of three steps of the grid lines through connection `c`, which has the offset
+    layout: the last step before the seam, that across the seam, and the first behind it."""
     planes = _over_seam(blocks, c)
     return [np.linalg.norm(planes[n + 1] - planes[n], axis=0) for n in range(3)]
 
@@ -249,8 +249,8 @@ def _hint(blocks: Sequence[Block], c: Connection, layout: str) -> str:
 
 
 def misfit(blocks: Sequence[Block], c: Connection, layout: str) -> tuple[int, float]:
-    """Return (number of nodes of a connection that do not match, sum of their distances). Of several orientations the
-    right one has the least."""
+    """Return the number of nodes of connection `c` that do not match in this `layout`, and the sum of their distances.
+    Of several possible orientations, the right one has the smallest."""
     if layout == "shared":
         gap, bad = _gaps(blocks, c)
         return int(bad.sum()), float(gap.sum())

@@ -11,8 +11,8 @@ from hiresx.grid.plot3d_binary import find_layout
 
 
 def file_nodes(spec: GridFile, directory: Path | None) -> int | None:
-    """Number of nodes of the grid of a [grid] table with `file`, found from the sizes in the file. None for a grid that
-    is coarsened, for text, and for a file that cannot be read, for which reading it raises the error."""
+    """Return the number of nodes of a grid file from the sizes that it states, without reading coordinates. None for a
+    grid that is coarsened, for a text file, and for a file that cannot be read (reading it later raises the error)."""
     if spec.coarsen:
         return None
     path = Path(directory or "") / spec.file

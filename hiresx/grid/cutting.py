@@ -30,10 +30,8 @@ Piece = tuple[int, Range]
 
 
 def even_starts(nodes: int, blocks: int) -> list[int]:
-    """First nodes of `blocks` pieces of a line of `nodes` nodes, as long as each other to one node.
-
-    Raises HiresxError when a piece would be shorter than the stencil.
-    """
+    """Return the first nodes of `blocks` pieces of a line of `nodes` nodes. The lengths of the pieces differ by one
+    node at most. Raises HiresxError if a piece would be shorter than the stencil."""
     if nodes < MINIMUM_NODES * blocks:
         raise HiresxError(
             f"grid.blocks = {blocks}: {nodes} nodes along i give no {blocks} blocks of {MINIMUM_NODES} nodes or more",
@@ -92,8 +90,8 @@ def _overlaps(others: np.ndarray, box: np.ndarray) -> bool:
 
 
 def cuts(blocks: Sequence[Block], pieces: Sequence[Piece], layers: int = DIFFERENCE_REACH) -> Iterator[Connection]:
-    """Connections between the pieces of each block, where it is cut: the ghosts of one, `layers` deep, are the nodes of
-    the next."""
+    """Yield the connections between the pieces of each block, at all cuts. The ghosts of a piece, `layers` deep, are
+    nodes of the next piece."""
     of_block = _PieceFinder(blocks, pieces)
     for n, (b, box) in enumerate(pieces):
         size = blocks[b].size
@@ -133,7 +131,7 @@ def cut_connections(
 
 
 def within(box: Range, range_: Range) -> Range:
-    """Nodes of a block in the indexes of its piece `box`: counted from the first node of that."""
+    """Convert nodes of a block to the indexes of its piece `box`, which count from the first node of the piece."""
     return shift_range(range_, triple(-lo for lo, _ in box))
 
 

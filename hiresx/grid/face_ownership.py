@@ -23,13 +23,13 @@ class FacePart:
 def assign_nodes(
     blocks: Sequence[Block], parts: Sequence[FacePart], owned: Sequence[FacePart] = (), strict: bool = True
 ) -> list[list[Range]]:
-    """For each of `parts`, return the nodes that no earlier part owns, as disjoint ranges: mostly one range, which is
-    the part itself or the part without a line of its rim. The parts in `owned` come before all others and may overlap
-    each other.
+    """Return, for each of `parts`, the nodes that no earlier part has, as disjoint ranges. Usually this is one range:
+    the part, or the part without a line at its edge. The parts in `owned` come before all others and may overlap each
+    other.
 
-    `strict`: two parts may share a line of nodes (in two dimensions a node) and no more; raises HiresxError naming both
-    and the first node that they share. Otherwise a later part loses whatever an earlier one owns.
-    """
+    With `strict`, two parts may share one line of nodes (in two dimensions one node). Raises HiresxError, which names
+    both parts and the first common node, if they share more. Without `strict`, a later part loses all nodes that
+    earlier parts have."""
     owners: dict[tuple[int, str], np.ndarray] = {}
     assigned: list[list[Range]] = []
     everything = [*owned, *parts]

@@ -46,7 +46,7 @@ class Lines:
         self._at = 0
 
     def error(self, what: str, hint: str = "correct the file, or write it again") -> NoReturn:
-        """Raises HiresxError that names the file and the line read last."""
+        """Raises HiresxError with the text `what`, the name of the file and the line read last."""
         n = self._lines[min(self._at, len(self._lines)) - 1][0] if self._lines else 1
         raise HiresxError(f"{self.path}, line {n}: {what}", hint)
 
@@ -72,7 +72,7 @@ class Lines:
         return self._lines[self._at][1] if self.has_more else ""
 
     def integers(self, count: int, what: str) -> list[int]:
-        """The first `count` numbers of the next line."""
+        """Return the first `count` integers of the next line. `what` names the line in an error."""
         words = self.next(what).replace(",", " ").split()
         try:
             return [int(word) for word in words[:count] if len(words) >= count or self.error(f"{what} is missing")]

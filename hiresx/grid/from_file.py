@@ -48,13 +48,14 @@ def read(spec: GridFile, directory: Path | None = None) -> Grid:
 
 
 def read_grid(path: Path, connectivity: Path | None = None) -> Grid:
-    """Return the grid of a file in a form that the solver accepts (`hiresx.grid.plane`). The form of the file is
-    detected. Raises HiresxError with the place of the error."""
+    """Read the grid of a file, and a `connectivity` file if one is given, in a form that the solver accepts
+    (`hiresx.grid.plane`). The form of the file is detected. Raises HiresxError with the place of the error."""
     return load_grid(GridFile(file=str(path)), path, connectivity)[0]
 
 
 def load_grid(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Grid, list[str]]:
-    """Return (the grid of a file, selected and shaped as `spec` says; notes on the changes)."""
+    """Return the grid of the file `path`, selected and shaped as `spec` says, and notes on the changes. `connectivity`:
+    a file with its connections and regions, if there is one."""
     grid, joined, read = read_raw(path, connectivity, spec.drop)
     try:
         grid, words = _prepare(grid, spec, joined)

@@ -33,16 +33,19 @@ CLOSED = 1e-6
 
 
 def grid_report(path: Path, connectivity: Path | None = None) -> dict[str, Any]:
-    """Report of `hiresx info` on a grid file; all values are fit for JSON.
+    """Return the report of `hiresx info` on a grid file. All values are fit for JSON.
 
-    "form": container, byte order and precision; "blocks": name, nodes as delivered, the directions in which they are
-    "thin" (1 or 2 nodes), "hands" ("right", "left" or "mixed"), "collapsed" faces, edges and lines and those that are
-    there twice, smallest and largest "spacing" along grid lines and their largest "ratio" beside each other; "done":
-    what is made of it by itself, in words; "points", "connections", "regions" and the parts of faces that are "left"
-    over of the grid that results, with their place and outward normal; "meets": faces that lie on other blocks without
-    being joined; "jacobian": blocks where it is not positive, and why; "broken": patches of a CGNS file that no nodes
-    can be found for, which are left out. Where no grid results, "refused" says why.
-    """
+    - "form": container, byte order and precision.
+    - "blocks": for each block its name, its nodes as stored, the directions in which it is "thin" (1 or 2 nodes),
+      "hands" ("right", "left" or "mixed"), "collapsed" faces, edges and lines, lines that occur twice, the smallest and
+      the largest "spacing" along grid lines, and the largest "ratio" of neighbouring spacings.
+    - "done": the changes that HiresX makes by itself, as text.
+    - "points", "connections", "regions": of the resulting grid. "left": parts of its faces that belong to none of
+      these, with their place and outward normal.
+    - "meets": faces that lie on other blocks without being joined.
+    - "jacobian": blocks in which the Jacobian is not positive, and why.
+    - "broken": patches of a CGNS file whose nodes do not exist; they are left out.
+    - "refused": why the file gives no grid, if it gives none."""
     with np.errstate(all="ignore"):  # a file may hold any finite number
         return _report(path, connectivity)
 

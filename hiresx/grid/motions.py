@@ -49,7 +49,8 @@ class Motion:
 
     @property
     def axis_and_angle(self) -> tuple[Vector, float]:
-        """Direction of the axis of the rotation, which must be one, and the angle in degrees, 0 to 180."""
+        """Return the direction of the rotation axis and the angle in degrees, 0 to 180. The motion must have a
+        rotation."""
         r = np.array(self.rotation)
         axis = np.array([r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]])
         length = np.linalg.norm(axis)
@@ -72,7 +73,7 @@ class Motion:
 
 
 def format_vector(vector: Iterable[float]) -> str:
-    """Three numbers as a message gives them."""
+    """Format three numbers for a message."""
     return "({:.6g}, {:.6g}, {:.6g})".format(*(float(v) + 0.0 for v in vector))
 
 

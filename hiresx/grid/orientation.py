@@ -34,15 +34,16 @@ def transform_of(matrix: IntMatrix) -> list[int]:
 
 
 def extents(range_: Range) -> tuple[int, int, int]:
-    """Nodes of a range in each direction."""
+    """Number of nodes of a range in each direction."""
     return triple(hi - lo for lo, hi in range_)
 
 
 def possible_matrices(
     blocks: Sequence[Block], own: tuple[int, str, Range], donor: tuple[int, str, Range]
 ) -> Iterator[IntMatrix]:
-    """Return the matrices with which the nodes `own` cover the nodes `donor`, each given as (block, face, range), such
-    that the block continues beyond its face into the donor. Directions of a single node are not turned."""
+    """Yield all matrices with which the nodes `own` can be joined to the nodes `donor`, each given as (block, face,
+    range). The ranges must cover each other, and the block must continue beyond its face into the donor. Directions
+    with a single node are not exchanged."""
     (b, face, range_), (p, donor_face, donor_range) = own, donor
     d, e = direction(face), direction(donor_face)
     active = blocks[b].active

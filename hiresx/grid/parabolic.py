@@ -36,13 +36,13 @@ class Outline(ABC):
 
     @abstractmethod
     def outline(self, s: np.ndarray) -> np.ndarray:
-        """Points of the surface at x = s^2 along the mean line: on the upper side for s > 0, on the lower for s < 0.
-        For |s| > 1 the points lie on the cut behind the trailing edge."""
+        """Return the points of the surface at x = s^2 along the mean line: those of the upper side for s > 0, of the
+        lower side for s < 0. For |s| > 1 the points lie on the cut behind the trailing edge."""
 
     def unfold(self, z: np.ndarray | complex, side: np.ndarray | float) -> np.ndarray:
-        """w with Im w > 0 on the surface; `side`: positive where z belongs to the upper one. There the argument of
-        z - z0 goes from about 0 on the cut to about pi at the nose, on the lower side to -pi; at the nose both give the
-        same w."""
+        """Return w, the square root of 2 (z - `focus`) on the branch that unrolls the section: Im w > 0 on its surface.
+        `side`: positive for points z of the upper side. There the argument of z - focus rises from about 0 on the cut
+        to about pi at the nose; on the lower side it falls to -pi. Both sides have the same w at the nose."""
         turn = np.where(np.asarray(side) > 0, 1j, -1j)
         return np.sqrt(2 * (z - self.focus) / turn) * np.sqrt(turn) * turn.imag
 
@@ -57,11 +57,11 @@ class Outline(ABC):
 
 
 def c_grid(spec: Counted, section: Outline, beside: float = 0.0) -> np.ndarray:
-    """Nodes z (nj, ni) of the C-grid, in chords: i clockwise from the end of the cut along its lower side, the lower
-    surface, the leading edge, the upper surface and the cut's upper side; j to a half ellipse about the end of the cut.
-    `beside`: the distance of its plane from the end of a wing, in chords, which the first distances grow with.
-
-    Raises HiresxError for spacings that do not fit the counts of `spec`."""
+    """Return the nodes z (nj, ni) of a C-grid around the outline `section`, in chords. Direction i runs clockwise: from
+    the end of the cut along its lower side, the lower surface, the leading edge, the upper surface and the upper side
+    of the cut. Direction j runs to a half ellipse about the end of the cut. `beside`: distance of the plane from the
+    end of a wing, in chords; the first distances grow with it. Raises HiresxError for spacings that do not fit the
+    counts of `spec`."""
     u, outline = _line(spec, section)
     eta = _distances(spec, section, u, outline, beside)
     w = section.unfold(outline, u)

@@ -28,16 +28,18 @@ CHUNK = 2048
 
 
 def extrapolate(nodes: np.ndarray, degree: int, layers: int) -> np.ndarray:
-    """Grid lines beyond a face: positions (layers, ...) of first, second, ... ghost from positions (n, ...) on the
-    face and inwards, by polynomials of `degree` < n through the first degree + 1 of them."""
+    """Extrapolate grid lines beyond a face. `nodes` (n, ...): positions from the face inwards. Returns the positions
+    (layers, ...) of the ghosts, the first layer first, on polynomials of `degree` < n through the first degree + 1
+    nodes."""
     t = -np.arange(1.0, layers + 1)
     weights = lagrange(t, degree + 1)[0]
     return np.tensordot(weights, nodes[: degree + 1], axes=1)
 
 
 def degree_of(nodes: np.ndarray, layers: int) -> int:
-    """The highest degree, at most `HIGHEST`, by which all grid lines (n >= 5, 3, ...) go on forwards over `layers`
-    ghosts, with steps that neither grow nor shrink too fast; 1 where none does."""
+    """Return the highest degree, at most `HIGHEST`, for which polynomials continue all grid lines well beyond a face:
+    forwards over all `layers` ghosts, with steps that neither grow nor shrink too fast. 1 if no degree does. `nodes` (n
+    >= 5, 3, ...): positions from the face inwards."""
     last = nodes[0] - nodes[1]
     length = np.linalg.norm(last, axis=0)
     for degree in range(HIGHEST, 1, -1):
@@ -68,7 +70,8 @@ def lagrange(t: np.ndarray, width: int = WIDTH) -> tuple[np.ndarray, np.ndarray]
 
 
 def nearest_nodes(block: Block, index: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Of the nodes `index` (3, m) of a block, the one nearest to each of the points (n, dimensions): float64 (n, 3)."""
+    """Return, for each of the `points` (n, dimensions), the nearest of the nodes `index` (3, m) of a block: float64 (n,
+    3)."""
     nodes = block.node(*index)[: points.shape[1]]
     centre = nodes.mean(axis=1, keepdims=True)
     nodes = nodes - centre
@@ -119,7 +122,8 @@ class BlockMap:
         self.high = np.array([n + halo if w else n for n, w in zip(block.size, wrapped, strict=True)])
 
     def base(self, xi: np.ndarray) -> np.ndarray:
-        """First nodes (n, 3) of the interpolations at xi (n, 3): centred, as near as the block's end allows."""
+        """Return the first nodes (n, 3) of interpolation stencils at xi (n, 3). A stencil is centred, or as nearly
+        centred as the end of the block allows."""
         base = np.floor(xi).astype(int) - WIDTH // 2 + 1
         base = np.clip(base, self.low, np.maximum(self.high - WIDTH, self.low))
         return np.where(np.array(self.block.size) > 1, base, 0)
@@ -191,7 +195,8 @@ class BlockMap:
         return xi, rest < 1e-7
 
     def beyond(self, xi: np.ndarray) -> np.ndarray:
-        """Cells (n,) by which points lie beyond what can be interpolated; 0 inside."""
+        """Return how far, in cells (n,), the places xi (n, 3) lie outside the range that can be interpolated; 0
+        inside."""
         last = np.array(self.block.size) - 1
         low = np.array([-1.0 if w else 0.0 for w in self.wrapped])
         high = np.array([n + (1.0 if w else 0.0) for n, w in zip(last, self.wrapped, strict=True)])

@@ -35,11 +35,12 @@ LINE_TURNS = {
 
 
 def flatten(grid: Grid) -> tuple[Grid, list[str]]:
-    """Return (the grid in the plane x-y, or along x where its blocks are thin in two directions; notes), or the grid
-    itself when no block is thin.
+    """Convert a grid whose blocks are thin (1 or 2 nodes) in one direction to a grid in the plane x-y, and one whose
+    blocks are thin in two directions to a grid along x. Returns the grid and notes on the changes; a grid without thin
+    blocks is returned unchanged.
 
-    Raises HiresxError for grids of which only some blocks are thin, whose planes are not equal, or lie askew.
-    """
+    Raises HiresxError if only some blocks are thin, if the two planes of a block differ, or if the grid lies in an
+    oblique plane."""
     thin = [_thin(block) for block in grid.blocks]
     if not any(thin):
         return grid, []
@@ -165,7 +166,8 @@ def move_grid(grid: Grid, by: Motion, scale: float = 1.0) -> Grid:
 
 
 def checked_grid(grid: Grid) -> Grid:
-    """The grid with blocks that can be computed on. Raises HiresxError as `Block` does."""
+    """Return the grid with its blocks checked. Raises HiresxError, as `Block` does, for a block that cannot be computed
+    on."""
     blocks = [Block(b.name, b.x, b.y, b.z, b.regions) if isinstance(b, RawBlock) else b for b in grid.blocks]
     return replace(grid, blocks=tuple(blocks))
 

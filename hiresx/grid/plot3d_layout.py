@@ -23,13 +23,15 @@ def block_arrays(values: np.ndarray, size: list[int]) -> list[np.ndarray]:
 
 
 def check_size(path: Path, where: str, n: int, size: list[int]) -> None:
-    """Raises HiresxError if block number `n` has fewer than one node along a direction."""
+    """Raises HiresxError if block number `n` has fewer than one node along a direction. `where`: the line or byte, for
+    the message."""
     if min(size) < 1:
         raise HiresxError(f"{path}, {where}: block {n} has the size {format_size(size)}", EXPORT)
 
 
 def check_blanking(path: Path, n: int, size: list[int], blanking: np.ndarray) -> None:
-    """Refuses blanked nodes (0: a hole; negative: values come from another block), naming the first."""
+    """Raises HiresxError, which names the first node, for blanked nodes. A value of 0 marks a hole; a negative one
+    marks values from another block."""
     blanked = np.flatnonzero(~(blanking > 0))
     if blanked.size:
         i, j, k = np.unravel_index(int(blanked[0]), ([*size, 1])[:3], order="F")

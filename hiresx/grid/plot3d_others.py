@@ -26,8 +26,8 @@ def no_grid(path: Path, what: str) -> HiresxError:
 
 
 def kind_of(head: Integers | Reals, left: Callable[[int], Collection[int]]) -> str | None:
-    """Return the kind of a file, "solution (Q)" or "function", or None. `head`: its first numbers. `left(n)`: the
-    possible counts of reals after n of them."""
+    """Return the kind of a Plot3D file that is not a grid, "solution (Q)" or "function"; None for any other file.
+    `head`: its first numbers. `left(n)`: how many reals may follow n of them."""
     for many, dimensions in product((True, False), (3, 2)):
         count = int(head[0]) if many and len(head) else 1
         for extra in (0, 1):

@@ -102,8 +102,8 @@ def check_jacobian(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> Non
 
 
 def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str]:
-    """Return (message, hint) for a block whose Jacobian is not positive at `node`: flat, left-handed, collapsed or
-    folded."""
+    """Return (message, hint) for a block whose Jacobian is not positive at `node`. The message says whether the block
+    is flat, left-handed, collapsed or folded."""
     extents = block.extents
     needed = len(block.active)
     flat = [axis for axis, extent in zip("xyz", extents, strict=True) if extent <= FLAT * max(extents)]

@@ -25,7 +25,7 @@ class Reindexing:
 
     @property
     def still(self) -> bool:
-        """Whether it leaves all indices as they are."""
+        """Whether the indexes stay the same."""
         return self == Reindexing()
 
     def matrix(self, size: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:
@@ -40,7 +40,7 @@ class Reindexing:
         return m, c
 
     def array(self, values: Nodes) -> Nodes:
-        """Values [k, j, i] of a block under the new indexes."""
+        """Convert the values [k, j, i] of a block to the new indexes."""
         if isinstance(values, StoredCoordinates) and (self.order, self.step, self.thin) == ((0, 1, 2), (1, 1, 1), ()):
             return values.reverse_axes(self.reverse[::-1])
         cut = [slice(0, 1) if old in self.thin else slice(None) for old in (2, 1, 0)]
@@ -57,7 +57,7 @@ class Reindexing:
         return FACES[2 * d + ((side(name) > 0) != self.reverse[d])]
 
     def range(self, range_: Range, size: tuple[int, int, int]) -> Range:
-        """The half-open range of those nodes of another one that are kept."""
+        """Convert a range of nodes to the new indexes: the half-open range of those nodes that are kept."""
         result = []
         for d, old in enumerate(self.order):
             lo, hi = range_[old]
@@ -71,7 +71,8 @@ class Reindexing:
 
 
 def reindex(grid: Grid, by: Sequence[Reindexing]) -> Grid:
-    """The grid with every block under its own new indexes. Regions and connections of thin faces are gone."""
+    """Return the grid with new indexes for every block. `by`: for each block how its indexes change. Regions and
+    connections on faces of thin directions are removed."""
     sizes = [block.size for block in grid.blocks]
     blocks = [_block(block, r) for block, r in zip(grid.blocks, by, strict=True)]
     connections = [

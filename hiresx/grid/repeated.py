@@ -11,9 +11,9 @@ from hiresx.grid.connections import Connection
 
 
 def repeated_nodes(sizes: Sequence[tuple[int, int, int]], connections: Sequence[Connection]) -> list[np.ndarray]:
-    """For each block, the nodes that repeat a node counted before: sorted indexes into the flattened arrays [k, j, i].
-    `sizes`: (ni, nj, nk) of the blocks. A node on a connected face repeats the donor's node if both sides hold the
-    nodes of the face, also across a period. Of all nodes in one place, that of the first block is not listed."""
+    """Return, for each block, the nodes that coincide with a node of an earlier block or an earlier node: sorted
+    indexes into the flattened arrays [k, j, i]. `sizes`: (ni, nj, nk) of the blocks. A node on a connected face
+    coincides with the donor's node if both sides have the nodes of the face, also across a period."""
     starts = np.cumsum([0, *(ni * nj * nk for ni, nj, nk in sizes)])
     pairs = [_pairs(c, sizes, starts) for c in connections if not c.over_a_pole]
     if not pairs:

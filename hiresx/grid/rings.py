@@ -55,9 +55,9 @@ class Ring:
         return next(m for m in self.members if m.block == block)
 
     def shares(self, member: RingBlock) -> tuple[float, float]:
-        """Return the weights of the first and the last node of a member in a mean around the pole: 1/2 where another
-        member has the same node. At the ends of a half model the weight is 1/2, too, because each other node stands for
-        two nodes of the whole ring."""
+        """Return the weights of the first and the last node of a member in means around the pole: 1 or 1/2. The weight
+        is 1/2 if another member has the same node. It is also 1/2 at the ends of a half model, where every other node
+        stands for two nodes of the whole ring."""
         if self.mirror is not None and len(self.members) == 1:
             return 0.5, 0.5
         number = [m.block for m in self.members].index(member.block)
@@ -76,10 +76,10 @@ def ring(
     planes: Collection[tuple[int, str]] = (),
     layers: int = DIFFERENCE_REACH,
 ) -> Ring:
-    """The rings around the collapsed `face` of block `b`. `planes`: (block, face) of the planes of symmetry, between
-    two of which half a ring may lie. `layers`: of nodes that are wanted beyond the pole. Raises HiresxError, beginning
-    with `where`, when the face has not collapsed to a line, when the ring is neither whole nor half, when a block of it
-    has too few nodes beside the pole, and for an odd number of nodes around."""
+    """Return the ring of blocks around the collapsed `face` of block `b`. `planes`: (block, face) of the planes of
+    symmetry; half a ring may lie between two of them. `layers`: number of node layers needed beyond the pole. Raises
+    HiresxError, beginning with `where`, if the face has not collapsed to a line, if the ring is neither whole nor half,
+    if one of its blocks has too few nodes next to the pole, and if the number of nodes around the pole is odd."""
     block = blocks[b]
     around = collapsed_direction(block, face)
     if around is None:
@@ -309,7 +309,8 @@ def _opposite(found: Ring, g: int) -> tuple[RingBlock, int, int]:
 
 
 def check_opposite(where: str, blocks: Sequence[Block], found: Ring, b: int, face: str) -> None:
-    """Raises HiresxError unless the nodes next to the pole lie opposite those half a ring on."""
+    """Raises HiresxError if a node next to the pole and the node half a ring further do not lie on opposite sides of
+    the pole."""
     first = found.members[0].first
     steps = []
     for g in range(first, first + found.nodes + (found.mirror is not None)):

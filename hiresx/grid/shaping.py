@@ -42,9 +42,10 @@ Drawing = Callable[[Reals, Reals, Reals], tuple[Reals, Reals, Reals]]
 
 
 def coarsen(grid: Grid) -> tuple[Grid, list[str]]:
-    """Return (the grid of every second node, notes). A direction of blocks is coarsened if that keeps both ends of the
-    blocks and of their regions and connections, or the first node of a region behind a region, or the end of a region
-    beside a connection; if 7 nodes or more are left, and if it can be coarsened in all connected blocks as well."""
+    """Return the grid with every second node, and notes. A direction of the blocks is coarsened if this keeps both ends
+    of the blocks, of their regions and of their connections, if 7 nodes or more are left, and if it is possible in all
+    connected blocks. Where a region follows a region, or stands next to a connection, one of its ends may move by a
+    node."""
     directions = [(b, d) for b, block in enumerate(grid.blocks) for d in block.active]
     group = {place: n for n, place in enumerate(directions)}
 
@@ -109,11 +110,9 @@ def _begins_and_ends(lo: int, hi: int, begins: set[int], ends: set[int]) -> bool
 
 
 def mirror(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
-    """Return (the grid and its image behind the plane `axis` = 0, joined there; notes). Image blocks are named after
-    theirs with "-mirror-" and the axis. Regions keep their names; regions on the plane are removed.
-
-    Raises HiresxError when no face that is free lies in the plane, or when nodes lie on both sides of it.
-    """
+    """Return the grid joined with its mirror image at the plane `axis` = 0, and notes. The name of an image block is
+    that of its block with "-mirror-" and the axis. Regions keep their names; regions on the plane are removed. Raises
+    HiresxError if no free face lies in the plane, or if nodes lie on both sides of it."""
     extent = max(float(np.ptp(c)) for block in grid.blocks for c in block.coordinates)
     near = TOLERANCE * extent
     values = [getattr(block, axis) for block in grid.blocks]

@@ -10,7 +10,8 @@ PAGE = "docs/grids.md says what a pole needs (singular lines)"
 
 
 def collapsed_direction(block: Block, face: str) -> int | None:
-    """The direction along which every line of nodes on `face` is a point; None if there is none, or more than one."""
+    """Return the direction along which `face` has collapsed: all nodes of each of its lines along this direction
+    coincide. None if there is no such direction, or more than one."""
     if len(block.active) < 3:
         return None
     extent = max(block.extents)

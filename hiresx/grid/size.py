@@ -27,8 +27,8 @@ def host_memory() -> int:
 
 
 def refuse(nodes: int, for_grid: float = MAKING, for_fields: float = 0.0) -> None:
-    """Raises HiresxError, with the memory needed, where this machine cannot hold `nodes` nodes with these numbers of
-    bytes each."""
+    """Raises HiresxError, with the memory needed, if this machine does not have enough memory for `nodes` nodes.
+    `for_grid`, `for_fields`: bytes per node."""
     needed, there = nodes * (for_grid + for_fields), host_memory()
     if needed <= there:
         return
@@ -42,8 +42,8 @@ def refuse(nodes: int, for_grid: float = MAKING, for_fields: float = 0.0) -> Non
 
 
 def refuse_places(key: str, places: int, dimensions: int) -> None:
-    """Raises HiresxError, with the memory needed, where this machine cannot hold the stencils that interpolate the flow
-    at `places` places of the table `key` in a grid of `dimensions` dimensions."""
+    """Raises HiresxError, with the memory needed, if this machine does not have enough memory for interpolation
+    stencils at `places` places of the table `key`, in a grid of `dimensions` dimensions."""
     needed, there = places * (PLACE + STENCIL * WIDTH**dimensions), host_memory()
     if needed > there:
         raise HiresxError(
@@ -53,7 +53,7 @@ def refuse_places(key: str, places: int, dimensions: int) -> None:
 
 
 def in_bytes(count: float) -> str:
-    """Bytes in the unit that suits: 18.1 MB."""
+    """Format a number of bytes in a suitable unit, such as 18.1 MB."""
     units = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"]
     while float(f"{count:.3g}") >= 1000 and len(units) > 1:
         count, units = count / 1000, units[1:]

@@ -45,8 +45,8 @@ def nodes_from_wall(cells: int, length: float, first: float, name: str) -> np.nd
 
 
 def distances_to_ellipse(spec: Cylinder | Sphere, t: np.ndarray) -> np.ndarray:
-    """Distances (n_normal, len(t)) from the origin of the nodes on rays at the angles t from the upstream axis, between
-    the circle of `spec.radius` and the ellipse through its two stand-offs."""
+    """Return distances from the origin (n_normal, len(t)) of the nodes on rays at the angles t from the upstream axis.
+    The rays run from the circle of `spec.radius` to the ellipse through its two stand-offs."""
     a, b = spec.radius + spec.standoff_axis, spec.radius + spec.standoff_side
     outer = a * b / np.hypot(b * np.cos(t), a * np.sin(t))
     cells = spec.n_normal - 1

@@ -53,8 +53,8 @@ class Contact:
 
 
 def contacts(found: dict[str, Any]) -> list[Contact]:
-    """The faces that meet others in the report `found` (`hiresx.grid.grid_report`); those of one face that share nodes
-    as one, as a node has one condition."""
+    """Return the contacts of faces with other blocks in the report `found` (`hiresx.grid.grid_report`). Contacts of one
+    face that share nodes are combined, since a node has only one condition."""
     left: list[Contact] = []
     for row in found.get("meets", ()):
         itself = row["block"] == row["other"] and row["face"][0] == row["face of it"][0]
@@ -80,11 +80,9 @@ def contacts(found: dict[str, Any]) -> list[Contact]:
 def case_text(
     path: Path, found: dict[str, Any], connectivity: Path | None = None, met: Sequence[Contact] | None = None
 ) -> str:
-    """The text of a case.toml for the grid file `path`. `found`: its report, see `hiresx.grid.grid_report`; `met`: the
-    faces that meet others and how they are taken, those of `found` if absent.
-
-    Raises HiresxError for a file of which no grid can be made.
-    """
+    """Return the text of a case.toml for the grid file `path`. `found`: its report (see `hiresx.grid.grid_report`).
+    `met`: the contacts of faces and how they are treated; if None, those of `found`. Raises HiresxError for a file that
+    gives no grid."""
     if "refused" in found:
         raise HiresxError(found["refused"], f"hiresx info {quote(path)} says what the file holds")
     met = contacts(found) if met is None else met
@@ -120,8 +118,8 @@ def case_text(
 
 
 def type_of(name: str, kind: str) -> str:
-    """The type of boundary condition that a region starts with: by its kind where the file says one, else by its
-    name."""
+    """Return the type of boundary condition for a region of a new case. It follows from the `kind` that the file gives,
+    if any, or else from the `name` of the region."""
     for words, among in ((kind.split(",")[0], KINDS), (name, NAMES)):
         for part, type_ in among:
             if words.lower().startswith(part) if among is KINDS else part in words.lower():

@@ -32,7 +32,8 @@ Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 
 
 def is_large(path: Path) -> bool:
-    """True if a file may hold so many nodes, in single precision, that they are left there."""
+    """True if a file may hold so many nodes that their coordinates are left in it. Its size is compared, as if the
+    nodes were stored in single precision."""
     return path.stat().st_size >= 12 * LARGE
 
 
@@ -141,7 +142,7 @@ class StoredCoordinates:
 
     @classmethod
     def of(cls, source: CoordinateSource) -> "StoredCoordinates":
-        """The whole of a stored array."""
+        """Return all nodes of a stored array."""
         return cls(source, triple((0, n) for n in source.shape))
 
     @property
@@ -155,7 +156,7 @@ class StoredCoordinates:
         return math.prod(self.shape)
 
     def part(self, slices: tuple[slice, slice, slice]) -> "StoredCoordinates":
-        """A box of these coordinates, still in the file."""
+        """Return a box of these coordinates, which still stays in the file."""
         made = replace(self, window=self._there([s.indices(n)[:2] for s, n in zip(slices, self.shape, strict=True)]))
         if "_extremes" in self.__dict__ or "largest_of_whole" in self.__dict__:
             made.__dict__["largest_of_whole"] = self.largest
@@ -163,8 +164,8 @@ class StoredCoordinates:
 
     @property
     def largest(self) -> float:
-        """The largest absolute value, nan where one is. A part of coordinates that were scanned as a whole has the
-        value of the whole, as it is not read again."""
+        """Largest absolute value; nan if any value is nan. A part has the value of the whole array if this was read
+        before, so that the part is not read again."""
         found: float | None = self.__dict__.get("largest_of_whole")
         # a nan is the least of whatever it is among
         return float(np.abs(self._extremes).max()) if found is None else found
@@ -219,7 +220,7 @@ class StoredCoordinates:
         return float(np.min(found)), float(np.max(found))
 
     def forget(self) -> None:
-        """Free the memory of the rims that were read."""
+        """Free the memory of the edges of the array that were read."""
         self.__dict__.pop("_rims", None)
 
     def __getstate__(self) -> dict[str, Any]:

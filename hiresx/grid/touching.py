@@ -42,9 +42,9 @@ COARSE = 20_000
 
 
 def drop_chance_contacts(grid: Grid) -> tuple[Grid, list[str]]:
-    """Return (a grid with connections found from coinciding nodes, without the accidental ones; notes on narrow ones
-    that were kept). A connection narrower than a stencil is dropped when the same two faces also lie on each other
-    where no nodes coincide."""
+    """Remove accidental connections from a grid whose connections were found from coinciding nodes. Returns the grid,
+    and notes on narrow connections that were kept. A connection narrower than a stencil is accidental if its two faces
+    also lie on each other at places where no nodes coincide."""
     narrow = [c for c in grid.connections if _is_narrow(grid.blocks, c)]
     if not narrow:
         return grid, []
@@ -70,7 +70,7 @@ def _faces(contact: Touching) -> frozenset[tuple[int, str | None]]:
 
 
 def touching(grid: Grid) -> list[Touching]:
-    """All faces, or parts of faces, that have no connection and lie on or in another block."""
+    """Return all faces, or parts of faces, that lie on another block or inside it but have no connection."""
     with np.errstate(all="ignore"):
         surfaces = [
             _Surface(grid, b, face)

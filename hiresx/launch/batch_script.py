@@ -76,7 +76,8 @@ class Batch:
 
 
 def parse_time_limit(text: str) -> int:
-    """A time limit: 90 (minutes), 12:00:00 or 2-00:00:00 (days first). Raises HiresxError for anything else."""
+    """Return the seconds of the time limit `text`: 90 (minutes), 12:00:00 or 2-00:00:00 (days first). Raises
+    HiresxError for anything else."""
     found = re.fullmatch(r"(?:(\d+)-)?(\d+):([0-5]\d):([0-5]\d)", text)
     if found:
         days, hours, minutes, rest = (int(part or 0) for part in found.groups())

@@ -12,11 +12,9 @@ from hiresx.topology.discover import discover
 
 
 def default_ranks(wish: str, per_gpu: int = 1) -> tuple[int, str]:
-    """Return (ranks, reason) for the backend `wish`: one rank per GPU that no process uses, or one per NUMA node.
-    `per_gpu`: number of ranks on each GPU.
-
-    Raises HiresxError if GPUs are asked for and there are none.
-    """
+    """Return the default number of ranks for the backend `wish`, and the reason: one rank for each GPU that no process
+    uses, or one for each NUMA node. `per_gpu`: number of ranks on each GPU. Raises HiresxError if GPUs are requested
+    and there are none."""
     names = parse_backends(wish)
     if len(names) > 1 or ":" in wish:
         return len(names), f"--backend {wish}"

@@ -116,8 +116,8 @@ def query_launcher(path: str) -> Mpirun:
 
 
 def is_compatible(mpirun: Mpirun, library: MpiLibrary) -> bool:
-    """True if processes that `mpirun` starts find each other through `library`: Open MPI's two sides are of one major
-    version; Hydra starts every MPI of MPICH's family."""
+    """True if processes that `mpirun` starts can communicate through `library`. Open MPI needs the same major version
+    on both sides. A launcher of MPICH's family (Hydra) starts programs of every MPI of this family."""
     if OPEN_MPI in (mpirun.kind, library.kind):
         return mpirun.kind == library.kind and mpirun.version.split(".")[0] == library.version.split(".")[0]
     return mpirun.kind in (MPICH, INTEL) and library.kind in (MPICH, INTEL)

@@ -18,8 +18,8 @@ _PASSED = (
 
 
 def script(batch: Batch, file: str, kind: str) -> str:
-    """Text of the script that will lie in `file`, for an MPI of `kind`. Raises HiresxError without a number of cores,
-    which PBS must be told."""
+    """Return the text of the PBS script `file`, for an MPI of `kind`. `batch`: the runs and the resources that they
+    need. Raises HiresxError if the number of cores is not given, which PBS needs."""
     if batch.cores is None:
         raise HiresxError("PBS must be told how many cores a rank takes", "--cpus-per-rank N")
     chunk = f"select={batch.nodes}:ncpus={batch.ranks * batch.cores}:mpiprocs={batch.ranks}"

@@ -5,7 +5,8 @@ from hiresx.launch.batch_script import Batch, body
 
 
 def script(batch: Batch, file: str, mpi: str = "pmix") -> str:
-    """Text of the script that will lie in `file`. `mpi`: what srun starts MPI programs with."""
+    """Return the text of the Slurm script `file`. `batch`: the runs and the resources that they need. `mpi`: the value
+    of srun's option --mpi."""
     head = [
         "#!/bin/bash",
         f"# Written by hiresx {batch.command}. Submit it with: sbatch {quote_for_comment(file)}",

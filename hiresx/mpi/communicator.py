@@ -41,15 +41,16 @@ class Communicator:
         self._unanswered: Any = None
 
     def allgather(self, thing: Any) -> list[Any]:
-        """Return the values of all ranks (anything that can be pickled), by rank."""
+        """Return the values `thing` of all ranks (anything that can be pickled), by rank."""
         return [thing] if self.mpi_comm is None else self.mpi_comm.allgather(thing)
 
     def gather(self, thing: Any) -> list[Any] | None:
-        """Return the values of all ranks (anything that can be pickled), by rank, on rank 0, and None on others."""
+        """On rank 0, return the values `thing` of all ranks (anything that can be pickled), by rank; None on other
+        ranks."""
         return [thing] if self.mpi_comm is None else self.mpi_comm.gather(thing)
 
     def bcast(self, thing: Any = None, root: int = 0) -> Any:
-        """Return the value of rank `root` on all ranks."""
+        """Return the value `thing` of rank `root` on all ranks."""
         return thing if self.mpi_comm is None else self.mpi_comm.bcast(thing, root)
 
     def barrier(self) -> None:
@@ -134,14 +135,14 @@ class Communicator:
         return bool(flags.any())
 
     def mark_aborting(self, error: BaseException, status: int = 1) -> None:
-        """Record an `error` on this rank that other ranks may not have. If this process then ends without the others,
-        it ends them with the exit status `status`."""
+        """Record an `error` of this rank that other ranks may not have. If this process ends before the others, it then
+        ends them with the exit status `status`."""
         if self.mpi_comm is not None and not is_on_all_ranks(error):
             self._abort_status = status
 
     def leave(self) -> None:
-        """At the end of this process: wait for the ends of the others, or abort them if this rank is marked as
-        aborting."""
+        """At the end of this process, wait until the other ranks have ended. If this rank is marked as aborting
+        (`mark_aborting`), abort them instead."""
         asked = self._end.Ibarrier()
         if self._abort_status:
             if not _completes_within(asked, 2 * GRACE):
@@ -218,7 +219,7 @@ def _sendable(error: Exception) -> Exception:
 
 
 def is_on_all_ranks(error: BaseException) -> bool:
-    """True if all ranks have this error and reach the place at which it is caught together."""
+    """True if all ranks have this error and catch it at the same place."""
     try:
         return bool(getattr(error, "everywhere", False))
     except Exception:  # of a class that answers so
@@ -276,11 +277,10 @@ def _start() -> Communicator:
 
 
 def end_process(error: BaseException, status: int, tell: Callable[[str], None]) -> int:
-    """Handle an `error` that ends a rank of the `world`; return the exit status if the rank is to exit itself.
+    """Handle an `error` that ends a rank of the `world`, and return the exit status of this rank.
 
-    `tell(prefix)` prints the error: on one rank if all have it. An error that only this rank has is printed with its
-    number, and ends all the others, who would wait for it.
-    """
+    `tell(prefix)` prints the error. An error of all ranks is printed on rank 0 only. An error that only this rank has
+    is printed with the rank's number, and all other ranks are ended, because they would wait for this one."""
     if not _world:
         return _ended_early(error, status, tell)
     comm = _world[0]

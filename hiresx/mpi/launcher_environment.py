@@ -49,11 +49,9 @@ def launcher_name(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def initialised_mpi(environment: Mapping[str, str] = os.environ) -> Any:
-    """mpi4py's MPI, initialised, as many processes as the launcher says.
-
-    Raises HiresxError when mpi4py is missing or finds no library, and when the library is another MPI than the
-    launcher: it would abort, or every process would find itself alone.
-    """
+    """Return mpi4py's MPI, initialised, with as many processes as the launcher has started. Raises HiresxError if
+    mpi4py is missing or finds no library, or if its library does not belong to the launcher. (MPI would then abort, or
+    every process would run alone.)"""
     expected = launched_processes(environment)
     some = plural(expected, "process") if expected else "this process"
     try:

@@ -48,17 +48,17 @@ def place(
     strategy: str | None = None,
     bind: bool = True,
 ) -> Placement:
-    """Choose, bind, and make the backend of this rank. Collective.
+    """Choose the devices of all ranks, bind this rank to them, and create its backend. Collective.
 
-    `cut`: the Decomposition of the parts of all ranks. `backends`: auto, cpu, cuda, emulated, or a list by rank (see
-    `backend_selection`); auto is cuda on hosts with a GPU. `bytes_` (ranks, ranks): per exchange, row = sender; those
-    of the `cut` if absent. `strategy`: of `hiresx.topology.place`, by default that with the shortest exchange. `bind`:
-    whether to bind the ranks and their memory; if not, they stay where whoever started them put them. A process alone
-    is not bound but where its GPU is on one of several NUMA nodes, and its threads stay what they are.
+    `cut`: the decomposition into the parts of all ranks. `backends`: auto, cpu, cuda, emulated, or a list by rank (see
+    `backend_selection`); auto is cuda on hosts with a GPU. `bytes_` (ranks, ranks): bytes that ranks (rows) send in an
+    exchange; by default those of `cut`. `strategy`: a strategy of `hiresx.topology.place`, by default that with the
+    shortest exchange. `bind`: whether to bind the ranks and their memory; otherwise they stay where their launcher has
+    put them. A single process is bound only if its GPU is on one of several NUMA nodes, and the number of its threads
+    does not change.
 
-    Raises HiresxError on all ranks for a list that does not fit, for a GPU that is asked for and not there, naming
-    host and rank, and what the backends raise.
-    """
+    Raises HiresxError on all ranks for a list of the wrong length, for a GPU that is requested and missing (with host
+    and rank), and as the backends do."""
     hosts = comm.hosts
     with comm.together():
         names = by_rank(backends, hosts)

@@ -15,12 +15,12 @@ def allowed_cpus() -> frozenset[int]:
 
 
 def now() -> frozenset[int]:
-    """The CPUs that it may run on at this moment."""
+    """Return the CPUs that this process may run on at present."""
     return binding.bound_cpus()
 
 
 def bind(cpus: frozenset[int], gpu: int | None) -> Binding:
-    """Bind this process and all its threads to `cpus`; a refusal is a warning of the result."""
+    """Bind this process and all its threads to `cpus`. If the system refuses, the result has a warning."""
     before = allowed_cpus()
     made = binding.bind(cpus, gpu)
     _last[:] = [(before, made.is_)]

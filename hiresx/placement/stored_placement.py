@@ -46,7 +46,8 @@ class Placement:
         return {"ranks": [asdict(seat) | {"why": list(seat.why)} for seat in self.seats], "remarks": list(self.remarks)}
 
     def lines(self, more: Mapping[str, Sequence[Any]] | None = None) -> list[str]:
-        """A table and what there is to say below it. `more`: further columns, a value for each rank."""
+        """Return the placement as lines of text: a table and remarks below it. `more`: further columns, with a value
+        for each rank."""
         more = more or {}
         head = ["rank", "host", "backend", "GPU", "CPUs", "NUMA", "threads", *more]
         rows = [[*_cells(seat), *(str(values[n]) for values in more.values())] for n, seat in enumerate(self.seats)]

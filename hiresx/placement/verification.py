@@ -35,7 +35,7 @@ class Standing:
 
 
 def comm() -> Communicator:
-    """The ranks of MPI. Raises HiresxError when mpi4py is missing, or finds no MPI."""
+    """Return a communicator of all ranks of MPI. Raises HiresxError if mpi4py is missing or finds no MPI."""
     try:
         from mpi4py import MPI
     except Exception as error:
@@ -49,9 +49,9 @@ def comm() -> Communicator:
 def verify(
     ranks: Communicator, bytes_: ArrayLike | None = None, strategy: str | None = None, backends: str = AUTO
 ) -> list[Standing]:
-    """Find where every rank is, on all ranks, after `hiresx.placement.place` has placed them. `bytes_`: between them, a
-    chain of neighbours if absent; the others as of `place`. Raises HiresxError as that does, and for bytes between
-    another number of ranks."""
+    """Place the ranks as `hiresx.placement.place` does, and find out where each of them is. The result is the same on
+    all ranks. `bytes_`: bytes between the ranks, by default those of a chain of neighbours; other arguments as for
+    `place`. Raises HiresxError as `place` does, and for `bytes_` of another number of ranks."""
     matrix = np.asarray(even_traffic(ranks.size) if bytes_ is None else bytes_, float)
     if len(matrix) != ranks.size:
         raise HiresxError(

@@ -37,12 +37,10 @@ class AzimuthalModes:
 def decompose(
     values: np.ndarray, theta: np.ndarray, dt: float, segments: int = 8, filtered: bool = False
 ) -> AzimuthalModes:
-    """Azimuthal modes of `values` (time, place) at `n` angles theta = theta_0 + 2 pi p / n in any order.
-
-    With p_m = sum over the places of p exp(-i m theta) / n, whose spectrum is two-sided, the part at -f is that of the
-    mode m and the part at f that of -m. Modes |m| < n/2 are given; with an even n the last one, of which the direction
-    cannot be known, is left out.
-    """
+    """Return the azimuthal modes of `values` (time, place) at `n` angles theta = theta_0 + 2 pi p / n, in any order.
+    The amplitude of mode m is p_m = sum over the places of p exp(-i m theta) / n. Its spectrum is two-sided: the part
+    at f belongs to the mode -m, the part at -f to the mode m. The modes |m| < n/2 are returned. With an even n the mode
+    n/2 is left out, since its direction of rotation cannot be determined."""
     n = theta.size
     highest = (n - 1) // 2
     parts = values @ np.exp(-1j * np.outer(theta, np.arange(highest + 1))) / n
@@ -64,8 +62,8 @@ def decompose(
 
 
 def ring_angles(places: np.ndarray | None, wanted: str) -> np.ndarray:
-    """Angles (place,) about the x axis, from y to z, of places (place, 3) that lie at equal distances on a circle
-    around it. Raises HiresxError for others."""
+    """Return the angles (place,) about the x axis, from y to z, of `places` (place, 3). Raises HiresxError, which names
+    the signals `wanted`, if the places are not equally spaced on a circle around the x axis."""
     hint = "give a probe with points [[x, r cos t, r sin t], ...] at 3 or more equal angles t"
     if places is None or len(places) < 3:
         raise HiresxError(f'"{wanted}" has fewer than three places', hint)

@@ -78,18 +78,19 @@ class HomogeneousMeans:
         return values.mean(axis=self._over, keepdims=True)
 
     def gradient(self, f: np.ndarray) -> np.ndarray:
-        """df/dx, df/dy, df/dz of a mean, (3, ...)."""
+        """Return df/dx, df/dy, df/dz of a mean `f`, (3, ...)."""
         none = np.zeros((3, *f.shape))
         return reduce(np.add, (derivative(f, axis) * self.slopes[axis] for axis in self._along), none)
 
     def divergence(self, vector: np.ndarray) -> np.ndarray:
-        """The divergence of a mean (3, ...)."""
+        """Return the divergence of a mean `vector` (3, ...)."""
         return sum((self.gradient(vector[n])[n] for n in range(3)), np.zeros(vector.shape[1:]))
 
 
 def statistics(node: Mapping[str, Any], place: HomogeneousMeans) -> dict[str, np.ndarray]:
-    """Means and moments over time and the homogeneous directions, of the averages `node` (their groups, by name). Those
-    of nodes differ: their means count as fluctuations about the mean of all."""
+    """Return the means and moments over time and the homogeneous directions. `node`: averages over time, with their
+    groups by name. Differences between the time averages of nodes along homogeneous directions count as
+    fluctuations."""
     reynolds, favre = (node[kind] for kind in ("reynolds", "favre"))
     mean, density = place.mean, favre["rho"].values
     rho = mean(density)
@@ -148,7 +149,7 @@ def statistics(node: Mapping[str, Any], place: HomogeneousMeans) -> dict[str, np
 
 
 def tensor(component: Callable[[int, int], np.ndarray]) -> np.ndarray:
-    """The symmetric tensor (3, 3, ...) of which `component` gives the components i <= j."""
+    """Return the symmetric tensor (3, 3, ...) whose components i <= j `component`(i, j) returns."""
     return np.stack([component(i, j) for i, j in INDICES.values()])[PLACE]
 
 
@@ -158,8 +159,9 @@ def _name(i: int, j: int) -> str:
 
 def energy_budget(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> dict[str, np.ndarray]:
     """Return the terms of the budget of the turbulent kinetic energy, arrays (nk, nj, ni) by the names of
-    `ENERGY_TERMS`, in rho_ref c_ref^3 / L. `held`: the moments of averages with `average.budget = true`. Source: see
-    the module."""
+    `ENERGY_TERMS`, in rho_ref c_ref^3 / L. `held`: the moments that `statistics` returns for averages with
+    `average.budget = true`. `place`: takes means over the homogeneous directions, and derivatives. Source: see the
+    module."""
     rho, stress = held["rho"], held["rho"] * held["R"][PLACE]
     energy = 0.5 * rho * held["R"][:3].sum(axis=0)
     slope, force = _slopes_and_force(held, place)
@@ -178,7 +180,8 @@ def energy_budget(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> di
 
 def stress_budgets(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> dict[str, np.ndarray]:
     """Return the terms of the budgets of the Reynolds stresses, arrays (3, 3, nk, nj, ni) by the names of
-    `STRESS_TERMS`, in rho_ref c_ref^3 / L. `held`: the moments of averages with `average.stress_budgets = true`."""
+    `STRESS_TERMS`, in rho_ref c_ref^3 / L. `held`: the moments that `statistics` returns for averages with
+    `average.stress_budgets = true`. `place`: takes means over the homogeneous directions, and derivatives."""
     rho, stress = held["rho"], held["rho"] * held["R"][PLACE]
     slope, force = _slopes_and_force(held, place)
     work, rise = held["u_tau"], np.stack([place.gradient(flux) for flux in held["p_u"]])
@@ -198,7 +201,8 @@ def stress_budgets(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> d
 
 
 def energy_of(stresses: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """`ENERGY_TERMS`, half the traces of `STRESS_TERMS`."""
+    """Return the terms `ENERGY_TERMS` of the budget of the kinetic energy: half the traces of the terms of the
+    `stresses` (`STRESS_TERMS`)."""
     return {
         name: 0.5 * np.einsum("ii...->...", stresses["pressure_strain" if name == "pressure_dilatation" else name])
         for name in ENERGY_TERMS

@@ -45,7 +45,7 @@ class ObserverArc:
 
     @property
     def angles(self) -> np.ndarray:
-        """Degrees (n azimuths,) against the x axis; those of one angle follow each other."""
+        """Angles against the x axis, in degrees, (n azimuths,). Observers of one angle are consecutive."""
         return np.repeat(np.linspace(self.start, self.end, self.n), self.azimuths)
 
     @property

@@ -9,8 +9,8 @@ MEANS = {"level": "mean_level", "overall_level": "mean_overall_level", "band_lev
 
 
 def add_means(data: Any, azimuths: int) -> Any:
-    """The `data` of `farfield`, whose observers are `azimuths` at each angle one after the other, with the averages of
-    their powers as levels in dB over the dimension `direction`."""
+    """Return `data`, a result of `farfield`, with levels averaged over azimuths, in dB, over the dimension `direction`.
+    The powers of the observers are averaged. `azimuths`: number of observers at each angle, which are consecutive."""
     for name, mean in MEANS.items():
         values = data[name]
         at = values.dims.index("observer")
@@ -25,7 +25,8 @@ def add_means(data: Any, azimuths: int) -> Any:
 
 
 def mean_rows(data: Any) -> list[dict[str, Any]]:
-    """Of each angle and end cap: the angle in degrees, the overall level, and those of the third octaves, in dB."""
+    """Return a row for each angle and end cap: the angle in degrees, the overall level, and the levels of the third
+    octaves, in dB."""
     return [
         {"angle_deg": float(angle), **({"cap": float(one["cap"])} if "cap" in one.coords else {}),
          "overall_level_db": float(one["mean_overall_level"][n]),
@@ -35,7 +36,7 @@ def mean_rows(data: Any) -> list[dict[str, Any]]:
 
 
 def columns(data: Any) -> dict[str, list[float]]:
-    """The mean levels of the third octaves by name of their column: one for each angle, of each end cap."""
+    """Return the averaged levels of the third octaves by name of their column: a column for each angle and end cap."""
     found: dict[str, list[float]] = {}
     for one in _caps(data):
         cap = f"_cap_{float(one['cap']):g}" if "cap" in one.coords else ""

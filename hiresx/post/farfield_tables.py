@@ -10,8 +10,8 @@ from hiresx.post.result import csv_text
 
 
 def columns(data: Any) -> list[str]:
-    """Names of the columns of `data`, a result of `farfield`: one for each observer, of each end cap if they are
-    apart."""
+    """Return the names of the columns of `data`, a result of `farfield`: one for each observer, or for each observer
+    and end cap if the caps are separate."""
     count = data.sizes["observer"]
     caps = data.sizes.get("cap", 1)
     return [f"p_{n}" + (f"_cap_{m}" if caps > 1 else "") for m in range(caps) for n in range(count)]

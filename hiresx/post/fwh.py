@@ -59,8 +59,8 @@ class Stream:
 
 
 def box(lower: np.ndarray, upper: np.ndarray, counts: tuple[int, ...]) -> Surface:
-    """The six faces of a box in `counts` cells along x, y, z, each a place in its middle; of two counts and corners
-    (2,) the four sides of a rectangle in the plane z = 0."""
+    """Return the surface of a box, divided into `counts` cells along x, y, z; each cell has a place in its middle. With
+    two counts and corners (2,) it is the boundary of a rectangle in the plane z = 0."""
     lower, upper, dimensions = np.asarray(lower, float), np.asarray(upper, float), len(counts)
     step = (upper - lower) / counts
     places, normals, areas = [], [], []
@@ -90,12 +90,15 @@ def pressure_by_group(
     group: np.ndarray | None = None,
     still: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The pressure of `far_field` separated by groups of places: times (m, k) and the p' of each group (groups, m, k),
-    whose sum is that of all. `group` (n,): number of the group of each place, from 0; absent: one. `flow` gives rho,
-    velocity and pressure of some of the places, so that no more than these are in memory. `still`: so many samples at
-    the beginning (`samples_before` or more) are of the surface at rest; each observer then has times of its own, as
-    many as the others, from when it hears the nearest place end to rest until it no longer hears all. Raises as
-    `far_field`."""
+    """Compute the pressure of `far_field`, separated by groups of surface places: times (m, k), and the p' of each
+    group (groups, m, k), whose sum is the total pressure. `group` (n,): number of the group of each place, from 0; by
+    default there is one group. `flow` returns rho, velocity and pressure of some of the places, so that only these are
+    in memory.
+
+    `still`: number of samples at the beginning, `samples_before` or more, in which the flow at the surface is at rest.
+    Each observer then has a time window of its own. It begins when the observer receives the end of the rest from the
+    nearest place, and ends when it no longer receives sound from the whole surface. All windows are equally long.
+    Raises HiresxError as `far_field`."""
     dt = check_step(time, stream)
     observers = np.asarray(observers, float)
     group = np.zeros(len(surface.areas), dtype=int) if group is None else np.asarray(group)
@@ -135,13 +138,14 @@ def check_step(time: np.ndarray, stream: Stream) -> float:
 
 
 def too_short_error() -> HiresxError:
-    """The error for samples over less time than sound takes across the surface."""
+    """Return the error for samples that cover less time than sound needs to cross the surface."""
     return HiresxError("the surface was sampled for less time than sound takes across it", "sample it for longer")
 
 
 def compute_sources(surface: Surface, flow: Flow, some: slice, stream: Stream, samples: int) -> np.ndarray:
-    """Q, L1, L2, L3 times the areas of `some` of the places: (m, 4, time). They are computed for a few places at a
-    time, so that the transposed arrays stay in the cache."""
+    """Return the source terms Q, L1, L2, L3 times the area, (m, 4, time), of those m places of the `surface` that the
+    slice `some` selects. `flow`: returns the flow at such places. `stream`: the flow far away. `samples`: number of
+    times. The terms are computed for a few places at a time, so that the transposed arrays stay in the cache."""
     numbers = range(len(surface.areas))[some]
     made = np.empty((len(numbers), 4, samples))
     wind = _wind(stream)
@@ -196,15 +200,16 @@ def _add(
 
 
 def samples_before(surface: Surface, observers: np.ndarray, stream: Stream, dt: float) -> int:
-    """Largest number of samples at rest that any of the observers (m, 3) still receives from the farthest place when
-    the nearest place begins to move, plus the samples that the interpolation needs."""
+    """Return how many samples at rest an observer needs before the first sample, `dt` apart. This is the largest number
+    that any of the `observers` (m, 3) still receives from the farthest place of the `surface` when the nearest place
+    begins to move, plus the samples that the interpolation needs."""
     ways = [_distances(observer - surface.places, stream)[1] for observer in np.asarray(observers, float)]
     return int(np.ceil(max(float(np.ptp(way)) for way in ways) / stream.sound / dt)) + _STENCIL // 2 + 2
 
 
 def inside(surface: Surface, observers: np.ndarray) -> np.ndarray:
-    """Share (m,) of the whole solid angle (in the plane: of the whole angle) that the surface takes, seen from the
-    observers (m, 3): 1 inside a closed one, 0 outside (Gauss's theorem)."""
+    """Return the share (m,) of the full solid angle (in the plane: of the full angle) that the surface covers, as seen
+    from the observers (m, 3). It is 1 inside a closed surface, 0 outside (Gauss's theorem)."""
     found = np.empty(len(observers))
     power, whole = (2, 2 * np.pi) if surface.plane else (3, 4 * np.pi)
     for m, observer in enumerate(np.asarray(observers, float)):

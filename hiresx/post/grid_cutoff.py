@@ -28,17 +28,18 @@ def cutoffs(run: Run, places: np.ndarray | None, points: float = POINTS_PER_WAVE
 
 
 def highest_waves(run: Run, places: np.ndarray | None) -> np.ndarray | None:
-    """Frequencies (place,) of sound in gas at rest with two nodes to its wavelength along the shortest edge of the cell
-    at each of the `places`: above them the grid has no wave. Where `cutoffs` are not known they are not either."""
+    """Return the highest frequencies (place,) of waves on the grid at each of the `places`: those of sound in gas at
+    rest with two nodes per wavelength along the shortest edge of the cell. None or NaN where `cutoffs` returns
+    these."""
     edges = _edges(run, places)
     return None if edges is None else 1 / (HELD * edges[1])
 
 
 def alias_free(taken: Signals, highest: np.ndarray | None) -> np.ndarray | None:
-    """Frequencies (signal,) up to which a tone of the samples is no alias of a higher one. The grid holds tones up to
-    `highest` (see `highest_waves`): any frequency where half the rate of samples is above that, a quarter of the rate
-    where
-    samples were filtered, else 0."""
+    """Return the frequencies (signal,) below which a tone in the samples cannot be an alias of a higher tone.
+    `highest`: the highest frequencies of waves on the grid (see `highest_waves`). The result is infinite if half the
+    sampling rate exceeds `highest`. Otherwise it is a quarter of the sampling rate for filtered samples, and 0 for
+    others. None if `highest` is None."""
     if highest is None:
         return None
     enough = 0.5 / taken.dt >= (1 - 1e-6) * highest
@@ -46,7 +47,7 @@ def alias_free(taken: Signals, highest: np.ndarray | None) -> np.ndarray | None:
 
 
 def warnings(taken: Signals, highest: np.ndarray | None) -> list[str]:
-    """Warnings about samples in which tones may be aliased."""
+    """Return warnings if tones in the samples `taken` may be aliased. `highest`: see `highest_waves`."""
     if taken.filtered or highest is None or not (0.5 / taken.dt < (1 - 1e-6) * highest).any():
         return []
     return [
@@ -100,8 +101,8 @@ def _lengths(
 
 
 def is_resolved(peak: Peak, cutoff: float | None, trusted: float | None) -> bool | None:
-    """True if the grid, which carries frequencies up to `cutoff`, carries the tone. None if the cut-off is unknown, or
-    if the tone lies above `trusted` and may be the alias of a higher one."""
+    """True if the grid resolves the tone `peak`: its frequency is below `cutoff`. None if the cut-off is not known, or
+    if the tone lies above `trusted` and may be an alias of a higher one."""
     if cutoff is None or not np.isfinite(cutoff):
         return None
     if peak.frequency > cutoff:
@@ -118,7 +119,7 @@ def lowest(cutoff: np.ndarray | None) -> float | None:
 
 def shade(ax: Any, cutoff: float | None, points: float) -> None:
     """Shade the part of the axes `ax` beyond the frequency `cutoff`, in the units of the axis, between its present
-    limits."""
+    limits. A label says that waves there have fewer than `points` points."""
     first, last = ax.get_xlim()
     if cutoff is None or cutoff >= last:
         return

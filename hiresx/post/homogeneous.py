@@ -17,8 +17,8 @@ SHOWN = 4
 
 
 def only_block(tree: Any, what: str, case: Mapping[str, Any]) -> tuple[str, Any]:
-    """Name and node of the one block of `tree`, of a run of the resolved `case`. Raises HiresxError where there are
-    more."""
+    """Return name and node of the block of `tree`, if there is only one. `what`: the analysis, for messages. `case`:
+    the resolved case of the run. Raises HiresxError if there are several blocks."""
     blocks = list(tree.children.items())
     if case.get("refine"):
         raise HiresxError(
@@ -34,7 +34,7 @@ def only_block(tree: Any, what: str, case: Mapping[str, Any]) -> tuple[str, Any]
 
 
 def conditions(case: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The boundary condition that the resolved `case` gives to each face of the only block."""
+    """Return the boundary condition of each face of the only block, from the resolved `case`."""
     found: dict[str, Mapping[str, Any]] = {}
     for entry in case.get("boundary") or ():
         faces = entry.get("faces")
@@ -44,7 +44,8 @@ def conditions(case: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def faces_of(case: Mapping[str, Any], kinds: Sequence[str]) -> set[str]:
-    """Faces of the only block to which the resolved `case` gives a boundary condition of these types."""
+    """Return the faces of the only block with a boundary condition of one of the types `kinds`, from the resolved
+    `case`."""
     return {face for face, entry in conditions(case).items() if entry["type"] in kinds}
 
 
@@ -54,10 +55,11 @@ def axes(
     over: str | None = None,
     averaged: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> dict[int, np.ndarray]:
-    """Return the homogeneous axes of arrays (nk, nj, ni), and the step (3,) along each: those that are periodic and
-    uniform. `over`: the index directions to average over, "i,k"; default: all homogeneous ones. `averaged`: those over
-    which the run has averaged (`average.over`), with the step of each. Raises HiresxError for a direction that is not
-    homogeneous, for one of `averaged` that `over` leaves out, and for a grid without a homogeneous direction."""
+    """Return the homogeneous axes of arrays (nk, nj, ni), with the step (3,) along each. A direction is homogeneous if
+    it is periodic and uniform. `over`: the index directions to average over, such as "i,k"; by default all homogeneous
+    ones. `averaged`: directions over which the run has averaged (`average.over`), with the step of each. Raises
+    HiresxError for a direction that is not homogeneous, for one of `averaged` that `over` leaves out, and for a grid
+    without a homogeneous direction."""
     periodic = faces_of(case, ["periodic"])
     found = {letter: (LETTERS.index(letter), np.array(known["step"])) for letter, known in averaged.items()}
     for axis, letter in enumerate(LETTERS):
@@ -78,8 +80,9 @@ def axes(
 
 
 def distinct(case: Mapping[str, Any], steps: Mapping[int, np.ndarray], shape: Sequence[int]) -> dict[str, slice]:
-    """The different nodes along each homogeneous axis, as a slice by index direction. In a grid whose last node is the
-    periodic image of the first, one of the two is left out."""
+    """Return the nodes to use along each homogeneous axis, as a slice by index direction. If the last node is the
+    periodic image of the first, it is left out. `case`: the resolved case. `steps`: the homogeneous axes with their
+    steps, as `axes` returns them. `shape`: (nk, nj, ni)."""
     grid = case.get("grid") or {}
     periods = grid.get("period") or {}
     found = {}

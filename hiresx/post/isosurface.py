@@ -141,7 +141,7 @@ class PictureView:
     height: int
 
     def at(self, places: np.ndarray) -> np.ndarray:
-        """Pixels (..., 2) of places (..., 3)."""
+        """Return the pixels (..., 2) of the places (..., 3)."""
         return (places @ self.turn.T + self.shift)[..., :2]
 
 
@@ -162,8 +162,8 @@ _SHORTEST = 0.04
 
 
 def box_axes(bounds: Sequence[float], seen: PictureView) -> list[SeenAxis]:
-    """Axes of the box `bounds` (x from, to, ...) along edges at the border of its picture, x and y below, z at the
-    left; none for a direction that is looked along."""
+    """Return the axes of the box `bounds` (x from, to, ...) for its picture. They lie along edges at the border of the
+    picture: x and y below, z at the left. A direction parallel to the line of sight has no axis."""
     from matplotlib.ticker import MaxNLocator
 
     box, found = np.reshape(np.asarray(bounds, dtype=float), (3, 2)), []

@@ -72,9 +72,11 @@ def screech(
     end: float | None = None,
     segments: int | None = None,
 ) -> Screech:
-    """The screech in `signals` (see `lips`); `expected`: the frequency in c_ref / L that formulas give;
-    `height_over_velocity`: h / Uj (Dj / Uj), with which a frequency is a Strouhal number. A tone is `carried` up to the
-    `cutoff` of the grid at the lips (see `grid_cutoff.cutoffs`); None where that is not known."""
+    """Return the screech in the column `signals` at the two lips, from the time `start` to `end`. `expected`: the
+    frequency that formulas predict, in c_ref / L. `height_over_velocity`: h / Uj (Dj / Uj), by which a frequency is
+    multiplied to give a Strouhal number. `segments`: see `welch.spectra`. A tone is `carried` up to the `cutoff` of the
+    grid at the lips (see `grid_cutoff.cutoffs`); None if this is not known. Raises HiresxError if `signals` are not
+    two."""
     taken = signal_reading.read(run, signals, start, end)
     cutoff, held = (
         grid_cutoff.lowest(grid_cutoff.cutoffs(run, taken.places)),

@@ -56,9 +56,9 @@ def sponge_start(run: Run) -> float:
 
 
 def mean(run: Run, start: float | None = None, end: float | None = None) -> Mean:
-    """The mean flow of a run, from its averages or, without them, from a probe along the axis between the times `start`
-    and `end`. Averages in three dimensions are also averaged over the span if the grid is the same all along it; else
-    they are taken in the plane z = 0. Raises HiresxError for a run with neither."""
+    """Return the mean flow of a run: from its averages, or else from a probe along the axis between the times `start`
+    and `end`. Three-dimensional averages are also averaged over the span if the grid is uniform along it; otherwise
+    they are taken in the plane z = 0. Raises HiresxError for a run with neither averages nor such a probe."""
     limit = sponge_start(run)
     if (run.path / "averages.nc").is_file():
         return _of_averages(run, limit)
@@ -162,16 +162,15 @@ class Cells:
 
 
 def cells(flow: Mean, ambient: float, sheet: float, exit_pressure: float | None = None) -> Cells:
-    """Return the shock cells of a mean flow on the axis. `sheet`: length of a cell by the vortex sheet, in L.
-    `exit_pressure`: pressure of the gas at the exit of the nozzle, like `ambient` in rho_ref c_ref^2 (absent: the
-    ambient one).
+    """Find the shock cells of a mean flow, from the pressure on the axis. `sheet`: length of a cell by the vortex-sheet
+    model, in L. `exit_pressure`: pressure at the exit of the nozzle, in rho_ref c_ref^2 like the pressure `ambient`; by
+    default the ambient one.
 
-    Places are the extrema of a cubic spline. Extrema of less than CELL ambient pressures do not count; of maxima less
-    than SHORTEST sheets apart the highest counts. The first rise must be FIRST of the difference between exit and
-    ambient pressure, every other one FADES of the rise before it. The cells end at the first maximum that lies more
-    than LONGEST sheets behind the one before, or whose cell differs in length from the one before by more than a factor
-    STEADY.
-    """
+    Positions are the extrema of a cubic spline. Extrema smaller than CELL times the ambient pressure are ignored. Of
+    maxima closer than SHORTEST sheets the highest is taken. The first rise must be at least FIRST times the difference
+    between exit and ambient pressure, every other one at least FADES times the rise before it. The cells end at the
+    first maximum that is more than LONGEST sheets behind the previous one, or whose cell differs in length from the
+    previous one by more than a factor STEADY."""
     fine = np.linspace(flow.x[0], flow.x[-1], max(4000, 8 * flow.x.size))
     p = needs.scipy("interpolate").CubicSpline(flow.x, flow.p)(fine)
     find = needs.scipy("signal").find_peaks
@@ -223,8 +222,8 @@ def _mismatch(length: float, rise: float, lengths: Sequence[float], least: float
 
 
 def core_end(flow: Mean, velocity: float) -> float | None:
-    """The x beyond which the mean u on the axis stays below CORE times the fully expanded `velocity`; None without
-    one."""
+    """Return the x beyond which the mean u on the axis stays below CORE times the fully expanded `velocity`; None if
+    there is no such x."""
     above = np.flatnonzero(flow.u >= CORE * velocity)
     if not above.size or above[-1] + 1 >= flow.u.size:
         return None
@@ -234,14 +233,15 @@ def core_end(flow: Mean, velocity: float) -> float | None:
 
 
 def spreading(flow: Mean, behind: float | None) -> dict[str, Any] | None:
-    """Growth of the half-width, rate (x - virtual origin), by least squares over the stations `behind` the core, with
-    uncertainties: half of the 95 % interval, of the jackknife over _GROUPS runs of neighbouring stations, one left out
-    at a time (Kuensch, Ann. Stat. 17 (1989) 1217), as neighbours err alike. None without half-widths.
+    """Fit the half-width of the jet by rate (x - virtual origin), by least squares over the stations `behind` the core.
+    Returns rate and origin with their uncertainties: half of the 95 % interval of the jackknife over _GROUPS runs of
+    neighbouring stations, one run left out at a time (Kuensch, Ann. Stat. 17 (1989) 1217), because errors of neighbours
+    are correlated. None without half-widths.
 
-    What the fit does not carry is None, and `why` says so: the rate where the core does not end, over fewer stations
-    than two in each run, over less than REACHES half-widths, and where it is uncertain by more than SURE of itself; the
-    origin, besides, where its uncertainty is more than the stations reach.
-    """
+    A value that the fit does not determine is None, and `why` gives the reason. The rate is None if the core does not
+    end, if a run has fewer than two stations, if the stations extend over less than REACHES half-widths, and if its
+    uncertainty exceeds SURE times the rate. The origin is None in these cases, and if its uncertainty exceeds the
+    length over which there are stations."""
     if not flow.station.size:
         return None
     found: dict[str, Any] = dict.fromkeys(("rate", "rate_uncertainty", "virtual_origin", "virtual_origin_uncertainty"))

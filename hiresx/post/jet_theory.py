@@ -43,7 +43,7 @@ class ExpandedJet:
 
     @property
     def length(self) -> float:
-        """Length of the Strouhal number: h, or Dj in D."""
+        """Length of the Strouhal number: the height h of a planar jet, the diameter Dj in units of D of a round one."""
         return 1.0 if self.shape == "planar" else self.height
 
 
@@ -54,8 +54,8 @@ def expand_jet(
     total_temperature: float = 1.0,
     shape: Shape = "planar",
 ) -> ExpandedJet:
-    """State of the jet of a nozzle whose exit has `pressure_ratio` times the ambient pressure and the Mach number
-    `exit_mach`; the total temperature is `total_temperature` times the ambient one."""
+    """Return the jet of a nozzle, expanded to the ambient pressure. `pressure_ratio`: pressure at the exit over the
+    ambient one. `exit_mach`: Mach number there. `total_temperature`: total temperature over the ambient temperature."""
     g = 0.5 * (gamma - 1)
     npr = pressure_ratio * (1 + g * exit_mach**2) ** (gamma / (gamma - 1))
     mach = float(np.sqrt((npr ** ((gamma - 1) / gamma) - 1) / g)) if npr > 1 else float("nan")
@@ -80,18 +80,21 @@ def spacing(jet: ExpandedJet) -> float:
 
 
 def strouhal(jet: ExpandedJet, convection: float, cell: float | None = None) -> float:
-    """St of f = uc / (Ls (1 + uc/c)), uc = `convection` Uj; `cell`: Ls, default that of the vortex sheet."""
+    """Return the Strouhal number of the screech, of the frequency f = uc / (Ls (1 + uc/c)). `convection`: uc over Uj.
+    `cell`: the length Ls of a shock cell; by default that of the vortex-sheet model."""
     cell = spacing(jet) if cell is None else cell
     return jet.length * convection / (cell * (1 + convection * jet.velocity))
 
 
 def tam_seiner_yu(jet: ExpandedJet) -> float:
-    """St = (.67/sqrt(Mj^2 - 1)) / (1 + .7 Uj/c) of a round jet: uc = .7 Uj and cells of .8 of the vortex sheet's."""
+    """Return the Strouhal number of a round jet's screech by Tam, Seiner and Yu: (.67/sqrt(Mj^2 - 1)) / (1 + .7 Uj/c).
+    It assumes uc = .7 Uj and cells of .8 times the length of the vortex-sheet model."""
     return float(0.67 / np.sqrt(jet.mach**2 - 1) / (1 + 0.7 * jet.velocity))
 
 
 def empirical(jet: ExpandedJet, constant: float) -> float:
-    """St = f h/Uj of the wavelength lambda/h = K sqrt(NPR - 1.893), K = `constant`; of planar jets."""
+    """Return the Strouhal number f h/Uj of the screech of a planar jet, from the empirical wavelength lambda/h = K
+    sqrt(NPR - 1.893) with K = `constant`."""
     return float(1 / (constant * np.sqrt(max(jet.npr - _CHOKED, 1e-12)) * jet.velocity))
 
 
@@ -121,7 +124,8 @@ def tones(shape: Shape) -> list[Formula]:
 
 
 def correlations(shape: Shape) -> list[Formula]:
-    """Empirical formulas of the Strouhal number, which bound the band in the picture; none for round jets."""
+    """Return the empirical formulas of the Strouhal number, which bound the band in the picture. There are none for
+    round jets."""
     if shape == "round":
         return []
     return [(f"{name}, K = {k:g}", partial(empirical, constant=k)) for name, k in EMPIRICAL.items()]

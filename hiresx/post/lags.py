@@ -26,11 +26,9 @@ def distances(places: np.ndarray) -> np.ndarray:
 
 
 def space_time(values: np.ndarray, dt: float, distance: np.ndarray, reference: int, longest: float) -> Correlation:
-    """Correlations of `values` (time, place) with those of place `reference`, for lags up to `longest` either way.
-
-    Every lag's products are normalised by the root mean squares of the whole signals and by the number of samples that
-    overlap there (unbiased), so that a periodic signal keeps its 1.
-    """
+    """Return the correlations of `values` (time, place) with those of the place `reference`, for lags up to `longest`
+    in both directions. The products of each lag are divided by the root mean squares of the whole signals and by the
+    number of samples that overlap (unbiased). A periodic signal therefore has the correlation 1 after every period."""
     part = values - values.mean(axis=0)
     samples = len(part)
     most = min(round(longest / dt), samples // 2)
@@ -46,11 +44,11 @@ def space_time(values: np.ndarray, dt: float, distance: np.ndarray, reference: i
 
 
 def convection(values: np.ndarray, dt: float, distance: np.ndarray, reach: float, longest: float) -> np.ndarray:
-    """Convection velocity (place,) at each place, nan where too little is correlated.
+    """Return the convection velocity (place,) at each place, nan where the correlation is too weak.
 
-    For each place the lags of the greatest correlations with the places up to `reach` downstream, found place by place,
-    so that in a periodic flow the same wave is followed, give the velocity by least squares through 0.
-    """
+    The velocity is a least-squares fit through the origin of the distances to places up to `reach` downstream, over the
+    lags of the largest correlations with these places. The maximum is followed from place to place, so that in a
+    periodic flow it remains that of the same wave. `longest`: the largest lag."""
     found = np.full(distance.size, np.nan)
     for n in range(distance.size):
         one = space_time(values, dt, distance, n, longest)

@@ -34,8 +34,8 @@ class Modes:
     dt: float
 
     def shape(self, values: np.ndarray, line: int, count: int) -> np.ndarray:
-        """The first `count` modes (count, n) at frequency number `line` in a slab `values` (time, n); of all slabs put
-        together they are orthonormal under the weights."""
+        """Return the first `count` modes (count, n) at frequency number `line`, in a slab `values` (time, n). Over all
+        slabs together the modes are orthonormal under the weights."""
         wave = self.window * np.exp(-2j * np.pi * line * np.arange(self.length) / self.length)
         mean = values.mean(axis=0)
         transformed = np.stack([wave @ (values[first : first + self.length] - mean) for first in self.starts])
@@ -43,7 +43,8 @@ class Modes:
 
 
 def starts(times: int, length: int, overlap: float) -> range:
-    """First snapshots of the blocks. Raises HiresxError for fewer than two blocks."""
+    """Return the first snapshot of each block, for `times` snapshots in blocks of `length` that overlap by the fraction
+    `overlap`. Raises HiresxError for fewer than two blocks."""
     if not 0 <= overlap < 1:
         raise HiresxError(f"an overlap of {overlap:g} is not possible", "give 0 or more, and less than 1")
     found = range(0, times - length + 1, max(1, length - int(overlap * length)))
@@ -58,11 +59,9 @@ def starts(times: int, length: int, overlap: float) -> range:
 
 
 def spod(slabs: Callable[[], Iterable[Slab]], times: int, dt: float, length: int, overlap: float = 0.5) -> Modes:
-    """Modes of `times` snapshots at distances `dt` in blocks of `length` that overlap by the part `overlap`, under a
-    Hann window, the mean over time taken off. `slabs` gives space slab by slab.
-
-    Raises HiresxError for fewer than two blocks.
-    """
+    """Compute the modes (SPOD) of `times` snapshots at time intervals `dt`. Blocks of `length` snapshots overlap by the
+    fraction `overlap`; they have a Hann window, and the mean over time is subtracted. `slabs` yields the data slab by
+    slab in space. Raises HiresxError for fewer than two blocks."""
     begin = starts(times, length, overlap)
     window = needs.scipy("signal").get_window("hann", length)
     lines = length // 2 + 1

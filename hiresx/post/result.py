@@ -36,7 +36,7 @@ class Result:
     on_request: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
 
     def plot(self) -> tuple[Any, Any]:
-        """Figure and Axes (one, or a list of them)."""
+        """Return the figure of the result and its Axes (one, or a list)."""
         picture_file.require_matplotlib()
         with self.style():
             figure = picture_file.use_length_symbol(self.draw(), self.case)
@@ -123,7 +123,7 @@ def _text(value: Any) -> str:
 
 
 def as_run(run: Any) -> Run:
-    """`run` itself, or the run in the folder `run`."""
+    """Return `run` itself if it is a Run; otherwise open the run in the folder `run`."""
     return run if isinstance(run, Run) else open_run(run)
 
 

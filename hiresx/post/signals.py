@@ -44,8 +44,9 @@ class Signals:
 def read_line(
     run: Any, wanted: str, start: float | None, end: float | None, least: int, hint: str
 ) -> tuple[Signals, np.ndarray, np.ndarray]:
-    """The signals of a line of places, as `read`, the places, and their distances from the first, which grow. Raises
-    HiresxError also for fewer than `least` places, with this `hint`, and for places not one behind the other."""
+    """Read the signals `wanted` from `start` to `end` as `read` does, of a history whose places follow each other along
+    a line. Returns the signals, the places, and their distances from the first place, which increase. Raises
+    HiresxError as `read`, for fewer than `least` places (with this `hint`), and for places in another order."""
     taken = read(run, wanted, start, end)
     if taken.places is None or len(taken.labels) < least:
         raise HiresxError(f'"{wanted}" has fewer than {_NUMBERS[least]} places', hint)
@@ -56,12 +57,10 @@ def read_line(
 
 
 def read(run: Any, wanted: str, start: float | None = None, end: float | None = None) -> Signals:
-    """The signals `wanted` of a run: "NAME.COLUMN" at all places, "NAME.COLUMN_2" at that of this number, several with
-    commas: "NAME.COLUMN_0,COLUMN_4". `start`, `end`: the times to use.
-
-    Samples at unequal distances are brought to equal ones by cubic splines. Raises HiresxError for something missing,
-    several columns at once, and too few samples.
-    """
+    """Read the signals `wanted` of a run: "NAME.COLUMN" is a column at all places, "NAME.COLUMN_2" at place number 2,
+    "NAME.COLUMN_0,COLUMN_4" at several places. `start`, `end`: the times to use. Samples at unequal intervals are
+    interpolated to equal ones by cubic splines. Raises HiresxError for a missing history or column, for several
+    columns, and for too few samples."""
     run = as_run(run)
     name, _, columns = wanted.partition(".")
     history = run.history(name)

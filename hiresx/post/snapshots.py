@@ -37,12 +37,13 @@ class Snapshots:
             ) from None
 
     def fill(self, rows: Iterable[np.ndarray]) -> None:
-        """Put in all rows, (places,) each."""
+        """Store all rows, (places,) each."""
         for n, row in enumerate(rows):
             self._held[n] = row
 
     def columns(self, at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """Ranges of at most `at_once` places, at least one, and all times (times, n) of them, in double precision."""
+        """Yield ranges of at most `at_once` places (at least one) with their values at all times, (times, n), in double
+        precision."""
         places = self._held.shape[1]
         for first in range(0, places, at_once):
             part = slice(first, min(first + at_once, places))

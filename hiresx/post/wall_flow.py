@@ -43,8 +43,8 @@ class WallFlow:
 
 
 def of_checkpoint(path: Path, force: str | None) -> WallFlow:
-    """The flow of the newest checkpoint of a run, on the walls of `force`, or of its only force, or on all walls.
-    Nothing of the run is written. Raises HiresxError for a force that does not exist."""
+    """Return the flow of the newest checkpoint of a run, on the walls of `force`. If it is None, the walls are those of
+    the only force, or all walls. The run is not changed. Raises HiresxError for a force that does not exist."""
     # Imported here, as no other command needs the solver, which takes a tenth of a second.
     from hiresx.simulation import Simulation
     from hiresx.simulation.continuation import kept_case
@@ -61,8 +61,8 @@ def of_checkpoint(path: Path, force: str | None) -> WallFlow:
 
 
 def of_samples(run: Run, force: str | None) -> WallFlow:
-    """The samples along the walls of `force`, or of the only force that has some. Raises HiresxError if there are
-    none."""
+    """Return the samples on the walls of `force`; if it is None, of the only force with samples. Raises HiresxError if
+    there are none."""
     stored = run.stored_wall(_choose_name(run.walls, force, "wall distribution"))
     if not stored.samples:
         raise HiresxError(f"{stored.path} has no sample yet", "let the run go on")
@@ -98,8 +98,8 @@ def _monitor(simulation: "Simulation", name: str | None) -> "tuple[Force, ForceM
 
 
 def nearest(flow: WallFlow, time: float) -> int:
-    """The number of the sample nearest to `time`. Raises HiresxError for samples without times of their own, and for a
-    time that lies beyond them by more than their distance."""
+    """Return the number of the sample nearest to `time`. Raises HiresxError for samples without times of their own, and
+    for a time that is outside their range by more than their interval."""
     _check_timed(flow, "--time")
     first, last = flow.times[[0, -1]]
     beyond = max(first - time, time - last)
@@ -109,8 +109,8 @@ def nearest(flow: WallFlow, time: float) -> int:
 
 
 def mean_weights(flow: WallFlow, start: float | None, end: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the samples from `start` to `end`, and the weights of these in a mean over time by the trapezoidal
-    rule; over steps where samples have no times of their own. Raises HiresxError if there are none."""
+    """Return the numbers of the samples from `start` to `end`, and their weights in a mean over time by the trapezoidal
+    rule. Samples without times of their own are weighted by steps. Raises HiresxError if there are none."""
     if start is not None or end is not None:
         _check_timed(flow, "--from and --to")
     times = flow.times if flow.has_times else flow.steps.astype(float)

@@ -64,7 +64,8 @@ class Spectra:
 
     @property
     def coherence(self) -> np.ndarray:
-        """|S_0n|^2 / (S_00 S_nn), (signal, frequency). Of one segment it is 1 whatever the signals are."""
+        """Coherence |S_0n|^2 / (S_00 S_nn) of each signal with the first, (signal, frequency). With only one segment it
+        is 1 for any signals."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.abs(self.cross) ** 2 / (self.density[0] * self.density)
 
@@ -84,7 +85,7 @@ class Spectra:
 
     @property
     def independent(self) -> float:
-        """Segments that would average as well if they did not overlap (Welch 1967, eq. 12)."""
+        """Number of segments without overlap whose average would have the same variance (Welch 1967, eq. 12)."""
         window = needs.scipy("signal").get_window(self.window, self.length)
         step, total = self.length - int(self.overlap * self.length), 1.0
         power = np.sum(window**2)
@@ -102,7 +103,7 @@ class Spectra:
         return replace(self, **{name: getattr(self, name)[kept] for name in names})
 
     def mean(self) -> "Spectra":
-        """The mean of the signals' densities as one spectrum; the cross spectrum is its own."""
+        """Return the mean density of all signals as a single spectrum. Its cross spectrum is this density."""
         density = self.density.mean(axis=0)
         background = _background(self.frequency, density)
         return replace(
@@ -120,12 +121,11 @@ def spectra(
     overlap: float = 0.5,
     filtered: bool = False,
 ) -> Spectra:
-    """Spectra of `values` (time, signal) with the distance `dt` of samples: segments of `length` samples, or as long
-    that there are `segments` of them, which overlap by the part `overlap`; of each its mean is taken off. Of samples
-    that were `filtered` (see `hiresx.output.watch.filtered`) the densities are those ahead of the filter.
-
-    Raises HiresxError for segments that are too short or longer than the signal, and unknown windows.
-    """
+    """Compute the spectra of `values` (time, signal), sampled at intervals `dt`. The signals are divided into segments
+    of `length` samples, or into as many `segments`, which overlap by the fraction `overlap`. The mean of each segment
+    is subtracted. If the samples were `filtered` (see `hiresx.output.watch.filtered`), the densities are corrected to
+    those before the filter. Raises HiresxError for segments that are too short or longer than the signal, and for
+    unknown windows."""
     signal = needs.scipy("signal")
     values = np.asarray(values, dtype=float).reshape(len(values), -1)
     if not 0 <= overlap < 1:
@@ -176,8 +176,9 @@ class ThirdOctaves:
 
 
 def third_octaves(frequency: np.ndarray, density: np.ndarray) -> ThirdOctaves:
-    """Third octaves of `density` (..., frequency), the power spectral density at equally spaced `frequency`, of which
-    the last line is the highest frequency that is known. A line stands for what lies nearest to it."""
+    """Return the third-octave levels of a power spectral `density` (..., frequency) at equally spaced `frequency`. The
+    last frequency is the highest one that is known. Each frequency stands for the interval of frequencies nearest to
+    it."""
     line, half = float(frequency[1] - frequency[0]), 10**0.05
     lowest = np.ceil(10 * np.log10(max(_LINES_OF_BAND * line / (half - 1 / half), half * line / 2)))
     highest = np.floor(10 * np.log10(frequency[-1] / half) + 1e-9)

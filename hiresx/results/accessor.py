@@ -116,7 +116,7 @@ class OfArray:
         self._values = values
 
     def plot(self) -> tuple[Any, Any]:
-        """Figure and Axes, as those of the dataset that it belongs to."""
+        """Plot the array like a variable of a dataset. Returns Figure and Axes."""
         name = str(self._values.name or "values")
         return self._values.to_dataset(name=name).hiresx.plot(name)
 

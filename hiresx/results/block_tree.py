@@ -1,4 +1,4 @@
-"""Trees of blocks that say what there is when something is asked for that there is not."""
+"""Trees of blocks (xarray.DataTree). If a block or a variable does not exist, the error names those that do."""
 
 from functools import cache
 from typing import Any
@@ -14,7 +14,8 @@ class Absent(HiresxError, KeyError):
 
 @cache
 def block_tree() -> Any:
-    """The class of these trees, an xarray.DataTree."""
+    """Return the class of trees of blocks: an xarray.DataTree that raises `Absent` for a name that does not exist. It
+    is made at the first call, since xarray is an optional package."""
 
     class BlockTree(needs.xarray().DataTree):  # type: ignore[misc]
         """`tree["jet/p"]` raises `Absent`, with what is there, for a block or a variable that is not."""

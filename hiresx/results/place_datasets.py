@@ -34,8 +34,8 @@ class PlaceVariable:
 
 
 def dataset(stored: StoredPlaces, title: str, described: Mapping[str, Any]) -> Any:
-    """An xarray.Dataset of the samples over time (over samples in a run with local time steps) and place, with the
-    attributes `described`."""
+    """Return an xarray.Dataset of the samples over time and place, with the attributes `described`. In a run with local
+    time steps the first dimension is the number of the sample."""
     xarray = needs.xarray()
     about = {name: {"long_name": c.long_name, "units": c.units} for name, c in stored.columns.items()}
     time = np.array(stored.records["time"], dtype=float)

@@ -44,7 +44,7 @@ class Run:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """run.json, see the page Outputs; {} where there is none."""
+        """Content of run.json (see the page Outputs); empty if there is none."""
         return records.read(self.path) if (self.path / "run.json").is_file() else {}
 
     @cached_property
@@ -157,7 +157,8 @@ class Run:
         return place_datasets.dataset(stored, self.title, surface_file.describe(stored))
 
     def stored_surface(self, name: str) -> surface_file.StoredSurface:
-        """Return the file of the surface `name`. Raises HiresxError if there is none, or if it was cut short."""
+        """Open the stored surface `name` (a table [[surface]] of the case). Raises HiresxError if the run has no such
+        surface, or if its file was cut short."""
         there = surface_file.surfaces(self.path)
         if name not in there:
             hint = did_you_mean(name, list(there), "surfaces") if there else "add a [[surface]] to the case, and run it"
@@ -178,7 +179,7 @@ class Run:
         return found.assign_coords(block=("place", np.array(stored.blocks)[stored.where[0]], found["block"].attrs))
 
     def stored_wall(self, name: str) -> wall_file.StoredWalls:
-        """Return the file of the walls of the force `name`. Raises HiresxError if there is none, or if it was cut
+        """Open the stored walls of the force `name`. Raises HiresxError if the run has none, or if the file was cut
         short."""
         there = wall_file.walls(self.path)
         if name not in there:

@@ -11,8 +11,8 @@ from hiresx.output.fields.level_cells import cell_kinds
 
 
 def kinds_of_stored(blocks: Mapping[str, Any]) -> list[np.ndarray | None]:
-    """Which cells of the blocks of fields that were read (`hiresx.results.trees.fields`), by name, are shown, as of
-    `hiresx.output.fields.level_cells.cell_kinds`; None for each without levels."""
+    """Return which cells of the blocks are shown, as `hiresx.output.fields.level_cells.cell_kinds` does; None for each
+    block without levels. `blocks`: fields that were read (`hiresx.results.trees.fields`), by name."""
     about = [block.attrs for block in blocks.values()]
     if not all("level" in attributes for attributes in about):
         return [None] * len(about)

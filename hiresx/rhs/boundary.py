@@ -102,8 +102,8 @@ class AxisCondition(FaceCondition):
         self._launch("axis_flux", self._box, **self._face, flux=fluxes[self._direction])
 
     def limit(self, inverse: Any) -> None:
-        """Subtract the source term of axisymmetric flow on the axis from the rates, where v/y is the limit dv/dy.
-        `inverse`: the field 1/y."""
+        """Subtract the source term of axisymmetric flow from the rates on the axis. There v/y is replaced by its limit
+        dv/dy. `inverse`: the field 1/y."""
         s = self.state
         area = s.areas[self._direction]
         self._launch(
@@ -312,7 +312,7 @@ class Characteristic(SubsonicFace):
         self.circulate(0.0)
 
     def circulate(self, circulation: float) -> None:
-        """Set the state far away to that with a `circulation`, in c_ref L."""
+        """Set the state of the far field to that of a vortex with this `circulation`, in c_ref L."""
         s = cast(FarField, self.patch.condition).state
         rho, u, v, p = np.array([s.rho, s.u, s.v, s.p]).reshape(4, 1, 1, 1) + np.zeros(self._x[1:].shape)
         if self.vortex is not None:
@@ -323,7 +323,7 @@ class Characteristic(SubsonicFace):
 
     @property
     def largest_circulation(self) -> float:
-        """The circulation that the far field takes at most (`Vortex.largest`)."""
+        """Largest circulation that the far field allows (`Vortex.largest`), in c_ref L."""
         state = cast(FarField, self.patch.condition).state
         return np.inf if self.vortex is None else self.vortex.largest(state, self._gamma, self._x, self._y)
 
@@ -332,7 +332,8 @@ class Characteristic(SubsonicFace):
 
 
 def share_corners(conditions: Sequence[FaceCondition]) -> None:
-    """Set the shares of walls in the values of nodes where several walls of a part meet (`hiresx.rhs.wall_corners`)."""
+    """Set the weights of the walls among `conditions` at nodes where several walls of a part meet
+    (`hiresx.rhs.wall_corners`)."""
     of_state: dict[BlockState, list[FaceCondition]] = {}
     for c in conditions:
         of_state.setdefault(c.state, []).append(c)
@@ -358,15 +359,16 @@ def share_corners(conditions: Sequence[FaceCondition]) -> None:
 
 
 def together(conditions: Sequence[FaceCondition], method: str, *arguments: Any) -> list[list[Call]]:
-    """Launches of `method` of all conditions with `arguments`, in their order. The launches of each list act on
-    disjoint nodes and are independent, such as those of faces of one direction and rank."""
+    """Return the launches of `method` of all conditions with `arguments`, in the order of the conditions. The launches
+    of each list act on disjoint nodes, such as those of faces with equal `order`, so they are independent."""
     order = attrgetter("order")
     groups = groupby(sorted(conditions, key=order), key=order)
     return [calls for _, group in groups if (calls := [call for c in group for call in c.calls(method, *arguments)])]
 
 
 def rates(conditions: Sequence[FaceCondition]) -> list[list[Call]]:
-    """Launches that correct the inviscid right-hand side on faces, followed by those at the edges of faces."""
+    """Return the launches by which `conditions` correct the inviscid right-hand side on faces, followed by those at the
+    edges of faces."""
     edges = [calls for edge in range(4) for calls in together(conditions, "edge_rate", edge)]
     return together(conditions, "rate") + edges
 
@@ -381,7 +383,7 @@ def _of_the_patch() -> dict[str, type[FaceCondition]]:
 
 
 def check(patches: Sequence[Patch]) -> None:
-    """Raises HiresxError for the first patch whose condition names a kernel without a class here."""
+    """Raises HiresxError for the first patch whose condition names a kernel that has no class in this module."""
     known = {*_of_the_patch(), *_OF_STATES}
     for patch in patches:
         kernel = patch.condition.kernel
@@ -393,7 +395,7 @@ def check(patches: Sequence[Patch]) -> None:
 
 
 def is_of_patch(patch: Patch) -> bool:
-    """True if the condition of `patch` is constructed from the patch and its block's state alone."""
+    """True if the condition of `patch` depends only on the patch and on the state of its block."""
     others = {NoSlip.kernel, SupersonicOutflow.kernel, PrecursorInflow.kernel}
     simple = patch.condition.kernel in _of_the_patch().keys() - others
     return simple and patch.condition.type not in ("modelled-wall", "recycling-inflow")
@@ -412,9 +414,9 @@ def condition(
     mirrored: bool = False,
     curved: bool = False,
 ) -> FaceCondition:
-    """The condition of `patch`. `profile(name)` gives the function of a profile inflow; `extended`: the block's
-    coordinates with ghosts; `cut`: all parts of the `case`; `mirrored`: whether ghosts come from mirrored
-    places; `curved`: whether a no-slip wall of given temperature is curved."""
+    """Construct the boundary condition of `patch`. `profile(name)`: returns the function of a profile inflow.
+    `extended`: coordinates of the block with ghosts. `cut`: the parts of all ranks. `mirrored`: whether ghosts take the
+    flow at mirrored places. `curved`: whether the patch lies on a curved no-slip wall of given temperature."""
     spec = patch.condition
     if spec.type == "modelled-wall":
         return ModelledWall(backend, program, state, patch, case, mirrored)

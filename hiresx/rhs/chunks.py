@@ -22,8 +22,8 @@ TILES, BEFORE = 2, 3
 
 
 def line_chunk(n: int, lines: int, itemsize: int) -> int:
-    """Nodes of a chunk, when each of `lines` lines of `n` nodes is cut into chunks that a thread marches along.
-    `itemsize`: bytes of a real."""
+    """Return the number of nodes of a chunk. Each of `lines` lines of `n` nodes is cut into chunks, through which one
+    thread marches. `itemsize`: bytes of a real."""
     sharing = SHARING[itemsize]
 
     def cost(chunk: int) -> float:
@@ -35,7 +35,8 @@ def line_chunk(n: int, lines: int, itemsize: int) -> int:
 
 
 def row_chunk(n: int, rows: int) -> int:
-    """Nodes of a chunk, when each of `rows` rows of `n` contiguous nodes is cut into chunks, one for a warp."""
+    """Return the number of nodes of a chunk. Each of `rows` rows of `n` contiguous nodes is cut into chunks, one for
+    each warp."""
 
     def cost(chunk: int) -> float:
         turns = rows * -(-n // chunk) / (WARPS * MULTIPROCESSORS)
@@ -45,8 +46,8 @@ def row_chunk(n: int, rows: int) -> int:
 
 
 def march_chunk(n: int, tiles: int) -> int:
-    """Planes of a chunk, when each of `tiles` tiles of columns of `n` nodes is cut into chunks that a block of threads
-    marches along."""
+    """Return the number of planes of a chunk. Each of `tiles` tiles of columns of `n` nodes is cut into chunks, through
+    which a block of threads marches."""
 
     def cost(chunk: int) -> float:
         return -(-tiles * -(-n // chunk) // (TILES * MULTIPROCESSORS)) * (chunk + BEFORE)

@@ -40,7 +40,8 @@ class UnsuitedPlan(HiresxError):
 
 
 def check(case: Case, plan: str | None, cut: Decomposition) -> None:
-    """Raises UnsuitedPlan where `plan` is this one and does not support a property of the case or of its grid `cut`."""
+    """Raises UnsuitedPlan if `plan` is the compact plan and does not support a property of the case or of its grid
+    `cut`."""
     why = obstacle(case, cut) if plan == NAME else None
     if why is not None:
         raise UnsuitedPlan(f'the plan "compact" does not suit this case: {why}', 'leave it out, or plan = "auto"')

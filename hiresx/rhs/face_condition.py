@@ -65,8 +65,8 @@ class FaceCondition:
         self.corner_arguments: dict[str, Any] = {"n1": n1, "which": None, "left": None}
 
     def meet_slip_walls(self, which: np.ndarray, left: np.ndarray) -> None:
-        """Of a slip wall: set which part of the velocity remains at the nodes where other slip walls meet it
-        (`wall_corners.SlipCorners`)."""
+        """For a slip wall: set the directions of velocity that remain free at nodes where other slip walls meet it.
+        `which`, `left`: see `wall_corners.SlipCorners`."""
         put = self._backend.to_device
         if self._noted is not None:
             self._noted.clear()
@@ -85,37 +85,39 @@ class FaceCondition:
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """Conditions write nodes and ghosts in ascending order of this tuple, those with equal tuples together."""
+        """Order in which conditions write nodes and ghosts: ascending by this tuple. Conditions with equal tuples write
+        together."""
         return self.rank, -self.patch.place * self.gives_nodes, self._direction
 
     def prepare(self, time: float) -> None:
-        """On the host: make the values that the case gives for `time` (in L / c_ref) ready for `node`."""
+        """On the host, prepare the prescribed values at `time`, in L / c_ref, for `node`."""
 
     @property
     def is_prepared(self) -> bool:
-        """True if `prepare` never has anything more to do."""
+        """True if the prescribed values never change, so that `prepare` has nothing more to do."""
         return True
 
     @property
     def moves(self) -> bool:
-        """True if `move` has something to do."""
+        """True if prescribed values change in time and are computed on the device, by `move`."""
         return False
 
     def move(self, clock: Any, share: float) -> None:
-        """On the device: bring values that change in time to the time `share` of a step after that of `clock`."""
+        """On the device, compute the prescribed values that change in time. Their time is that of `clock` plus the
+        fraction `share` of the step."""
 
     def node(self) -> None:
-        """Set the nodes on the face in a state that was given, such as the initial one."""
+        """Set the nodes on the face after the state was prescribed, for instance initially."""
 
     def stage_node(self) -> None:
-        """Set the nodes on the face in a state that a stage computed."""
+        """Set the nodes on the face after a stage has computed the state."""
         self.node()
 
     def ghost(self) -> None:
         """Set the ghost layers behind the face."""
 
     def bend(self) -> None:
-        """Add to the ghosts, where the flow is smooth, the slope and curvature that a mirror image lacks
+        """Correct the ghosts of a mirror image by the slope and the curvature that it lacks, where the flow is smooth
         (kernels/boundary/no_slip.h)."""
 
     def rate(self) -> None:
@@ -126,19 +128,19 @@ class FaceCondition:
         number of the tangent direction, plus 1 for the upper edge."""
 
     def hold(self) -> None:
-        """Store what `follow` needs, before the rate of the density is set at outflows."""
+        """Store the data that `follow` needs. Called before outflows set the rate of the density."""
 
     def follow(self) -> None:
-        """Change the rates of other variables along with that of the density, after the latter is set at outflows."""
+        """Adapt the rates of other variables to the rate of the density that outflows have set."""
 
     def keep(self, patch: Patch) -> None:
-        """Serve also in the next solver, as the condition of `patch`, which has the same nodes and the same table.
-        Launches are kept as well."""
+        """Prepare the condition for use in the next solver, for `patch`, which has the same nodes and the same table of
+        the case. Recorded launches remain valid."""
         self.patch = patch
         self._noted = {} if self._noted is None else self._noted
 
     def calls(self, method: str, *arguments: Any) -> list[Call]:
-        """The launches that `method` makes, recorded and not made."""
+        """Return the launches of `method` without making them."""
         if self._noted is None or any(not isinstance(a, int) for a in arguments):
             return self._record(method, *arguments)
         key = method, *arguments
@@ -161,8 +163,8 @@ class FaceCondition:
 
     @property
     def function_moments(self) -> np.ndarray | None:
-        """The `moments` of the values of a function of the case, if these are fixed, or are waves (at a fixed time).
-        None without such a function."""
+        """Return the `moments` of the values that a function of the case prescribes, if they are constant or are waves
+        (at a fixed time). None without such a function."""
         return None
 
     def viscous_primitives(self, w: Any) -> None:

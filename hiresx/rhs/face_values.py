@@ -12,8 +12,8 @@ from hiresx.errors import HiresxError
 
 
 def values_at(case: Case, value: FaceValue, places: np.ndarray, what: str) -> np.ndarray:
-    """Return a number, or a formula of a case without the time, at `places`, x, y, z (3, ...). Raises HiresxError,
-    beginning with `what`, for the first place at which it is not finite."""
+    """Evaluate `value`, a number or a formula without the time, at `places`, x, y, z (3, ...). Raises HiresxError,
+    beginning with `what`, for the first place at which the result is not finite."""
     if not isinstance(value, str):
         return np.full(places[0].shape, float(value))
     formula, parameters = face_formula(case, value)
@@ -49,8 +49,9 @@ class FaceValues:
         self.array = backend.to_device(found.astype(real))
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
-        """Update the array on the device, by a kernel that `launch` starts. Its time is that of the device's `clock`
-        and the fraction `share` of the step."""
+        """Compute the values on the device, if they change in time. `launch`: the function that launches a kernel
+        (`Program.launch`). The values are those at the time of the device's `clock` plus the fraction `share` of the
+        step."""
         if self.timed:
             n = self.array.size
             launch(

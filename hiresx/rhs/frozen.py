@@ -19,8 +19,9 @@ _Function = Callable[..., Any]
 
 
 def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Function] | None = None) -> Iterator[str]:
-    """A remark for each condition whose function, of case.py or of `profiles` by name, changes in time though it is
-    evaluated once, at the start; with the keys that make it change, and that let it."""
+    """Yield a warning for each condition whose function changes in time but is evaluated only once, at the start. The
+    functions are those of case.py, or of `profiles` by name. The warning names the keys on which the change depends,
+    and the key with which it takes effect."""
     reported = set()
     for number, name, function, places in condition_functions(case, decomposition, profiles, steady=True):
         if number in reported:
@@ -44,8 +45,9 @@ def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Func
 def condition_functions(
     case: Case, decomposition: Decomposition, profiles: Mapping[str, _Function] | None, steady: bool
 ) -> Iterator[tuple[int, str, _Function, list[np.ndarray]]]:
-    """Yield, for each patch of a condition with a function whose `steady` is as given: number of the condition, name of
-    the function, the function, and some of the patch's nodes x, y, z."""
+    """Yield the functions of conditions whose key `steady` has the given value, for each patch: number of the
+    condition, name of the function, the function, and x, y, z of some nodes of the patch. `profiles`: functions by name
+    that replace those of the case."""
     for number, condition, places in faces(case, decomposition, steady):
         name = getattr(condition, "function", None)
         if name is not None:
@@ -53,8 +55,8 @@ def condition_functions(
 
 
 def faces(case: Case, decomposition: Decomposition, steady: bool) -> Iterator[tuple[int, Any, list[np.ndarray]]]:
-    """Yield, for each patch of a condition whose functions have `steady` as given: number of the condition, its table,
-    and some of the patch's nodes x, y, z."""
+    """Yield the conditions whose key `steady` has the given value, for each patch: number of the condition, its table,
+    and x, y, z of some nodes of the patch."""
     for patch in decomposition.patches:
         number = next((n for n, condition in enumerate(case.boundary) if condition is patch.condition), None)
         if number is None or getattr(patch.condition, "steady", not steady) != steady:

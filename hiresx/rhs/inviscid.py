@@ -27,17 +27,18 @@ def flux_arguments(state: BlockState) -> dict[str, Any]:
 
 
 class InviscidPlan(ABC):
-    """Launches of the inviscid terms of one block: `early` ones, and `late` ones, those of the directions `late`. They
-    store the sums of mass fluxes behind the faces `walls`. They also compute the differences of `viscous_fluxes` (by
-    direction, with ghosts), while they have `r`, in the directions `carried`. `work_variables`: reals of work memory
-    per padded point for the gas. `stores_roughness`: whether a kernel leaves the field `rough` to the next one."""
+    """Launches of the inviscid terms of one block: `early` ones, and `late` ones for the directions that wait for
+    ghosts. They store the sums of the mass fluxes at the faces `walls`. In the directions of `viscous_fluxes` (fluxes
+    with ghosts, by direction) they also add the differences of these fluxes, as they have `r` at hand.
+    `work_variables`: reals of work memory per padded point for the gas. `stores_roughness`: whether one kernel leaves
+    the field `rough` for the next."""
 
     work_variables: int
     stores_roughness = False
 
     def with_sensor(self, sensor: Call) -> Call | None:
-        """The launch that computes the field of the launch `sensor` and also sets `r` in all directions; None if the
-        plan has no such launch."""
+        """Return one launch that replaces the launch `sensor` and also sets `r` in all directions; None if the plan has
+        no such launch."""
         return None
 
     def __init__(
@@ -57,7 +58,7 @@ class InviscidPlan(ABC):
         self.late: list[Call] = self.together(behind, not early)
 
     def sums(self, d: int) -> Any:
-        """The field `wall_sums` if a wall in the direction `d` reads it, else None."""
+        """Return the field `wall_sums` if a wall normal to the direction `d` needs it; else None."""
         return self.state.array("wall_sums") if d in map(direction, self.walls) else None
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:
@@ -70,7 +71,7 @@ class InviscidPlan(ABC):
 
     @classmethod
     def work(cls, equations: Equations = GAS) -> int:
-        """Reals of work memory per padded point."""
+        """Number of reals of work memory per padded point, for a system of `equations`."""
         return cls.work_variables
 
     @staticmethod

@@ -23,8 +23,8 @@ REACH, BEHIND = 0.9, 0.5
 
 
 def place_sponges(case: Case, blocks: Sequence[Block]) -> Case:
-    """The `case` with coordinates in place of the parts of the grid that its sponges name as their ends. Raises
-    HiresxError for a part that the grid does not have, or that does not lie at one coordinate."""
+    """Return `case` with coordinates as the ends of its sponges, in place of the names of parts of the grid. Raises
+    HiresxError for a part that the grid does not have, and for one that is not at a single coordinate."""
     if not any(isinstance(end, Position) for spec in case.sponge for end in (spec.start, spec.end)):
         return case
     sponges = []
@@ -45,7 +45,8 @@ def place_sponges(case: Case, blocks: Sequence[Block]) -> Case:
 
 
 def with_tiles(case: Case, whole: Decomposition) -> Case:
-    """The `case` whose sponges name, beside blocks of the grid, the tiles of finer levels of these blocks."""
+    """Return `case` with sponges that name not only blocks of the grid, but also the tiles of finer levels in these
+    blocks."""
     if whole.levels is None or not any(spec.blocks for spec in case.sponge):
         return case
     names = [*zip((block.name for block in whole.blocks), whole.names_of_grid, strict=True)]
@@ -133,18 +134,18 @@ def check(case: Case, blocks: Sequence[Block]) -> None:
 
 
 def ends(spec: Sponge) -> tuple[float, float]:
-    """Start and end of a sponge of a placed case."""
+    """Return the coordinates of the start and the end of a sponge, after `place_sponges`."""
     assert not isinstance(spec.start, Position) and not isinstance(spec.end, Position)
     return spec.start, spec.end
 
 
 def along(axis: str, x: Any, y: Any, z: Any) -> Any:
-    """The coordinate along `axis` of a sponge, "x", "y" or "z"; "r" is the distance from the x axis."""
+    """Return the coordinate along `axis` of a sponge: x, y or z, or for "r" the distance from the x axis."""
     return np.hypot(y, z) if axis == "r" else {"x": x, "y": y, "z": z}[axis]
 
 
 def shares(spec: Sponge, coordinate: Any) -> Any:
-    """Depth of a `coordinate` in the layer, as a fraction of its thickness, from 0 to 1."""
+    """Return the depth of a `coordinate` in a sponge as a fraction of its thickness, from 0 to 1."""
     start, end = ends(spec)
     return np.clip((np.asarray(coordinate) - start) / (end - start), 0, 1)
 
@@ -180,7 +181,7 @@ def facts(case: Case, blocks: Sequence[Block]) -> list[dict[str, Any]]:
 
 
 def notes(case: Case, blocks: Sequence[Block]) -> Iterator[str]:
-    """Yield notes on the sponges of a placed case."""
+    """Yield notes on the sponges of a case, after `place_sponges`."""
     for n, spec in enumerate(case.sponge):
         start, end = ends(spec)
         where = f"sponge.{n} ({spec.axis} = {start:g} to {end:g})"

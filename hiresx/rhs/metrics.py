@@ -21,12 +21,10 @@ def compute_metrics(
     coordinates: tuple[np.ndarray, ...],
     patches: Sequence[Patch] = (),
 ) -> None:
-    """Fill `state.metrics` (with ghosts in each area's own direction) and `state.jacobian` (eqs 7 and 8).
-
-    `coordinates`: x, y, z with the ghost layers of `state` in every direction, singleton ones included. Ghosts of the
-    Jacobian repeat the face's node. On the poles among `patches` they are those of the next nodes. Raises HiresxError
-    naming the worst node if a cell volume is not positive.
-    """
+    """Compute `state.metrics` (with ghosts in the direction of each area) and `state.jacobian` (eqs 7 and 8).
+    `coordinates`: x, y, z with the ghost layers of `state` in every direction, singleton ones included. The ghosts of
+    the Jacobian have the value of the face's node. On the poles among `patches` the metrics are those of the next
+    nodes. Raises HiresxError, which names the worst node, if a cell volume is not positive."""
     xyz = {name: backend.to_device(c) for name, c in zip("xyz", coordinates, strict=True)}
     _, rows, width = coordinates[0].shape
     strides = (1, width, width * rows)
@@ -72,8 +70,9 @@ def _check(backend: Backend, program: Program, state: BlockState) -> None:
 
 
 def refuse_volumes(name: str, block: Block, first: Sequence[int], volume: np.ndarray, plane: int = 0) -> None:
-    """Raises HiresxError naming the worst node if one of the cell volumes (nk, nj, ni) is not positive. They begin in
-    the plane k = `plane` of a `block` whose first node is number `first` of the whole block called `name`."""
+    """Raises HiresxError, which names the worst node, if one of the cell volumes (nk, nj, ni) is not positive. `volume`
+    begins at the plane k = `plane` of `block`. `first`: the indexes of the first node of `block` in the whole block
+    `name`."""
     if (volume > 0).all():
         return
     k, j, i = (int(n) for n in np.unravel_index(np.nanargmin(volume), volume.shape))

@@ -21,15 +21,16 @@ RECOVERY = 0.89
 
 
 def wall_temperature(spec: Spec, gamma: float, gas: Any, slip: Any) -> Any:
-    """Return the temperature of a wall by the temperature of the `gas` at its nodes and the square of the velocity at
-    which it slips along them, in c_ref^2; both numbers or arrays. An adiabatic wall has the recovery temperature."""
+    """Return the temperature of a wall with a wall model. `gas`: temperature at its nodes. `slip`: square of the
+    velocity along the wall there, in c_ref^2. Both are numbers or arrays. An adiabatic wall has the recovery
+    temperature."""
     return gas + 0.5 * (gamma - 1) * RECOVERY * slip if spec.temperature is None else 0 * gas + spec.temperature
 
 
 def exchange_nodes(block: Block, patch: Patch, normal: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for each node of a wall on `block`, the number of nodes from it to its exchange node (n2, n1), and the
-    distance between both (n2, n1) in L. With `normal` (3, ...) it is the distance along this direction. Raises
-    HiresxError if there are too few nodes below the exchange height, or if it lies beyond the block."""
+    """Return, for each node of a wall on `block`, how many nodes away its exchange node is (n2, n1), and its distance
+    (n2, n1) in L. With `normal` (3, ...) the distance is measured along this direction. Raises HiresxError if there are
+    too few nodes below the exchange height, or if it lies beyond the block."""
     spec = cast(Spec, patch.condition)
     d = direction(patch.face)
     rows = block.size[d]
@@ -124,8 +125,8 @@ class ModelledWall(FaceCondition):
         return self._backend.to_host(self._modelled).reshape(4, -1).astype(np.float64)
 
     def temperature(self, gas: np.ndarray, velocity: np.ndarray) -> np.ndarray:
-        """Temperature of the wall (n,) at some of its nodes, by the temperature (n,) and the `velocity` (3, n) of the
-        gas there."""
+        """Return the temperature of the wall (n,) at some of its nodes. `gas` (n,) and `velocity` (3, n): temperature
+        and velocity of the gas there."""
         slip = velocity - self.velocity[:, None]
         return np.asarray(
             wall_temperature(cast(Spec, self.patch.condition), self._gamma, gas, (slip * slip).sum(axis=0))

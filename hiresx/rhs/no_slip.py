@@ -87,8 +87,8 @@ class NoSlip(FaceCondition):
         return self._backend.to_host(self._heat).ravel().astype(np.float64)
 
     def set_shares(self, found: CornerShares, walls: np.ndarray) -> None:
-        """Set the share of this wall in the values of its nodes on edges and corners with other no-slip walls. `walls`:
-        see `beside_walls`."""
+        """Set the weights of this wall at nodes on edges and corners with other no-slip walls. `walls`: see
+        `beside_walls`."""
         real, put = self.state.real, self._backend.to_device
         rows = np.stack([found.velocity, found.held, found.walls])
         self._corner = {"corner": put(rows.astype(real)), "inward": put(found.inward.astype(np.int32))}

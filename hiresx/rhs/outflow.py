@@ -158,7 +158,7 @@ class Outflow:
         return program.prepare([call])
 
     def join_ranks(self) -> None:
-        """Find out whether ranks share a face, and prepare its sums over ranks, on the device where it can.
+        """Determine whether several ranks share a face, and prepare the sums over ranks, if possible on the device.
         Collective."""
         if self.any and self._comm.size > 1:
             mine = np.isin(np.arange(len(self._faces)), self._rows).astype(int)

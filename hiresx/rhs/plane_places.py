@@ -78,9 +78,10 @@ class PlanePlaces:
         return length
 
     def interpolation(self, nodes: np.ndarray, cubic: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of points (m, n) and their weights (m, n) for `nodes` x, y, z (3, n): products of the Lagrange
-        polynomials through the four (two, if not `cubic`) nearest rows, fewer where there are not so many. Raises
-        HiresxError for the first node that lies beyond the plane, and for a face that is not parallel to it."""
+        """Return the interpolation from recorded points to `nodes`, x, y, z (3, n): numbers of points and their
+        weights, (m, n) each. The weights are products of the Lagrange polynomials through the four nearest rows (two,
+        if not `cubic`; fewer if there are not as many). Raises HiresxError for the first node beyond the recorded
+        plane, and for a face that is not parallel to it."""
         for d in set(range(3)) - set(self.axes):
             if (spread := float(np.ptp(nodes[d]))) > self._tolerance + _SAME * abs(nodes).max():
                 raise HiresxError(

@@ -23,13 +23,14 @@ def default_plan(backend_name: str) -> str:
 
 
 def inviscid_plan(plan: str, backend_name: str) -> str:
-    """The entry of PLANS by which `plan` computes the inviscid terms. The compact plan uses the one of the backend's
-    default."""
+    """Return the name in PLANS of the inviscid terms of `plan`. The compact plan uses those of the backend's default
+    plan."""
     return default_plan(backend_name) if plan == compact.NAME else plan
 
 
 def inviscid_class(plan: str, backend_name: str, scheme: str) -> Any:
-    """The class that computes the inviscid terms by `plan`, for the `scheme.inviscid` of a case."""
+    """Return the class that computes the inviscid terms by `plan` on the backend `backend_name`. `scheme`: the key
+    `scheme.inviscid` of the case."""
     return (SPLIT_PLANS if scheme in ("split", "hybrid") else PLANS)[inviscid_plan(plan, backend_name)]
 
 
@@ -39,7 +40,7 @@ def fluxes_ahead(plan: str) -> bool:
 
 
 def needed_fields(case: Case, plan: str) -> dict[str, int]:
-    """The fields that blocks of `case` have because of `plan`, as `hiresx.device.fields.Layout.needed`."""
+    """Return the fields that blocks of `case` need with `plan`, as `hiresx.device.fields.Layout.needed`."""
     found = {"work": work_variables(plan, case.gas.reynolds is not None, equations(case))}
     if plan == compact.NAME or not kernels.trait("positivity", case.scheme.positivity, "limits_flux"):
         return found
@@ -47,8 +48,9 @@ def needed_fields(case: Case, plan: str) -> dict[str, int]:
 
 
 def work_variables(plan: str, is_viscous: bool, equations: Equations = GAS) -> int:
-    """Return the reals of work memory per node, ghosts included. Viscous flow needs the fluxes along three directions,
-    and memory for the primitive variables unless these fit in `r`. The inviscid terms use the same memory earlier."""
+    """Return the number of reals of work memory per node, ghosts included. Viscous flow needs the fluxes along three
+    directions, and the primitive variables if they do not fit into `r`. The inviscid terms use the same memory
+    before."""
     if plan == compact.NAME:
         return len(equations.gradients) if is_viscous else 0
     inviscid_work: int = PLANS[plan].work(equations)

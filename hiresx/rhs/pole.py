@@ -18,9 +18,9 @@ TRACE = {"float64": 1e-13, "float32": 1e-7}
 
 
 def set_pole_metrics(backend: Backend, state: BlockState, patches: Sequence[Patch]) -> None:
-    """Set the metrics on the poles among `patches`. The Jacobian and the areas of the two other directions are those of
-    the next nodes, the area of the collapsed face is a small fraction of theirs. This concerns the nodes of the poles
-    alone, which obey no equation, and the direction of their characteristic fields."""
+    """Set the metrics at the poles among `patches`. The Jacobian and the areas of the two other directions are those of
+    the next nodes. The area of the collapsed face is a small fraction of these. They are only used at the nodes of the
+    poles, which do not obey the equations, and for the direction of the characteristic fields there."""
     patches = [p for p in patches if p.block == state.index and p.condition.kernel == "pole"]
     if not patches:
         return

@@ -89,7 +89,8 @@ class Planes:
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Raises HiresxError as `Planes`, for the whole faces of a case. Only places and times of the planes are read."""
+    """Raises HiresxError, as `Planes` does, for the precursor inflows of the whole blocks. Only places and times are
+    read from the files."""
     for patch in decomposition.patches:
         if isinstance(patch.condition, Spec):
             block = decomposition.blocks[patch.block]

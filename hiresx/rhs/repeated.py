@@ -11,8 +11,9 @@ from hiresx.rhs.inviscid import face_nodes
 
 
 def repeat_at_faces(program: Program, state: BlockState, name: str) -> Iterator[Call]:
-    """Launches that fill the ghosts of the field `name` of a block behind all faces: they repeat the face's nodes or
-    mirror the nodes within (`Field.mirrored`), until the ghosts of connected and patched faces arrive."""
+    """Yield the launches that fill the ghosts of the field `name` behind all faces of a block. The ghosts have the
+    values of the face's nodes, or are mirror images (`Field.mirrored`). Those of connected and patched faces are
+    replaced when the exchange is complete."""
     array = state.array(name)
     for face in FACES:
         d = direction(face)

@@ -76,7 +76,7 @@ class ScalarCondition(FaceCondition):
 
     @property
     def holds(self) -> bool:
-        """Whether the case gives a value."""
+        """Whether the case prescribes a value of the scalar."""
         return self._given is not None
 
     @property
@@ -325,8 +325,8 @@ def conditions(
 
 
 def share_corners(conditions: Sequence[FaceCondition]) -> None:
-    """Set the `share` of no-slip walls that prescribe a value of the same scalar on the same part: at nodes where
-    several of them meet, the shares of the walls in the value."""
+    """Set the weights `share` of no-slip walls that prescribe a value of the same scalar, at nodes where several of
+    them meet."""
     walls = [c for c in conditions if isinstance(c, ScalarWall) and c.holds]
     for state, number in {(id(c.state), c.number): (c.state, c.number) for c in walls}.values():
         here = [c for c in walls if c.state is state and c.number == number]
@@ -339,7 +339,7 @@ def _uniform(value: float, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float
 
 
 def sponge_calls(program: Program, case: Case, layer: SpongeLayer) -> list[Call]:
-    """Launches that draw the passive scalars to their values in a sponge layer."""
+    """Return the launches that relax the passive scalars to their prescribed values in a sponge layer."""
     of_gas, scalars = layer.call, case.sponge[layer.number].scalars
     alike = {name: value for name, value in of_gas.arguments.items() if name not in ("count", "sv", "r")}
     return [

@@ -46,7 +46,8 @@ def _spline(x: np.ndarray) -> np.ndarray:
 
 
 def axes(velocity: Sequence[float]) -> np.ndarray:
-    """Unit vectors along `velocity` and across it, (3, 3): for one along x those of x, y and z, and so on in turn."""
+    """Return three orthogonal unit vectors (3, 3), one a row, of which the first is along `velocity`. For a velocity
+    along x they are along x, y and z; for y they are along y, z and x; for z along z, x and y."""
     along = np.array(velocity, float) / np.linalg.norm(velocity)
     across = np.eye(3)[(int(np.abs(along).argmax()) + 1) % 3]
     across = across - (across @ along) * along
@@ -139,7 +140,8 @@ class SyntheticTurbulence:
         self._planes = backend.zeros((4, 3, self._points), str(real))
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
-        """Launch the kernels that set the target to the time `share` of a step after the device's `clock`."""
+        """Compute the target on the device. `launch`: the function that launches a kernel (`Program.launch`). The
+        values are those at the time of the device's `clock` plus the fraction `share` of the step."""
         launch(
             "synthetic_turbulence", (self._points, 1, 1), n=self._points, seed=self._seed, speed=self._speed,
             period1=self._periods[0], period2=self._periods[1], share=share, clock=clock, places=self._places,

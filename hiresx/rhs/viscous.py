@@ -18,14 +18,14 @@ class Launches(NamedTuple):
 
 
 class Viscous:
-    """The launches `primitives`, `flux` and `difference` of one block; `w` (u, v, w, T and the scalars) and `fluxes[d]`
-    (momentum, energy and the scalars) are views of its arrays.
+    """The launches `primitives`, `flux` and `difference` of one block, in this order. `w` (u, v, w, T and the scalars)
+    and `fluxes[d]` (momentum, energy and the scalars) are views of the block's arrays.
 
-    The ghosts of `w` are filled before the fluxes, those of `fluxes` before the differences. What needs ghosts of the
-    faces `remote`, which come from another rank, is outer: where the fluxes are `ahead` of the inviscid terms, of the
-    state (`late` are then those faces), else of the fluxes. Ahead of the inviscid terms the primitives lie in `r`,
-    which nobody has begun. The differences in the directions `carried` are somebody else's.
-    """
+    The ghosts of `w` are filled before the fluxes, the ghosts of `fluxes` before the differences. `remote`: the faces
+    whose ghosts come from another rank; launches that need these ghosts are separate. `ahead`: whether the fluxes are
+    computed before the inviscid terms; then ghosts of the state are awaited (`late`: the faces `remote`), otherwise
+    ghosts of the fluxes. `w` then lies in `r`, to which no term has written yet. `carried`: directions in which the
+    inviscid terms compute the differences."""
 
     def __init__(
         self,
@@ -81,8 +81,8 @@ def _launches(
 
 
 def primitives(program: Program, state: BlockState, w: Any, box: Range | None = None) -> Call:
-    """The launch that computes velocity, temperature and the scalars into `w`, at every padded node or at those of a
-    box."""
+    """Return the launch that computes velocity, temperature and the scalars into `w`, at all padded nodes or at those
+    of `box`."""
     padded = _size_with_ghosts(state)
     if box is None or padded == extent(box):
         # All memory as one row, that of corners to begin with left out, so that it begins where rows of nodes do.

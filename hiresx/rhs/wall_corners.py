@@ -19,10 +19,14 @@ RIGHT = 1e-9
 
 
 class CornerShares(NamedTuple):
-    """Of the nodes of a patch, each (n2, n1). What a wall gives replaces `velocity` of the difference to what the walls
-    before it have left in the node, and `held` of that of the temperature: 1 for the first of them, 1/2 for the second,
-    so that the mean stays. `walls`: their number at the node. `inward`: the steps in the padded array to the next node
-    that is on none of them."""
+    """Weights of one no-slip wall at the nodes of its patch where several walls meet; every array is (n2, n1), one
+    value for each node of the patch.
+
+    The walls write a node one after the other. Each wall adds to the velocity in the node the fraction `velocity` of
+    the difference between its own value and the value that the earlier walls have left there. It does the same with the
+    temperature and the fraction `held`. The fraction is 1 for the first wall and 1/2 for the second, so that the mean
+    of all walls remains. `walls`: the number of walls at the node. `inward`: the offset, in the padded array, to the
+    next node that is on none of these walls."""
 
     velocity: np.ndarray
     held: np.ndarray
@@ -48,8 +52,9 @@ def _writing_order(patches: Sequence[Patch]) -> list[int]:
 def shares(
     size: tuple[int, int, int], strides: Sequence[int], patches: Sequence[Patch], holds: Sequence[bool]
 ) -> list[CornerShares | None]:
-    """Of the no-slip walls `patches` of a part of `size` (ni, nj, nk), whose padded array has `strides`, and of which
-    those `hold` that give a temperature. None for a wall that meets no other."""
+    """Return the weights of no-slip walls at nodes where several of them meet: an entry for each of `patches`, None for
+    a wall that meets no other. `size` (ni, nj, nk): of the part. `strides`: of its padded arrays. `holds`: for each
+    wall, whether its temperature is given."""
     walls, held, inward = (np.zeros(size[::-1], np.int64) for _ in range(3))
     before = []
     for n in _writing_order(patches):
@@ -71,13 +76,13 @@ def shares(
 
 
 def held_shares(size: tuple[int, int, int], patches: Sequence[Patch]) -> list[np.ndarray | None]:
-    """`CornerShares.held` alone, of walls that all hold a value of a scalar."""
+    """Return only `CornerShares.held`, for walls that all prescribe a value of a scalar."""
     found = shares(size, (0, 0, 0), patches, [True] * len(patches))
     return [None if one is None else one.held for one in found]
 
 
 def beside_walls(size: tuple[int, int, int], patches: Iterable[Patch]) -> np.ndarray:
-    """[k, j, i]: whether a node of a part of `size` lies on one of the walls `patches`."""
+    """Return the mask [k, j, i] of the nodes of a part of `size` that lie on one of the walls `patches`."""
     found = np.zeros(size[::-1], dtype=bool)
     for patch in patches:
         found[_box(patch)] = True
@@ -85,8 +90,9 @@ def beside_walls(size: tuple[int, int, int], patches: Iterable[Patch]) -> np.nda
 
 
 def apart_from_walls(near: np.ndarray, patch: Patch, walls: np.ndarray) -> np.ndarray:
-    """Return `near` of `hiresx.rhs.wall_ends.wall_arguments` without the neighbours that lie on another wall, whose
-    values are those of that wall. `walls`: of `beside_walls`, [k, j, i], the other ones."""
+    """Return `near`, made by `hiresx.rhs.wall_ends.wall_arguments` for the wall `patch`, without neighbours that lie on
+    another wall: these have the values of that wall. `walls`: mask [k, j, i] of the other walls, as `beside_walls`
+    returns it."""
     tangents = [e for e in range(3) if e != direction(patch.face)]
     on_face = np.where(_on_face(walls, patch), 0.0, 1.0)
     for sides, axis in zip(near, (1, 0), strict=True):
@@ -102,8 +108,9 @@ def apart_from_walls(near: np.ndarray, patch: Patch, walls: np.ndarray) -> np.nd
 
 
 class SlipCorners(NamedTuple):
-    """Of a patch: `which` (n2, n1), the number of each node among `left` (n, 9) or -1, and the matrices there, by rows,
-    that leave of a velocity what is along all walls."""
+    """Nodes of the patch of a slip wall at which it meets other slip walls obliquely. `which` (n2, n1): for each node
+    of the patch its number in `left`, or -1. `left` (n, 9): for each such node a 3 x 3 matrix, by rows; it projects a
+    velocity onto the direction that is tangential to all the walls."""
 
     which: np.ndarray
     left: np.ndarray
@@ -112,9 +119,10 @@ class SlipCorners(NamedTuple):
 def slip_corners(
     size: tuple[int, int, int], patches: Sequence[Patch], areas: Callable[[int, Range], np.ndarray]
 ) -> list[SlipCorners | None]:
-    """Of the slip walls `patches` of a part of `size`: the nodes where such walls meet, but not at right angles, in
-    which case the order in which each takes the velocity normal to it does not matter. `areas(d, box)`: the area
-    vectors (3, nk, nj, ni) of direction d in a box of nodes. None for a wall without such nodes."""
+    """Return, for each of the slip walls `patches` of a part of `size`, the nodes where it meets other slip walls
+    obliquely; None for a wall without such nodes. Nodes at right angles are left out: there the walls may remove their
+    normal velocities one after the other, in any order. `areas(d, box)`: returns the area vectors (3, nk, nj, ni) of
+    direction d in a box of nodes."""
     none: list[SlipCorners | None] = [None] * len(patches)
     pairs = [
         (box, one, other)

@@ -41,7 +41,7 @@ class FacetTree(NamedTuple):
 
 
 def check(case: Case, whole: Decomposition) -> None:
-    """Raises HiresxError for a case that asks for the distance to walls where none of its whole blocks has one."""
+    """Raises HiresxError if a case needs the distance to walls, but none of its whole blocks has a wall."""
     asked = _asking(case)
     if asked is not None and all(patch.condition.kernel not in WALLS for patch in whole.patches):
         key, hint = asked
@@ -93,8 +93,8 @@ class WallSearch:
 
 
 def wall_facets(whole: Decomposition) -> np.ndarray:
-    """Return the corners of the facets of all walls, (facets, 3, 3): facet, corner, coordinate. Raises HiresxError
-    where the grid has no wall."""
+    """Return the corners of the facets of all walls, (facets, 3, 3): facet, corner, coordinate. Raises HiresxError if
+    the grid has no wall."""
     masks = _wall_nodes(whole)
     if not masks:
         raise _no_wall(f"the field {FIELD}")
@@ -102,8 +102,9 @@ def wall_facets(whole: Decomposition) -> np.ndarray:
 
 
 def images(whole: Decomposition) -> list[Motion]:
-    """Return the motions that bring a node to places where it is seen by the walls of a periodic grid, the node itself
-    first: products of the motions over which faces are connected, each at most once to either side."""
+    """Return the motions from a node to its periodic images, from which the distance to the walls is measured as well.
+    The first one is the identity. The others are products of the motions of connections, with each motion at most once
+    forwards or backwards."""
     generators: list[Motion] = []
     for c in whole.connections:
         known = [m for g in generators for m in (g, g.inverse)]
@@ -120,7 +121,8 @@ def images(whole: Decomposition) -> list[Motion]:
 
 
 def facet_tree(facets: np.ndarray) -> FacetTree:
-    """Return the tree of `facets` (n, 3, 3), each box divided at the median of the longest extent of the centres."""
+    """Return a tree of bounding boxes of `facets` (n, 3, 3). Each box is divided at the median of the facets' centres
+    along their longest extent."""
     lower, upper, centres = facets.min(axis=1), facets.max(axis=1), facets.mean(axis=1)
     bounds: list[np.ndarray] = []
     skip: list[int] = []

@@ -38,8 +38,8 @@ def wall_arguments(backend: Backend, state: BlockState, patch: Patch, cut: Decom
 
 
 def takers(state: BlockState, patch: Patch, cut: Decomposition) -> int:
-    """Return how many nodes along the normal of a no-slip wall take part in its conservative closure (`closing_wall` of
-    kernels/boundary/no_slip.h)."""
+    """Return how many nodes along the normal of a no-slip wall get corrections by its conservative closure: 3, or 1 if
+    another no-slip wall is fewer than eight nodes away (`closing_wall` of kernels/boundary/no_slip.h)."""
     d = direction(patch.face)
     opposite = [p for p in cut.patches if p.block == patch.block and direction(p.face) == d and p.face != patch.face]
     crowded = state.size[d] < 8 and any(p.condition.kernel == _NO_SLIP for p in opposite)
@@ -60,7 +60,8 @@ class SlipEdge(NamedTuple):
 
 
 def slip_edges(state: BlockState, patch: Patch, cut: Decomposition) -> Iterator[SlipEdge]:
-    """Yield the slip edges of the wall `patch`. `cut`: the parts of all ranks."""
+    """Yield the edges at which the no-slip wall `patch` continues as a slip wall on the same face. `cut`: the parts of
+    all ranks."""
     tangents = [e for e in range(3) if e != direction(patch.face)]
     for tangent, (e, other) in enumerate(zip(tangents, tangents[::-1], strict=True)):
         for upper in (False, True) if e in state.active else ():

@@ -43,7 +43,8 @@ class FaceWaves:
         self._weights = backend.zeros((2 * len(frequencies),), str(real))
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
-        """Launch the kernels that set the target to the time `share` of a step after the device's `clock`."""
+        """Compute the target on the device. `launch`: the function that launches a kernel (`Program.launch`). The
+        values are those at the time of the device's `clock` plus the fraction `share` of the step."""
         launch(
             "wave_weights", (self.frequencies, 1, 1), frequencies=self.frequencies, share=share,
             frequency=self._frequency, clock=clock, weights=self._weights,
@@ -95,8 +96,8 @@ class InTime:
         return at(found, t)
 
     def on_device(self, backend: Backend, target: Any) -> FaceWaves | None:
-        """Return the object that keeps `target` up to date on the device from now on. None if the host has to do it, or
-        if nothing changes in time. The amplitudes on the host are freed."""
+        """Return an object that updates `target` on the device from now on. None if only the host can do this, or if
+        nothing changes in time. The amplitudes on the host are freed."""
         if self._waves is None or self.fixed:
             return None
         found, self._waves = FaceWaves(backend, self._waves, target), None

@@ -46,12 +46,11 @@ def run_jobs(
     say: Callable[[str], None] = lambda line: None,
     limit: float = 3600.0,
 ) -> Iterator[dict[str, Any]]:
-    """Run the jobs. Yields the result of `hiresx.scaling.measure` for each, with its `placement`; `limit`: seconds for
-    one.
-
-    In weak scaling the case has as many times the nodes as there are ranks. Raises HiresxError for a case that does not
-    grow, without an MPI, and with the message of a job that fails.
-    """
+    """Run the jobs `todo`, and yield the result of `hiresx.scaling.measure` for each, with its `placement`. `mode`:
+    "strong" or "weak"; in weak scaling the number of nodes grows with the number of ranks. `steps`: steps of a
+    measurement, which is repeated `repeats` times. `transport`: of the halo exchange. `limit`: largest number of
+    seconds of a job. Raises HiresxError for a case that cannot be refined, without an MPI, and with the message of a
+    job that fails."""
     launcher = None
     if any(job.ranks > 1 for job in todo):
         _, launcher = mpi_library.find(None)

@@ -30,11 +30,11 @@ def _advance(solver: Solver, steps: int) -> None:
 
 
 def measure(simulation: Simulation, steps: int, repeats: int) -> dict[str, Any]:
-    """Run `repeats` times `steps` steps with halos exchanged while the interior is computed, and as often waiting for
-    them at once, in turns. Collective.
+    """Measure the time of a step with and without overlap of the halo exchange with computation. Runs of `steps` steps
+    with and without overlap alternate, `repeats` times. Collective.
 
-    `step_s`, `step_without_overlap_s`: seconds per step of every repeat, the slowest rank's. Of the repeats with
-    overlap, per step: `stages` (seconds by part) and `waited_s` (for others) of every rank.
+    Returns `step_s` and `step_without_overlap_s`: seconds per step of every repeat, on the slowest rank. With overlap
+    also, per step and rank: `stages`, the seconds of each part, and `waited_s`, the seconds of waiting for other ranks.
     """
     solver, comm = simulation.solver, simulation.comm
     _advance(solver, WARM_UP)

@@ -87,8 +87,9 @@ def curve(cases: Sequence[tuple[int, Case]], rates: Rates) -> list[dict[str, Any
 
 
 def predict(case: Case, ranks: int, rates: Rates) -> dict[str, Any]:
-    """Predict one step: `step_s`, `work_s` and `exchange_s` of the slowest rank, and the `busiest` link. Raises
-    HiresxError for more ranks than the machine has GPUs."""
+    """Predict one step of a case on `ranks` ranks: `step_s`, `work_s` and `exchange_s` of the slowest rank, and the
+    `busiest` link. `rates`: measured speeds of the machine. Raises HiresxError for more ranks than the machine has
+    GPUs."""
     whole = decompose(case, build(case.grid, case.directory))
     cut = split(whole, partition(whole, ranks))
     points = points_by_rank(cut.parts, ranks)

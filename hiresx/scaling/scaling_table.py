@@ -6,14 +6,14 @@ from typing import Any
 
 
 def rows(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row per run of `hiresx.scaling.measure`, with `placement`, in their order. All seconds are per step.
+    """Return one row for each of the `runs`, which are results of `hiresx.scaling.measure` with `placement`, in their
+    order. All seconds are per step.
 
-    `step_s` median, `least` and `most` of the repeats; `speedup` and `efficiency` against the run with the fewest
-    ranks, taken as perfect, of the points times steps per second. `sssp`: points * steps / (ranks * seconds), the
-    metric of the SENSEI paper. `wait`: share of the step that ranks waited for others, mean and `wait_most`.
-    `overlap_gain`: how much longer a step is when halos are waited for at once. `imbalance`: most points of a rank
-    over the mean. `sent_bytes`: to other ranks, all together.
-    """
+    `step_s`: the median of the repeats, with their `least` and `most`. `speedup`, `efficiency`: of the rate in points
+    times steps per second, against the run with the fewest ranks. `sssp`: points * steps / (ranks * seconds), the
+    metric of the SENSEI paper. `wait`: share of the step in which ranks waited for others, their mean, and `wait_most`,
+    the maximum. `overlap_gain`: how much longer a step takes without overlap. `imbalance`: the largest number of points
+    of a rank over the mean. `sent_bytes`: bytes sent by all ranks to other ranks."""
     if not runs:
         return []
     first = min(runs, key=lambda run: run["ranks"])

@@ -29,7 +29,7 @@ COLUMNS = {
 
 
 def stages(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """The stages of a step that any row has."""
+    """Return the names of the parts of a step that occur in any of the `rows`."""
     return list(dict.fromkeys(name for row in rows for name in row["stages"]))
 
 
@@ -63,8 +63,8 @@ def write_netcdf(path: Path, document: dict[str, Any]) -> None:
 
 
 def draw(path: Path, document: dict[str, Any]) -> None:
-    """Step time and efficiency over ranks, measured and predicted, and the stages of the step. Raises HiresxError
-    without matplotlib, and when `path` cannot be written."""
+    """Draw step time and efficiency over the number of ranks, measured and predicted, and the parts of a step, to
+    `path`. Raises HiresxError without matplotlib, and if `path` cannot be written."""
     picture_file.require_matplotlib()
     with picture_file.style():
         picture_file.save(_figure(document), path)

@@ -39,7 +39,7 @@ class Adaptations:
 
     @classmethod
     def of(cls, ground: Domain) -> "Adaptations | None":
-        """The record of a run that begins on `ground`; None if its tiles do not change."""
+        """Return the record for a run that begins on `ground`; None if its tiles do not change."""
         if ground.hierarchy is None:
             return None
         made = cls()
@@ -47,7 +47,7 @@ class Adaptations:
         return made
 
     def count(self, whole: Decomposition) -> None:
-        """Record the tiles and the points of each level of `whole`, the present blocks."""
+        """Record the number of tiles and of points of each level of `whole`, the present blocks."""
         assert whole.levels is not None
         self.blocks, self.points = ([0] * (whole.levels.finest + 1) for _ in range(2))
         for block, tile in zip(whole.blocks, whole.levels.tiles, strict=True):
@@ -81,13 +81,11 @@ class AdaptedRun(RecutRun):
     _cutting: Callable[[Decomposition], Sequence[Part]] | None
 
     def adapt(self) -> bool:
-        """Look at the flow and take the tiles that it asks for, as `run` does before every `refine.every`-th step:
-        states of tiles that stay are kept to the last bit, those of new ones are interpolated. Returns whether any tile
-        changed: `solver`, `blocks` and `attachments` are then others. Collective.
-
-        Raises HiresxError, everything left as it was, for a case without a criterion, for more nodes than
-        `refine.most_nodes` and where the memory does not hold them; a checkpoint is written before.
-        """
+        """Evaluate the criterion of refinement and change the tiles accordingly, as `run` does before every
+        `refine.every`-th step. The states of tiles that remain are kept to the last bit; those of new tiles are
+        interpolated. Returns whether any tile has changed; `solver`, `blocks` and `attachments` are then new objects.
+        Collective. Raises HiresxError, with everything unchanged, for a case without a criterion, for more nodes than
+        `refine.most_nodes`, and if the memory is too small; a checkpoint is written before."""
         if self.adaptations is None or self._ground.hierarchy is None:
             raise HiresxError("the levels of this run stay as they are", "give refine.criterion")
         began = wall.monotonic()

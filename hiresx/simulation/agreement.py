@@ -14,7 +14,7 @@ from hiresx.placement.backend_selection import by_rank
 
 
 def check_same(comm: Communicator, dump: Mapping[str, Any]) -> None:
-    """Raises HiresxError if two ranks have different cases. Collective."""
+    """Raises HiresxError if two ranks have different cases. `dump`: the resolved case of this rank. Collective."""
     prints = comm.allgather(hashlib.sha256(json.dumps(dump, sort_keys=True, default=str).encode()).hexdigest())
     other = next((rank for rank, found in enumerate(prints) if found != prints[0]), None)
     if other is None:
@@ -30,8 +30,8 @@ def check_same(comm: Communicator, dump: Mapping[str, Any]) -> None:
 
 
 def measured_speeds(comm: Communicator, wish: str, case: Case) -> list[float] | None:
-    """Speeds of the ranks, if their backends differ, as `hiresx bench` measured them on their hosts. None if all
-    backends are the same, or if one was not measured."""
+    """Return the speeds of the ranks that `hiresx bench` measured on their hosts, if their backends differ. `wish`: the
+    requested backends. None if all backends are the same, or if one was not measured."""
     names = by_rank(wish, comm.hosts)
     if len(set(names)) == 1:
         return None

@@ -55,7 +55,7 @@ class AttachedRun:
 
     @property
     def profiles(self) -> dict[str, Any]:
-        """What replaces functions of case.py that boundary conditions and sponges name."""
+        """Functions in place of those of case.py that boundary conditions and sponges name."""
         return dict(self._profiles)
 
     @property

@@ -26,11 +26,9 @@ class BlockView:
         self.whole, self.first = state.name, state.first
 
     def state(self, name: str) -> np.ndarray:
-        """A copy of rho, u, v, w, p, a passive scalar, a field that is shown (hiresx.device.fields) or a derived
-        variable (hiresx.output.fields.derived.VARIABLES), (nk, nj, ni).
-
-        Gradients are one-sided at the edges of a part. Raises HiresxError for an unknown name.
-        """
+        """Return a copy of rho, u, v, w, p, a passive scalar, a field for output (hiresx.device.fields) or a derived
+        variable (hiresx.output.fields.derived.VARIABLES), (nk, nj, ni). Gradients are one-sided at the edges of a part.
+        Raises HiresxError for an unknown name."""
         if name in output_fields():
             return self._solver.field(self._index, name).reshape(self.x.shape)
         state = self._solver.primitives(self._index)
@@ -45,9 +43,10 @@ class BlockView:
         self, rho: ArrayLike, u: ArrayLike, v: ArrayLike, w: ArrayLike, p: ArrayLike,
         scalars: Mapping[str, ArrayLike] | None = None,
     ) -> None:  # fmt: skip
-        """Replace the state by arrays (or numbers) broadcastable to (nk, nj, ni); passive `scalars` that are not named
-        keep their values. Collective: a rank calls it as often as the others. Raises HiresxError, the state left as it
-        was, for another shape and for the first node that cannot be: what is not finite, rho or p not positive."""
+        """Replace the state by arrays (or numbers) that broadcast to (nk, nj, ni). Passive scalars that `scalars` omits
+        keep their values. Collective: all ranks must call it equally often. Raises HiresxError, with the state
+        unchanged, for arrays of another shape, and for the first node whose values are not finite, or whose rho or p is
+        not positive."""
         state: dict[str, np.ndarray] = {}
         with self._solver.comm.together():
             known = self._solver.layout.equations.scalars

@@ -70,8 +70,9 @@ def check(solver: Solver) -> tuple[np.ndarray, float, float]:
 
 
 def find(solver: Solver, otherwise: str) -> BlowUp:
-    """The error for the first node whose density or pressure is not a positive number; if there is none, for what
-    `otherwise` says. Collective: the same error on all ranks, to be raised on all."""
+    """Return the error for the first node whose density or pressure is not a positive number, or for a formula of
+    [source] that is not finite. If there is none, return an error with the text `otherwise`. Collective: the error is
+    the same on all ranks, and is to be raised on all."""
     if (of_source := find_in_source(solver)) is not None:
         return of_source
     found = [first for first in solver.comm.allgather(_first(solver)) if first is not None]
@@ -81,8 +82,8 @@ def find(solver: Solver, otherwise: str) -> BlowUp:
 
 
 def find_in_source(solver: Solver) -> BlowUp | None:
-    """The error for the first node at which a formula of [source] is not finite where the state is good, now or at a
-    time within the step that follows; None if there is none. Collective."""
+    """Return the error for the first node with a good state at which a formula of [source] is not finite, now or at a
+    time within the next step; None if there is none. Collective."""
     if solver.case.source is None:
         return None
     found = [first for first in solver.comm.allgather(_first_of_source(solver)) if first is not None]
@@ -132,7 +133,7 @@ def _first_of_source(solver: Solver) -> OfSource | None:
 
 
 def nowhere(solver: Solver, what: str) -> BlowUp:
-    """The error for a flow that blew up at an unknown place."""
+    """Return the error for a flow that blew up at an unknown place; `what` says how."""
     return BlowUp(
         f"the flow blew up: {what} at {_moment(solver)}; density and pressure are positive everywhere"
         f"{solver.integrator.obstacle}",
@@ -191,14 +192,14 @@ class Trace:
         self._good: tuple[dict[str, Any], dict[tuple[str, Range], np.ndarray]] | None = None
 
     def remember(self) -> None:
-        """Record that the present state is good."""
+        """Store the present state as a good one."""
         if self._keeps:
             kept = {(piece.name, piece.box): np.array(piece.array) for piece in self._solver.pieces()}
             self._good = self._solver.values(), kept
 
     def back(self, error: BlowUp) -> BlowUp:
-        """Return the error that says where the blow-up began, or `error` if that cannot be found. The solver is left at
-        that moment. Collective, for an error that is raised on all ranks."""
+        """Return the error that names where the blow-up began, or `error` if that cannot be found. The solver then has
+        the state of that moment. Collective, for an error that is raised on all ranks."""
         solver = self._solver
         if not error.everywhere or error.block is None:
             return error
@@ -217,8 +218,8 @@ class Trace:
 
 
 def began(solver: Solver, steps: int, otherwise: BlowUp) -> BlowUp:
-    """Take `steps` steps from a good state and stop at the first node that goes bad: the error that names it, or
-    `otherwise` if none does. Collective."""
+    """Take up to `steps` steps from a good state, and stop when a node becomes inadmissible. Returns the error that
+    names this node, or `otherwise` if there is none. Collective."""
     found: list[BlowUp] = []
     # The norms overwrite what the tasks of a stage have left for each other: they are taken before the first of these
     # and behind the update.
@@ -251,9 +252,9 @@ def began(solver: Solver, steps: int, otherwise: BlowUp) -> BlowUp:
 
 
 def write_neighbourhood(directory: Path, solver: Solver, error: BlowUp, case: dict[str, Any]) -> Path | None:
-    """Write rho, u, v, w, p around the place, as far as this rank has it, to `directory`/blow-up.nc, a field file like
-    the others; None if no place is known. The rank that has the place calls this. Raises HiresxError when it cannot be
-    written."""
+    """Write rho, u, v, w, p around the place of a blow-up, as far as this rank has the nodes, to
+    `directory`/blow-up.nc, a field file. Called on the rank that has the place. Returns the path; None if the place is
+    not known. Raises HiresxError if the file cannot be written."""
     if error.block is None or error.node is None:
         return None
     n, place = next(

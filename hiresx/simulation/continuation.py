@@ -64,7 +64,8 @@ class Continuation:
             self.notes.append("the grid agrees to round-off only: the run goes on, but not to the last bit")
 
     def begin(self, solver: Solver, out: Path | None) -> list[dict[str, Any]]:
-        """Give `solver` the state of the checkpoint. Returns the history up to it. Collective."""
+        """Set the state of `solver` to that of the checkpoint, and note the restart for the record. `out`: the
+        directory with the record of the run so far. Returns the history up to the checkpoint. Collective."""
         assert self._found is not None
         container = self._found.container
         history = self.restore(container, solver)
@@ -101,7 +102,8 @@ class Continuation:
     def contents(
         self, solver: Solver, prints: Any, history: list[dict[str, Any]], attachments: Sequence[Attachment]
     ) -> checkpoint.Contents:
-        """Return the content of a checkpoint of the current state. Collective."""
+        """Return the content of a checkpoint of the current state of `solver`. `prints`: the fingerprint of the grid.
+        `history`: the history of the run so far. `attachments`: what else is stored, such as monitors. Collective."""
         attached, arrays = checkpoint.pack({a.name: a.capture() for a in attachments}, self._comm)
         values = {
             "hiresx": __version__,
@@ -134,8 +136,8 @@ def _alive(solver: Solver, piece: Piece) -> Piece:
 
 
 def as_case(case: Any, found: checkpoint.FoundCheckpoint | None) -> Case:
-    """The case itself, that of a name, a file or a folder, or where there is none the one that the run of a checkpoint
-    keeps. Raises HiresxError for anything else."""
+    """Return `case` as a Case. It may be a Case, or the name, file or folder of one; if it is None, the case is the one
+    stored with the run of the checkpoint `found`. Raises HiresxError for anything else."""
     if case is None:
         return kept_case(found)
     if isinstance(case, Case):
@@ -151,8 +153,9 @@ def as_case(case: Any, found: checkpoint.FoundCheckpoint | None) -> Case:
 def kept_case(
     found: checkpoint.FoundCheckpoint | None, overrides: Sequence[str] = (), unset: Sequence[str] = ()
 ) -> Case:
-    """The case that the run of a checkpoint keeps in its directory, with `overrides` and without the keys `unset` (see
-    hiresx.case.load). Functions that it names and lacks may come from Python. Raises HiresxError when there is none."""
+    """Return the case that is stored with the run of a checkpoint, with `overrides` and without the keys `unset` (see
+    hiresx.case.load). Functions that it names but does not contain may be given in Python. Raises HiresxError if there
+    is no such case."""
     if found is None:
         raise HiresxError("Simulation needs a case, or a run to restart", "give the name of a case, or restart=DIR")
     folder = None if found.directory is None else found.directory / "case"

@@ -18,9 +18,9 @@ SAME_TIME = 1e-9
 
 
 class Ends:
-    """The ends of a run of `case`, begun at `made` on the monotonic clock. `checkpoint_due`: whether the
-    clock
-    of rank 0 asks for a checkpoint, as all ranks learnt when they last asked whether to stop."""
+    """Tells when the run of `case` is to stop. `made`: the time on the monotonic clock at which the run began.
+    `checkpoint_due`: whether a checkpoint is due by the clock of rank 0; all ranks learn this when they ask whether to
+    stop."""
 
     def __init__(self, case: Case, comm: Communicator, made: float, checkpoints: Checkpoints | None):
         self._spec, self._comm, self._made, self._checkpoints = case.time, comm, made, checkpoints
@@ -28,20 +28,20 @@ class Ends:
         self.checkpoint_due = False
 
     def begin(self) -> None:
-        """Forget how long steps took before."""
+        """Discard the recorded times of steps."""
         self._longest_step = 0.0
 
     def record_step_time(self, seconds: float) -> None:
-        """Record the seconds that a step took, with monitors and outputs."""
+        """Record the seconds of a step, with monitors and outputs."""
         self._longest_step = max(seconds, 0.5 * self._longest_step)
 
     def is_finished(self, solver: Solver, last_step: int | None) -> bool:
-        """Whether the run has reached its end: converged, or at the last time or step of the case, or at
-        `last_step`."""
+        """True if the run has reached its end: it has converged, or has reached the last time or step of the case, or
+        the step `last_step`."""
         return solver.integrator.converged or is_reached(self._spec, solver.time, solver.steps, solver.dt, last_step)
 
     def is_stop_requested(self, requests: Requests) -> bool:
-        """True if a signal reached any of the ranks, or the time is up. Collective."""
+        """True if a signal has reached any of the ranks, or if the wall time is used up. Collective."""
         due = self._comm.root and self._checkpoints is not None and self._checkpoints.is_due()
         found = np.array([requests.signal or 0, self._out_of_time(), due], dtype=float)
         if self._comm.size > 1:
@@ -60,7 +60,7 @@ class Ends:
 
 
 def check_steps(steps: Any) -> None:
-    """Raises HiresxError for steps to run that are neither None nor a whole number of 0 or more."""
+    """Raises HiresxError if the number of steps to run is neither None nor an integer of 0 or more."""
     if steps is not None and not (isinstance(steps, int | np.integer) and steps >= 0):
         raise HiresxError(
             f"run(steps={steps!r}): steps are a whole number, 0 or more", "leave it out to run to the end"
@@ -68,8 +68,8 @@ def check_steps(steps: Any) -> None:
 
 
 def is_reached(spec: Time, time: float, steps: int, dt: float, last_step: int | None) -> bool:
-    """True if a run that came to `time` in `steps`, the last of them `dt`, is at the end of [time], `spec`, or at its
-    `last_step`."""
+    """True if a run is at the end of its table [time], `spec`, or at the step `last_step`. It has reached `time` after
+    `steps` steps, the last of size `dt`."""
     if last_step is not None and steps >= last_step:
         return True
     if spec.end is None or spec.local:

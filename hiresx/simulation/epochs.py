@@ -49,7 +49,7 @@ class HandOver:
         self.captured |= {a.name: checkpoint.restore_in_memory(a.capture(), move) for a in attachments}
 
     def move(self, ground: Domain) -> None:
-        """Change the target to another decomposition. Collective."""
+        """Convert the data to another decomposition, that of `ground`. Collective."""
         move = partial(redistribute, parts=ground.cut.parts, comm=self._comm)
         pieces = (self._kept or self._read).pieces
         assert pieces is not None  # they lie in memory
@@ -62,11 +62,11 @@ class HandOver:
         solver.close()
 
     def free(self) -> None:
-        """Free the memory of the solver before, to which nothing refers any more."""
+        """Free the memory of the previous solver. Nothing may refer to it any more."""
         garbage.collect()  # solver, tasks and conditions know each other
 
     def restore(self, solver: Solver) -> None:
-        """Give `solver` the state of the solver before it. Collective."""
+        """Set the state of `solver` to that of the previous solver. Collective."""
         solver.restore(self._values, self._read)
         solver.stopwatch, solver.overlap, solver.retaken = self._stopwatch, self._overlap, self._retaken
         solver.halo.waited_before = self._waited
@@ -114,7 +114,9 @@ class Epoch:
         plan: Plan | None,
         seconds: float,
     ) -> "Epoch":
-        """The present epoch, in which `solver` continues. Collective."""
+        """Return the epoch number `number`, which begins now and in which `solver` continues. `reason`: why the grid
+        was cut again. `before`, `weights`: weights of the ranks before and now. `plan`: the decomposition that was
+        chosen. `seconds`: duration of the change. Collective."""
         points = points_by_rank(solver.cut.parts, solver.comm.size).tolist()
         speeds, gain = (None, None) if plan is None else (plan.speeds, plan.gain)
         return cls(number, solver.steps, solver.time, reason, before, weights, speeds, gain, points, seconds)

@@ -18,8 +18,9 @@ from hiresx.solver.initial_flow import Flow
 
 
 def tiles_of_flow(ground: Domain, solver: Solver) -> list[Taken]:
-    """The tiles that the flow of `solver` on `ground` asks for, and that must be there with them. Found on the host,
-    from copies of the states with their ghosts. Collective; the same on all ranks."""
+    """Return the tiles that the criterion selects in the flow of `solver` on `ground`, with the tiles that these need.
+    It is evaluated on the host, from copies of the states with their ghosts. Collective; the result is the same on all
+    ranks."""
     hierarchy, levels = ground.hierarchy, ground.whole.levels
     assert hierarchy is not None and levels is not None
     solver.settle()
@@ -66,8 +67,9 @@ def _window(extended: Sequence[np.ndarray], box: Range, halo: int) -> list[np.nd
 
 
 def tiles_at_start(initial: Callable[[], Flow], comm: Communicator) -> Choosing:
-    """Return a function that chooses the tiles which the initial flow asks for, level by level. `initial` returns the
-    flow. Collective, with the same result on all ranks. Errors of `initial` and of its flow are raised."""
+    """Return a function that selects tiles by the criterion in the initial flow, level by level. `initial` returns the
+    flow. The function is collective, has the same result on all ranks, and raises errors of `initial` and of its
+    flow."""
 
     def choose(hierarchy: Hierarchy) -> Sequence[Taken]:
         taken: Sequence[Taken] | None = None

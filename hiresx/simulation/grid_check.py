@@ -15,12 +15,11 @@ from hiresx.rhs.metrics import refuse_volumes
 
 
 def refuse_folded(case: Case, ground: Domain, compiled: Callable[[], bool]) -> None:
-    """Check the cell volumes of the parts of this host. Raises HiresxError for a volume that is not positive, as
-    `compute_metrics` does, from the same coordinates by the same differences.
-
-    The check ends as soon as `compiled` says that the kernels are ready, because these find such volumes faster. Blocks
-    with volumes below the smallest number are always checked, as kernels take these for 0. Blocks whose coordinates
-    stay in their file are not checked."""
+    """Check the cell volumes of the parts of this host while the kernels are compiled. Raises HiresxError for a volume
+    that is not positive, as `compute_metrics` does, from the same coordinates and differences. The check ends when
+    `compiled` returns true, because the kernels check volumes faster. Blocks that may have volumes below the smallest
+    number are always checked, because kernels treat these as 0. Blocks whose coordinates stay in their file are not
+    checked."""
     comm, stencil = ground.comm, ground.whole.stencil
     here = {rank for rank, host in enumerate(comm.hosts) if host == comm.hosts[comm.rank]}
     for n, part in enumerate(ground.cut.parts):

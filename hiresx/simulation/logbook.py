@@ -50,7 +50,7 @@ class Logbook:
         self._ranks = [seat | own for seat, own in zip(seats, s.comm.allgather(_own(s.solver)), strict=True)]
 
     def cut(self) -> None:
-        """Record that the grid has been cut anew. Collective."""
+        """Record that the grid was cut again. Collective."""
         self._gather()
         self.progress()
 
@@ -92,7 +92,7 @@ class Logbook:
                 self._record.update(**self._entries())
 
     def finish(self, status: record.Status, error: str | None = None) -> dict[str, Any]:
-        """Write the end of a run into run.json. Collective, except where `fail` calls it."""
+        """Write the end of a run into run.json, and return the record. Collective, except when called by `fail`."""
         if error is None:
             s = self.simulation
             own = {"stages": s.solver.stopwatch.seconds, "waited_s": s.solver.halo.seconds_waited}
@@ -104,8 +104,9 @@ class Logbook:
         return {"status": status, "error": error, **entries}
 
     def fail(self, error: BaseException, others: Sequence[Exception]) -> None:
-        """Record that the run ended by `error`; `others` are errors that followed it. An error of writing the record is
-        ignored, so that it does not hide `error`. A restart that was refused does not change the record of the run."""
+        """Record that the run ended with `error`; `others` are errors that followed it. If the record cannot be
+        written, this is ignored, so that it does not hide `error`. A restart that was rejected does not change the
+        record of the run."""
         if not self._begun and self.simulation.restarts:
             return
         status: record.Status = "failed"

@@ -33,8 +33,8 @@ STATE = "q"
 
 
 def carry_over(pieces: Iterable[Piece], before: Levels, ground: Domain, gas: Gas) -> Reader:
-    """Return a reader of the state on the parts of `ground`. It is taken or interpolated from `pieces`, those of this
-    rank on the tiles `before`. Collective."""
+    """Return a reader of the state on the parts of `ground`, for a run whose tiles change. `pieces`: the state of this
+    rank on the previous tiles `before`. The state is copied or interpolated from them. Collective."""
     whole, hierarchy, comm = ground.whole.levels, ground.hierarchy, ground.comm
     assert whole is not None and hierarchy is not None
     # Every block of the grid is one array on each level, whatever blocks its tiles were and will be joined to.
@@ -190,13 +190,15 @@ def _line(lo: int, hi: int, n: int, wrapped: bool) -> tuple[tuple[int, int], np.
 
 
 def line_weights(nodes: int, step: int) -> np.ndarray:
-    """Weights (2, nodes, coarser nodes), of sixth order and linear, of a direction of a whole block with `nodes` nodes,
-    of which the coarser one has every one (`step` 1) or every second one (2)."""
+    """Return interpolation weights (2, nodes, coarser nodes) along one direction of a whole block with `nodes` nodes:
+    of sixth order, and linear. With `step` 1 the coarser block has the same nodes along it, with `step` 2 every second
+    one."""
     return np.stack([np.eye(nodes)] * 2) if step == 1 else _line(0, nodes, (nodes + 1) // 2, False)[1]
 
 
 def interpolate(values: np.ndarray, weights: Sequence[np.ndarray], gas: Gas) -> np.ndarray:
-    """Conservative variables (n, nk, nj, ni), interpolated from `values` in a window by `weights` along i, j and k."""
+    """Interpolate conservative variables. `values`: those in a window of nodes. `weights`: along i, j and k. Returns
+    (n, nk, nj, ni)."""
     high, low = (values.astype(np.float64) for _ in range(2))
     for d, (fine, coarse) in enumerate(weights):
         high, low = _along(high, fine, d), _along(low, coarse, d)

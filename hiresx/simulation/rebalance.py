@@ -52,8 +52,9 @@ def parse_rule(rule: Rule) -> Rule:
 
 
 def plan_cut(ground: Domain, points: np.ndarray, seconds: np.ndarray) -> Plan | None:
-    """Return the decomposition for ranks that compute a step of these `points` in these `seconds`, both (ranks,); None
-    if it saves less than `GAIN`. Collective; the result is the same on all ranks."""
+    """Return a better decomposition for the measured speeds of the ranks: they compute a step of `points` nodes in
+    `seconds`, both (ranks,). None if it would save less than `GAIN`. Collective; the result is the same on all
+    ranks."""
     comm = ground.comm
     busy = (points > 0) & (seconds > 0)
     speeds = points / np.where(busy, seconds, 1.0)
@@ -90,17 +91,17 @@ class Rebalancing:
         return self._rule == "never" or solver.comm.size == 1
 
     def begin(self, solver: Solver) -> None:
-        """Start measuring: before the first step, and after the state was replaced."""
+        """Start measuring. Called before the first step, and after the state was replaced."""
         self._seen = None
         self._later(solver, WARM_UP if self._rule == "auto" else self._every)
 
     def steps_left(self, solver: Solver) -> int:
-        """Steps until the next look, at most."""
+        """Return the largest number of steps until `look` must be called."""
         return MANY if self._never(solver) else max(1, self._next - solver.steps)
 
     def look(self, solver: Solver, ground: Domain, left: float) -> Plan | None:
-        """Return the decomposition to continue with; None if it is not time to compare, or if none pays off. Called
-        after a step. `left`: steps until the end of the run. Collective."""
+        """Return the decomposition with which to continue. None if no comparison is due, or if none is worth the
+        change. Called after a step. `left`: steps until the end of the run. Collective."""
         if self._never(solver) or solver.steps < self._next or left < 1:
             return None
         step, began = self._from

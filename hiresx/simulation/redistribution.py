@@ -33,12 +33,10 @@ class _Transfer:
 
 
 def redistribute(pieces: Iterable[Piece], parts: Sequence[Part], comm: Communicator) -> Reader:
-    """Return the content of the arrays whose `pieces` the ranks have, by the boxes of `parts`; on each rank for its own
-    parts.
-
-    A piece is named <array>.<number of its whole block>. Beside the pieces of one array and the result, a rank holds
-    twice `BUFFER` bytes. Collective: all ranks give the same parts. Reading nodes that no rank had raises LookupError.
-    """
+    """Redistribute arrays among the ranks. `pieces`: those of this rank, each named <array>.<number of its whole
+    block>. Returns a reader of the arrays in the boxes of `parts`, for this rank's own parts. Besides the pieces of one
+    array and the result, a rank needs twice `BUFFER` bytes. Collective, with the same `parts` on all ranks. Reading
+    nodes that no rank had raises LookupError."""
     arrays: dict[str, list[Piece]] = {}
     for piece in pieces:
         arrays.setdefault(piece.name, []).append(piece)

@@ -28,11 +28,9 @@ ENOUGH = 1e4
 
 
 def start_from_coarser(simulation: "Simulation") -> None:
-    """Where the case asks for it (`implicit.sequence`) and the run has not taken a step, replace the state by that of a
-    run on the grid of every second node. `simulation.restarted` has a line of it then. Collective.
-
-    Raises HiresxError for a grid that has no such nodes, and as the run on it.
-    """
+    """Replace the initial state by that of a run on the grid of every second node, if the case asks for it
+    (`implicit.sequence`) and the run has not taken a step. It adds a line to `simulation.restarted`. Collective. Raises
+    HiresxError for a grid without such nodes, and as the coarser run does."""
     case = simulation.case
     if not case.implicit.sequence or simulation.step_count:
         return

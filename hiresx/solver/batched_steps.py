@@ -39,8 +39,9 @@ class BatchedSteps:
 
     @property
     def possible(self) -> bool:
-        """True if no part of a step needs the host: there is one rank, no changing profile, no pole, no
-        iteration, and no filter behind some steps only."""
+        """True if a step can be recorded as one batch of launches: there is one rank, the grid is not too large, and no
+        part of a step needs the host. The host is needed for profiles that change, poles, iterations, and a filter that
+        is not applied in every step."""
         return self._here and self._points <= LARGE and self._conditions.steady and self._system.steps_alike
 
     def forget(self) -> None:

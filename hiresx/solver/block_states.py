@@ -48,7 +48,7 @@ class Reused(NamedTuple):
 
 
 def nodes_of(whole: Decomposition, part: Part) -> Tile | None:
-    """The range of nodes of a part, in the indexes of its level of refinement; None in a run without levels."""
+    """Return the nodes of a part in the indexes of its level of refinement; None in a run without levels."""
     return None if whole.levels is None else part_on_level(whole.levels, part)
 
 
@@ -120,15 +120,16 @@ class LocalBlocks:
         self.place = {state.index: n for n, state in enumerate(self.states)}
 
     def reusable(self, domain: Domain) -> Reused:
-        """What a solver on `domain` can take over from this one."""
+        """Return those data of this object that a solver on `domain` can use again: the kernels, and the states of
+        parts with the same nodes."""
         wanted = {nodes_of(domain.whole, domain.cut.parts[n]) for n in domain.mine}
         own = ((nodes_of(self.decomposition, state.part), state) for state in self.states)
         kept = {nodes: state for nodes, state in own if nodes is not None and nodes in wanted}
         return Reused(self.configuration, self.program, kept, self.kept.with_all_of({domain.whole, *kept.values()}))
 
     def compile_kernels(self, chosen: Configuration) -> Program:
-        """Return the kernels of a configuration. One rank of each host compiles them; the others find them in the
-        cache."""
+        """Return the kernels of the configuration `chosen`. One rank of each host compiles them; the others find them
+        in the cache."""
         program: Program | None = None
         for turn in (True, False):
             with self.comm.together():
@@ -149,8 +150,8 @@ class LocalBlocks:
         self._set(self.states[n], lambda at: conservative(self.gas.gamma, *(a[at] for a in values)))
 
     def evaluate(self, flow: Flow) -> None:
-        """Set the nodes of all parts from `flow`. For many nodes it is called for pieces of planes k, by several
-        threads."""
+        """Set the nodes of all parts to the state that `flow` returns. For many nodes it is called for ranges of planes
+        k, in several threads."""
         for state in self.states:
             self._set(state, partial(self._evaluate_piece, state.block, flow))
 
@@ -169,8 +170,8 @@ class LocalBlocks:
         return self.gas.primitive(q)
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the conservative state (n, nk, nj, ni) of each part as a piece of q.<whole block>, in the run's
-        precision, and its rounding errors, where they are kept, as a piece of carry.<whole block>."""
+        """Yield the conservative state (n, nk, nj, ni) of each part, as the piece q.<whole block>, in the precision of
+        the run. If rounding errors are stored, yield them as the piece carry.<whole block>."""
         for state in self.states:
             for name, array in state.restarting.items():
                 piece = LazyArray(
@@ -179,7 +180,8 @@ class LocalBlocks:
                 yield Piece(f"{name}.{state.part.whole}", state.part.box, piece)
 
     def read(self, read: Callable[[str, Range], np.ndarray]) -> list[dict[str, np.ndarray]]:
-        """Return the content of pieces, for `take`. Raises ValueError for an array of another shape or type."""
+        """Read the content of `pieces` for the parts of this rank, for `take`. `read(name, box)`: returns the nodes
+        `box` of an array. Raises ValueError for an array of another shape or type."""
         found = []
         for state in self.states:
             arrays = {name: read(f"{name}.{state.part.whole}", state.part.box) for name in state.restarting}
@@ -192,7 +194,7 @@ class LocalBlocks:
         return found
 
     def take(self, found: Sequence[dict[str, np.ndarray]]) -> None:
-        """Set the states from the content of pieces."""
+        """Set the states from `found`, the result of `read`."""
         for state, arrays in zip(self.states, found, strict=True):
             for name, array in state.restarting.items():
                 self._fill(state, array, partial(_part, arrays[name]))
@@ -203,13 +205,13 @@ class LocalBlocks:
         return all(alive(state.from_storage(q0) if state.storage.carries else q0) for state, q0 in starts)
 
     def keep_start(self) -> None:
-        """Keep for `back` what a step changes besides the registers of its integrator."""
+        """Store the data, besides the registers of the integrator, that `back` needs to undo a step."""
         for state in self.states if self.layout.has("entropic_start") else ():
             if (entropic := _entropic(state)) is not None:
                 self.backend.copy(state.array("entropic_start"), entropic)
 
     def back(self) -> None:
-        """Restore the nodes at the start of the last step, without the rounding errors that a precision keeps."""
+        """Restore the nodes at the start of the last step. Stored rounding errors are set to zero."""
         for state in self.states:
             self.backend.copy(state.interior(state.q), state.interior(state.q0))
             if (entropic := _entropic(state)) is not None:

@@ -11,8 +11,8 @@ _KINDS = {"fp64": np.float64, "fp32": np.float32}
 
 
 def in_grid_order(array: np.ndarray) -> np.ndarray:
-    """Return an array (..., k, j, i) at the places of the sweeps, where the even columns of every row come first, with
-    its columns in the order of the grid."""
+    """Convert an array (..., k, j, i) from the order of the sweeps, in which the even columns of every row come first,
+    to the order of the grid."""
     row = array.shape[-1]
     column = np.arange(row)
     found: np.ndarray = array[..., column // 2 + column % 2 * ((row + 1) // 2)]
@@ -20,8 +20,7 @@ def in_grid_order(array: np.ndarray) -> np.ndarray:
 
 
 def diagonal_blocks(blocks: Reals, variables: int) -> Reals:
-    """Return the blocks (row, column, k, j, i) of the nodes themselves that the field `implicit_blocks` holds before it
-    is factored."""
+    """Return the diagonal blocks (row, column, k, j, i) from the field `implicit_blocks`, before it is factored."""
     found = in_grid_order(blocks[: variables**2])
     return found.reshape(variables, variables, *found.shape[1:])
 
@@ -53,8 +52,8 @@ def in_precision(kept: Reals, numbers: int, precision: SweepPrecision) -> np.nda
 
 
 def inverse_blocks(kept: Reals, variables: int, precision: SweepPrecision) -> np.ndarray:
-    """Return the inverses (row, column, k, j, i), float64 or float32, of blocks, of which a real holds one number or
-    two."""
+    """Return the inverses (row, column, k, j, i) of blocks, as float64 or float32. In `kept`, with float32, each
+    float64 holds two numbers."""
     ordered = in_grid_order(kept)
     numbers = np.ascontiguousarray(np.moveaxis(ordered, 0, -1)).view(_KINDS[precision])[..., : variables**2]
     return np.moveaxis(numbers, -1, 0).reshape(variables, variables, *kept.shape[1:])

@@ -143,7 +143,7 @@ class Conditions:
 
     @property
     def steady(self) -> bool:
-        """True if the host has nothing to do for the conditions during a step."""
+        """True if the conditions need no work of the host during a step."""
         return (
             not self.poles.any
             and not self.recycling.any
@@ -174,7 +174,7 @@ class Conditions:
             self.poles()
 
     def begin(self, time: float, dt: float) -> None:
-        """Tell the device the step `dt` from `time`, if it needs the time."""
+        """Pass the start `time` of a step and its size `dt` to the device, if it needs them."""
         if self.clocked or self.timed or self._moving:
             self.clock.put(time, dt)
 
@@ -191,7 +191,7 @@ class Conditions:
         return [c for c in self._changing if c.moves]
 
     def outflow_rates(self, stage: int) -> None:
-        """Compute the incoming waves of outflows."""
+        """Compute the incoming waves of outflows, in the stage number `stage`."""
         if stage == 0:
             self.outflow.convection()
         self._hold()

@@ -47,10 +47,12 @@ class DeviceResidentSteps:
 
     @property
     def possible(self) -> bool:
-        """True if no part of a step needs the host, and a failed step can be undone. The host is needed for ranks that
-        the device cannot reach or that have no points, changing profiles, poles, local steps, iterations, a filter
-        behind some steps only, and an entropic pressure, whose sweeps would go on in steps that the device skips.
-        Collective where the device reaches other ranks."""
+        """True if no part of a step needs the host, and a failed step can be undone. Collective if the device reaches
+        other ranks. The host is needed
+
+        - for ranks that the device cannot reach, or that have no points;
+        - for profiles that change, poles, local time steps, iterations, and a filter that is not applied in every step;
+        - for an entropic pressure, whose sweeps would continue in steps that the device skips."""
         b, program = self._blocks, self._blocks.program
         if b.comm.size > 1 and self._halo.memory is None:
             return False
@@ -75,16 +77,16 @@ class DeviceResidentSteps:
         self._recorded.clear()
 
     def beside(self, work: Callable[[], None]) -> None:
-        """Run `work` during the device's next steps, or at once where the host takes the steps."""
+        """Run `work` on the host during the next steps of the device, or at once if the host makes the steps."""
         if self.possible:
             self._beside.append(work)
         else:
             work()
 
     def take_samples_of(self, sampler: Sampler) -> Callable[[], None] | None:
-        """Let the device take the samples of `sampler` between steps, by launches of `Solver.look_at_steps`. Returns a
-        function that ends this; None where the host takes steps, or where the device takes the samples of another
-        sampler."""
+        """Let the device take the samples of `sampler` between steps, by the launches of `Solver.look_at_steps`.
+        Returns a function that ends this. Returns None if the host makes the steps, or if the device takes samples of
+        another sampler."""
         if not self.possible or self.sampler is not None:
             return None
         self.sampler = sampler

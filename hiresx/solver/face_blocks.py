@@ -14,10 +14,11 @@ from hiresx.solver.block_states import LocalBlocks
 
 @dataclass(frozen=True)
 class FaceBlocks:
-    """Of a part: the places `nodes` of its nodes on faces with conditions in a padded array, int32; the `numbers` of
-    these nodes, -1 at all others, of the padded shape; of each colour, of nodes or of lines, the numbers of its nodes
-    (`colours`); and the `blocks` of their neighbours (kernels/implicit/neighbours.h), reals (words, node). All on the
-    device."""
+    """Matrices of the nodes of a part that lie on faces with conditions; all arrays are on the device. `nodes`: the
+    flat indexes of these nodes in a padded array, int32. `numbers`: an array of the padded shape with the number of
+    each of these nodes, and -1 at all others. `colours`: for each of the two colours (of nodes or of lines) the numbers
+    of its nodes. `blocks`: the matrices that belong to their neighbours (kernels/implicit/neighbours.h), reals of shape
+    (words, node)."""
 
     nodes: Any
     numbers: Any
@@ -26,13 +27,14 @@ class FaceBlocks:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Those of kernels that make or change blocks of neighbours."""
+        """Arguments of kernels that make or change the blocks of neighbours."""
         return {"numbers": self.numbers, "of_faces": self.blocks, "faces": self.blocks.shape[1]}
 
 
 def face_blocks(case: Case, blocks: LocalBlocks, sides: Sequence[np.ndarray]) -> list[FaceBlocks]:
-    """Return those of the parts of this rank; none if all nodes have stored blocks. `sides`: what is behind each side
-    of the nodes of every part, of the padded shape, 0 where there is no condition."""
+    """Return the blocks of neighbours at nodes on faces with conditions, for each part of this rank. The list is empty
+    if all nodes have stored blocks. `sides`: for each part an array of the padded shape, nonzero at nodes on a face
+    with a condition."""
     if case.implicit.storage != MATRIX_FREE:
         return []
     device, found = blocks.backend.to_device, []

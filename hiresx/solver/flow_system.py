@@ -33,7 +33,7 @@ VECTORS = "vectors"
 
 
 def one_after_another(tasks: Sequence[Task], stage: int) -> None:
-    """Perform tasks without anything else."""
+    """Perform all tasks of the stage number `stage` in order, with nothing in between."""
     for _, task in tasks:
         task(stage)
 
@@ -116,8 +116,8 @@ class FlowSystem(System):
             self._history.begin()
 
     def step(self, time: float, dt: float) -> None:
-        """Make the integrator's step `dt` from `time`. It may be called again with another dt after `back`. Raises
-        FloatingPointError, on all ranks, where the integrator finds no solution."""
+        """Make the integrator's step of size `dt` from `time`. After `back` it may be called again with another dt.
+        Raises FloatingPointError, on all ranks, if the integrator finds no solution."""
         self.time, self.dt = time, dt
         if self._integrator.iterates:
             self._perform(self._looks, 0)
@@ -125,7 +125,7 @@ class FlowSystem(System):
         self._ghosts.halo.flush()
 
     def end(self, dt: float) -> None:
-        """Complete the step."""
+        """Complete the step of size `dt`."""
         if self._history is not None:
             self._history.end(dt)
 
@@ -150,7 +150,7 @@ class FlowSystem(System):
 
     @contextmanager
     def by(self, perform: Perform) -> Iterator[None]:
-        """Execute tasks with `perform` inside this context."""
+        """Return a context in which tasks are executed by `perform`."""
         before, self._perform = self._perform, perform
         try:
             yield
@@ -158,7 +158,7 @@ class FlowSystem(System):
             self._perform = before
 
     def look(self, looks: Sequence[Task]) -> None:
-        """Perform the tasks `looks` at the start of every step, in place of earlier ones."""
+        """Perform the tasks `looks` at the start of every step. They replace those of an earlier call."""
         self._looks = list(looks)
         self.tasks[:] = [*looks, *self._ordinary]
 
@@ -182,7 +182,7 @@ class FlowSystem(System):
 
     @property
     def history(self) -> StateHistory | None:
-        """The history of integrators that iterate, else None."""
+        """History of the states of earlier steps, for integrators that iterate; None for others."""
         return self._history
 
     @property

@@ -44,8 +44,8 @@ class Ghosts:
         return bool(self.halo.neighbours)
 
     def start_state(self) -> None:
-        """Fill the ghosts of patched faces, of finer levels and of mirroring walls, and start the exchange of connected
-        halos; nodes under a finer level take its values first."""
+        """Set the nodes under finer levels, start the exchange of connected halos, and fill the ghosts behind patched
+        faces, beside finer levels and behind mirroring walls."""
         self.patched.nodes()
         self.halo.start_state()
         self.patched.state()
@@ -56,13 +56,15 @@ class Ghosts:
         self.halo.finish_state()
 
     def send_state(self) -> None:
-        """Same as `start_state`, as a task of a stage."""
+        """Call `start_state` as a task of a stage. If exchanges do not overlap with computations, also wait for the
+        halos."""
         self.start_state()
         if not self.overlap:
             self.halo.finish_state()
 
     def send_fluxes(self, fluxes: list[tuple[Any, ...]], work: Sequence[Any]) -> None:
-        """Start the exchange of the viscous `fluxes` of all parts, which are stored in `work`."""
+        """Start the exchange of the viscous `fluxes` of all parts, which are stored in `work`. If exchanges do not
+        overlap with computations, also wait for the halos."""
         self.halo.start_fluxes(fluxes)
         self.patched.fluxes(fluxes, work)
         if not self.overlap:
@@ -73,7 +75,8 @@ class Ghosts:
         self.halo.finish_fluxes()
 
     def send_field(self, name: str) -> None:
-        """Start the exchange of the field `name`, which a term has computed."""
+        """Start the exchange of the field `name`, which a term has computed. If exchanges do not overlap with
+        computations, also wait for the halos."""
         self.halo.start_field(name)
         self.patched.field(name)
         if not self.overlap:

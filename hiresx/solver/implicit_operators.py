@@ -210,7 +210,8 @@ class ImplicitOperators(Linearised):
         return max(everywhere, key=lambda one: one[0])
 
     def check_blocks(self) -> None:
-        """Raise HiresxError, on all ranks, for a diagonal block that has no inverse, with its place."""
+        """Raise HiresxError, on all ranks, for a diagonal block that cannot be inverted. The message names its
+        place."""
         found: Place | None = None
         for n, s in enumerate(self._blocks.states):
             for inverses in self._sweeps.inverses(n):
@@ -239,13 +240,13 @@ def connect(
     step_size: StepSize,
     system: FlowSystem,
 ) -> None:
-    """Give an implicit integrator the operators of its system; nothing to other integrators. Collective."""
+    """Give an implicit integrator the operators of its system. Other integrators are left unchanged. Collective."""
     if isinstance(integrator, Implicit):
         integrator.attach(system, ImplicitOperators(case, blocks, ghosts, conditions, step_size, system))
 
 
 def settings(case: Case) -> ImplicitSettings:
-    """Return what the case asks of the implicit scheme."""
+    """Return the settings of the implicit scheme of a case."""
     given, first = case.implicit, case.time.cfl
     usual = STEADY_SWEEPS if case.time.integrator == NAME else UNSTEADY_SWEEPS
     sweeps = usual if given.sweeps is None else given.sweeps

@@ -131,7 +131,8 @@ class Solver:
 
     @property
     def has_rates(self) -> bool:
-        """True if rates of change were computed since the state was set: until then `r` holds nothing."""
+        """True if rates of change were computed since the state was set. Before that the values of `r` have no
+        meaning."""
         return self._state_cache.rates
 
     @property
@@ -172,7 +173,8 @@ class Solver:
 
     @property
     def clock(self) -> StepClock:
-        """The device's clock. At the start of a step it has the time of the state if something looks at steps."""
+        """The clock on the device. At the start of a step it has the time of the state, if there are launches of
+        `look_at_steps`."""
         return self._conditions.clock
 
     # ---- the step
@@ -194,9 +196,9 @@ class Solver:
                 task(stage)
 
     def choose_dt(self, largest: float = np.inf) -> float:
-        """Set the step from the case: fixed and no larger than `largest`, or by CFL limits over all blocks of all ranks
-        and towards a time that is `largest` away (hiresx.time.step_rule.step_towards). With local steps every point has
-        its own step and the returned value is 0."""
+        """Set the time step of the case and return it. It is fixed and at most `largest`, or it follows from the CFL
+        limits over all blocks of all ranks and is chosen towards the time that is `largest` away
+        (hiresx.time.step_rule.step_towards). With local steps every point has its own step, and 0 is returned."""
         with self.stopwatch("time step"):
             if self.local:
                 self.step_size.fill_local(self.step_factor)
@@ -212,13 +214,11 @@ class Solver:
     def step(self, largest: float = np.inf) -> float:
         """Make one time step, no longer than `largest`. Returns dt (0 with local steps).
 
-        A step by CFL number may fail, for instance in an impulsive start, when wave speeds grow within it. It is then
-        repeated with half of it, and a quarter, by integrators that keep the state at the start of the step.
-
-        Raises FloatingPointError, with the state as before, when the flow allows no step: the rates of change are not
-        finite, or so large that time would not advance, or a quarter of the step fails as well. With an integrator that
-        does not keep the start, the failed state remains.
-        """
+        A step by CFL number may fail if wave speeds grow within it, for instance in an impulsive start. It is then
+        repeated with half of its size, then with a quarter, if the integrator keeps the state at the start of the step.
+        Raises FloatingPointError, with the state as before, if no step is possible: the rates of change are not finite,
+        or so large that time would not advance, or a quarter of the step fails as well. If the integrator does not keep
+        the start, the failed state remains."""
         if largest == np.inf:
             self.advance(1)
         else:
@@ -226,9 +226,9 @@ class Solver:
         return self.dt
 
     def advance(self, count: int, until: float = np.inf) -> int:
-        """Make up to `count` time steps, none past `until`. The host makes one; a device that needs no host makes as
-        many as lead there or close. Returns the number of steps made. Raises as `step`; the steps before the failed one
-        remain valid. All ranks call this with the same count."""
+        """Make up to `count` time steps, none past `until`, and return their number. The host makes one step. A device
+        that needs no host makes all of them, or nearly all. Raises as `step`; the steps before the failed one remain
+        valid. All ranks call this with the same count."""
         taken, failed = self._take_device_steps(count, until) if self.device_resident_steps.possible else (0, None)
         if taken and failed is None:
             return taken

@@ -13,17 +13,18 @@ class StateCache:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything: another state was set."""
+        """Discard all cached data, because another state was set."""
         self.began: tuple[float, int] | None = None
         self.rates = False
         self.invalidate_radii()
 
     def invalidate_radii(self) -> None:
-        """Forget the radii: nodes have changed."""
+        """Discard the spectral radii, because nodes have changed."""
         self.radii: np.ndarray | None = None
 
     def expect_rates(self) -> None:
-        """Mark `r` as filled: a right-hand side follows, and a change of nodes."""
+        """Mark the rates `r` as valid and the spectral radii as invalid: a right-hand side is computed next, and nodes
+        change."""
         self.rates = True
         self.invalidate_radii()
 

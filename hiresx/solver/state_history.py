@@ -24,7 +24,8 @@ class StateHistory:
         self._last: float | None = None  # the size of the step from the first state, once completed
 
     def begin(self) -> None:
-        """Start a step from the current state."""
+        """Store the current state as the start of a step. The states of the last steps are kept, as many as the
+        integrator needs."""
         if self._last is not None:
             self._steps = [self._last, *self._steps][: self._depth]
             self._states.insert(0, self._states.pop())
@@ -81,7 +82,8 @@ class StateHistory:
                 yield Piece(f"history.{n}.{s.part.whole}", s.part.box, values)
 
     def read(self, steps: Sequence[Any], read: Callable[[str, Range], np.ndarray]) -> None:
-        """Restore the steps from `steps` and `pieces`. Raises ValueError for values that no run can have had."""
+        """Restore the step sizes `steps` and the states of earlier steps. `read` returns an array by the name and box
+        of a piece (see `pieces`). Raises ValueError for values that no run can have had."""
         self.forget()
         sizes = [float(dt) for dt in steps][: self._depth]
         if not all(0 < dt < np.inf for dt in sizes):

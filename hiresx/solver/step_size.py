@@ -37,8 +37,8 @@ class StepSize:
         return self._blocks.program.prepare([call for r in self.reductions for call in r.norm_calls()])
 
     def choose(self, factor: float, left: float, own: float | None = None) -> float:
-        """Return the step towards a time that is `left` away. The step is at most `factor` times that of the case or,
-        if it is given, of the step `own` that the integrator chose. Collective."""
+        """Return the next step towards a time that is `left` away. It is at most `factor` times the step of the case.
+        If the integrator chose a step `own`, it is at most `factor` times that instead. Collective."""
         wanted = self.case_step(factor) if own is None else factor * own
         return min(wanted, left) if own is None and self._case.time.dt is not None else step_towards(left, wanted)
 
@@ -61,7 +61,7 @@ class StepSize:
         self.fill_by(factor * time.cfl, factor * time.viscous_cfl)
 
     def fill_by(self, cfl: float, viscous_cfl: float) -> None:
-        """Set the time step of every point by these CFL numbers."""
+        """Set the time step of every point by the CFL numbers `cfl` and `viscous_cfl`."""
         for reduction in self.reductions:
             reduction.local_steps(self._case.gas.reynolds, cfl, viscous_cfl)
         self._limit_steps()
@@ -76,7 +76,7 @@ class StepSize:
         return self._blocks.comm.max(found.max(axis=(0, 2), initial=0.0))
 
     def put(self, dt: float) -> None:
-        """Set the time step of kernels to `dt`, but where each point has its own."""
+        """Set the time step of the kernels to `dt`, unless each point has its own."""
         if dt == self._on_device or self._blocks.layout.local_steps:
             return
         value = self._blocks.backend.to_device(np.full(1, dt, self._blocks.configuration.real))
@@ -85,7 +85,7 @@ class StepSize:
         self._on_device = dt
 
     def forget(self) -> None:
-        """Forget the step on the device, which has changed."""
+        """Discard the stored time step, because the device has changed it."""
         self._on_device = None
 
     def norms(self) -> tuple[np.ndarray, float, float]:

@@ -71,8 +71,10 @@ class Sweeps:
         check_lines(settings.lines, blocks.decomposition.blocks)
 
     def factor(self, over_cfl: float, over_time: float) -> None:
-        """Turn the blocks of the current state, of which the diagonal ones have 1/CFL and, of unsteady flow, the
-        coefficient of the new state in its rate, into what the sweeps need."""
+        """Prepare the sweeps for the matrix of the current state: invert the diagonal blocks, or factor the block
+        tridiagonal matrix of each grid line. With `lines = "auto"` the directions of the lines are chosen anew. The
+        stored diagonal blocks contain `over_cfl`, 1/CFL, and `over_time`, the coefficient of the new state in its rate
+        of change, already; other sweeps read these numbers."""
         if self._settings.lines == "auto":
             self.lines = self._stiffest()
         for s, lines in zip(self._blocks.states, self.lines, strict=True):
@@ -92,8 +94,8 @@ class Sweeps:
                 )  # fmt: skip
 
     def inverses(self, n: int) -> Iterator[np.ndarray]:
-        """Yield the inverses (row, column, k, j, i) of the diagonal blocks, or of pivots along each direction of lines,
-        of the part `states[n]`, on the host."""
+        """Yield the inverses (row, column, k, j, i) on the host, for the part `states[n]`: of the diagonal blocks, or
+        of the pivots along each direction of lines."""
         s, lines = self._blocks.states[n], self.lines[n]
         variables = s.equations.variables
         precision = s.layout.sweep_precision
@@ -257,14 +259,15 @@ def _of_sweep(s: BlockState, colour: int) -> dict[str, Any]:
 
 
 def nodes_of_lines(s: BlockState, direction: int) -> tuple[int, int, int]:
-    """Return the range of the nodes of the lines of one colour: every second row, for lines along i, else every second
-    node of a row."""
+    """Return the extent (ni, nj, nk) of the nodes of one colour in a part, for lines along `direction`: every second
+    row for lines along i, or else every second node of a row."""
     ni, nj, nk = s.size
     return (ni, (nj + 1) // 2, nk) if direction == 0 else ((ni + 1) // 2, nj, nk)
 
 
 def across_lines(s: BlockState, direction: int) -> int:
-    """Return the sum of the indices of the first node of the part across its lines, which gives them their colour."""
+    """Return the number that decides the colour of the first line of a part: the sum of the indices of its first node,
+    without that along the lines."""
     return sum(s.first) - s.first[direction]
 
 
@@ -278,8 +281,8 @@ def _of_lines(s: BlockState, direction: int, colour: int) -> tuple[tuple[int, in
 
 
 def directions_of(counts: Sequence[float] | np.ndarray, nodes: int) -> tuple[int, ...]:
-    """Return the directions of the lines of a block of `nodes` nodes. `counts`: for each direction, how many of its
-    cells are thin along it."""
+    """Return the directions of the lines of a block of `nodes` nodes. `counts`: for each direction, the number of cells
+    that are thin along it. Directions with a sufficient share of thin cells are chosen."""
     return tuple(d for d, count in enumerate(counts) if count >= WORTH * nodes)
 
 
@@ -309,8 +312,8 @@ def _first_ghosts(s: BlockState, places: np.ndarray) -> np.ndarray:
 
 
 def range_of_lines(program: Program, extent: Sequence[int], direction: int) -> tuple[str, tuple[int, int, int]]:
-    """Return the kernel that solves the equations of the lines of one colour, of which `extent` has the nodes, and its
-    range: a point, or a warp, stands for some of them."""
+    """Return the name of the kernel that solves for the lines of one colour, and the range to launch it over. `extent`:
+    the nodes of these lines. Each point of the range solves a line; on a GPU a warp solves several lines."""
     first = _first(extent, direction)
     if LANES not in program.signatures:
         return "line_sweep", first

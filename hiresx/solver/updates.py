@@ -8,7 +8,7 @@ from hiresx.time.explicit import Explicit
 
 
 def update_tasks(blocks: LocalBlocks, terms: Terms, ghosts: Ghosts, integrator: Explicit) -> list[Task]:
-    """Return the tasks that update the state of every local block, after those of `terms`."""
+    """Return the tasks that update the state of every local block by the `integrator`, after those of `terms`."""
     prepare, states = blocks.program.prepare, blocks.states
     if not (terms.ends_in_update and states):
         of_states = [integrator.updates(blocks.program, state) for state in states]

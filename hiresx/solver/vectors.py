@@ -51,7 +51,8 @@ class Vectors:
             return Vector([self._blocks.backend.zeros(s.q.shape, self._real) for s in self._blocks.states])
 
     def basis(self, count: int) -> Basis:
-        """Return `count` vectors of zeros, one behind the other. Raises HiresxError if they do not fit in memory."""
+        """Return `count` vectors of zeros that are consecutive in memory. Raises HiresxError if they do not fit in
+        memory."""
         self.count += count
         with self._blocks.comm.together():
             arrays = [self._blocks.backend.zeros((count, *s.q.shape), self._real) for s in self._blocks.states]
@@ -69,8 +70,7 @@ class Vectors:
             self._launch(s, "add_vectors", x=own, y=to, a=float(a), b=float(b))
 
     def from_rates(self, x: Vector) -> None:
-        """Copy the rates of change of the state to the vector: x = dq/dt, computed from the residual `r` of the
-        blocks."""
+        """Compute the rates of change x = dq/dt from the residual `r` of the blocks."""
         for s, own in zip(self._blocks.states, x.arrays, strict=True):
             self._launch(s, "rates_to_vector", r=s.r, jacobian=s.jacobian, x=own)
 
@@ -85,8 +85,8 @@ class Vectors:
             self._launch(s, *_compensated_kernel(s, "vector_to_state"), q=s.q, x=own)
 
     def dot(self, x: Vector, y: Vector) -> float:
-        """Return the sum of products over all ranks, with those of the last variables times
-        `of_last`. Collective."""
+        """Return the sum of products over all ranks. Products of the last variables are multiplied by `of_last`.
+        Collective."""
         found = 0.0
         for s, one, other in zip(self._blocks.states, x.arrays, y.arrays, strict=True):
             (ni, nj, nk), backend = s.size, self._blocks.backend
@@ -133,7 +133,7 @@ class Vectors:
             )  # fmt: skip
 
     def gather(self, x: Vector) -> np.ndarray:
-        """Return the whole vector on every rank, independent of the cut. Collective."""
+        """Return the whole vector on every rank. It does not depend on the decomposition. Collective."""
         pairs = zip(self._blocks.states, x.arrays, strict=True)
         own = [(s.part.whole, s.part.box, self._blocks.host_values(s, array)) for s, array in pairs]
         wholes = self._wholes(np.zeros(self._size))

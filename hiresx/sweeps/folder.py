@@ -32,8 +32,8 @@ _ELSEWHERE = "a sweep is of one case: leave that as it was, or begin another swe
 
 
 def compare(out: Path, case: str | Path, plan: SweepPlan) -> bool:
-    """True if the sweep `plan` of `case` is in `out`, perhaps with other values; False where nothing is. Raises
-    HiresxError for a folder that holds something else, and for another sweep, naming the difference."""
+    """True if the folder `out` has the sweep `plan` of `case`, possibly with other values; False if it is empty or
+    missing. Raises HiresxError for a folder with other contents, and for another sweep, with the difference."""
     if not holds_sweep(out):
         return False
     entries = read_entries(out)
@@ -53,8 +53,8 @@ def compare(out: Path, case: str | Path, plan: SweepPlan) -> bool:
 
 
 def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
-    """Make `out` the folder of the sweep `plan` of `case`, or check that it is that already; values may have been
-    added. Raises the errors of `compare`, and HiresxError if it cannot be written."""
+    """Prepare `out` as the folder of the sweep `plan` of `case`. If the sweep is there already, check that it is the
+    same; values may have been added. Raises HiresxError as `compare`, and if the folder cannot be written."""
     keys, runs, digests = dict(plan.axes), [member.name for member in plan.members], _digests(plan)
     if compare(out, case, plan):
         # what this plan leaves out stays a part of the sweep
@@ -79,7 +79,7 @@ def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
 
 
 def holds_sweep(out: Path) -> bool:
-    """True if a sweep is in `out`; False where nothing is. Raises HiresxError for anything else."""
+    """True if the folder `out` has a sweep; False if it is empty or missing. Raises HiresxError for other contents."""
     if (out / NAME).is_file():
         return True
     if os.path.lexists(out / "run.json"):
@@ -99,7 +99,7 @@ def holds_sweep(out: Path) -> bool:
 
 
 def read_entries(out: Path) -> dict[str, Any]:
-    """The contents of sweep.json. Raises HiresxError when it cannot be understood."""
+    """Return the contents of sweep.json in `out`. Raises HiresxError if it cannot be parsed."""
     path = out / NAME
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -115,7 +115,8 @@ def read_entries(out: Path) -> dict[str, Any]:
 
 
 def named_by(out: Path) -> list[str] | None:
-    """The keys that name the runs of the sweep in `out`; None without one. Raises HiresxError as `read_entries`."""
+    """Return the keys whose values name the runs of the sweep in `out`; None without a sweep. Raises HiresxError as
+    `read_entries`."""
     if not (out / NAME).is_file():
         return None
     entries = read_entries(out)
@@ -124,7 +125,7 @@ def named_by(out: Path) -> list[str] | None:
 
 
 def others(out: Path, plan: SweepPlan) -> list[str]:
-    """The runs of the sweep in `out` that `plan` leaves out."""
+    """Return the runs of the sweep in `out` that are not in `plan`."""
     mine = {member.name for member in plan.members}
     return [str(name) for name in read_entries(out).get("runs", ()) if name not in mine]
 

@@ -17,12 +17,13 @@ _ERROR = "error: "
 
 
 def log(out: Path, member: SweepMember) -> Path:
-    """Path of the file with the output of a run."""
+    """Return the path of the file with the printed output of a run."""
     return out / LOGS / f"{member.name}.txt"
 
 
 def need(out: Path, member: SweepMember) -> Need:
-    """Return the action that a run needs. "removal": another case was run in its folder."""
+    """Return what has to be done for a run: "nothing" if it is finished, "begin", "go on" from its checkpoint, "begin
+    again" if it was started but has no checkpoint, or "removal" if its folder has a run of another case."""
     folder = out / member.name
     if not (folder / "run.json").is_file():
         return "begin"
@@ -35,7 +36,8 @@ def need(out: Path, member: SweepMember) -> Need:
 
 
 def other_case(folder: Path, member: SweepMember, kept: dict[str, Any]) -> str:
-    """Return how the case of the record `kept` in `folder` differs from that of the run; "" if it does not."""
+    """Return how the case in the record `kept` of `folder` differs from that of the run `member`; "" if it does not
+    differ."""
     if not kept.get("case"):
         return ""
     asked = _with_defaults(member.case)
@@ -65,7 +67,8 @@ def _with_grid_parts(ran: dict[str, Any], asked: dict[str, Any]) -> dict[str, An
 
 
 def clear(out: Path, member: SweepMember) -> None:
-    """Remove what a run left that came to no checkpoint."""
+    """Remove the folder of a run. Called for a run without a checkpoint. Raises HiresxError if the folder cannot be
+    removed."""
     try:
         shutil.rmtree(out / member.name)
     except OSError as error:
@@ -73,8 +76,9 @@ def clear(out: Path, member: SweepMember) -> None:
 
 
 def status(out: Path, member: SweepMember) -> tuple[str, str, dict[str, Any]]:
-    """Return (status, why it is not finished, record) of a run. The status is that of run.json; or "waiting"; "failed"
-    if the run ended before its first step; "other case" if its folder has a run of another case."""
+    """Return (status, reason, record) of a run. The status is that of its run.json; or "waiting" if it was not started,
+    "failed" if it ended before its first step, or "other case" if its folder has a run of another case. The reason says
+    why it is not finished."""
     try:
         kept = record.read(out / member.name) if (out / member.name / "run.json").is_file() else {}
     except HiresxError as error:
@@ -88,7 +92,7 @@ def status(out: Path, member: SweepMember) -> tuple[str, str, dict[str, Any]]:
 
 
 def last_error(path: Path) -> str:
-    """Return the recorded error of the last start of a run."""
+    """Return the error that a run printed when it was started last, from its log `path`."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -21,8 +21,9 @@ GRID_FILES = ("file", "connectivity")
 
 @dataclass(frozen=True)
 class SweepMember:
-    """One run: `name` of its folder, the `values` of its keys (with the preset, where one is named), its resolved
-    `case`, and its `title`. Grid files have absolute paths in `case`, `overrides` and `words`."""
+    """One run of a sweep. `name`: of its folder. `values`: the values of the keys of the sweep, with the preset if one
+    is named. `case`: the resolved case. `title`: its title. Paths of grid files are absolute in `case`, `overrides` and
+    `words`."""
 
     name: str
     values: dict[str, Any]
@@ -31,8 +32,8 @@ class SweepMember:
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """The values without the preset. Paths of files are those of the resolved case, so that a copy of the case in
-        another folder can use them."""
+        """Values of the keys, without the preset. Paths of files are those of the resolved case, so that a copy of the
+        case in another folder can use them."""
         files = {f"grid.{key}": self.case["grid"].get(key) for key in GRID_FILES}
         return {key: files.get(key, value) for key, value in self.values.items() if key != PRESET}
 
@@ -62,10 +63,11 @@ def plan(
     zipped: bool = False,
     named_by: Sequence[str] | None = None,
 ) -> SweepPlan:
-    """The runs of `case` with these `values` by key, and `presets`; `named_by`: the keys that are in the names of runs,
-    those with several values if None (of a sweep that is there: `folder.named_by`). Raises HiresxError for a case that
-    cannot be (an unknown key, with the one that was probably meant), before anything is run, and for two runs of the
-    same."""
+    """Plan the runs of a sweep of `case` over these `values` by key, and `presets`. With `zipped` the first values of
+    all keys are combined, then the second ones, and so on; otherwise all combinations are made. `named_by`: the keys in
+    the names of the runs, for a sweep that exists already (`folder.named_by`); by default those with several values.
+    Raises HiresxError, before anything is run, for an invalid case (for an unknown key with the one that was probably
+    meant), and for two equal runs."""
     axes: dict[str, list[Any]] = {PRESET: list(presets)} if presets else {}
     axes |= {key: plain(entry) for key, entry in values.items()}
     rows = list(combinations(axes, zipped))
@@ -85,7 +87,7 @@ def plan(
 
 
 def load_member(case: str | Path, name: str, values: Mapping[str, Any]) -> SweepMember:
-    """The run `name` of `case` with these `values` by key."""
+    """Return the run `name` of `case` with these `values` by key. Raises HiresxError for an invalid case."""
     loaded = load(case, values.get(PRESET), {key: value for key, value in values.items() if key != PRESET})
     resolved = loaded.model_dump(mode="json")
     for key in GRID_FILES:

@@ -88,7 +88,8 @@ def _histories(case: Mapping[str, Any]) -> list[str]:
 
 
 def column(text: str, start: float | None = None) -> ReducedColumn:
-    """The column that HISTORY.QUANTITY or HISTORY.QUANTITY:REDUCTION means. Raises HiresxError for anything else."""
+    """Parse HISTORY.QUANTITY or HISTORY.QUANTITY:REDUCTION into a column; by default the reduction is "last". `start`:
+    time from which samples count. Raises HiresxError for any other text."""
     found = re.fullmatch(r"(?P<history>[^.:]+)\.(?P<quantity>[^:]+?)(?::(?P<reduction>\w+))?", text.strip())
     if not found:
         raise HiresxError(
@@ -127,7 +128,9 @@ class Analysis:
 
 
 def analyses(texts: Sequence[str]) -> tuple[Analysis, ...]:
-    """Return the analyses of --collect "COMMAND [options]". Raises HiresxError for an unknown command."""
+    """Parse the values of --collect, each "COMMAND [options]" with a command of `hiresx post`. If a command occurs
+    several times, the names of the later ones get a number, for instance "jet-2". Raises HiresxError for a text without
+    a command."""
     found: list[Analysis] = []
     for text in texts:
         try:

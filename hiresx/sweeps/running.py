@@ -38,7 +38,8 @@ class TableRequest:
     plot: tuple[str, str] | None = None
 
     def check(self, of: SweepPlan) -> None:
-        """Raises HiresxError for a history that no run has, and for a column to plot that the table cannot have."""
+        """Raises HiresxError for a history that no run of the sweep `of` has, and for a column to plot that its table
+        cannot have."""
         for wanted in self.columns:
             wanted.check([one.case for one in of.members])
         empty = table.table(of, [], self.columns)
@@ -120,8 +121,8 @@ class SweepEnd:
 def run(
     of: SweepPlan, out: Path, case: str | Path, how: RunOptions, wanted: TableRequest, say: Say, show: bool = True
 ) -> SweepEnd:
-    """Run all members that are not finished, and write the table after each run. `say` takes lines of progress; `show`:
-    the output of the runs goes to stderr too. Raises the errors of `sweep`."""
+    """Run all members of the sweep `of` that are not finished, and write the table after each run. `say` prints a line
+    of progress. `show`: whether the output of the runs also goes to stderr. Raises HiresxError as `sweep`."""
     if (launcher_environment.launched_processes() or 0) > 1:
         raise HiresxError(
             "a launcher started this sweep", "start it without the launcher; -n N gives each of its runs N ranks"
@@ -169,8 +170,8 @@ def run(
 
 
 def tabulate(of: SweepPlan, out: Path, case: str | Path, wanted: TableRequest) -> SweepTable:
-    """Write and return the table of the existing runs; nothing is run. Raises HiresxError if there is no sweep, or
-    another one."""
+    """Write the table of the existing runs and return it; nothing is run. `wanted`: its columns. Raises HiresxError if
+    there is no sweep in `out`, or another one."""
     wanted.check(of)
     if not folder.compare(out, case, of):
         raise HiresxError(f"{out} holds no sweep", "leave --table away: the runs are made first")
@@ -182,7 +183,9 @@ def tabulate(of: SweepPlan, out: Path, case: str | Path, wanted: TableRequest) -
 
 
 def draw_picture(of: SweepTable, out: Path, wanted: TableRequest) -> list[Path]:
-    """The picture, as table.png. Raises HiresxError for columns that do not exist or hold no number."""
+    """Draw the columns of the table `of` that `wanted` names to table.png in the folder `out`. Returns the path in a
+    list, which is empty if no picture is wanted. Raises HiresxError for columns that do not exist or contain no
+    number."""
     if wanted.plot is None:
         return []
     from hiresx.output.show import picture_file
@@ -193,7 +196,8 @@ def draw_picture(of: SweepTable, out: Path, wanted: TableRequest) -> list[Path]:
 
 
 def arguments(out: Path, one: SweepMember, need: member.Need, words: Sequence[str]) -> list[str]:
-    """Return the arguments of hiresx run."""
+    """Return the arguments with which `hiresx run` makes the run `one`. `need`: what has to be done for it. `words`:
+    further options."""
     if need == "go on":
         return ["--restart", str(out / one.name), *words]
     return [str(out / folder.CASE), *one.words, *words, "--out", str(out / one.name)]

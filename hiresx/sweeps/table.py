@@ -98,8 +98,8 @@ def row(
     analyses: Sequence[Analysis] = (),
     fresh: bool = True,
 ) -> dict[str, Any]:
-    """Return the row of a run. The analyses are computed if the run is finished; `error` names those that fail. With
-    `fresh` false the row has neither collected columns nor analyses."""
+    """Return the row of the run `one`. The analyses are computed if the run is finished; `error` names those that fail.
+    With `fresh` false the row has neither collected columns nor analyses."""
     status, why, kept = member.status(out, one)
     found: dict[str, Any] = {"run": one.name, "status": status, "steps": kept.get("steps"), "time": kept.get("time")}
     found |= {"wall_s": _seconds(kept), **one.values}
@@ -120,7 +120,7 @@ def row(
 
 
 def table(plan: SweepPlan, rows: Sequence[Mapping[str, Any]], columns: Sequence[ReducedColumn] = ()) -> SweepTable:
-    """Rows of the runs of `plan` as one table; what a run lacks of the others' columns is None."""
+    """Combine the `rows` of the runs of `plan` to a table. A column that a run does not have is None."""
     keys = tuple(plan.axes)
     names = dict.fromkeys(("run", *keys, *FACTS, *(column.name for column in columns)))
     names |= dict.fromkeys(name for found in rows for name in found if name != ERROR)

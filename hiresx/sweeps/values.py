@@ -65,8 +65,9 @@ def parse(texts: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def combinations(axes: Mapping[str, Sequence[Any]], zipped: bool) -> Iterator[dict[str, Any]]:
-    """The value of every key in each run: all combinations, the last key changing first; or, `zipped`, the first value
-    of each, then the second, where a key with one value keeps it. Raises HiresxError where that is not possible."""
+    """Yield the value of every key in each run. These are all combinations, of which the last key changes first. With
+    `zipped` they are the first value of each key, then the second, and so on; a key with one value keeps it. Raises
+    HiresxError if the numbers of values do not match."""
     for key, values in axes.items():
         if isinstance(values, str) or not isinstance(values, Sequence):
             raise HiresxError(
@@ -96,5 +97,5 @@ def combinations(axes: Mapping[str, Sequence[Any]], zipped: bool) -> Iterator[di
 
 
 def format_value(value: Any) -> str:
-    """A value for people, and in tables: a text as it is, all else as TOML writes it."""
+    """Format a value for messages and tables: a text as it is, any other value as TOML."""
     return value if isinstance(value, str) else value_text(value)

@@ -27,7 +27,7 @@ class Tableau(NamedTuple):
 
     @property
     def times(self) -> list[float]:
-        """The time of each stage, over the step."""
+        """Times of the stages, as shares of the step."""
         return [0.0, *(float(sum(numbers) + self.gamma) for numbers in self.a)]
 
 
@@ -51,7 +51,7 @@ class Esdirk(ControlledStages):
         self._rates = [system.vector() for _ in self.tableau.a]
 
     def estimate(self, system: System) -> bool:
-        """Put the difference from the state of the embedded scheme into `_work`."""
+        """Compute into `_work` the difference of the new state from that of the embedded scheme."""
         *kept, last = (
             float(own - other)
             for own, other in zip((*self.tableau.a[-1], self.tableau.gamma), self.tableau.embedded, strict=True)
@@ -83,8 +83,8 @@ class Esdirk(ControlledStages):
 
 
 def guess_weights(times: Sequence[float], stage: int) -> dict[int, float]:
-    """Return the weights of the rates of earlier stages in the first guess of `stage` (from 0): the integral, from 0 to
-    the time of the stage, of the polynomial through the rates of the first stage and of the last two."""
+    """Return the weights of the rates of earlier stages in the initial guess of `stage` (from 0). They integrate, from
+    0 to the time of the stage, the polynomial through the rates of the first stage and of the last two."""
     chosen = sorted({0, *range(max(stage - 2, 0), stage)})
     found = {}
     for m in chosen:

@@ -30,7 +30,7 @@ class Explicit(Integrator):
 
     @abstractmethod
     def updates(self, program: Program, state: BlockState) -> list[Call]:
-        """Return the launch that ends each stage, on one block."""
+        """Return the launches that update the state at the end of each stage, for one block."""
 
     def step(self, system: System) -> None:
         for n in range(self.stages):

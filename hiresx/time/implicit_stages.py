@@ -81,7 +81,7 @@ class Stages(Implicit):
         )
 
     def attach(self, system: System, linearised: Linearised) -> None:
-        """Take the system's linearisation, and the vectors."""
+        """Store the system's linearisation, and allocate the vectors."""
         self._linear = self.linearised = linearised
         self._start, self._x, self._f, self._d, self._trial, self._of_trial, self._work, self._constant = (
             system.vector() for _ in range(8)
@@ -98,10 +98,11 @@ class Stages(Implicit):
 
     @abstractmethod
     def advance(self, system: System) -> list[Solved]:
-        """Put the state after a step from `_start` into `_x`. Returns how its stages were solved."""
+        """Make a step from `_start`, and put the new state into `_x`. Returns how its stages were solved."""
 
     def two_stages(self, system: System) -> list[Solved]:
-        """Make a step of order two that needs no earlier one (`ALEXANDER`)."""
+        """Make a step of second order that needs no earlier step, by the scheme of two stages with the coefficient
+        `ALEXANDER`. Returns how its stages were solved."""
         over_time = 1 / (ALEXANDER * system.dt)
         system.copy(self._start, self._x)
         system.combine(over_time, self._start, 0.0, self._constant)
@@ -114,11 +115,12 @@ class Stages(Implicit):
     # ---- a stage
 
     def solve(self, system: System, time: float, over_time: float, of_guess: float = 0.0) -> Solved:
-        """Solve a stage with `_constant`. `_x` is the guess, and the solution afterwards.
+        """Solve the equations of a stage at `time`: R(x) - `over_time` x + `_constant` = 0. `_x` has the initial guess,
+        and afterwards the solution.
 
-        `implicit.newton_drop` of the case says how far the residual has to drop. Without it the goal is `of_guess`
-        times the residual of the guess, which measures the error in time, and the drop is at most `usual_drop`. Raises
-        FloatingPointError, on all ranks, where no solution is found."""
+        The iteration ends when the residual has dropped by the factor `implicit.newton_drop` of the case. If the case
+        does not give it, the goal is `of_guess` times the residual of the guess, a measure of the error in time; the
+        drop is then at most `usual_drop`. Raises FloatingPointError, on all ranks, if no solution is found."""
         linear, settings = self._linear, self._linear.settings
         linear.unsteady(time, over_time, self._constant)
         begin, residual = self._begin(system, time)

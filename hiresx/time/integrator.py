@@ -40,7 +40,8 @@ class Integrator(ABC):
 
     @classmethod
     def needed_fields(cls, case: Case) -> dict[str, int]:
-        """The fields that blocks of `case` have because of the integrator, as `hiresx.device.fields.Layout.needed`."""
+        """Return the fields that blocks of `case` need because of the integrator, as
+        `hiresx.device.fields.Layout.needed`."""
         return {"registers": cls.registers, "dt": int(case.time.local)}
 
     def __init__(self) -> None:
@@ -49,17 +50,17 @@ class Integrator(ABC):
 
     @property
     def obstacle(self) -> str:
-        """Text, as the end of a sentence, that says why the last step found no solution; "" if unknown."""
+        """The reason why the last step found no solution, as the end of a sentence; "" if unknown."""
         return ""
 
     @property
     def next_step(self) -> float | None:
-        """The size of the next step, where the integrator chooses it; None where the case and the flow do."""
+        """The size of the next step, if the integrator chooses it; None if it follows from the case and the flow."""
         return None
 
     @property
     def converged(self) -> bool:
-        """True if an iteration towards steady flow has come as far as the case asks."""
+        """True if an iteration towards steady flow has converged as far as the case requires."""
         return False
 
     def prepare(self, system: System) -> None:  # noqa: B027 (most have nothing to prepare)
@@ -67,5 +68,6 @@ class Integrator(ABC):
 
     @abstractmethod
     def step(self, system: System) -> None:
-        """Make one step of `system.dt` from `system.time`, or of a shorter one, which it sets there. Raises
-        FloatingPointError, on all ranks, if it finds no solution; the solver then tries a smaller step."""
+        """Make one step of `system.dt` from `system.time`. A shorter step is possible; it is then stored in
+        `system.dt`. Raises FloatingPointError, on all ranks, if no solution is found; the solver then tries a smaller
+        step."""

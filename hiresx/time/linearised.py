@@ -57,11 +57,12 @@ class Linearised(ABC):
 
     @abstractmethod
     def begin(self) -> None:
-        """Set e from the current state."""
+        """Set the explicit steps e of the nodes from the current state."""
 
     @abstractmethod
     def unsteady(self, time: float, over_time: float, constant: Vector) -> None:
-        """From now on R(x) stands for R(x) - `over_time` x + `constant`, with the conditions of `time`."""
+        """Replace R(x) by R(x) - `over_time` x + `constant`, with the boundary conditions of `time`, in all later
+        calls."""
 
     @abstractmethod
     def change(self, x: Vector, into: Vector) -> None:
@@ -69,15 +70,15 @@ class Linearised(ABC):
 
     @abstractmethod
     def rates(self, change: Vector, into: Vector) -> None:
-        """Compute f/e, the rate of change with the conditions, from f."""
+        """Compute f/e, the rate of change including the boundary conditions, into `into`. `change`: f."""
 
     @abstractmethod
     def assemble(self, x: Vector, over_cfl: float) -> None:
-        """Make the blocks of 1/c - df/dx at x to first order, `over_cfl` = 1/c."""
+        """Compute the blocks of the matrix 1/c - df/dx at x, to first order. `over_cfl`: 1/c."""
 
     @abstractmethod
     def precondition(self, right: Vector, into: Vector) -> None:
-        """Solve the equations of the blocks approximately, by sweeps that start from 0."""
+        """Solve the equations with the blocks approximately for `into`, by sweeps from the initial guess 0."""
 
     @abstractmethod
     def check_blocks(self) -> None:
@@ -90,11 +91,12 @@ class Linearised(ABC):
 
     @abstractmethod
     def show(self, rates: Vector) -> None:
-        """Set the field `residual` of steady runs, at each node, to the largest magnitude of a vector there."""
+        """Store the magnitude of the vector `rates` at each node in the field `residual`, in steady runs. It is the
+        largest magnitude of its components."""
 
     @abstractmethod
     def largest(self, rates: Vector) -> tuple[float, Place]:
-        """Return the largest entry of a vector and its place."""
+        """Return the component with the largest magnitude in a vector, and its place."""
 
 
 def gmres_of(residual: str) -> type[Gmres]:
@@ -129,7 +131,7 @@ class Implicit(Integrator):
 
     @abstractmethod
     def attach(self, system: System, linearised: Linearised) -> None:
-        """Take the system with its linearisation, before the first step, and the vectors needed."""
+        """Store the system with its linearisation, and allocate the vectors. Called before the first step."""
 
 
 class Steady(Implicit):
@@ -142,4 +144,4 @@ class Steady(Implicit):
         return super().needed_fields(case) | {"residual": 1}
 
     def look_again(self, system: System) -> None:
-        """Compute the residual again, after the conditions at faces have changed between two steps. Collective."""
+        """Compute the residual again. Needed if boundary values have changed between two steps. Collective."""

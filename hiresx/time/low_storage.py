@@ -31,8 +31,8 @@ class LowStorage(Explicit):
 
 
 def stage_times(a: Sequence[float], b: Sequence[float]) -> tuple[float, ...]:
-    """Return the times at the end of the stages of a scheme in Williamson's form, as shares of the step: the solution
-    of dq/dt = 1. The last one is exactly 1."""
+    """Return the times at the end of the stages of a scheme, as shares of the step. `a`, `b`: its coefficients in
+    Williamson's form. The times are the solution of dq/dt = 1; the last one is exactly 1."""
     time, d, found = 0.0, 0.0, list[float]()
     for factor, share in zip(a, b, strict=True):
         d = factor * d + 1.0

@@ -74,24 +74,24 @@ class System(ABC):
 
     @abstractmethod
     def combine(self, a: float, x: Vector, b: float, y: Vector) -> None:
-        """y = a x + b y; for b = 0 the old y is ignored, even if it is NaN."""
+        """Combine two vectors: y = a x + b y. With b = 0 the old y is ignored, even if it is NaN."""
 
     def copy(self, x: Vector, y: Vector) -> None:
-        """y = x"""
+        """Copy a vector: y = x."""
         self.combine(1.0, x, 0.0, y)
 
     def axpy(self, a: float, x: Vector, y: Vector) -> None:
-        """y = a x + y"""
+        """Add a multiple of a vector: y = a x + y."""
         self.combine(a, x, 1.0, y)
 
     def scale(self, a: float, x: Vector) -> None:
-        """x = a x"""
+        """Multiply a vector by a number: x = a x."""
         self.combine(a, x, 0.0, x)
 
     @abstractmethod
     def dot(self, x: Vector, y: Vector) -> float:
-        """Return the sum of the products of all variables at all nodes of all ranks. The order depends on the cut
-        alone; the result has the same bits on all ranks."""
+        """Return the sum of the products of all variables at all nodes of all ranks. The order of summation depends on
+        the decomposition only; the result has the same bits on all ranks."""
 
     def norm(self, x: Vector) -> float:
         """Return the root of the sum of squares."""
@@ -123,7 +123,7 @@ class System(ABC):
 
     @abstractmethod
     def state(self, into: Vector) -> None:
-        """Copy the current conservative state."""
+        """Copy the current conservative state to the vector `into`."""
 
     @abstractmethod
     def accept(self, x: Vector, time: float) -> None:
@@ -131,7 +131,7 @@ class System(ABC):
 
     @abstractmethod
     def rates(self, x: Vector, time: float, into: Vector) -> None:
-        """Compute R(x, time), with the conditions of `time` at the nodes of x."""
+        """Compute R(x, time) into the vector `into`, with the conditions of `time` at the nodes of x."""
 
     # ---- boundary conditions
 

@@ -23,13 +23,14 @@ QUANTITIES = _SUMS + 2
 
 
 def scratch_reals(size: tuple[int, int, int], work_reals: int) -> int:
-    """Return the reals that a block of `size` needs for reductions besides its work array of `work_reals`."""
+    """Return the number of reals that a block of `size` needs for reductions in addition to its work array, which has
+    `work_reals`."""
     needed = max(QUANTITIES, 2 * pieces(size)) * size[0] * size[1]
     return 0 if work_reals >= needed else needed
 
 
 def pieces(size: tuple[int, int, int]) -> int:
-    """Return the number of pieces into which a block's columns along k are cut for the search of its largest radii."""
+    """Return the number of pieces into which a block's columns along k are cut to find its largest spectral radii."""
     ni, nj, nk = size
     height = max(FEWEST, -(-nk * ni * nj // SEEKERS))
     return -(-nk // height)
@@ -104,7 +105,7 @@ class Reduction:
         return calls
 
     def local_steps(self, reynolds: float | None, cfl: float, viscous_cfl: float) -> None:
-        """Fill the block's dt, one per point."""
+        """Compute the block's time step at each point by these CFL numbers. `reynolds`: None in inviscid flow."""
         s = self._state
         inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
         limits = {"inverse_reynolds": inverse_reynolds, "cfl": cfl, "viscous_cfl": viscous_cfl}

@@ -61,8 +61,8 @@ class StepClock:
             self._known_values = time, dt
 
     def put_sample(self, time: float, dt: float, begins: float, slot: int) -> None:
-        """Same as `put`, at the time of a sample, which goes to the place `slot`. A sampling interval ends here, and
-        the one that begins at `begins` follows."""
+        """Set the current step as `put` does, at the time of a sample, which is stored in the place `slot`. The
+        sampling interval ends here; the next one starts at `begins`."""
         clock = new_clock()
         places = [DeviceClock.TIME, DeviceClock.DT, DeviceClock.BEGINS, DeviceClock.SLOT]
         clock[places] = time, dt, begins, slot
@@ -70,7 +70,7 @@ class StepClock:
         self.set(clock)
 
     def set_known(self, time: float, dt: float) -> None:
-        """State that the device left the clock at this `time`, after a step `dt`."""
+        """Record that the device has left the clock at `time`, after a step `dt`."""
         self._known_values = time, dt
 
     def set(self, clock: np.ndarray) -> None:

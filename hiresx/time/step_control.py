@@ -47,11 +47,11 @@ class ControlledStages(Stages):
 
     @abstractmethod
     def solve_step(self, system: System) -> list[Solved]:
-        """Put the state after a step from `_start` into `_x`. Returns how its stages were solved."""
+        """Make a step from `_start`, and put the new state into `_x`. Returns how its stages were solved."""
 
     @abstractmethod
     def estimate(self, system: System) -> bool:
-        """Put the estimated error of the step to `_x` into `_work`. Returns False where there is no estimate."""
+        """Compute the estimated error of the step to `_x` into `_work`. Returns False if there is no estimate."""
 
     def _error(self, system: System) -> float | None:
         """Return the estimated error of the step, over the norm of the state at its start, if there is one."""

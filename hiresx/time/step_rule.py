@@ -27,14 +27,15 @@ def step_towards(left: float, wanted: float) -> float:
 
 
 def steps_towards(left: float, wanted: float) -> int:
-    """Return the number of such steps to that time if `wanted` stays constant."""
+    """Return the number of steps, as `step_towards` chooses them, to a time that is `left` away, if `wanted` stays
+    constant."""
     most = (1 + LONGER) * wanted
     return 1 if left <= most else 2 + max(0, math.ceil((left - 2 * most) / wanted))
 
 
 def time_advances(time: float, step: float, largest: float = math.inf) -> bool:
-    """True if `time` increases by `step`. `largest` is all that is left: the last step of a run may be too small to
-    change the time."""
+    """True if `time` + `step` is larger than `time` in double precision. Always true for a step of the size `largest`,
+    all that is left of the run: the last step may be too small to change the time."""
     return math.isfinite(step) and not (step < largest and time + step == time)
 
 

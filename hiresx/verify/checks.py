@@ -64,7 +64,7 @@ class CheckRun:
 
     @cached_property
     def loaded_case(self) -> Case:
-        """The case, with the preset and the keys of this run."""
+        """Return the case with the preset and the keys of this run."""
         return load(self.case, self.preset, self.sets)
 
     @cached_property
@@ -107,7 +107,7 @@ class CompletedRun:
         return next(a.history for a in watching if a.history.name == name).table().flat()
 
     def samples(self, name: str) -> np.ndarray:
-        """An entry of the history (see Simulation.run), over the whole run."""
+        """Return an entry of the records of the run (see Simulation.run) at all samples."""
         return np.array([entry[name] for entry in self.simulation.history])
 
 
@@ -120,11 +120,11 @@ class Workbench:
         self._known: dict[Any, Any] = {}
 
     def case(self, run: CheckRun) -> Case:
-        """The case of a run, to be computed by the plan under test."""
+        """Return the case of a run, with the plan that is tested."""
         return run.loaded_case if self.plan is None else run.loaded_case.model_copy(update={"plan": self.plan})
 
     def command(self, run: CheckRun) -> str:
-        """The command line that makes the same run by the same plan."""
+        """Return the command line that makes the same run with the plan that is tested."""
         return run.command if self.plan is None else f"{run.command} --set plan={self.plan}"
 
     def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -171,11 +171,11 @@ class Check:
     """The names of the backends for which it compiles them, by that of the backend under test."""
 
     def value(self, bench: Workbench) -> float:
-        """The measured value, after all runs that it needs."""
+        """Compute the measured value. All runs that it needs are made first."""
         return float(self.measure(*self._inputs(bench)))
 
     def curve_values(self, bench: Workbench) -> Mapping[str, Sequence[float] | np.ndarray]:
-        """The curves of this check for its picture, by name; none without curves."""
+        """Return the curves of this check for its picture, by name; empty without curves."""
         return self.curves(*self._inputs(bench)) if self.curves else {}
 
     def _inputs(self, bench: Workbench) -> list[Any]:

@@ -140,8 +140,8 @@ def extent(signature: Signature) -> tuple[int, int, int]:
 
 
 def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
-    """Arguments of a kernel by name, once for each combination of its switches, with and without each optional array.
-    The same numbers at every call. None of a kernel that follows addresses into other processes."""
+    """Yield arguments of a kernel by name, for each combination of its switches, with and without each optional array.
+    The numbers are the same at every call. Nothing is yielded for kernels that read memory of other processes."""
     if any(kind == "const long long *" and name != "count" for kind, name in signature.arguments):
         return
     switches = [name for kind, name in signature.arguments if name in SWITCHES and not is_pointer(kind)]

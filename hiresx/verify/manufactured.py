@@ -164,7 +164,7 @@ class Manufactured:
 
 
 def viscosity(gas: Gas) -> Callable[[Any], Any]:
-    """mu(T) of the law of a gas, of SymPy's expressions: its formula (hiresx.case.viscosity) with its parameters."""
+    """Return mu(T) of the viscosity law of a gas, as a function of SymPy expressions (hiresx.case.viscosity)."""
     sp = sympy()
     functions = {
         "minimum": sp.Min, "maximum": sp.Max,
@@ -186,9 +186,9 @@ def _values(function: Callable[..., Any], x: Reals, y: Reals, z: Reals, t: float
 
 
 def truncation_error(solver: Solver, flow: Manufactured, time: float = 0.0) -> list[np.ndarray]:
-    """Error of the right-hand side of a `solver` for the state of `flow`: for each part, the rates of the conserved
-    variables of the gas less the exact ones, (5, nk, nj, ni). The state of the solver is set to `flow`. The values have
-    no meaning at nodes whose rates are not used because of their condition, such as those of an inflow."""
+    """Return the error of the right-hand side of `solver` for the state of `flow`: for each part the computed rates of
+    the conserved variables of the gas minus the exact ones, (5, nk, nj, ni). The state of the solver is set to `flow`.
+    At nodes whose rates are not used, such as those of an inflow, the values have no meaning."""
     start(solver, flow, time)
     solver.right_hand_side()
     found = []
@@ -208,8 +208,8 @@ def start(solver: Solver, flow: Manufactured, time: float = 0.0) -> None:
 
 
 def add_source(solver: Solver, flow: Manufactured) -> None:
-    """Add the source of `flow` to the right-hand sides of a `solver`, whose steps are to be made by `watched_step`: by
-    the host, task by task. Raises ValueError for an integrator that iterates."""
+    """Add the source of `flow` to the right-hand side of `solver`. Its steps must then be made by `watched_step`, task
+    by task on the host. Raises ValueError for an integrator that iterates."""
     if not isinstance(solver.integrator, Explicit):
         raise ValueError("the source is added at the stages of an explicit integrator")
     times = (0.0, *solver.integrator.times)

@@ -95,7 +95,7 @@ def compile_ahead(bench: Workbench, checks: Iterable[Check]) -> int:
 
 
 def judge(name: str, check: Check, bench: Workbench) -> dict[str, Any]:
-    """The result of one check of group `name`, see hiresx.verify.run."""
+    """Compute one check of the group `name`, and return its result (see hiresx.verify.run)."""
     began = time.perf_counter()
     value, curves, error, left_out = math.nan, {}, None, None
     try:
@@ -127,7 +127,7 @@ def _round(value: float) -> float:
 
 
 def line(result: dict[str, Any]) -> str:
-    """Text of one line about a result."""
+    """Format a result as one line of text."""
     if "left_out" in result:
         return f"left out  {result['group']}: {result['check']}: {result['left_out']}"
     mark = "pass" if result["pass"] else "FAIL"

@@ -16,7 +16,8 @@ from hiresx.grid.reindexing import Reindexing, reindex
 
 
 def turns(size: tuple[int, int, int]) -> list[Reindexing]:
-    """The right-handed ways to number the nodes of a block of `size`: 24 in three dimensions, 4 in two, 1 in one."""
+    """Return the right-handed ways to number the nodes of a block of `size`: 24 in three dimensions, 4 in two, 1 in
+    one."""
     found = []
     for order, reverse in product(permutations(range(3)), product((False, True), repeat=3)):
         still = all(order[d] == d and not reverse[d] for d in range(3) if size[d] == 1)
@@ -35,7 +36,7 @@ class TurnedCase:
     turns: tuple[Reindexing, ...]
 
     def wholes(self, blocks: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return arrays (..., nk, nj, ni) of the original blocks, joined from those of the blocks of `grid`."""
+        """Join arrays (..., nk, nj, ni) of the blocks of `grid`, and return those of the original blocks."""
         sizes = [np.max([[hi for _, hi in p.box] for p in self.parts if p.whole == w], axis=0) for w in self._wholes]
         found = [np.full((*blocks[0].shape[:-3], *reversed(size)), np.nan, blocks[0].dtype) for size in sizes]
         for part, turn, values in zip(self.parts, self.turns, blocks, strict=True):
@@ -48,7 +49,8 @@ class TurnedCase:
 
 
 def turn_back(values: np.ndarray, turn: Reindexing) -> np.ndarray:
-    """Convert `values` (..., nk, nj, ni) of a block from its new to its old indexes."""
+    """Convert `values` (..., nk, nj, ni) of a block from its new to its old indexes. `turn`: the change from the old to
+    the new ones."""
     places = [turn.order.index(old) for old in range(3)]
     back = Reindexing(triple(places), triple(turn.reverse[place] for place in places))
     flat = [np.asarray(back.array(one)) for one in values.reshape(-1, *values.shape[-3:])]
@@ -58,8 +60,8 @@ def turn_back(values: np.ndarray, turn: Reindexing) -> np.ndarray:
 def random_parts(
     whole: Decomposition, count: int, chance: np.random.Generator, barred: Collection[tuple[int, int, int]] = ()
 ) -> list[Part]:
-    """The blocks of `whole` cut at random places into `count` parts; fewer when no part can be cut any more. `barred`:
-    (block, direction, node) where no part may begin."""
+    """Cut the blocks of `whole` at random places into `count` parts, or fewer if no part can be cut any more. `chance`:
+    the random generator. `barred`: (block, direction, node) at which no part may begin."""
     parts = list(whole.parts)
     while len(parts) < count:
         open_cuts = [
@@ -87,8 +89,8 @@ def _inner_nodes(lo: int, hi: int) -> set[int]:
 
 
 def nodes_beside_ends(whole: Decomposition) -> set[tuple[int, int, int]]:
-    """(block, direction, node) at fewer nodes than the halo from where a condition ends within a face on which another
-    block goes on without a common node."""
+    """Return the nodes (block, direction, node) that lie within the halo width of the end of a condition, on faces with
+    a connection in the offset layout (the two blocks share no nodes)."""
     found: set[tuple[int, int, int]] = set()
     near = range(-whole.stencil.halo, whole.stencil.halo + 1)
     offset = {(c.block, c.face) for c in whole.connections if layout_of(c, whole.blocks) == "offset"}
@@ -101,14 +103,13 @@ def nodes_beside_ends(whole: Decomposition) -> set[tuple[int, int, int]]:
 
 
 def turn_blocks(case: Case, whole: Decomposition, blocks: int, chance: np.random.Generator) -> TurnedCase:
-    """`case` on the nodes of `whole`, cut at random into about `blocks` blocks, each turned at random, with its
-    boundary conditions, periodic ones as connections, named by region.
+    """Return `case` on the nodes of `whole`, cut at random into about `blocks` blocks, of which each has its indexes
+    turned at random. Boundary conditions name regions, and periodic conditions become connections.
 
-    No block ends fewer nodes than the halo beside the end of a wall that another block meets there. Two connections
-    would lead to the ghosts of the corner behind it, and `extended_coordinates` takes the one of the lower direction,
-    while the block before had ghosts of the wall there: the planar jet's answer differs by 1e-7 for a cut one node
-    beside a lip. Ranks cut blocks without that.
-    """
+    No block ends within the halo width of the end of a wall that another block continues. Two connections would lead to
+    the ghosts of the corner behind it, and `extended_coordinates` takes that of the lower direction, where the uncut
+    block had ghosts of the wall. (The result of the planar jet differs by 1e-7 with a cut one node from a lip.) Cuts
+    between ranks do not have this limit."""
     parts = random_parts(whole, blocks, chance, nodes_beside_ends(whole))
     cut = split(whole, parts)
     chosen = [turns(part.size)[chance.integers(len(turns(part.size)))] for part in parts]
@@ -135,8 +136,8 @@ def turn_blocks(case: Case, whole: Decomposition, blocks: int, chance: np.random
 
 
 def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> float:
-    """Largest difference of conservative states (5, nk, nj, ni), relative to the largest value of the variable
-    or of the density. A NaN stays one."""
+    """Return the largest difference between conservative states (5, nk, nj, ni), relative to the largest value of the
+    variable or of the density. NaN if any value is NaN."""
     scale = np.max([np.abs(q).max(axis=(1, 2, 3)) for q in expected], axis=0)
     scale = np.maximum(scale, scale[0])[:, None, None, None]
     return float(np.max([(np.abs(a - b) / scale).max() for a, b in zip(found, expected, strict=True)]))

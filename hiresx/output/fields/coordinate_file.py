@@ -25,7 +25,8 @@ DIGEST = "xyz_sha256"
 
 
 def digest(pieces: Sequence[Piece], blocks: Sequence[Any]) -> str:
-    """SHA-256 of names, shapes and coordinates, double precision, of the `pieces` of the `blocks` of a grid."""
+    """Return the SHA-256 digest of names, shapes and coordinates (in double precision) of the `pieces` of the `blocks`
+    of a grid."""
     return _digest((piece.name, piece.shape, _coordinates(piece, blocks)) for piece in pieces)
 
 
@@ -55,8 +56,9 @@ def _coordinates(piece: Piece, blocks: Sequence[Any]) -> Iterator[np.ndarray]:
 
 
 def place(directory: Path, name: str, wanted: str) -> tuple[Path, bool]:
-    """Path of the file for the coordinates with the digest `wanted` of the series `name` in `directory`, and whether it
-    exists. A file with other coordinates is not replaced, since files from before a restart may link to it."""
+    """Return the path of the coordinate file of the series `name` in `directory`, and whether it exists. `wanted`: the
+    digest of the coordinates. A file with other coordinates is not replaced, since field files from before a restart
+    may link to it."""
     for path in (directory / f"{name}_grid.nc", directory / f"{name}_grid_{wanted[:8]}.nc"):
         if not path.exists():
             return path, False
@@ -85,8 +87,8 @@ def link(path: Path, groups: Iterable[str], target: str) -> None:
 
 
 def check(path: Path) -> None:
-    """Raises HiresxError where the coordinates that the file `path` links to were changed since they were written. A
-    process checks this once for each version of their file."""
+    """Raises HiresxError if the coordinates that the file `path` links to have changed since they were written. A
+    process checks each version of a coordinate file once."""
     name = link_target(path)
     if not name:
         return

@@ -63,8 +63,8 @@ class WeightedPlaces:
         return (np.ravel(values)[self.nodes] * self.weights).sum(axis=0)
 
     def of(self, first: "WeightedPlaces") -> "WeightedPlaces":
-        """Return these samples as samples of another piece. `first`: the samples of that piece of which this one
-        consists."""
+        """Combine two interpolations. `first`: the interpolation that made this piece from another one. Returns the
+        samples of `self` as weighted means of the nodes of that other piece."""
         shape = first.weights.shape[0], -1
         nodes = first.nodes.reshape(shape)[:, self.nodes]
         weights = first.weights.reshape(shape)[:, self.nodes] * self.weights
@@ -84,7 +84,8 @@ def plane(pieces: list[Piece], axis: str, value: float) -> list[Piece]:
 
 
 def plane_samples(pieces: list[Piece], axis: str, value: float) -> list[tuple[int, WeightedPlaces]]:
-    """The plane as samples of the pieces of these numbers; see `plane`."""
+    """Return the plane `axis` = `value` through `pieces` as interpolations: pairs of the number of a piece and the
+    samples in it. Raises as `plane`."""
     found = [(number, sheet) for number, piece in enumerate(pieces) for sheet in _sheets(piece, axis, value)]
     if not found:
         _outside(pieces, axis, value)
@@ -92,11 +93,9 @@ def plane_samples(pieces: list[Piece], axis: str, value: float) -> list[tuple[in
 
 
 def line(pieces: list[Piece], axis: str, value: float) -> tuple[Piece, np.ndarray]:
-    """Intersect the line `axis` = `value` with the grid lines of two-dimensional `pieces`.
-
-    Returns the samples, arrays (n,) in rising order of the other coordinate that varies most, and the indexes of those
-    before which the line leaves the grid (a body). Raises HiresxError when no grid line reaches it.
-    """
+    """Intersect the line `axis` = `value` with the grid lines of two-dimensional `pieces`. Returns the samples, arrays
+    (n,) in rising order of the other coordinate that varies most, and the gaps: the indexes of the samples before which
+    the line leaves the grid, for instance at a body. Raises HiresxError if no grid line meets the line."""
     parts, order, gaps = line_samples(pieces, axis, value)
     samples = {
         name: np.concatenate([part(pieces[number][name]) for number, part in parts])[order] for name in pieces[0]
@@ -107,8 +106,8 @@ def line(pieces: list[Piece], axis: str, value: float) -> tuple[Piece, np.ndarra
 def line_samples(
     pieces: list[Piece], axis: str, value: float
 ) -> tuple[list[tuple[int, WeightedPlaces]], np.ndarray, np.ndarray]:
-    """Return the line as samples of the pieces with these numbers, then `order` (n,), which selects the samples to keep
-    among all of them, then the gaps. See `line`."""
+    """Return the line of `line` as interpolations: the samples of each piece, by its number; `order` (n,), which
+    selects and sorts the samples to keep; and the gaps, as in `line`."""
     parts = [(n, crossings(piece, axis, value, d)) for n, piece in enumerate(pieces) for d in (0, 1)]
     parts = [(n, part) for n, part in parts if part.nodes.size]
     if not parts:
@@ -209,7 +208,8 @@ def _sheets(piece: Piece, axis: str, value: float) -> list[WeightedPlaces]:
 
 
 def crossings(piece: Piece, axis: str, value: float, direction: int) -> WeightedPlaces:
-    """Where grid lines along an axis of the arrays of a piece, `direction`, cross the plane `axis` = `value`."""
+    """Find where grid lines of a piece cross the plane `axis` = `value`. `direction`: the axis of the arrays along
+    which the lines run."""
     s = np.moveaxis(_distance(piece, axis, value), direction, 0)
     nodes = np.moveaxis(np.arange(s.size).reshape(piece[axis].shape), direction, 0)
     n, *others = np.nonzero(_meets(s))

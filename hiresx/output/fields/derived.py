@@ -193,8 +193,8 @@ VARIABLES: dict[str, Variable] = {
 
 
 def about(name: str) -> Variable:
-    """Description of the variable `name`. One that does not belong to the gas is a field of the run
-    (`hiresx.device.fields`) or a passive scalar of the case."""
+    """Return the description of the variable `name`. A name that is not a variable of the gas is taken for a field of
+    the run (`hiresx.device.fields`) or for a passive scalar of the case."""
     if name in VARIABLES:
         return VARIABLES[name]
     if name in output_fields():
@@ -203,7 +203,7 @@ def about(name: str) -> Variable:
 
 
 def is_known(name: str) -> bool:
-    """True if it is a variable of every case: of the gas, derived, or a field."""
+    """True if every case has the variable `name`: a variable of the gas, a derived variable or a field."""
     return name in VARIABLES or name in output_fields()
 
 
@@ -225,10 +225,8 @@ def check(names: Iterable[str], place: str = "output.variables", scalars: Iterab
 
 
 def evaluate(names: Iterable[str], flow: FlowState) -> dict[str, np.ndarray]:
-    """The variables `names` of `flow`, each (nk, nj, ni) float64. Not a number where a gas state is inadmissible.
-
-    Raises HiresxError for an unknown name or one whose primitive variables are missing.
-    """
+    """Compute the variables `names` of `flow`, each (nk, nj, ni) float64. Values are NaN at nodes with an inadmissible
+    state. Raises HiresxError for an unknown name, and for one whose primitive variables are missing."""
     names = list(names)
     check(names, "variables", [name for name in flow.names if not is_known(name)])
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -20,11 +20,9 @@ _EDGE = np.array(ONE_SIDED_DIFFERENCES)
 
 
 def derivative(f: np.ndarray, axis: int, beyond: Sides | None = None) -> np.ndarray:
-    """Derivative of f (nk, nj, ni) with respect to the node index along `axis` (0: k, 1: j, 2: i), float64.
-
-    Central (-1, 9, -45, 0, 45, -9, 1)/60 inside, and at faces where `beyond` has nodes; else one-sided there.
-    Raises ValueError with fewer nodes along `axis` than it takes.
-    """
+    """Return the derivative of f (nk, nj, ni) with respect to the node index along `axis` (0: k, 1: j, 2: i), float64.
+    The difference is the central one, (-1, 9, -45, 0, 45, -9, 1)/60, inside, and also at faces where `beyond` has
+    nodes. At other faces it is one-sided. Raises ValueError if there are too few nodes along `axis`."""
     f = np.moveaxis(np.asarray(f, dtype=np.float64), axis, 0)
     n = f.shape[0]
     if n < NODES:
@@ -92,8 +90,8 @@ class Metrics:
             self.slope = [{axis: cofactor[a][2 - axis] * inverse for axis in self.axes} for a in range(3)]
 
     def gradient(self, f: np.ndarray, beyond: Sides | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """df/dx, df/dy, df/dz of f (nk, nj, ni), each (nk, nj, ni) float64; `beyond` the faces where the coordinates
-        went beyond them, and nowhere else."""
+        """Return df/dx, df/dy, df/dz of f (nk, nj, ni), each (nk, nj, ni) float64. `beyond`: values behind the faces.
+        It must have the same faces as the coordinates from which these metrics were computed."""
         along = {axis: derivative(f, axis, beyond) for axis in self.axes}
         zero = np.zeros(f.shape)
         return triple(sum((along[axis] * slope[axis] for axis in self.axes), zero) for slope in self.slope)

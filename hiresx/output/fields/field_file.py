@@ -140,8 +140,8 @@ class Series:
         return file.path
 
     def measure_layout(self, path: str | Path) -> FileLayout:
-        """Layout of these files, found from a temporary file beside `path`. Raises HiresxError as for writing
-        `path`."""
+        """Return the layout of the files of this series. It is found from a temporary file beside `path`. Raises
+        HiresxError as for writing `path`."""
         path = Path(path)
         with library_files.replacing(path, self._size, keep=False) as temporary:
             return file_layout.measure_layout(temporary, self._define, self._link)
@@ -240,9 +240,10 @@ def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileC
 
 
 def describe(path: str | Path) -> dict[str, Any]:
-    """Return the content of a field file without its arrays: time, step, case, variables (names), precision of them,
-    blocks (name -> (nk, nj, ni)), part ("" for whole fields), levels (name -> level, block of the grid, first node i,
-    j, k there; empty without refinement). Raises HiresxError when the file is missing or is not a field file."""
+    """Return the content of a field file without its arrays: time, step, case, names of the variables, their precision,
+    blocks (name -> (nk, nj, ni)), part ("" for whole fields), and levels: for each name the level, the block of the
+    grid, and the first node i, j, k there (empty without refinement). Raises HiresxError if the file is missing or is
+    not a field file."""
     with open_file(path) as blocks:
         names = stored_variables(blocks[0])
         return {
@@ -268,8 +269,8 @@ def read_time(path: str | Path) -> float:
 
 
 def read_stored(path: Path, blocks: Sequence[str], name: str) -> list[np.ndarray] | None:
-    """Return the variable or coordinate `name` of each of the `blocks`, (nk, nj, ni), as it is stored; None if it is
-    not. Raises as `describe`."""
+    """Return the stored variable or coordinate `name` of each of the `blocks`, (nk, nj, ni). None if the file does not
+    have it. Raises HiresxError as `describe`."""
     with open_file(path) as reader:
         if not all(name in reader.file[block] for block in blocks):
             return None

@@ -51,7 +51,8 @@ def check(case: Any) -> None:
 
 
 def check_grid(case: Any, blocks: Sequence[Any], of_grid: Sequence[str] | None = None) -> None:
-    """Raises HiresxError for subsets that do not fit the grid's `blocks`. `of_grid`: see `selection.subset`."""
+    """Raises HiresxError for subsets of the fields that do not fit the `blocks` of the grid. `of_grid`: for each block
+    the name of its block of the grid (see `selection.subset`)."""
     for subset in case.output.subset:
         selection.subset(subset, blocks, of_grid)
 
@@ -138,8 +139,8 @@ class FieldOutput(Attachment):
         return {"files": self._files, "write_s": self._writer.busy, "waited_s": self._writer.seconds_waited}
 
     def begin(self, solver: Any, restarted: bool) -> None:
-        """Remove the later outputs of an earlier run and write the first fields. A run that continues writes only what
-        is due now and does not exist yet."""
+        """Remove the later outputs of an earlier run and write the first fields. A run that continues from a checkpoint
+        (`restarted`) writes only what is due now and does not exist yet."""
         continued = restarted or solver.steps > 0
         self._comm, self._writer = solver.comm, JointWriter(solver.comm)
         if self.directory is not None:

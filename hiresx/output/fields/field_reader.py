@@ -55,9 +55,9 @@ class FieldReader(Sequence[Any]):
 
 @contextmanager
 def open_file(path: str | Path) -> Iterator[FieldReader]:
-    """Open a field file, also one that another process has locked. Raises HiresxError that names the path for a file
-    that is missing, damaged or no field file, also where it is found out in the context, and for one that links to
-    coordinates which are not beside it."""
+    """Open a field file, even if another process has locked it. Raises HiresxError, which names the path, if the file
+    is missing, damaged or not a field file, or if its coordinate file is missing. An error that is found while the file
+    is read in the context is raised in the same way."""
     path = Path(path)
     try:
         with root(path) as file:

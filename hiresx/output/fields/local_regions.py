@@ -141,8 +141,8 @@ class LocalBoxes:
     def regions(
         self, names: Sequence[str], states: Sequence[LocalState], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[LocalRegion], None]:
-        """Regions with the variables `names` as `dtype`, computed from the state of each source; no point is left
-        over."""
+        """Return the regions with the variables `names` as `dtype`, computed from the state of each source. The second
+        result is None: no region needs values of other ranks."""
         found = [s.evaluate(names, held, gas, dtype, workers) for s, held in zip(self.sources, states, strict=True)]
         return [
             LocalRegion(place, x, y, z, dict(zip(names, values, strict=True)))
@@ -230,9 +230,9 @@ class LocalSamples:
     def regions(
         self, names: Sequence[str], states: Sequence[LocalState], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[LocalRegion], np.ndarray | None]:
-        """Return the regions of the points whose nodes all lie on this process, with the variables `names` as `dtype`.
-        `states`: the state of each of `sources`. The second result is the array (variables, nodes) of values at all
-        nodes, or None if no process needs it."""
+        """Return the regions of the points whose nodes all lie on this process, with the variables `names` as `dtype`,
+        computed by `workers` threads. `states`: the state of each of `sources`. The second result is the array
+        (variables, nodes) of values at all nodes, or None if no process needs it."""
         values = np.empty((len(names), self._count))
         first = 0
         for source, held in zip(self.sources, states, strict=True):

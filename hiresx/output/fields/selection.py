@@ -41,13 +41,13 @@ class NodeBlock:
 
 @dataclass(frozen=True, eq=False)
 class SampledBlock:
-    """Points between nodes, written as one block `name` of the `shape` (nk, nj, ni), nk nj ni = p.
+    """Points between nodes that are written as one block `name` of the `shape` (nk, nj, ni), with p = nk nj ni points.
 
-    `blocks` (p,): the number of the block in which a point lies; `nodes`, `weights` (m, p): the nodes of that block,
-    counted through, of which it is the weighted mean. Where `missing` (p,) there is no such point: those are given the
-    nodes of one that is there. `gaps`: see `cut.line_samples`. `kinds` (nk - 1, nj - 1, ni - 1; at least one): of cells
-    between the points, with levels of refinement (`level_cells.cell_kinds`).
-    """
+    The value at a point is a weighted mean of m nodes. `blocks` (p,): the number of the block in which the point lies.
+    `nodes` (m, p): flat indexes of the nodes in that block. `weights` (m, p): their weights. `missing` (p,): whether
+    the point lies outside the grid; such a point has the nodes of another point. `gaps`: see `cut.line_samples`.
+    `kinds` (nk - 1, nj - 1, ni - 1; at least 1 each): the kind of each cell between the points, for grids with levels
+    of refinement (`level_cells.cell_kinds`)."""
 
     name: str
     shape: tuple[int, int, int]
@@ -78,14 +78,11 @@ def subset(
     of_grid: Sequence[str] | None = None,
     kinds: Callable[[], Sequence[np.ndarray]] | None = None,
 ) -> list[Piece]:
-    """The part of `blocks` that `spec` (hiresx.case.outputs.Subset) describes. `of_grid`: for each block the name of
-    the block of the grid that it is, or is a tile of a finer level of; None: there are no levels. Ranges are nodes of
-    the grid itself, planes and lines go through the tiles of the blocks that are named. `kinds`: gives the kinds of
-    cells of all blocks of levels (`level_cells.cell_kinds`).
-
-    Raises HiresxError naming the subset for blocks that do not exist, ranges beyond a block, and planes and lines that
-    do not meet the grid.
-    """
+    """Select the part of `blocks` that `spec` (hiresx.case.outputs.Subset) describes. Ranges are of nodes of the grid
+    itself; planes and lines also cut the tiles of the named blocks. `of_grid`: for each block the name of its block of
+    the grid, of which a tile is a finer level; None without levels. `kinds`: returns the kinds of cells of all blocks
+    (`level_cells.cell_kinds`). Raises HiresxError, which names the subset, for blocks that do not exist, ranges beyond
+    a block, and planes and lines that do not meet the grid."""
     place = f'output.subset "{spec.name}"'
     names = [block.name for block in blocks]
     for name in spec.blocks or ():

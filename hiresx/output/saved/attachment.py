@@ -31,28 +31,31 @@ class Attachment:
         return []
 
     def begin(self, solver: Solver, restarted: bool) -> None:
-        """Before the first step of this process; after `restore` if the run continues from a checkpoint."""
+        """Prepare for the first step of this process. `restarted`: whether the run continues from a checkpoint;
+        `restore` was then called before."""
 
     def set_conditions(self, solver: Solver) -> None:
-        """Set what conditions of the next step follow from the flow, as `after_step` does, but sample nothing: before
-        each step that `Simulation.step` takes."""
+        """Set the boundary values that follow from the present flow, without taking a sample. Called before each step
+        that `Simulation.step` takes; otherwise `after_step` sets them."""
 
     def after_step(self, solver: Solver) -> None:
-        """After every step, or after as many as `steps_left` gave: does its work if it is due."""
+        """Do the work that is due. Called after every step, or after as many steps as `steps_left` returned."""
 
     def steps_left(self, solver: Solver) -> int:
-        """Number of steps that may pass, from the present state, before `after_step` is needed: the steps without work,
-        and one more. `next_time` stops them by itself."""
+        """Return after how many steps, counted from the present state, `after_step` must be called next. Times at which
+        a step must end are given by `next_time` instead."""
         return 1
 
     def capture(self) -> dict[str, Any]:
-        """Return numbers, texts and numpy arrays by name, enough to continue as if the run had not stopped. They are
-        the same on all ranks. An array over nodes is a list of pieces, those of the nodes of this rank
+        """Return the data that are needed to continue as if the run had not stopped: numbers, texts and NumPy arrays by
+        name, the same on all ranks. A distributed array over nodes is a list of pieces, those of the nodes of this rank
         (hiresx.decomposition.held_arrays)."""
         return {}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Restore what `capture` returned. A list of pieces is replaced by a function read(name, box) -> array."""
+        """Restore the data that `capture` returned. In place of a list of pieces there is a function read(name, box) ->
+        array."""
 
     def finish(self, solver: Solver) -> None:
-        """Called at the end of the run, also after a failure or an interrupt, when the state may be invalid."""
+        """Complete the work at the end of a run. Also called after a failure or an interrupt, when the state may be
+        invalid."""

@@ -112,8 +112,8 @@ def _candidates(path: Path) -> tuple[Path, list[Path]]:
 
 
 def open_checkpoint(path: Path, comm: Communicator | None = None) -> Container:
-    """The checkpoint `path`, every bit of it checked, a share of it by each rank. Raises DamagedCheckpoint, and
-    HiresxError for another format and where the ranks see different files."""
+    """Open the checkpoint `path` and verify all of its checksums; each rank verifies a share. Raises DamagedCheckpoint
+    for a damaged file, and HiresxError for another format and if the ranks see different files."""
     comm = comm or single_process()
     with comm.together():
         found = Container(path)
@@ -182,8 +182,8 @@ class Checkpoints(Attachment):
         return max(self._took, default=0.0)
 
     def start(self, solver: Solver, source: Path | None, new: bool) -> None:
-        """Before the first step. `source`: the checkpoint whose state this is, None without one. The directory of a
-        `new` run loses the checkpoints that an earlier one left there."""
+        """Prepare before the first step. `source`: the checkpoint from which the state comes; None without one. In the
+        directory of a `new` run, checkpoints of an earlier run are removed."""
         self._begun = self._written = self._clock()
         self._period = self._periods(solver)
         if new:
@@ -216,9 +216,9 @@ class Checkpoints(Attachment):
         return then + self._pace + self.seconds - self._begun > LOST and then - self._begun >= affordable
 
     def steps_left(self, solver: Solver) -> int:
-        """Return how many steps can be taken before `after_step` is needed. With an interval in steps these are the
-        steps until the next checkpoint. With one in time it is half of the steps that fit before it at the length of
-        the last step, since no step has to end at that time."""
+        """Return how many steps may be taken before `after_step` must be called. With an interval in steps these are
+        the steps until the next checkpoint. With an interval in wall time it is half of the steps that fit into the
+        time left, if they take as long as the last step."""
         spec, left = self._spec, MANY
         if spec.every_steps is not None:
             left = spec.every_steps - solver.steps % spec.every_steps
@@ -240,8 +240,8 @@ class Checkpoints(Attachment):
         return self._periods(solver) > self._period
 
     def write(self, solver: Solver) -> None:
-        """Write one now, unless this step has one. Raises what `alive` raises, and HiresxError naming the path when it
-        cannot be written; the earlier ones stay then."""
+        """Write a checkpoint now, unless one was written at this step. Raises HiresxError, which names the path, if it
+        cannot be written; earlier checkpoints then remain. Raises as `alive` if the flow has failed."""
         if self._spec.keep == 0 or self._step == solver.steps:
             return
         began = self._clock()
@@ -266,8 +266,8 @@ class Checkpoints(Attachment):
         return self._folder / f"checkpoint_{number:06d}_step_{step:06d}.hxc"
 
     def last_good(self, tried: Sequence[str]) -> Container | None:
-        """The newest whole checkpoint whose name is not among `tried`; if there is no other, the oldest; None if there
-        is none at all."""
+        """Return the newest intact checkpoint whose name is not in `tried`. If there is no other one, return the
+        oldest; if there is none at all, None."""
         oldest = None
         for path in files.on_root(self._comm, lambda: list_checkpoints(self._directory)):
             with suppress(HiresxError):
@@ -281,7 +281,8 @@ class Checkpoints(Attachment):
 
 
 def set_aside(passed: Iterable[tuple[Path, str]]) -> None:
-    """Rename damaged checkpoints, so that they are no longer counted as checkpoints of the run."""
+    """Rename damaged checkpoints to <name>.damaged, so that they no longer count as checkpoints of the run. `passed`:
+    their paths, each with the damage that was found."""
     for path, _ in passed:
         with suppress(OSError):
             path.rename(path.with_name(f"{path.name}.damaged"))
@@ -306,9 +307,9 @@ def split_captured(
 
 
 def pack(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None = None) -> Contents:
-    """Pack the data that attachments captured, by their names, as values and arrays of a checkpoint. Rank 0 gives an
-    array that is the same on all ranks; of a distributed array each rank gives its pieces. The list of a key's pieces
-    may be empty on a rank, but not absent."""
+    """Convert the data that attachments have captured, by their names, to the values and arrays of a checkpoint. Rank 0
+    contributes arrays that are the same on all ranks; of a distributed array each rank contributes its pieces. A rank
+    without pieces must have the key with an empty list."""
     root = comm is None or comm.root
     values: dict[str, Any] = {}
     arrays: list[tuple[str, np.ndarray | LazyArray]] = []
@@ -322,8 +323,8 @@ def pack(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None = 
 
 
 def unpack(found: Container) -> dict[str, dict[str, Any]]:
-    """Data that each attachment captured, by its name; for pieces a function read(name, box) -> array. Call it inside
-    `reading_contents`."""
+    """Return the data of each attachment, by its name, from a checkpoint. In place of pieces there is a function
+    read(name, box) -> array. Call it inside `reading_contents`."""
     return {
         name: part["values"]
         | {key: found.array(_place(name, key)) for key in part["arrays"]}
@@ -335,8 +336,8 @@ def unpack(found: Container) -> dict[str, dict[str, Any]]:
 def restore_in_memory(
     captured: Mapping[str, Any], reader: Callable[[Sequence[Piece]], Reader] = distributed_arrays.read_from_memory
 ) -> dict[str, Any]:
-    """Convert captured data to the form that an attachment restores in the same process. Pieces become the read(name,
-    box) that `reader` makes of them, which copies them at once."""
+    """Convert captured data to the form that `Attachment.restore` takes, in the same process. Pieces are replaced by
+    the function read(name, box) that `reader` makes of them; it copies them at once."""
     *plain, spread = split_captured("", captured)
     return plain[0] | plain[1] | {key: reader(theirs) for key, theirs in spread.items()}
 

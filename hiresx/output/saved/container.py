@@ -44,18 +44,17 @@ class DamagedCheckpoint(HiresxError):
 def write(
     path: str | Path, values: Mapping[str, Any], arrays: Iterable[tuple[str, Any]], comm: Communicator | None = None
 ) -> None:
-    """Write `values` (nested dictionaries with texts as keys; numbers, texts, truth values, None, lists) and `arrays`
-    (name, array) to `path`, which appears whole and synced to disk, or stays as it was.
+    """Write `values` and `arrays` to the file `path`. The file appears complete and synced to disk; after an error an
+    earlier file is unchanged. `values`: nested dictionaries with texts as keys, of numbers, texts, truth values, None
+    and lists. `arrays`: (name, array), where an array is a NumPy array or an object with `shape` and `dtype` that
+    np.asarray converts to one. It is converted right before it is written, and released afterwards. Raises HiresxError,
+    which names the path, if the file cannot be written, and TypeError for a value that cannot be stored and for an
+    array whose shape or type is not the announced one.
 
-    An array is a NumPy array, or an object with `shape` and `dtype` that np.asarray converts to one. It is converted
-    right before it is written, and released afterwards. Raises HiresxError naming the path when it cannot be written,
-    TypeError for a value that cannot be kept and for an array that is not what it was said to be.
-
-    With a `comm` all ranks call it, and all fail if one does. Each gives its own arrays; the `values` are those of rank
-    0. The ranks write byte ranges of one file that do not overlap, at the same time; rank 0 writes the index when all
-    have synced theirs. The file has its size from the beginning: a network file system that knows of no end within a
-    page writes no zeros over what another host puts there.
-    """
+    With a `comm` all ranks call it, and all fail if one does. Each rank gives its own arrays; the `values` are those of
+    rank 0. The ranks write disjoint byte ranges of one file at the same time. Rank 0 writes the index when all ranks
+    have synced their arrays. The file has its full size from the beginning: on some network file systems the last page
+    would otherwise be overwritten with zeros."""
     comm, path = comm or single_process(), Path(path)
     with comm.together():
         mine = list(arrays)
@@ -218,7 +217,7 @@ class Container:
         return self._entries[name].type
 
     def array(self, name: str) -> np.ndarray:
-        """The array `name`; KeyError when there is none, DamagedCheckpoint when it was changed."""
+        """Return the array `name`. Raises KeyError if there is none, and DamagedCheckpoint if its checksum is wrong."""
         entry = self._entries[name]
         array = np.empty(entry.shape, entry.type)
         if array.nbytes:
@@ -230,9 +229,9 @@ class Container:
         return array
 
     def planes(self, name: str) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the array `name`, of two directions or more and not empty, as planes (n, nj, ni), a few at a time:
-        (number of the first, planes). They are valid until the next are read. Raises KeyError if there is no such
-        array, and DamagedCheckpoint at the end if it was changed."""
+        """Yield the array `name` in groups of planes: (number of the first plane, planes (n, nj, ni)). The array must
+        have two directions or more and must not be empty. The planes are valid until the next group is read. Raises
+        KeyError if there is no such array, and DamagedCheckpoint at the end if the checksum is wrong."""
         entry = self._entries[name]
         plane = math.prod(entry.shape[-2:], start=entry.type.itemsize)
         number = entry.bytes // plane
@@ -251,8 +250,8 @@ class Container:
             raise self.damage_error(f"array {name} was changed")
 
     def verify(self, share: int = 0, of: int = 1) -> None:
-        """Compare the arrays with their checksums: all arrays, or number `share` of `of` shares. Raises
-        DamagedCheckpoint that names the first array that was changed."""
+        """Verify the checksums of all arrays, or of share number `share` of `of` shares. Raises DamagedCheckpoint,
+        which names the first array with a wrong checksum."""
         with self._open_file() as file:
             for entry in self._shares(of)[share]:
                 digest, left = hashlib.sha256(), entry.bytes

@@ -61,8 +61,8 @@ def _make_directory(path: Path) -> None:
 
 @contextmanager
 def lock_directory(path: str | Path, comm: Communicator | None = None) -> Iterator[None]:
-    """Reserve the run directory `path` for this process (of a communicator: for rank 0). The lock ends with the
-    process. Raises HiresxError if another process has it. On a file system without locks nothing is reserved."""
+    """Reserve the run directory `path` for this process (with a communicator: for rank 0). The lock ends with the
+    process. Raises HiresxError if another process has the lock. On a file system without locks nothing is reserved."""
     with ExitStack() as held:
 
         def lock() -> None:

@@ -23,7 +23,7 @@ _LABEL = re.compile(r"(.*)\[{0},{0},{0}\]".replace("{0}", r"(\d{1,9}):(\d{1,9})"
 
 
 def parse_label(text: str) -> tuple[str, Range] | None:
-    """Parse a label of `label` as (name, box); None if it labels no piece."""
+    """Parse a label that `label` has made, into (name, box). None for a text that is not such a label."""
     found = _LABEL.fullmatch(text)
     if found is None:
         return None
@@ -38,8 +38,7 @@ def label_pieces(prefix: str, pieces: Iterable[Piece]) -> Iterator[tuple[str, np
 
 
 def check_whole(labels: Iterable[str]) -> None:
-    """Raise ValueError if the pieces of all ranks do not fill an array exactly: nodes are missing, or there are too
-    many."""
+    """Raise ValueError if the pieces of all ranks, given by their labels, do not fill each array exactly once."""
     boxes: dict[str, list[Range]] = {}
     for name, box in filter(None, map(parse_label, labels)):
         boxes.setdefault(name, []).append(box)
@@ -130,8 +129,8 @@ class _StoredPiece:
 
 
 def read_from_file(container: Container, prefix: str = "") -> Reader:
-    """Reads the pieces in `container` whose names begin with `prefix`, each checked when it is read. Raises
-    DamagedCheckpoint where pieces are missing, in each other's place, or changed."""
+    """Return a reader of the pieces in `container` whose names begin with `prefix`. Each piece is verified when it is
+    read. Raises DamagedCheckpoint if pieces are missing, overlap, or have changed."""
     stored: dict[str, list[_StoredPiece]] = {}
     for key in container.names:
         if key.startswith(prefix) and (found := parse_label(key[len(prefix) :])) is not None:
@@ -142,7 +141,8 @@ def read_from_file(container: Container, prefix: str = "") -> Reader:
 
 
 def read_from_memory(pieces: Iterable[Piece]) -> Reader:
-    """Reads pieces that lie in memory: each is made now. Raises LookupError where nodes are missing or there twice."""
+    """Return a reader of pieces in memory. Lazy pieces are evaluated at once. Raises LookupError if nodes are missing
+    or occur twice."""
     stored: dict[str, list[_StoredPiece]] = {}
     made = [Piece(piece.name, piece.box, np.asarray(piece.array)) for piece in pieces]
     for piece in made:

@@ -33,7 +33,7 @@ _SLAB = 1 << 24
 
 
 def on_root(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
-    """The result of `function` on rank 0, on all ranks. Errors on rank 0 are raised on all ranks."""
+    """Run `function` on rank 0 and return its result on all ranks. Errors on rank 0 are raised on all ranks."""
     if comm is None or comm.size == 1:
         return function()
     found = None
@@ -48,7 +48,8 @@ def on_root(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
 
 
 def remove(paths: Iterable[Path]) -> None:
-    """Remove files; one that is gone already is no fault. Raises HiresxError for the first that cannot go."""
+    """Remove files. A file that does not exist is ignored. Raises HiresxError for the first file that cannot be
+    removed."""
     for path in paths:
         with naming_errors(path, "remove"):
             path.unlink(missing_ok=True)
@@ -68,18 +69,18 @@ class FileLayout:
         return FileLayout(self.size, [], self.arrays)
 
     def frame(self, file: int) -> None:
-        """Write all that is in no array to the open `file`. Raises OSError."""
+        """Write the content outside of arrays to the open `file`. Raises OSError."""
         for offset, content in self._between:
             write_at(file, content, offset)
 
     def put_number(self, file: int, key: Key, value: float) -> None:
-        """Write an array of one item. Raises OSError."""
+        """Write the array `key`, which has one item, to the open `file`. Raises OSError."""
         offset, dtype, _ = self.arrays[key]
         write_at(file, np.array(value, dtype).tobytes(), offset)
 
     def put(self, file: int, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
-        """Write the values `place` of an array (see `JointFile.put`). Nothing is mapped or locked: that works on any
-        file system. Raises OSError."""
+        """Write the values of an array at `place` (see `JointFile.put`). It uses no memory maps and no locks, so it
+        works on any file system. Raises OSError."""
         offset, dtype, shape = self.arrays[key]
         runs, nodes, width = place.runs, math.prod(shape[:3]), dtype.itemsize * len(parts)
         ends = runs.starts[:1], nodes - runs.starts[-1:] - runs.lengths[-1:]
@@ -112,16 +113,16 @@ def write_at(file: int, content: bytes | memoryview, offset: int) -> None:
 
 
 class JointFile:
-    """The file `path`, of a known `layout`, which several processes write together, each its values in their places.
+    """A file `path` of a known `layout` that several processes write together; each writes its values at their offsets.
 
-    Nothing in the threads that write depends on the order of the processes, or has one wait for another: all open one
-    temporary file, whose name all know, and none cuts off what another has written. Rank 0 adds what lies between the
-    arrays. When all have written (their main threads can tell: `background.JointWriter`), it gives the file its name.
+    The writing threads do not depend on the order of the processes and do not wait for one another. All open one
+    temporary file, whose name all of them know, and none truncates what another has written. Rank 0 adds the bytes
+    between the arrays. When all have written (their main threads find that out: `background.JointWriter`), rank 0
+    renames the file to `path`.
 
-    `tag`: a number that all who write it have in common, and no other process that may write here. `root`: whether this
-    process adds what is no array. A context, for one thread at a time: on leaving what was put is synced to disk.
-    OSErrors are raised as HiresxError that names the path.
-    """
+    `tag`: a number that all writers of the file share, and that no other process uses here. `root`: whether this
+    process writes the bytes between the arrays. It is a context manager, for one thread at a time; on leaving it, the
+    written data are synced to disk. OSErrors are raised as HiresxError that names the path."""
 
     def __init__(self, path: Path, layout: FileLayout, tag: int, root: bool):
         self.path, self._layout, self._root = path, layout, root
@@ -154,7 +155,7 @@ class JointFile:
                 os.close(file)
 
     def frame(self, numbers: Mapping[Key, float] | None = None) -> None:
-        """On rank 0, write everything but arrays, and the `numbers`, which are arrays of one item."""
+        """On rank 0, write the content outside of arrays, and the `numbers`, which are arrays of one item."""
         if not self._root:
             return
         with naming_errors(self.path):
@@ -171,19 +172,20 @@ class JointFile:
         return key in self._layout.arrays
 
     def put(self, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
-        """The values `place` of the array `key`. `parts`: arrays of the shape of `place`, which lie side by side at
-        every node of the file: one for numbers, three for vectors."""
+        """Write the values of the array `key` at `place`. `parts`: arrays of the shape of `place`, which alternate at
+        every node of the file: one array for numbers, three for vectors."""
         with naming_errors(self.path):
             self._layout.put(self._file, key, place, parts)
 
     def publish(self, synced: bool = True) -> None:
-        """Give the file its name: on rank 0, once all processes have left it. `synced`: and have that on disk."""
+        """Give the file its final name. Called on rank 0, after all processes have left the context. With `synced`, the
+        name is synced to disk."""
         with naming_errors(self.path):
             os.replace(self._temporary, self.path)
             if synced:
                 sync(self.path.parent)
 
     def discard(self) -> None:
-        """Remove what was written: on rank 0, once no process writes to it."""
+        """Remove the temporary file. Called on rank 0, when no process writes to it any more."""
         with suppress(OSError):
             self._temporary.unlink()

@@ -40,7 +40,8 @@ NAMED = 5
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """List (dotted key, old value, new value) of every key that differs between two resolved cases; absent is None."""
+    """Return (dotted key, old value, new value) for every key that differs between two resolved cases. A missing value
+    is None."""
     a, b = dict(_flat(old)), dict(_flat(new))
     for flat in (a, b):  # of a case from before there were the keys
         flat.setdefault("axisymmetric", False)
@@ -62,7 +63,8 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> list[tuple[str, Any, Any]]:
-    """The differences that a restart has. Raises HiresxError naming those that it may not have."""
+    """Return the differences between the case of a checkpoint, `old`, and that of a restart, `new`, as `differences`
+    does. Raises HiresxError, beginning with `place`, for differences that a restart must not have."""
     found = [entry for entry in differences(old, new) if not _names_a_file(entry[0])]
     free = (_INITIAL_ONLY,) if _begins_steady_flow(found) else ()
     others = [entry for entry in found if not may_change(entry[0]) and entry[0] not in free]
@@ -138,14 +140,17 @@ def _others(axis: int) -> tuple[int, ...]:
 
 
 def grid_hash(prints: Sequence[Mapping[str, Any]]) -> str:
-    """One SHA-256 for the `fingerprint` of a grid."""
+    """Return one SHA-256 digest for the `fingerprint` of a grid."""
     text = "\n".join(f"{p['name']} {list(p['size'])} {p['sha256']}" for p in prints)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def check_grid(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]], place: str) -> bool:
-    """True if two grids are the same to the last bit, False if to round-off. Raises HiresxError naming the first
-    difference: blocks, their sizes, or the plane of nodes that lies elsewhere."""
+    """Compare the grid of a checkpoint with the grid of the run that continues from it. `old`, `new`: one record for
+    each block of the checkpoint and of the run, as `fingerprint` returns them. `place`: the path of the checkpoint,
+    for messages. Returns True if all coordinates are equal to the last bit, and False if they differ by round-off only.
+    Raises HiresxError for any other difference, and names the first one: the blocks, their sizes, their connections, or
+    a plane of nodes that lies elsewhere."""
 
     def grid_error(what: str) -> HiresxError:
         return HiresxError(f"{place} is of another grid: {what}", "restart with the grid it was written with")
@@ -179,8 +184,10 @@ def check_grid(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]
 def check_functions(
     old: Mapping[str, Sequence[float]], new: Mapping[str, Sequence[float]], real: str, place: str
 ) -> None:
-    """Compare the means and root mean squares of what profiles and sponges ask for (`Solver.profile_statistics`).
-    Raises HiresxError naming the first that differs by more than round-off: its function is another one."""
+    """Compare the values that profiles and sponges prescribe in a checkpoint, `old`, and in a restart, `new`: their
+    means and root mean squares (`Solver.profile_statistics`). Raises HiresxError for the first function whose values
+    differ by more than the round-off of the type `real`: the function was changed. `place`: the path of the
+    checkpoint."""
     allowed = 1000 * np.finfo(real).eps
     for name in old.keys() | new.keys():
         a, b = old.get(name), new.get(name)

@@ -13,9 +13,10 @@ from hiresx.base.arrays import triple
 
 @dataclass(frozen=True)
 class Runs:
-    """Values in C order, as runs that lie together in an array: where in it each of them begins, and how long it is;
-    both count nodes. The values may be cut into so many `layers` of as many values and runs each; `joined`: the runs
-    lie one behind the other."""
+    """Where the values of a block lie in a larger array: as runs of consecutive nodes, in C order. `starts`: the flat
+    index of the first node of each run. `lengths`: the number of nodes of each run. `layers`: into how many groups,
+    with equally many values and runs each, the values can be divided. `joined`: whether the runs follow one another
+    without gaps."""
 
     starts: np.ndarray
     lengths: np.ndarray
@@ -55,7 +56,8 @@ class IndexBox:
 
 @dataclass(frozen=True, eq=False)
 class IndexPoints:
-    """The nodes `index` (n,), rising, of an array counted through, whatever its shape is (`whole`)."""
+    """Single nodes of an array, given by their flat indexes `index` (n,) in ascending order. The shape of the array
+    does not matter; `whole` is therefore None."""
 
     index: np.ndarray
     whole: None = field(init=False, default=None)
@@ -75,10 +77,9 @@ Place = IndexBox | IndexPoints
 
 @dataclass(eq=False)
 class LocalRegion:
-    """The points `place` of a block of what is written: coordinates and variables by name, all of the shape of `place`.
-
-    Where `missing` there is no such point, and the numbers are those of another.
-    """
+    """The points of one block of an output that this process writes. `place`: which points they are. `x`, `y`, `z` and
+    `values`, the variables by name: arrays of the shape of `place`. `missing`: mask of points that do not exist; their
+    numbers are those of another point."""
 
     place: Place
     x: np.ndarray

@@ -62,13 +62,13 @@ class Record:
         self.write()
 
     def update(self, every: float = 30.0, **entries: Any) -> None:
-        """Change `entries`; written if the last writing was `every` seconds ago or more."""
+        """Change `entries` of the record. It is written to disk if it was last written `every` seconds ago or more."""
         self.entries |= entries
         if self._clock() - self._written >= every:
             self.write()
 
     def finish(self, status: Status, error: str | None = None, **entries: Any) -> None:
-        """Write the last state of the record; `error` says in a line or two why it did not finish."""
+        """Write the final record. `error`: why the run did not finish, in one or two lines."""
         self.entries |= entries | {"status": status, "error": error, "ended": utc_now()}
         self.write()
 
@@ -79,8 +79,8 @@ class Record:
 
 
 def read(directory: str | Path) -> dict[str, Any]:
-    """The record in `directory`; of a run that says "running" and whose process is gone the status is "lost". Raises
-    HiresxError when there is none or it cannot be understood."""
+    """Return the record of the run in `directory`. If it says "running" but the process has ended, the status is
+    "lost". Raises HiresxError if there is no record, or if it cannot be parsed."""
     path = Path(directory) / "run.json"
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -99,7 +99,7 @@ def read(directory: str | Path) -> dict[str, Any]:
 
 
 def read_or_empty(directory: str | Path | None) -> dict[str, Any]:
-    """The record in `directory`, empty where there is none that can be understood."""
+    """Return the record of the run in `directory`; an empty one if there is none that can be parsed."""
     try:
         return {} if directory is None else read(directory)
     except HiresxError:
@@ -107,7 +107,7 @@ def read_or_empty(directory: str | Path | None) -> dict[str, Any]:
 
 
 def no_averages(directory: Path) -> HiresxError:
-    """The error for a run that has no averages.nc, by what its case says of them."""
+    """Return the error for a run without averages.nc. Its hint depends on whether the case asks for averages."""
     kept = read_or_empty(directory)
     asked = (kept.get("case") or {}).get("average")
     if asked:
@@ -122,8 +122,8 @@ def no_averages(directory: Path) -> HiresxError:
 
 
 def mark_failed(directory: str | Path, status: str, error: str) -> None:
-    """Have the record in `directory` say how its run ended, where who keeps it cannot; nothing where there is none.
-    Raises HiresxError when it cannot be written."""
+    """Set status and error in the record in `directory`, for a run that could not do this itself. Nothing is done if
+    there is no record. Raises HiresxError if it cannot be written."""
     entries = read_or_empty(directory)
     if entries:
         ended = {"status": status, "error": error, "ended": utc_now()}
@@ -131,7 +131,7 @@ def mark_failed(directory: str | Path, status: str, error: str) -> None:
 
 
 def keep_resolved(directory: str | Path, case: "Case") -> Path:
-    """As `keep_case`, for a resolved Case; grid files are named by absolute paths. Returns the folder."""
+    """Store a resolved Case as `keep_case` does, with absolute paths of grid files. Returns the folder."""
     from hiresx.case.toml import dumps
 
     dump = case.document()
@@ -148,11 +148,9 @@ def keep_resolved(directory: str | Path, case: "Case") -> Path:
 
 
 def keep_case(directory: str | Path, text: str, functions: Path | None) -> Path:
-    """Keep the case file `text` and `functions` (its case.py, None without one) as a case in `directory`/case.
-
-    The run can then be repeated, and plotted with its exact solution, wherever its directory goes. (A grid file is not
-    copied: it may be large.) Returns the folder. Raises HiresxError that names the path when it cannot be written.
-    """
+    """Store the case file `text`, and `functions` (its case.py, or None), as a case in `directory`/case. The run can
+    then be repeated, and plotted with its exact solution, even if its directory is moved. A grid file is not copied,
+    since it may be large. Returns the folder. Raises HiresxError, which names the path, if it cannot be written."""
     folder = directories.make_directory(Path(directory) / "case")
     files.write_text(folder / "case.toml", text)
     if functions is not None:

@@ -46,10 +46,8 @@ def _ffmpeg() -> str:
 
 
 def write(pictures: Iterator[np.ndarray], target: Path, fps: float) -> Path:
-    """Write `pictures` (height, width, 3) of red, green and blue to `target`, .gif or .mp4.
-
-    Raises HiresxError when it cannot be written; then `target` stays as it was.
-    """
+    """Write `pictures` (height, width, 3) of red, green and blue to the animation `target`, .gif or .mp4, with `fps`
+    pictures a second. Raises HiresxError if it cannot be written; an earlier file is then unchanged."""
     first = next(pictures)
     with files.writing(target, parents=True) as temporary:
         encode = _write_gif if target.suffix.lower() == ".gif" else _write_mp4

@@ -21,11 +21,10 @@ _SAMPLED = 200_000
 
 
 def views(pieces: list[cut.Piece], dimensions: int, plane: str | None, part: str = "") -> list[View]:
-    """Views of `pieces` (nk, nj, ni): the pieces themselves if they are flat, else a plane or the three mid-planes.
-
-    `part`: what of the fields they are, if not all; a flat part may lie anywhere in space, and is seen along the
-    coordinate that varies least. Raises HiresxError for planes that do not exist.
-    """
+    """Return the views of `pieces` (nk, nj, ni): the pieces themselves if they are flat, or else a plane or the three
+    mid-planes. `part`: the name of the part of the fields, if the pieces are not whole fields. A flat part may have any
+    position in space; its normal is the coordinate that varies least. Raises HiresxError for a plane that does not
+    exist."""
     if dimensions == 2:
         if plane is not None:
             raise HiresxError("the field is two-dimensional: there is no plane to choose", "leave the plane out")
@@ -52,9 +51,9 @@ def draw(
     look: Look | None = None,
     rasters: list[raster.Raster] | None = None,
 ) -> Any:
-    """The figure with a panel for each variable of `names` and each view; see `plot.plot_run`. `scales`: from `scale`,
-    by name, instead of those that suit these views. `difference`: the values are differences. `rasters`: those of
-    `pixels`, if they are known already."""
+    """Return a figure with one panel for each variable of `names` and each view; see `run_plot.plot_run`. `scales`:
+    colour scales by name, as `scale` returns them, in place of scales for these views. `difference`: whether the values
+    are differences. `rasters`: the result of `pixels`, if it is already known."""
     from matplotlib.ticker import MaxNLocator
 
     look = look or Look()
@@ -116,7 +115,7 @@ def draw(
 
 
 def update(figure: Any, views: list[View], names: list[str], rasters: list[raster.Raster]) -> None:
-    """Give the images of a `figure` that `draw` made the values of `views` of another time."""
+    """Update the images of a `figure` that `draw` has made with the values of `views` at another time."""
     images = {image.get_label(): image for ax in figure.axes for image in ax.images}
     for name in names:
         for n, (mapped, view) in enumerate(zip(rasters, views, strict=True)):
@@ -124,7 +123,8 @@ def update(figure: Any, views: list[View], names: list[str], rasters: list[raste
 
 
 def pixels(views: list[View], look: Look, inches: float | None = None) -> list[raster.Raster]:
-    """Map the pixels of `views` to their grids. The widest view is `inches` wide, if that is known."""
+    """Map the pixels of `views` to their grids, within the zoom of `look`. `inches`: the width of the widest view, if
+    it is known."""
     inches = inches or look.wide * (0.8 if len(views) == 1 else 0.5)
     wide = int(np.clip(_DPI * inches, 400, 2400))
     return [raster.raster(flat, a, b, look.box, wide) for a, b, flat, _ in views]
@@ -161,9 +161,9 @@ def sample_values(name: str, views: list[View]) -> np.ndarray:
 
 
 def scale(name: str, values: np.ndarray, look: Look, difference: bool = False) -> tuple[Any, str, str]:
-    """Colour scale of the variable `name` with these `values`, as `look` asks for it: norm, colour map, and the ends of
-    the bar beyond which values lie. Raises HiresxError for invalid limits and for a map that matplotlib does not
-    have."""
+    """Return the colour scale of the variable `name` with these `values`, with the settings of `look`: norm, colour
+    map, and the ends of the bar beyond which there are values. Raises HiresxError for invalid limits, and for a colour
+    map that matplotlib does not have."""
     from matplotlib import colormaps
     from matplotlib.colors import Normalize, PowerNorm
 
@@ -186,7 +186,8 @@ def scale(name: str, values: np.ndarray, look: Look, difference: bool = False) -
 
 
 def check_exponent(names: Iterable[str], look: Look) -> None:
-    """Raises HiresxError for an exponent where none of the variables `names` is drawn in shades that have one."""
+    """Raises HiresxError if `look` has an exponent, but none of the variables `names` is drawn in shades that use
+    it."""
     names = list(names)
     if look.exponent is not None and not any(derived.about(name).colours == "gray_r" for name in names):
         shaded_ones = ", ".join(name for name, about in derived.VARIABLES.items() if about.colours == "gray_r")
@@ -202,9 +203,9 @@ def _exponent(look: Look) -> float:
 def default_scale(
     name: str, values: np.ndarray, difference: bool = False, exponent: float = 0.5
 ) -> tuple[Any, str, str]:
-    """Colour scale that suits the variable `name` with these `values`: norm, colour map, and the ends of the bar beyond
-    which values lie. `exponent`: of the shades of a gradient; 0.5 suits the perceived brightness of a schlieren
-    picture."""
+    """Return the default colour scale of the variable `name` for these `values`: norm, colour map, and the ends of the
+    bar beyond which there are values. `difference`: whether the values are differences of two fields. `exponent`: of
+    the shades of a gradient; 0.5 suits the perceived brightness of a schlieren picture."""
     from matplotlib.colors import Normalize, PowerNorm
 
     values = values[np.isfinite(values)]
@@ -234,6 +235,6 @@ def _ends(under: bool, over: bool) -> str:
 
 
 def describe_exponent(norm: Any) -> str:
-    """Note on shades that are not linear, for the label of a colour bar."""
+    """Return a note on the exponent of a colour `norm` for the label of its bar; "" for linear shades."""
     exponent = getattr(norm, "gamma", 1.0)
     return "" if exponent == 1 else f"   (shade: power {exponent:g})"

@@ -17,18 +17,19 @@ _SAID_ONLY = ("title", "description", "length_symbol")
 
 
 def compare(first: str | Path, second: str | Path) -> dict[str, Any]:
-    """Compare two runs, two field files or two checkpoints. All values are fit for JSON.
+    """Compare two runs, two field files or two checkpoints. All values of the result are fit for JSON.
 
-    `run`, `configuration`, `versions`, `hardware`: lists of {key, first, second} of what differs; `functions`: whether
-    case.py differs (None: at least one run has none kept); `grid`: whether it is the same to the last bit, and its
-    hashes; `timings`: of both. `results`: the fields of the latest time that both have (or the last of each), and for
-    every variable that both hold the greatest and the root mean square difference over all nodes, the share of the
-    latter in the range of the variable, and the node of the greatest; on different grids the extremes and means
-    instead. `same`: configuration, functions, grid and results are. Checkpoints are the same however many ranks wrote
-    them.
+    - `run`, `configuration`, `versions`, `hardware`: lists of {key, first, second} of the differences.
+    - `functions`: whether case.py differs; None if a run has no copy of it.
+    - `grid`: whether the grid is the same to the last bit, and the digests of both.
+    - `timings`: of both.
+    - `results`: the fields of the latest time that both have, or else the last of each. For every variable of both: the
+      largest and the root mean square difference over all nodes, the latter also over the range of the variable, and
+      the node with the largest difference. On different grids: extremes and means instead.
+    - `same`: whether configuration, functions, grid and results are the same.
 
-    Raises HiresxError when one of them is none of these or damaged, has no fields, or only one is a checkpoint.
-    """
+    The number of ranks that wrote a checkpoint makes no difference. Raises HiresxError for a path that is none of these
+    or is damaged, for one without fields, and if only one of both is a checkpoint."""
     a, b = _Side(first), _Side(second)
     configuration = [
         entry

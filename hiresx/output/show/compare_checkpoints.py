@@ -15,7 +15,7 @@ from hiresx.output.show import common_time, measures
 
 
 def record(found: Container) -> dict[str, Any]:
-    """The entries of a run's record at the moment of a checkpoint."""
+    """Return the entries of a run's record at the time of the checkpoint `found`."""
     values = found.values
     with reading_contents(found.path):
         return {

@@ -65,17 +65,19 @@ class Estimator:
         self._opened, self._aside_opened = (now, step, time), self._aside
 
     def aside(self, seconds: float) -> None:
-        """Record `seconds` of wall time for work that is not stepping but will recur."""
+        """Record `seconds` of wall time for recurring work other than steps, such as output."""
         self._aside += seconds
 
     @property
     def seconds_per_step(self) -> float | None:
-        """Recent median wall time of a step, without what was aside; None before the first window is full."""
+        """Recent median wall time of a step, without the times recorded by `aside`. None before the first window is
+        full."""
         return median(self._rates) if self._rates else None
 
     @property
     def overall_seconds_per_step(self) -> float | None:
-        """Mean wall time of a step since the first one, without what was aside; None before the second."""
+        """Mean wall time of a step since the first one, without the times recorded by `aside`. None before the second
+        step."""
         if self._origin is None or self.step == self._origin[1]:
             return None
         return self._busy / (self.step - self._origin[1]) if self._busy > 0 else None
@@ -96,7 +98,7 @@ class Estimator:
         return min(max(done), 1.0) if done else None
 
     def steps_left(self) -> float | None:
-        """Steps still to do; None when that cannot be said yet."""
+        """Number of steps that remain; None if it cannot be estimated yet."""
         left = []
         if self._origin is None:
             return None

@@ -93,7 +93,8 @@ class ExactSizeLayout(ConstrainedLayoutEngine):
         _break_legends(figure)
 
     def cut(self, figure: Any) -> Bbox:
-        """Return the written part of the laid out `figure`, in inches: the drawn part, or all of a requested size."""
+        """Return the part of `figure` that is written to the file, in inches: in each direction all of it if its size
+        was requested, or else the part with content."""
         wide, high = figure.get_size_inches()
         box = figure.get_tightbbox().padded(PAD)
         across, upwards = self._asked
@@ -102,7 +103,7 @@ class ExactSizeLayout(ConstrainedLayoutEngine):
 
 
 def whole_pixels(inches: float, dpi: float) -> float:
-    """`inches` rounded to whole pixels, of which cutting off decimals leaves as many."""
+    """Round `inches` to a whole number of pixels at `dpi`, so that truncation of inches times dpi gives this number."""
     pixels = round(inches * dpi)
     return inches if int(inches * dpi) == pixels else (pixels + 1e-6) / dpi
 

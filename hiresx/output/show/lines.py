@@ -66,8 +66,8 @@ def draw(
     scales: Mapping[str, tuple[float, float]] | None = None,
     look: Look | None = None,
 ) -> Any:
-    """The figure with one panel for each variable of `names` over the line; see `plot.plot_run`. `compared`: the same
-    line in other runs, with their names. `scales`: ends of the axes, by variable."""
+    """Return a figure with one panel for each variable of `names` over the line; see `run_plot.plot_run`. `compared`:
+    the same line in other runs, with their names. `scales`: ends of the axes, by variable."""
     along, count = drawn.along, drawn.values[drawn.along].size
     exact = _exact(data, drawn.values, along, names)
     reference_file = Path(reference) if reference else None

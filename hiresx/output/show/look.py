@@ -77,13 +77,13 @@ class Look:
 
     @property
     def box(self) -> Box | None:
-        """The zoom of a plane. Raises HiresxError for one that is of curves."""
+        """The zoom of a plane, None without one. Raises HiresxError for a zoom that is meant for curves."""
         if self.zoom is not None and len(self.zoom) != 4:
             raise HiresxError("a zoom of a plane has four numbers", "least, greatest horizontal, then vertical")
         return self.zoom
 
     def style(self, more: dict[str, Any] | None = None) -> Any:
-        """A context in which figures look so."""
+        """Return a context in which matplotlib uses these settings, and `more`."""
         large, small = self.font, self.font - 1
         named = {"font.size": large, "axes.titlesize": large, "axes.labelsize": large, "figure.titlesize": large + 1}
         named |= {"xtick.labelsize": small, "ytick.labelsize": small, "legend.fontsize": small}
@@ -94,7 +94,8 @@ class Look:
         return ours if self.title is None else self.title
 
     def figure(self, height: float, layout: picture_file.Layout = "constrained") -> Any:
-        """A figure as large as was asked for; where no height was, `height` inches high, or as high as it may be."""
+        """Return a figure of the requested size. If no height was requested, it is `height` inches high, within the
+        allowed height. `layout`: the layout of matplotlib."""
         height = min(height, self.high) if self.height is None else self.height
         return picture_file.figure(height, layout, self.wide, (self.width is not None, self.height is not None))
 

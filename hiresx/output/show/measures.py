@@ -7,9 +7,9 @@ import numpy as np
 
 
 def difference(pairs: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> dict[str, Any]:
-    """Differences of two fields. `pairs`: for each block its name and the values (nk, nj, ni) of both. Returns the
-    greatest and the root mean square difference, the latter over the range of the first field's values (None if these
-    are all the same), and the node of the greatest."""
+    """Return differences of two fields. `pairs`: for each block its name and the values (nk, nj, ni) of both. The
+    result has the largest and the root mean square difference, the latter divided by the range of the first field's
+    values (None if they are all equal), and the node with the largest difference."""
     greatest, where, squares, count = 0.0, None, 0.0, 0
     low, high = np.inf, -np.inf
     for name, first, second in pairs:

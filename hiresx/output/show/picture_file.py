@@ -43,7 +43,7 @@ def require_matplotlib() -> None:
 
 
 def style(more: Mapping[str, Any] | None = None) -> Any:
-    """A context in which figures have the look, with `more` settings of matplotlib."""
+    """Return a context in which matplotlib uses the style of these pictures, and `more` settings."""
     import matplotlib as mpl
 
     settings: Any = STYLE | dict(more or {})
@@ -53,8 +53,9 @@ def style(more: Mapping[str, Any] | None = None) -> Any:
 def figure(
     height: float, layout: Layout = "constrained", width: float = WIDTH, exact: tuple[bool, bool] = (False, False)
 ) -> Any:
-    """A figure as wide as the page, or `width`, and `height` inches high; tied to no window system. `exact`: whether
-    the picture is to be exactly so wide, and so high (`exact_size.ExactSizeLayout`)."""
+    """Return a figure that is `width` inches wide (by default as wide as a page) and `height` inches high. It needs no
+    window system. `exact`: whether the written picture must have exactly this width and this height
+    (`exact_size.ExactSizeLayout`)."""
     from matplotlib import rcParams
     from matplotlib.figure import Figure
 
@@ -77,13 +78,13 @@ def distinct_colours(count: int) -> list[Any]:
 
 
 def legend_beside(ax: Any, **more: Any) -> None:
-    """A legend of `ax` at its right, where no curve runs."""
+    """Place the legend of `ax` to its right, where there are no curves."""
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.02), borderaxespad=0, **more)
 
 
 def label_points(ax: Any, places: Sequence[tuple[float, float, str]]) -> None:
-    """Label places (x, y, name) of curves: the names stand in rows above all that is drawn, each with a line down to
-    its place. Set the limits of both axes before; the upper limit of the vertical axis is raised."""
+    """Label the points (x, y, name) of curves. The names are in rows above the plotted curves, each with a line down to
+    its point. Set the limits of both axes first; the upper limit of the vertical axis is increased."""
     from matplotlib.transforms import offset_copy
 
     if not places:
@@ -120,7 +121,8 @@ def label_points(ax: Any, places: Sequence[tuple[float, float, str]]) -> None:
 
 
 def name_axes(ax: Any, horizontal: str, vertical: str, true: bool) -> None:
-    """Label the axes of a plane with its coordinates. The label says so if the plane is not `true` to scale."""
+    """Label the axes of a plane with the names `horizontal` and `vertical` of its coordinates. The label says so if the
+    plane is not `true` to scale."""
     ax.set_aspect("equal" if true else "auto")
     ax.set_xlabel(f"${horizontal}/L$")
     ax.set_ylabel(f"${vertical}/L$" + ("" if true else " (stretched)"))
@@ -165,7 +167,8 @@ def _factor(word: str) -> str:
 
 
 def use_length_symbol(figure: Any, case: Mapping[str, Any] | None) -> Any:
-    """The `figure` with the length L of its formulas called as a (resolved) case calls it."""
+    """Replace the length L in the texts of a `figure` by the symbol that the resolved `case` gives for it. Returns the
+    figure."""
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):
@@ -174,7 +177,7 @@ def use_length_symbol(figure: Any, case: Mapping[str, Any] | None) -> Any:
 
 
 def with_length_symbol(words: str, case: Mapping[str, Any] | None) -> str:
-    """`words` with the length L called as the resolved `case` calls it (see `use_length_symbol`)."""
+    """Replace the length L in `words` by the symbol that the resolved `case` gives for it."""
     symbol_of_length = _factor(str((case or {}).get("length_symbol") or "L"))
     parts = words.split("$")  # each second one is a formula
     parts[1::2] = [_LENGTH.sub(lambda _: symbol_of_length, part) for part in parts[1::2]]
@@ -194,7 +197,7 @@ def use_frequency_axis(ax: Any, least: float, largest: float) -> None:
 
 
 def check_target(target: Path) -> None:
-    """Raises HiresxError for want of matplotlib, and for a file as which no picture can be written."""
+    """Raises HiresxError if matplotlib is missing, or if `target` has a file type that it cannot write."""
     require_matplotlib()
     from matplotlib.figure import Figure
 

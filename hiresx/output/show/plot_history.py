@@ -39,7 +39,7 @@ def plot_history(
     a probe's places "NAME.COLUMN_3,...". Of more than CURVES places as many are drawn, evenly chosen, and of more than
     PANELS columns the first; a note says so. Norms are drawn on a logarithmic axis. `reference`:
     a CSV file with a column time. `against`: another run or several, drawn beside. `start`: the time to begin at.
-    `look`: size, range, zoom. `out`: see `plot.plot_run`. Returns the files written.
+    `look`: size, range, zoom. `out`: see `run_plot.plot_run`. Returns the files written.
 
     Raises HiresxError when matplotlib, the history or a column is missing.
     """

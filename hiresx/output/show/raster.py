@@ -52,9 +52,9 @@ def box_of(pieces: Sequence[cut.Piece], horizontal: str, vertical: str) -> Box:
 def raster(
     pieces: Sequence[cut.Piece], horizontal: str, vertical: str, box: Box | None = None, wide: int = 1200
 ) -> Raster:
-    """The pixels of two-dimensional `pieces` (nj, ni) in `box` (all of them, if absent), `wide` in a row; they are
-    square unless the box is very flat or high. Between two nodes, and over the triangles of a cell, values are
-    linear."""
+    """Map the pixels of a picture to two-dimensional `pieces` (nj, ni). `horizontal`, `vertical`: the coordinates of
+    the picture. `box`: the part to show; by default all of it. `wide`: number of pixels in a row. Pixels are square
+    unless the box is very flat or high. Values are linear between two nodes, and over the triangles of a cell."""
     box = box or box_of(pieces, horizontal, vertical)
     ratio = (box[3] - box[2]) / max(box[1] - box[0], 1e-300)
     rows = int(np.clip(round(wide * ratio), 64, 2 * wide))

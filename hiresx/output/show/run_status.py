@@ -14,9 +14,9 @@ SECONDS, SHARE = 2.0, 1e-3
 
 
 def run_status(directory: Path, entries: Mapping[str, Any], now: float | None = None) -> dict[str, Any]:
-    """Progress of the run with the record `entries` (see hiresx.output.saved.record) in `directory`: "steps" and "time"
-    reached; while it is running, "percent" done and "left_s", the seconds left. Unknown entries are left out, and all
-    of a run that has ended. `now`: seconds since 1970."""
+    """Return the progress of the run in `directory` with the record `entries` (see hiresx.output.saved.record): the
+    "steps" and the "time" reached, and, while it is running, "percent" done and "left_s", the seconds that remain.
+    Values that are not known are left out. The result is empty for a run that has ended. `now`: seconds since 1970."""
     if entries.get("status") not in ("running", "lost"):
         return {}
     steps, time, seen = entries.get("steps") or 0, entries.get("time") or 0.0, None

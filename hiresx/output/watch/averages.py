@@ -100,16 +100,17 @@ class Averages:
         self._layout: FileLayout | None = None
 
     def region(self, block: Any, box: IndexBox, found: Mapping[str, Mapping[str, np.ndarray]]) -> LocalRegion:
-        """The nodes `box` of a whole block, with the coordinates of `block` and the averages `found`, {"reynolds":
-        {name: array}, "favre": ...}, all of the shape of the box."""
+        """Return the nodes `box` of a whole block with their averages. `block` has the coordinates. `found`: the
+        averages {"reynolds": {name: array}, "favre": ...}, all of the shape of the box."""
         first = next(iter(found.values()))
         values = {name: first[name] for name in self._means}
         values |= {f"{kind}/{name}": array for kind, arrays in found.items() for name, array in arrays.items()}
         return LocalRegion(box, block.x, block.y, block.z, values)
 
     def moment(self, regions: Mapping[int, Sequence[LocalRegion]], numbers: Mapping[str, float]) -> Work:
-        """The work that writes the file, of which this rank has `regions`, by the number of the whole block;
-        `numbers`: time, step, averaged_over. Collective; raises HiresxError when nothing can be written."""
+        """Return the work that writes the file of averages. `regions`: the regions of this rank, by the number of the
+        whole block. `numbers`: time, step and averaged_over. Collective; raises HiresxError if nothing can be
+        written."""
         if self._layout is None:
             self._layout = files.on_root(self._comm, lambda: self._series.measure_layout(self._path))
         file = JointFile(self._path, self._layout, self._tag, self._comm.root)

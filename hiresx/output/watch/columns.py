@@ -51,17 +51,17 @@ class Columns:
 
 
 def volumes(solver: Solver, n: int, kept: bool = False) -> np.ndarray:
-    """Return the weights of the nodes of part `n` in an integral over its block: quadrature weight (`kept`: as of
-    `block_weights`) times cell volume, (nk, nj, ni)."""
+    """Return the weights (nk, nj, ni) of the nodes of part `n` in an integral over its block: quadrature weight times
+    cell volume. `kept`: as for `block_weights`."""
     state = solver.states[n]
     weights = block_weights(solver.decomposition, state.part.whole, state.part.box, kept) / _jacobian(solver, state)
     return weights * circumference(solver.case, state.block.y) * off_poles(solver, state)
 
 
 def all_volumes(solver: Solver, weights: LevelWeights | None, kept: bool = False) -> list[np.ndarray]:
-    """Return the `volumes` of all parts of this rank in an integral over the whole grid. `weights`: those of levels,
-    where there are some, with `kept` as here. These volumes are scaled, so that their sum is that of the grid itself:
-    it stays when tiles change. Collective."""
+    """Return the weights of the nodes of all parts of this rank in an integral over the whole grid. `weights`: the
+    weights of levels, made with the same `kept`; None without levels. With levels they are scaled so that their sum is
+    the volume of the grid, which then stays constant when tiles change. Collective."""
     if weights is None:
         return [volumes(solver, n, kept) for n in range(len(solver.states))]
     levels = solver.decomposition.levels
@@ -76,7 +76,7 @@ def all_volumes(solver: Solver, weights: LevelWeights | None, kept: bool = False
 
 
 def level_weights(solver: Solver, kept: bool = False) -> LevelWeights | None:
-    """The weights of the levels of a refined grid; None of another one."""
+    """Return the weights of the levels of a refined grid; None for a grid without levels."""
     return None if solver.decomposition.levels is None else LevelWeights(solver.decomposition, kept)
 
 
@@ -95,8 +95,8 @@ def off_poles(solver: Solver, state: BlockState) -> np.ndarray:
 
 
 def circumference(case: Case, y: np.ndarray) -> np.ndarray | float:
-    """Factor by which nodes at the radii `y` count in integrals: the circumference 2 pi y in axisymmetric flow, else
-    1."""
+    """Return the factor of nodes at the radii `y` in integrals: the circumference 2 pi y in axisymmetric flow, and 1 in
+    other flow."""
     return 2 * np.pi * y if case.axisymmetric else 1.0
 
 
@@ -106,7 +106,7 @@ def dimension(solver: Solver) -> int:
 
 
 def pad(solver: Solver, state: BlockState, values: np.ndarray) -> Any:
-    """Values (nk, nj, ni) as an array of the solver's type on its device, zero in the ghosts."""
+    """Copy values (nk, nj, ni) to an array on the solver's device, with its number type and zeros in the ghosts."""
     array = np.zeros(state.shape, dtype=state.real)
     state.interior(array)[...] = values
     return solver.backend.to_device(array)

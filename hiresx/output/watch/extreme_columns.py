@@ -16,7 +16,8 @@ def extreme_names(name: str, end: str) -> list[str]:
 
 
 def extreme_columns(of: Column, end: str) -> list[Column]:
-    """Return these columns, of extremes of the quantity that the column `of` describes."""
+    """Return the columns of an extreme ("min" or "max") of the quantity that `of` describes: its value and its
+    place."""
     value, *place = extreme_names(of.name, end)
     what = f"{ENDS[end]} {of.long_name}"
     described = [
@@ -27,6 +28,7 @@ def extreme_columns(of: Column, end: str) -> list[Column]:
 
 
 def place_of(decomposition: Decomposition, node: np.ndarray) -> tuple[float, ...]:
-    """Return what `PLACE` names of a node, which is given by block, i, j, k."""
+    """Return the values of the columns `PLACE` for a node (block, i, j, k): its coordinates, its block and its
+    indexes."""
     b, *index = (int(n) for n in node)
     return (*decomposition.blocks[b].node(*index), b, *index)

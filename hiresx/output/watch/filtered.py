@@ -123,7 +123,7 @@ class FilteredNodes(Attachment):
         return self._waiting
 
     def record_samples(self, samples: Sequence[tuple[int, float]]) -> None:
-        """Record that the device took these samples: for each the number of steps before it and its time."""
+        """Record that the device took `samples`: for each the number of steps before it and its time."""
         for step, time in samples:
             self._times.mark(step, time)
             self._end_interval(step)
@@ -148,7 +148,7 @@ class FilteredNodes(Attachment):
             self._solver.device_resident_steps.beside(self._deliver)
 
     def fetch(self) -> None:
-        """Give the samples that are done to the readers. Collective."""
+        """Pass all complete samples to the readers. Collective."""
         self._deliver()
         if self._waiting:
             self._begin_fetching()
@@ -176,8 +176,8 @@ class FilteredNodes(Attachment):
         return full or bool(self._solver.comm.max(float(late)) > 0)
 
     def rest(self) -> np.ndarray:
-        """Samples (samples, variables, nodes) that are not complete, as they become if the flow stays as it was last
-        seen. Collective."""
+        """Return the incomplete samples (samples, variables, nodes), completed as if the flow stayed constant from now
+        on. Collective."""
         self._launch(self._rest)
         return self._together(BEHIND, [part.fetch(BEHIND) for part in self._parts])
 

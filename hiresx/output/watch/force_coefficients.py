@@ -50,7 +50,7 @@ class ForceCoefficients:
 
     @property
     def columns(self) -> Sequence[Column]:
-        """What `rows` has, in its order."""
+        """Descriptions of the columns of `rows`, in the same order."""
         side = [("side_coefficient", "side force")] if self._in_space else []
         named = [("lift_coefficient", "lift"), ("drag_coefficient", "drag"), *side]
         return [

@@ -89,7 +89,7 @@ class History:
         self._header = b""
 
     def define(self, columns: Sequence[Column]) -> None:
-        """Settle the columns, before `start`."""
+        """Set the columns. Called before `start`."""
         self.columns = tuple(columns)
         shape = () if self.places is None else (len(self.places),)
         self._nothing = np.full(shape, np.nan)
@@ -98,15 +98,16 @@ class History:
         )
 
     def start(self, kept: int | None = None, restarted: bool = False, digest: int | None = None) -> int:
-        """Begin a new history, or go on after the first `kept` samples of the one that is there, which have this
-        `digest` where it is known. What lies behind them is dropped: it will be sampled again. Returns the number of
-        samples.
+        """Begin a new history, or continue the existing one after its first `kept` samples. Later samples are removed,
+        since they will be taken again. `digest`: the digest of the first `kept` samples, if it is known. Returns the
+        number of samples.
 
-        In a `restarted` run a file with other columns, places or attributes (the monitor was changed), or one that the
-        checkpoint knows nothing of (`kept` is None), is set aside as <name>.before-<step>.nc, one that is no whole
-        history as <name>.nc.damaged; a new one begins then, and where the file is gone. `notes` say so. Raises
-        HiresxError when it lacks samples or holds others, such as those of another run, and when it cannot be written.
-        """
+        A `restarted` run renames a file that it cannot continue, and begins a new one; `notes` say so. A file with
+        other columns, places or attributes (because the monitor was changed), or of which the checkpoint knows nothing
+        (`kept` is None), becomes <name>.before-<step>.nc. A damaged file becomes <name>.nc.damaged.
+
+        Raises HiresxError if the file has too few samples or different ones, such as those of another run, and if it
+        cannot be written."""
         self.close()
         if self.path is None:
             del self._rows[kept or 0 :]
@@ -126,8 +127,8 @@ class History:
         return self.samples
 
     def add(self, step: int, time: float, values: Mapping[str, Any]) -> int:
-        """Append a sample; a column that `values` lacks is NaN. Returns the number of samples. Raises HiresxError if it
-        cannot be written."""
+        """Append a sample. A column that is missing in `values` is NaN. Returns the number of samples. Raises
+        HiresxError if it cannot be written."""
         cells = [values.get(column.name, self._nothing) for column in self.columns]
         row = struct.pack(">id", step, time) + np.array(cells, self._numbers).tobytes()
         if self._file is None:
@@ -141,7 +142,7 @@ class History:
         return self.samples
 
     def sync(self) -> None:
-        """Return when every sample is on the disk. Raises HiresxError when that fails or the file was removed."""
+        """Wait until every sample is on disk. Raises HiresxError if this fails, or if the file was removed."""
         if self._file is None:
             return
         with files.naming_errors(self._there):
@@ -161,7 +162,7 @@ class History:
             self.close()
 
     def memory(self) -> dict[str, np.ndarray]:
-        """The samples kept in memory, by column; nothing where they are in a file."""
+        """The samples that are kept in memory, by column; empty if they are in a file."""
         return {} if self.path is not None else self._by_column()
 
     def _by_column(self) -> dict[str, np.ndarray]:
@@ -435,8 +436,8 @@ def read(path: str | Path) -> HistoryTable:
 
 
 def check_header(file: BinaryIO) -> None:
-    """Go through a header of the format; ValueError where it makes no sense. (The library would set aside gigabytes for
-    a number that was changed.) Other netCDF files pass."""
+    """Check the header of a netCDF file of this format. Raises ValueError if it is inconsistent: a damaged number would
+    make the library allocate gigabytes. Files of other netCDF formats are not checked."""
     if file.read(3) != b"CDF":
         return
     if file.read(1) != b"\x02":

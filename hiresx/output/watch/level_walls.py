@@ -23,9 +23,9 @@ _NOTHING = 1e-12
 
 
 def level_wall_shares(decomposition: Decomposition, walls: Mapping[Place, np.ndarray]) -> dict[Place, list[Shares]]:
-    """Return the shares of the nodes of all blocks in integrals over `walls`, masks of the nodes of faces of the blocks
-    of the grid itself ([k, j, i] without the face's direction): see `wall_quadrature.wall_shares`. Nodes under finer
-    levels have none."""
+    """Return the weights of the nodes of all blocks in integrals over `walls`, as `wall_quadrature.wall_shares` does
+    for a grid without levels. `walls`: masks of the nodes of faces of the blocks of the grid itself ([k, j, i] without
+    the face's direction). Nodes under finer levels have no weight."""
     levels = decomposition.levels
     assert levels is not None
     of_tiles = {

@@ -87,7 +87,7 @@ class LineAverages:
 
     @property
     def bytes(self) -> int:
-        """Device memory besides the averages themselves."""
+        """Device memory of the lanes and sums, without the averages themselves."""
         arrays = [array for lines in self._lines for array in (lines.lanes, lines.weights, lines.sample)]
         return sum(array.nbytes for array in arrays if array is not None)
 
@@ -96,8 +96,8 @@ class LineAverages:
         return [self._solver.backend.zeros((self._quantities, *lines.shape)) for lines in self._lines]
 
     def sample(self, means: Sequence[Any], before: float) -> None:
-        """Take the flow into the averages `means` of each part, whose weight was `before` times that of this sample.
-        Collective."""
+        """Add the present flow to the averages `means` of each part. `before`: the total weight of the earlier samples
+        over that of this one. Collective."""
         for lines, mean in zip(self._lines, means, strict=True):
             self._average(lines)
             if self._cut:

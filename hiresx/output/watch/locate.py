@@ -109,7 +109,8 @@ class Locator:
         who: str,
         hint: str,
     ) -> list[Location]:
-        """Return the `locations` that `find_all` found of `points`. Raises HiresxError as `locate_all`."""
+        """Return the `locations` of the `points`, as `find_all` returned them, after checking that none is None. Raises
+        HiresxError as `locate_all`."""
         found = []
         for point, location in zip(points, locations, strict=True):
             if location is None:

@@ -16,13 +16,14 @@ class NodeNumbers:
         self._first = np.cumsum([0, *self._sizes.prod(axis=1)])
 
     def of(self, block: Any, nodes: Any) -> np.ndarray:
-        """The numbers of `nodes`, i, j, k, in `block`: four numbers or arrays that are broadcast together."""
+        """Return consecutive numbers for `nodes`, given by i, j, k, of `block`. The four arguments may be numbers or
+        arrays, which are broadcast."""
         ni, nj, (i, j, k) = self._sizes[block, 0], self._sizes[block, 1], nodes
         found: np.ndarray = self._first[block] + (k * nj + j) * ni + i
         return found
 
     def nodes(self, numbers: np.ndarray) -> np.ndarray:
-        """Block, i, j, k, (4, ...), of nodes by their `numbers`."""
+        """Return block, i, j, k, (4, ...), of the nodes with these `numbers`."""
         block = np.searchsorted(self._first, numbers, side="right") - 1
         row, i = np.divmod(numbers - self._first[block], self._sizes[block, 0])
         k, j = np.divmod(row, self._sizes[block, 1])

@@ -95,8 +95,9 @@ Stored = TypeVar("Stored", bound=StoredPlaces)
 
 
 def read(path: str | Path, kind: Kind, made: type[Stored]) -> Stored:
-    """Open a file of this kind as `made`; a run may still be writing to it. The samples are read when they are used.
-    Raises HiresxError if the file is missing, truncated, or of another kind."""
+    """Open a file of the kind `kind`, and return it as an instance of `made`. A run may still be writing to the file.
+    The samples are read when they are used. Raises HiresxError if the file is missing, truncated, or of another
+    kind."""
     netCDF4 = library()
     path = Path(path)
     try:

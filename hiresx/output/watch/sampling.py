@@ -41,7 +41,7 @@ class SampleTimes:
                 self.next_time = nearest
 
     def due(self, solver: Solver) -> bool:
-        """True if a sample is due now: once in a step."""
+        """True if a sample is due now. It is due only once at a step."""
         if solver.steps == self.last:
             return False
         if self.every is not None:
@@ -58,7 +58,7 @@ class SampleTimes:
         self._set_next(time)
 
     def steps_left(self, solver: Solver) -> int:
-        """The largest number of steps until a sample is due, where it counts steps."""
+        """Return the largest number of steps that may pass until a sample is due, for samples at intervals in steps."""
         return MANY if self.every is None else self.every - solver.steps % self.every
 
     def _set_next(self, time: float) -> None:
@@ -111,7 +111,7 @@ class Monitor(Attachment):
         return self._clock.next_time
 
     def measure(self, solver: Solver) -> Mapping[str, Any]:
-        """Value, or array over the places, of every column; the same on all ranks. Collective."""
+        """Return the value, or the array over the places, of every column. It is the same on all ranks. Collective."""
         raise NotImplementedError
 
     def begin(self, solver: Solver, restarted: bool) -> None:
@@ -165,7 +165,7 @@ class Monitor(Attachment):
         self.history.remember(rows)
 
     def samples_last_step(self, solver: Solver) -> bool:
-        """True if the step at which a run ends is sampled whether or not it is due."""
+        """True if the last step of a run is sampled even if no sample is due."""
         return solver.integrator.steady and bool(solver.integrator.report)
 
     def finish(self, solver: Solver) -> None:

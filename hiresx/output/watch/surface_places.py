@@ -22,10 +22,11 @@ _SIDES = ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax")
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Places (n, 3) of a surface, with their areas times outward unit normals (n, 3); per unit length along z in the
-    plane. `first`, `last` (n,): a place belongs to the surfaces of these numbers, and those between: to surface m that
-    which ends at `caps[m - 1]`, x of an end (one, nan, where there is nothing to choose). `block` (n,) and `index`
-    (n, 3) where they are nodes, else None. `gaps`: what keeps it from being closed, in words."""
+    """Points of a surface at which the flow is sampled. `at` (n, 3): their coordinates. `areas` (n, 3): the area of
+    each point times the outward unit normal; in the plane per unit length along z. `caps`: x of the end caps among
+    which one may choose; one nan if there is no choice. A choice of the cap `caps[m - 1]` gives surface m; `first` and
+    `last` (n,): a point belongs to the surfaces with numbers from `first` to `last`. `block` (n,) and `index` (n, 3):
+    the nodes, if the points are nodes, else None. `gaps`: in words, where the surface is open."""
 
     at: np.ndarray
     areas: np.ndarray

@@ -29,7 +29,8 @@ class Velocities:
             self.calls += condition.calls("viscous_primitives", self._arrays[condition.state.index])
 
     def arguments(self, state: BlockState) -> dict[str, Any]:
-        """Return the arguments of a kernel that takes gradients of them and their stresses at the nodes of a part."""
+        """Return the arguments of a kernel that needs the gradients of the velocities, and their stresses, at the nodes
+        of a part."""
         return {
             **state.derivative_strides, **state.eddy_arguments, "w": self._arrays[state.index], "m": state.metrics,
             "jacobian": state.jacobian, "inverse_reynolds": self._inverse_reynolds,

@@ -56,11 +56,10 @@ class WallNodes:
         return np.stack([np.bincount(self._same, row, len(self.numbers)) for row in values])
 
     def measure(self, flow: FaceFlow | None = None) -> dict[str, np.ndarray]:
-        """Return the values (n,) of each of the `COLUMNS`, in their units, of `flow` or of the state as it is.
-
-        Without viscosity, and at slip walls, friction, heat flux and y+ are 0. At modelled walls friction and heat flux
-        are those of the model, and y+, the distance of the first node, is by the friction of the model.
-        """
+        """Return the values (n,) of each of the `COLUMNS`, in their units, for `flow`, or for the current state if it
+        is None. In inviscid flow and at slip walls, friction, heat flux and y+ are 0. At walls with a wall model,
+        friction and heat flux are those of the model, and y+ is the distance of the first node in units of the model's
+        friction."""
         flow = self._surface.measure() if flow is None else flow
         p, temperature = flow.p[self._first], flow.temperature[self._first]
         stress = self._sums(self._signs * flow.friction) / self._sizes
@@ -71,7 +70,7 @@ class WallNodes:
 
 
 def shear(stress: np.ndarray) -> np.ndarray:
-    """Return the size (n,) of shear stresses (3, n)."""
+    """Return the magnitude (n,) of shear stresses (3, n)."""
     return np.asarray(np.linalg.norm(stress, axis=0))
 
 

@@ -32,9 +32,10 @@ _AROUND = max(REACH, DIFFERENCE_NODES)
 
 
 class Shares(NamedTuple):
-    """Weights of the nodes of a face, [k, j, i] without its direction, and their areas per node out of the block,
-    (3, ...), nan where the metrics have them. `along`: the areas of all nodes by differences along the wall alone, nan
-    at the end of a level."""
+    """Quadrature of one face of a block. `weights`: the weights of its nodes, [k, j, i] without the direction of the
+    face. `areas` (3, ...): the area vector of each node, pointing out of the block; nan where the metrics are to be
+    used. `along` (3, ...): the area vectors of all nodes by differences along the wall alone; nan at the end of a
+    level."""
 
     weights: np.ndarray
     areas: np.ndarray
@@ -62,15 +63,17 @@ class _End(NamedTuple):
 
 
 def wall_shares(decomposition: Decomposition, walls: Mapping[Place, np.ndarray]) -> dict[Place, list[Shares]]:
-    """Return the shares of the nodes of `walls`, masks of the nodes of faces ([k, j, i] without the face's direction),
-    in integrals over all of these: the sum over the list and the nodes of weight times area times a field. The first
-    of a list has all nodes, others have those at edges once more, with the areas of other sides."""
+    """Return the weights of the nodes of `walls` in integrals over all of these walls together. `walls`: masks of the
+    nodes of faces ([k, j, i] without the face's direction). The integral of a field is the sum of weight times area
+    times field, over the nodes and over the list of each face. The first entry of a list has all nodes. Further entries
+    have the nodes on edges again, with the areas of the other sides of the edge."""
     return {place: [*found.values()] for place, found in Walls(decomposition, walls).shares(walls).items()}
 
 
 class Walls:
-    """The lines of nodes of `walls`, masks of the nodes of faces ([k, j, i] without the face's direction), over which
-    integrals are taken, as a whole or in parts. Where a level of refinement ends, a wall does not."""
+    """The lines of nodes along which integrals over walls are taken. `walls`: for each face the mask of the nodes of
+    walls, [k, j, i] without the direction of the face. The integral may be over a whole wall or a part of it. A wall
+    goes on where a level of refinement ends."""
 
     def __init__(self, decomposition: Decomposition, walls: Mapping[Place, np.ndarray]):
         self._decomposition = decomposition
@@ -99,8 +102,9 @@ class Walls:
         ]
 
     def shares(self, parts: Mapping[Place, np.ndarray]) -> dict[Place, dict[tuple[int, ...], Shares]]:
-        """Return the shares of the nodes of `parts` of the walls, masks as of the walls, in an integral over these
-        parts; by the sides of edges, all 0 the first ones (see `wall_shares`)."""
+        """Return the weights of the nodes of `parts` of the walls in an integral over these parts. `parts`: masks like
+        those of the walls. The result has the weights of each face by the sides of edges; the first sides are all 0
+        (see `wall_shares`)."""
         found: list[_Run] = []
         sides: list[np.ndarray] = []
         for whole, own in zip(self._runs, self._sides, strict=True):

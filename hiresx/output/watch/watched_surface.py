@@ -46,10 +46,11 @@ class FaceNodes:
 
 @dataclass(frozen=True)
 class FaceFlow:
-    """Flow per node (n,), through the node's share of the face, outwards. `p` (n,): at the node. `temperature` (n,):
-    there; at a modelled wall, along whose nodes the flow slips, that of the wall. `mach` (n,): Mach number of the
-    velocity out of the face. `push` (3, n): outward normal times share; times the pressure it is the pressure's force.
-    `friction` (3, n): force on the wall. `heat` (n,): into the wall."""
+    """The flow at the nodes of a face, n of them. `p` (n,): the pressure. `temperature` (n,): the temperature of the
+    gas; at a modelled wall, where the velocity of the nodes is not zero, that of the wall. `mach` (n,): the Mach number
+    of the velocity component out of the face. `push` (3, n): the outward normal times the node's area; times the
+    pressure it is the pressure force. `friction` (3, n): the friction force on the wall, for the node's area. `heat`
+    (n,): the heat flow into the wall, for the node's area."""
 
     p: np.ndarray
     temperature: np.ndarray
@@ -60,8 +61,9 @@ class FaceFlow:
 
 
 class Shares(NamedTuple):
-    """What single nodes of this rank add to numbers that are sums over nodes: `states` (n,), indexes in
-    `solver.states`, and `places` (n,) in the padded arrays of these; `values` (n,) by name of the number."""
+    """Contributions of single nodes of this rank to results that are sums over nodes. `states` (n,): for each node the
+    index of its state in `solver.states`. `places` (n,): its flat index in the padded arrays of that state. `values`:
+    for each result by name, the contributions (n,)."""
 
     states: np.ndarray
     places: np.ndarray
@@ -172,8 +174,8 @@ class WatchedSurface:
         return found
 
     def areas(self) -> np.ndarray:
-        """Area of this rank's nodes of each group, in L^2 (per unit length in plane flow, per unit area in one
-        dimension)."""
+        """Return the area of this rank's nodes in each group, in L^2: per unit length in plane flow, and per unit area
+        in one dimension."""
         return self.sums(self.sizes[None])[:, 0]
 
     def moments(self, forces: np.ndarray) -> np.ndarray:
@@ -182,7 +184,8 @@ class WatchedSurface:
         return self._radius * forces[2] if self.n else np.empty(0)
 
     def nodes(self, places: np.ndarray) -> np.ndarray:
-        """The block and the indices i, j, k there, (4, n), of nodes at `places` of the parts of this rank's nodes."""
+        """Return the block and the indices i, j, k, (4, n). `places` (n,): for each of this rank's nodes, the index of
+        a node in the padded array of the same part."""
         found = np.empty((4, self.n), np.int64)
         for n, state in enumerate(self._solver.states):
             here = self.states == n
@@ -192,7 +195,8 @@ class WatchedSurface:
         return found
 
     def coordinates(self, places: np.ndarray) -> np.ndarray:
-        """x, y, z, (3, n), of nodes at `places` of the parts of this rank's nodes."""
+        """Return the coordinates x, y, z, (3, n). `places` (n,): for each of this rank's nodes, the index of a node in
+        the padded array of the same part."""
         found, nodes = np.empty((3, self.n)), self.nodes(places)
         for b in np.unique(nodes[0]):
             here, block = nodes[0] == b, self._solver.decomposition.blocks[b]

@@ -39,12 +39,12 @@ INNER, INVISCID, RATES, VISCOUS, SOURCES = "inner rates", "inviscid rates", "rat
 
 
 def with_halos(field: str) -> str:
-    """Name of the state of a `field` all of whose ghosts are filled, after its halos were exchanged."""
+    """Return the name for the state of a field after its exchange: all its ghosts are set."""
     return f"{field} with halos"
 
 
 def in_transit(field: str) -> str:
-    """Return the name for the state of a field while it is sent: all its ghosts are set, except those from other
+    """Return the name for the state of a field during its exchange: all its ghosts are set, except those from other
     ranks."""
     return f"{field} on its way"
 
@@ -55,10 +55,11 @@ Task: TypeAlias = tuple[str, Callable[[int], None]]
 
 @dataclass(frozen=True)
 class Term:
-    """A term of a stage. `name`: its name for the stopwatch. It follows all terms that give what it `needs`; what it
-    gives may be a field, by name. `calls`: its launches on all parts of this rank. `at`, in place of `calls`, for a
-    term that depends on the time: a function of the device's clock and of the share of the step at which a stage
-    begins. `then`: launches that follow these, each after the halos of a field were exchanged."""
+    """A term of a stage. `name`: its name for the stopwatch. `needs`: what it reads; the term follows all terms that
+    give this. `gives`: what it writes; either may be a field, by name. `calls`: its launches on all parts of this rank.
+    `at`: replaces `calls` for a term that depends on the time; a function that returns the launches for the device's
+    clock and the fraction of the step at which a stage begins. `then`: pairs of a field and launches; the halos of the
+    field are exchanged, and then the launches run."""
 
     name: str
     calls: Calls
@@ -70,7 +71,8 @@ class Term:
 
 @dataclass(frozen=True)
 class Step:
-    """A part of a stage, as `Term`, with the tasks that are done one after the other."""
+    """Part of a stage, like a `Term`: the `tasks` that are done one after the other, the fields that they need and the
+    fields that they give."""
 
     tasks: Sequence[Task]
     needs: Sequence[str] = ()
@@ -78,8 +80,8 @@ class Step:
 
 
 def build_terms(case: Case, program: Program, states: Sequence[BlockState]) -> list[Term]:
-    """The terms of this folder that the case asks for, by the names of their files. Raises HiresxError if the numerical
-    flux reads a field that none of them gives."""
+    """Return the terms of this folder that the case needs, in the order of their files. Raises HiresxError if the
+    numerical flux reads a field that no term computes."""
     modules = sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name)
     found = [
         term for module in modules for term in import_module(f"{__name__}.{module.name}").terms(case, program, states)
@@ -89,7 +91,8 @@ def build_terms(case: Case, program: Program, states: Sequence[BlockState]) -> l
 
 
 def check_flux_fields(flux: str, terms: Sequence[Term]) -> None:
-    """Raises HiresxError where the header of the numerical `flux` reads a field that none of the `terms` gives."""
+    """Raises HiresxError if the numerical `flux` reads a field, declared in its header, that none of the `terms`
+    computes."""
     count = kernels.trait("flux", flux, FLUX_FIELDS, silent=0)
     if count and not any(FLUX_FIELDS in term.gives for term in terms):
         raise HiresxError(
@@ -101,8 +104,8 @@ def check_flux_fields(flux: str, terms: Sequence[Term]) -> None:
 
 
 def in_order(steps: Sequence[Step]) -> list[Step]:
-    """Return the steps sorted so that each follows the steps that give its inputs; otherwise their order is kept.
-    Raises ValueError for an input that no step gives, and for steps that wait for each other."""
+    """Return the steps, sorted so that each follows the steps that produce its inputs. Otherwise their order is kept.
+    Raises ValueError for an input that no step produces, and for steps that depend on each other in a circle."""
     left, found = list(steps), []
     given = {what for step in steps for what in step.gives}
     for step in steps:

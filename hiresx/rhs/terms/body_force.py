@@ -27,7 +27,8 @@ def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterato
 
 
 def acceleration(case: Case, state: BlockState) -> dict[str, Any]:
-    """The arguments of kernels by which they know the acceleration, in c_ref^2 / L; `kept` is None without a force."""
+    """Return the arguments of kernels that need the acceleration, in c_ref^2 / L. `kept` is None without a force that
+    keeps a flow rate."""
     force = case.body_force
     given, axis = ((0.0, 0.0, 0.0), "") if force is None else (force.acceleration, force.axis)
     numbers = zip(("ax", "ay", "az", "kx", "ky", "kz"), (*given, *(a == axis for a in "xyz")), strict=True)

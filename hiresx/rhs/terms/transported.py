@@ -15,7 +15,8 @@ LARGEST_LOSS = 0.5
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
     """Yield the term that adds the sources of the transported turbulence variables at every node, after all other rates
-    and the viscous fluxes; and towards steady flow, behind all rates, the bound of those that stay positive."""
+    and the viscous fluxes. For steady flow with a model that needs it, yield a second term, which limits the decrease
+    of variables that must stay positive."""
     if not case.turbulence.transported:
         return
     rows = slice(-case.turbulence.transported, None)

@@ -63,13 +63,14 @@ def _reaches(state: BlockState, whole: Decomposition, half: int, left_alone: str
 
 
 def range_of(nodes: tuple[int, int], first: int, count: int) -> tuple[int, int]:
-    """Return which of the `count` nodes from `first` on are among `nodes`, counted from the first of them."""
+    """Return the overlap of the half-open range `nodes` with the `count` nodes from `first` on, counted from
+    `first`."""
     lo, hi = (min(max(n - first, 0), count) for n in nodes)
     return lo, hi
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield the terms that damp what alternates from node to node, after the other rates, where the case has them
+    """Yield the terms that damp oscillations from node to node, after the other rates, if the case has them
     (`hiresx.case.implicit.viscous_damping`, `hiresx.case.turbulence.Turbulence.is_damped`)."""
     strengths = {"viscous_damping": (viscous_damping(case), FIELD, slice(None))}
     if case.turbulence.is_damped:

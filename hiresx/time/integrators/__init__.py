@@ -18,8 +18,8 @@ def integrator(name: str) -> Integrator:
 
 
 def check_integrator(case: Case, scheme: Integrator) -> None:
-    """Raise HiresxError if `scheme` is not explicit and the case asks for something that only explicit integrators
-    do."""
+    """Raise HiresxError if the case needs something that only explicit integrators support, and `scheme` is not
+    explicit."""
     name = case.time.integrator
     if case.time.local and scheme.iterates and not scheme.steady:
         raise HiresxError(

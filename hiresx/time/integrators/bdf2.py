@@ -52,8 +52,9 @@ class Scheme(ControlledStages):
             system.axpy(factor, step.state, into)
 
     def estimate(self, system: System) -> bool:
-        """Put a share of the difference from the guess, a parabola through three states, into `_work`: both are off by
-        the third derivative times known numbers (W. E. Milne's device)."""
+        """Compute the estimated error of the step into `_work`: a share of the difference between the new state and the
+        guess, a parabola through three states. The leading errors of both are multiples of the third derivative with
+        known factors (Milne's device). Returns False if there is no estimate."""
         if self._too_long(system) or len(system.earlier) < 2:
             return False
         self._continue(system, self._work)
@@ -74,8 +75,8 @@ def error_ratio(dt: float, sizes: Sequence[float]) -> float:
 
 
 def extrapolation_weights(dt: float, sizes: Sequence[float]) -> list[float]:
-    """Return the weights of the last states, the last one first, in the value that their polynomial has `dt` after the
-    last one. `sizes`: of the steps between them, the last one first."""
+    """Return the weights with which the last states, the last one first, extrapolate to the time `dt` after the last
+    one, by the polynomial through them. `sizes`: sizes of the steps between them, the last one first."""
     times = [0.0, *(-total for total in itertools.accumulate(sizes))]
     return [
         math.prod((dt - other) / (own - other) for m, other in enumerate(times) if m != n)

@@ -37,14 +37,14 @@ class Scheme(Steady):
     cfl = viscous_cfl = math.inf
 
     def attach(self, system: System, linearised: Linearised) -> None:
-        """Take the system's linearisation, and the vectors."""
+        """Store the system's linearisation, and allocate the vectors."""
         self._linear = self.linearised = linearised
         self._x, self._f, self._d, self._trial, self._work = (system.vector() for _ in range(self.vectors))
         self._gmres = gmres_of(linearised.settings.krylov_residual)(system, linearised.settings.krylov)
 
     @property
     def converged(self) -> bool:
-        """True if the residual has dropped as far as the case asks, or is round-off."""
+        """True if the residual has dropped as far as the case requires, or is round-off."""
         first, last = self.memory.get("first_residual"), self.memory.get("residual")
         if first is None or last is None:
             return False

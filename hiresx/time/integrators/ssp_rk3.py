@@ -33,7 +33,8 @@ class Scheme(Explicit):
         ]  # fmt: skip
 
     def viscous_updates(self, program: Program, state: BlockState, differences: Sequence[Call]) -> list[list[Call]]:
-        """The launches that add a viscous difference and update the state at once: a list for each stage."""
+        """Return the launches that add a viscous difference and update the state in one kernel: a list for each
+        stage."""
         s, last = state, len(STAGES) - 1
         return [
             [

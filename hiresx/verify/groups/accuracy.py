@@ -62,7 +62,7 @@ def _family(name: str, runs: tuple[CheckRun, ...], least_order: float, most_erro
 
 
 def change(aided: CompletedRun, bare: CompletedRun) -> float:
-    """Relative change of the error from the run `bare` to the run `aided`."""
+    """Return the relative difference between the errors of two runs: that of `aided` against that of `bare`."""
     return abs(error(aided) / error(bare) - 1)
 
 

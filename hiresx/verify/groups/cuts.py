@@ -41,7 +41,8 @@ def _run(backend: str, case: Case, grid: Grid) -> list[np.ndarray]:
 
 
 def largest_difference(bench: Workbench, run: CheckRun) -> float:
-    """Largest difference over all numbers of blocks COUNTS into which the grid is cut."""
+    """Return the largest difference between the results on grids that are cut into different numbers of blocks,
+    COUNTS."""
     case = bench.case(run)
     grid = build(case.grid, case.directory)
     expected = _run(bench.backend, case, grid)

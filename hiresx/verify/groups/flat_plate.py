@@ -23,7 +23,7 @@ EDGE = 12.0
 
 
 def lines(run: CompletedRun) -> dict[str, np.ndarray]:
-    """x (ni), y (nj), rho, u, T (nj, ni)."""
+    """Return x (ni), y (nj), rho, u, T (nj, ni) at the end of the run."""
     block = run.blocks[0]
     return {"x": block.x[0, 0], "y": block.y[0, :, 0], **{name: run.state(name)[0] for name in ("rho", "u", "T")}}
 
@@ -44,7 +44,7 @@ def _mach(run: CompletedRun) -> float:
 
 
 def friction(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """x and Cf sqrt(Re_x), the wall's derivative from the polynomial through six nodes; mu = T."""
+    """Return x and Cf sqrt(Re_x). The derivative at the wall is that of the polynomial through six nodes; mu = T."""
     found = lines(run)
     i = compared_range(found["x"])
     nodes = found["y"][:6]
@@ -71,7 +71,7 @@ def displacement(run: CompletedRun, i: int) -> float:
 
 
 def largest_deviation(ratios: np.ndarray) -> float:
-    """The deviation from 1 that is largest in size."""
+    """Return the deviation from 1 of the ratio that differs most from 1, with its sign."""
     return max(ratios - 1, key=abs)
 
 

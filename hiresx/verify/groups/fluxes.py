@@ -31,12 +31,9 @@ MEAN = ("local_lax_friedrichs", "rotated_rhll")
 
 
 def numerical(bench: Workbench, flux: str, left: np.ndarray, right: np.ndarray, area: np.ndarray) -> np.ndarray:
-    """F(left, right; area): states (5, n), areas (3, n); returns (5, n).
-
-    The kernel takes metrics, physical flux and pressure along a grid line. With a stride of 0 all its points are one,
-    so that the metrics are those of the point, the correction of eq. (19) has nothing to act on, and the two-state flux
-    is left.
-    """
+    """Compute the numerical flux F(left, right; area) for states (5, n) and areas (3, n): (5, n). The kernel is called
+    with strides of 0, so that all nodes of its stencil have the same data. The correction of eq. (19) is then zero, and
+    only the two-state flux remains."""
     device = find_backend(bench.backend)
     program = device.compile(Configuration(flux=flux))
     n = left.shape[1]
@@ -80,7 +77,8 @@ def _error(found: np.ndarray, wanted: np.ndarray | float, *given: tuple[np.ndarr
 
 
 def consistent(bench: Workbench, flux: str) -> float:
-    """Error of consistency: the numerical flux of two equal states against the physical flux."""
+    """Return the error of consistency: the difference between the numerical flux of two equal states and the physical
+    flux."""
     q, _, m = _random_states()
     return _error(numerical(bench, flux, q, q, m), physical(q, m), (q, m))
 

@@ -183,7 +183,8 @@ def twenty_steps(bench: Workbench, run: CheckRun) -> float:
 
 
 def many_at_a_time(bench: Workbench, run: CheckRun) -> float:
-    """Largest difference between twenty steps of the device without the host and the same steps one by one."""
+    """Return the largest difference between twenty steps that the device makes without the host and the same steps made
+    one by one."""
     results = []
     for largest in (np.inf, np.finfo(float).max):
         name = partner(bench.backend)
@@ -199,8 +200,8 @@ def many_at_a_time(bench: Workbench, run: CheckRun) -> float:
 
 
 def sweeps(bench: Workbench, run: CheckRun) -> float:
-    """Largest difference between two backends of the update that sweeps of the implicit integrator make of a right-hand
-    side."""
+    """Return the largest difference between two backends of the update that the sweeps of the implicit integrator
+    compute from one right-hand side."""
     results: list[list[np.ndarray]] = []
     rates: Any = None
     for name in backends_to_compare(bench.backend):

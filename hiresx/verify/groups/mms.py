@@ -221,9 +221,10 @@ AXISYMMETRIC = ("axis",)
 
 @dataclass(frozen=True)
 class Setup:
-    """A flow on grids of `points` cells along each direction, between `boundary` (its name) in the directions that are
-    not `periodic`. `amplitude`: of the grid's waves; `scheme`: keys and values of its table; `reynolds` None: inviscid,
-    `law`: of the viscosity; `end`: of the run."""
+    """A manufactured flow on grids with `points` cells along each direction. `boundary`: the name of the condition in
+    the directions that are not `periodic`. `amplitude`: of the waves of the grid. `scheme`: keys and values of the
+    table [scheme]. `reynolds`: the Reynolds number, None for an inviscid flow. `law`: the viscosity law. `end`: the end
+    time."""
 
     flow: Formulas
     points: tuple[int, ...]
@@ -241,11 +242,11 @@ class Setup:
         return self.boundary in AXISYMMETRIC
 
     def grid(self, points: int) -> Grid | None:
-        """One of the grids, if no generator makes it."""
+        """Return the grid with `points` points; None if a generator of the case makes it."""
         return GRIDS[self.boundary](points) if self.boundary in GRIDS else None
 
     def case(self, points: int) -> Case:
-        """The case on one of the grids."""
+        """Return the case on the grid with `points` points."""
         size = 3 if any("z" in formula for formula in self.flow) else 2
         flat = [0.0] * (3 - size)
         across = [_ALONG_Z] if "z" in self.periodic and self.boundary != "periodic" else []
@@ -272,7 +273,7 @@ class Setup:
 
 
 def errors(bench: Workbench, setup: Setup, points: int) -> tuple[float, ...]:
-    """L1, L2 and Linf error on one grid."""
+    """Return the L1, L2 and Linf errors of a `setup` on the grid with `points` points."""
     case = setup.case(points)
     flow = bench.once(_solution, setup.flow, setup.reynolds, setup.law, setup.axisymmetric)
     grid = setup.grid(points)

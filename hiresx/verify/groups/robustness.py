@@ -43,8 +43,9 @@ def pitot_error(run: CompletedRun) -> float:
 
 @dataclass(frozen=True)
 class StrongFlow:
-    """A flow of the list: what is run, a form of it that takes a fraction of a second, and what is wrong at the end if
-    it gets there (`error`, `limit`: more than this is called wrong, `fault` is what that is)."""
+    """A flow that may break a scheme, and the check of its end state. `small`: settings with which the run takes a
+    fraction of a second. `error`: a function that measures the error of the run. `limit`: the largest accepted error.
+    `fault`: in words, what a larger one means."""
 
     title: str
     case: str
@@ -56,7 +57,8 @@ class StrongFlow:
     fault: str = ""
 
     def run(self, flux: str, weights: str, positivity: str, small: bool = False) -> CheckRun:
-        """The run by these choices; for `weights` a scheme.choice may be named."""
+        """Return the run of this flow with a numerical flux, weights and a positivity limiter. `weights` may also be a
+        scheme.choice. `small`: whether to take the smaller grid."""
         of_weights = "choice" if weights == LOW_DISSIPATION else "weights"
         choices = {"flux": flux, of_weights: weights, "positivity": positivity}
         scheme = (f'scheme.{key}="{value}"' for key, value in choices.items())
@@ -108,8 +110,8 @@ FLOWS = (
 
 
 def least(run: CompletedRun) -> float:
-    """The least of density and pressure at any step, over the least that the initial state has, in the smaller of the
-    two ratios: positive while the flow is alive."""
+    """Return the smaller of two ratios: the least density at any step over the least initial density, and the same of
+    the pressure. It is positive if the flow remained admissible."""
     return min((run.samples(f"least_{name}") / run.samples(f"least_{name}")[0]).min() for name in ("rho", "p"))
 
 

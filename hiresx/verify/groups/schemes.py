@@ -40,7 +40,7 @@ def variation_left(run: CompletedRun) -> float:
 
 
 def excess_variation(run: CompletedRun) -> float:
-    """Total variation of the density, over what the exact solution's has, less 1."""
+    """Return the total variation of the density over that of the exact solution, minus 1."""
     found, exact = (np.sum(abs(np.diff(rho[0, 0]))) for rho in (run.state("rho"), run.exact("rho")))
     return float(found / exact - 1)
 

@@ -41,7 +41,7 @@ RUNS = {
 
 
 def least(name: str) -> Callable[[CompletedRun], float]:
-    """A measure of a run: the least of all samples `name`."""
+    """Return a measure of a run: the least of all samples `name`."""
 
     def measure(run: CompletedRun) -> float:
         return run.samples(name).min()
@@ -50,14 +50,15 @@ def least(name: str) -> Callable[[CompletedRun], float]:
 
 
 def stem_foot(run: CompletedRun) -> float:
-    """x of the node ahead of which the pressure along the wall y = 0 falls most steeply."""
+    """Return the x of the foot of the Mach stem: of the node ahead of which the pressure along the wall y = 0 falls
+    most steeply."""
     x, p = run.blocks[0].x[0, 0], run.state("p")[0, 0]
     # The shock that stands in front of the wall at the start lies behind x = 1/6.
     return x[:-1][np.argmax(np.where(x[:-1] > 1, p[:-1] - p[1:], 0))]
 
 
 def sedov_radius(run: CompletedRun) -> float:
-    """Radius of the shock over the exact 0.75 sqrt(t)."""
+    """Return the radius of the shock over the exact one, 0.75 sqrt(t)."""
     block, rho = run.blocks[0], run.state("rho")
     return np.hypot(block.x, block.y).flat[rho.argmax()] / (0.75 * run.time**0.5)
 

@@ -54,7 +54,7 @@ def energy_at(run: CompletedRun, t: float) -> float:
 
 
 def energy_ratio(more: CompletedRun, less: CompletedRun) -> float:
-    """Ratio of the kinetic energies of two runs at the time 9, in turnover times."""
+    """Return the kinetic energy of the run `more` over that of the run `less`, at the time 9, in turnover times."""
     return energy_at(more, 9.0) / energy_at(less, 9.0)
 
 
@@ -66,7 +66,7 @@ def energy_ratio_to_dns(run: CompletedRun) -> float:
 
 
 def run(weights: str, *sets: str) -> CheckRun:
-    """The run of the Taylor-Green vortex with these weights and keys of the case."""
+    """Return the run of the Taylor-Green vortex with these `weights` and other keys, each "key=value"."""
     return CheckRun("taylor-green", None, (f'scheme.weights="{weights}"', CFL, "monitor.every=20", *sets), (energy,))
 
 

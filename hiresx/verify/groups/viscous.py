@@ -28,7 +28,7 @@ def amplitude(x: np.ndarray, wave: np.ndarray) -> float:
 
 
 def rate_error(name: str) -> Callable[[CompletedRun], float]:
-    """Relative error of the decay rate of the first harmonic of `name`."""
+    """Return a measure of a run: the relative error of the decay rate of the first harmonic of the variable `name`."""
 
     def measure(run: CompletedRun) -> float:
         x = np.asarray(run.blocks[0].x)
@@ -81,7 +81,7 @@ def couette_profiles(run: CompletedRun) -> dict[str, np.ndarray]:
 
 
 def order(measure: Callable[[CompletedRun], float]) -> Callable[[CompletedRun, CompletedRun], float]:
-    """A measure of two runs: the order of accuracy of `measure`, the finer run having half the spacing."""
+    """Return a measure of two runs, the second on half the spacing: the order of accuracy of `measure`."""
     return lambda coarse, fine: np.log2(measure(coarse) / measure(fine))
 
 

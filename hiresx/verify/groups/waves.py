@@ -51,7 +51,8 @@ def amplitude_error(*runs: CompletedRun) -> float:
 
 
 def excess(part: int) -> Callable[..., float]:
-    """The largest ratio of the error in amplitude (0) or phase (1) to that of the linear scheme."""
+    """Return a measure of several runs: the largest ratio of the error in amplitude (`part` 0) or in phase (1) to that
+    of the linear scheme."""
 
     def measure(*runs: CompletedRun) -> float:
         found, linear = (errors([of(run) for run in runs])[part] for of in (ratio, theory))

@@ -26,10 +26,10 @@ class FormatFrame(AbstractContextManager[Any], Protocol):
     all ranks from a `WrittenSeries`, the directory of the run (Path), the time and the step."""
 
     def put(self, n: int, regions: Sequence[LocalRegion]) -> None:
-        """Write the local regions of block number `n`; called on rank 0 also without any."""
+        """Write the local regions of block number `n`. Rank 0 calls it for every block, even without regions."""
 
     def publish(self) -> None:
-        """Give the files their names, once all ranks have left."""
+        """Give the files their final names, after all ranks have left the context."""
 
     def discard(self) -> None:
         """Remove all files of this time, instead of `publish` or after it failed."""
@@ -37,11 +37,12 @@ class FormatFrame(AbstractContextManager[Any], Protocol):
 
 @dataclass(frozen=True, eq=False)
 class WrittenSeries:
-    """The part of an output that is the same at all times: its `name`, the `pieces` of the blocks of a `grid` that are
-    the blocks of its files, and their `variables` in `precision` (fp64, fp32); the resolved `case`, which `part` of the
-    fields it is ("": all), the ranks that write it, and the `tag` that their temporary files have in common.
-    `joined_by`: what connects the blocks (`hiresx.output.fields.block_neighbours.encode_connections`);
-    `levels`: what levels of refinement the blocks are of, if they are whole."""
+    """The part of an output that is the same at all times. `name`: the name of the output. `pieces`: the pieces of the
+    blocks of the `grid` that become the blocks of its files. `variables`: what is written, in the `precision` fp64 or
+    fp32. `case`: the resolved case. `part`: the name of the part of the fields that is written, "" for all. `comm`: the
+    ranks that write. `tag`: a number that is part of the names of all temporary files. `joined_by`: the connections of
+    the blocks, as `hiresx.output.fields.block_neighbours.encode_connections` encodes them. `levels`: the levels of
+    refinement, if the blocks of the files are whole blocks."""
 
     name: str
     pieces: Sequence[Piece]
@@ -75,10 +76,11 @@ class Format(Protocol):
         """The class that writes fields in this format."""
 
     def frame(self, directory: str | Path, step: int, name: str = "fields") -> Path:
-        """Path of the file or folder that holds the fields of step `step`."""
+        """Return the path of the file or folder that holds the fields of step `step` of the output `name`."""
 
     def clear(self, directory: str | Path, name: str = "fields", after: int = -1) -> None:
-        """Delete the fields of the steps after `after`."""
+        """Delete the files of the output `name` in `directory` for all steps later than `after`; by default for all
+        steps."""
 
 
 def names() -> list[str]:

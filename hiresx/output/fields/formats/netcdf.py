@@ -26,11 +26,9 @@ def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
 
 
 def clear(directory: str | Path, name: str = "fields", after: int = -1) -> int:
-    """Remove the field files (or those of the subset `name`) of steps beyond `after` that an earlier run left in
-    `directory`; returns how many.
-
-    A new run there would otherwise be mixed up with the old one's later steps. Raises HiresxError if one cannot go.
-    """
+    """Remove the field files that an earlier run has left in `directory` for steps later than `after`, so that they are
+    not mistaken for files of a new run. `name`: the subset whose files are removed, instead of those of all fields.
+    Returns the number of removed files. Raises HiresxError if a file cannot be removed."""
     found = [path for step, path in frames(directory, name).items() if step > after]
     files.remove(found)
     if not frames(directory, name):
@@ -137,8 +135,8 @@ class FieldFrame:
                     file.put((self._names[n], name), region.place, [values])
 
     def publish(self) -> None:
-        """Rename the files to their final names, coordinates first, so that no file links to a missing one. On rank 0,
-        once all ranks have left the context."""
+        """Give the files their final names, the coordinate files first, so that no file links to a missing one. Called
+        on rank 0, after all ranks have left the context."""
         for file in self._files:
             file.publish()
 

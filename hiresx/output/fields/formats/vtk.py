@@ -92,7 +92,7 @@ class VtkFrame:
         """One file after the other was opened and closed."""
 
     def put(self, n: int, regions: Sequence[LocalRegion]) -> None:
-        """Write the local regions of block number `n`; called on rank 0 also without any."""
+        """Write the local regions of block number `n`. Rank 0 calls it for every block, even without regions."""
         if not (regions or self._root):
             return
         with self._files[n] as file:
@@ -120,7 +120,7 @@ class VtkFrame:
         return arrays
 
     def publish(self) -> None:
-        """Rename the files to their final names, that of the time last. On rank 0, once all ranks have left the
+        """Give the files their final names, the file of this time last. Called on rank 0, after all ranks have left the
         context."""
         for file in self._files:
             self._published += 1
@@ -180,7 +180,8 @@ def describe(path: str | Path) -> dict[str, Any]:
 
 
 def clear(directory: str | Path, name: str = "fields", after: int = -1) -> None:
-    """Remove the files of the steps beyond `after`, also from the series. Raises HiresxError if one cannot go."""
+    """Remove the files of the output `name` in `directory` for steps later than `after`, and their entries in the
+    series. Raises HiresxError if a file cannot be removed."""
     gone = [path for step, path in frames(directory, name).items() if step > after]
     for path in gone:
         # The .vtm file is removed first, so that it never names a missing file.

@@ -173,9 +173,10 @@ class AverageMonitor(Attachment):
             )  # fmt: skip
 
     def fields(self, n: int) -> dict[str, dict[str, np.ndarray]]:
-        """Averages of part `n` of this rank, with `over` those of its lines: {"reynolds": {name: (nk, nj, ni)},
-        "favre": ...}, means and second moments of the fluctuations such as u_v; "rho" and "p" of Favre are the
-        unweighted means. "budget" or "stress_budgets": as `hiresx.device.averaging.BUDGETS` says."""
+        """Return the averages of part `n` of this rank: {"reynolds": {name: (nk, nj, ni)}, "favre": ...}. They have the
+        means and the second moments of fluctuations, such as u_v; "rho" and "p" of Favre are the unweighted means.
+        "budget" or "stress_budgets" have the names of `hiresx.device.averaging.BUDGETS`. Averages `over` directions
+        have one node along these."""
         found = {
             kind: dict(zip(names(kind, self._scalars), self._solver.backend.to_host(arrays[n]), strict=True))
             for kind, arrays in self._sums.items()
@@ -221,9 +222,9 @@ class AverageMonitor(Attachment):
         return LazyArray(array.shape, np.float64, lambda: self._solver.backend.to_host(array))
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Continue averages from a checkpoint. Averages with another start time or over other directions, and averages
-        that it does not hold, begin anew. If it does not hold what the budget needs, all begin anew, since this and the
-        moments must be of the same samples; so do all with `over`."""
+        """Continue the averages of a checkpoint. Averages that it does not have, or that have another start time or
+        other directions, start anew. If the data of the budget are missing, all averages start anew, because budget and
+        moments must have the same samples. With `over`, all start anew if one does."""
         self._begun = False
         self._since = None if captured["since"] < 0 else float(captured["since"])
         self._clock.last = None if captured["last"] < 0 else int(captured["last"])

@@ -32,8 +32,8 @@ ROUND = (" along x", ", sum of the radial components", ", sum of the components 
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Build a monitor for each `[[force]]` of the case, and one for each distribution along the walls of one; without a
-    directory none of the latter, as they are too large for the memory."""
+    """Build a monitor for each `[[force]]` of the case, and one for each force that has a distribution along its walls.
+    Without a run directory there are no distributions, since they are too large for the memory."""
     solver, out, found = simulation.solver, simulation.out, list[Monitor]()
     for n, spec in enumerate(case.force):
         force = ForceMonitor(f"force.{n}", spec, solver, out)
@@ -101,8 +101,8 @@ class ForceMonitor(Monitor):
         return {**self._integrate(flow), **extremes}
 
     def measure_nodes(self) -> dict[str, np.ndarray]:
-        """Return the values (n,) at this rank's nodes (`WallNodes.measure`), for a monitor that samples behind this
-        one: of the flow that this one has measured after the same step, if it was due."""
+        """Return the values (n,) at the nodes of this rank (`WallNodes.measure`), for a monitor that is called after
+        this one. If this monitor has taken a sample after the same step, its values are used again."""
         return self.nodes.measure(self._surface.measure() if self._measured is None else self._measured)
 
     def integrals(self) -> dict[str, float]:

@@ -69,8 +69,9 @@ class StageProgress(_OfReport):
 
 
 def stalled_stages(memory: Mapping[str, Any], last: Mapping[str, Any], drop: float | None) -> str:
-    """Return a text on the number of stages that were not solved, by the `memory` of the integrator, and on the place
-    of the `last` one. `drop`: by how much the case asks the residual to fall, if it says so."""
+    """Return a text on the number of stages that were not solved, and on the place of the last one. `memory`: of the
+    integrator. `last`: data of the last such stage. `drop`: the fall of the residual that the case requires, if it
+    gives one."""
     asked = "the error in time needs" if drop is None else f"implicit.newton_drop = {drop:.3g}"
     said = (
         f"the residual of {memory['stalled']:g} stages of steps fell by less than {asked}, "
@@ -105,8 +106,8 @@ class NewtonProgress(_OfReport):
 
 
 def convergence(memory: Mapping[str, float], drop: float, steps: int) -> str:
-    """Return a text on the end of an iteration that converged, by the `memory` of its integrator. `drop`: by how much
-    the case asks the residual to fall."""
+    """Return a text that reports the end of an iteration that has converged after `steps` steps. `memory`: of the
+    integrator. `drop`: the factor by which the case requires the residual to fall."""
     first, last = memory["first_residual"], memory["residual"]
     if 0 < last * drop <= first:
         fell = f"fell by {first / last:.2g} (implicit.drop = {drop:g}) in"
@@ -116,8 +117,8 @@ def convergence(memory: Mapping[str, float], drop: float, steps: int) -> str:
 
 
 def stall(report: Mapping[str, Any], drop: float) -> str:
-    """Return a text on the state of an iteration that ended before it converged, by its `report`, and on what to
-    try."""
+    """Return a text on an iteration that ended without convergence, and on possible remedies. `report`: data on its
+    end. `drop`: the fall of the residual that the case requires."""
     place = report["largest"]
     if report["linear_drop"] > 0.1:
         advice = "the linear equations were not solved: more implicit.krylov or implicit.sweeps, a smaller largest_cfl"

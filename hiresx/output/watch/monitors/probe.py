@@ -63,13 +63,14 @@ def _filters(solver: Solver, probes: Sequence["ProbeMonitor"]) -> Iterator[Filte
 
 
 def is_filtered(case: Case, spec: Spec) -> bool:
-    """True if the samples of a probe are filtered: not where there is nothing between them, or no common time."""
+    """True if the samples of a probe are filtered in time: unless the filter is switched off, every step is sampled, or
+    nodes have local time steps."""
     return spec.filter != NO_FILTER and spec.every != 1 and not case.time.local
 
 
 def check(case: Case, decomposition: Decomposition) -> list[list[Location]]:
-    """The locations of all places of every table. Raises HiresxError for a place outside the grid and for a variable
-    that needs more than the state there."""
+    """Return the locations of all places of every table [[probe]]. Raises HiresxError for a place outside the grid, and
+    for a variable that cannot be computed from the state at one place."""
     return _locate_all(case, decomposition)
 
 
@@ -103,13 +104,13 @@ class ProbeMonitor(Monitor):
         self._early = 0
 
     def take_from(self, filter_: FilteredNodes, own: slice) -> None:
-        """Take the samples from `filter_`; `own`: the nodes of this probe among its nodes."""
+        """Receive the samples of `filter_`. `own`: the nodes of this probe among its nodes."""
         self._filter = filter_
         self._columns = {name: (n, filter_.columns[own]) for n, name in enumerate(filter_.names)}
         filter_.readers.append(self)
 
     def blocks(self, blocks: Sequence[Block]) -> list[str]:
-        """Names of those of the whole `blocks` of the grid that its places lie in."""
+        """Return the names of the `blocks` of the grid in which its places lie."""
         return [blocks[found.block].name for found in self.locations]
 
     def measure(self, solver: Solver) -> dict[str, np.ndarray]:

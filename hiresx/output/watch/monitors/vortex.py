@@ -83,7 +83,7 @@ class VortexMonitor(Monitor):
                 solver.integrator.look_again(solver.system)
 
     def follow(self) -> None:
-        """Take the circulation that belongs to the lift of the state as it is, by the theorem of Kutta and Joukowski.
+        """Set the circulation that follows from the lift of the current state by the Kutta-Joukowski theorem.
         Collective."""
         self.circulate(float(np.clip(self._lift() * self._per_lift, -self._largest, self._largest)))
 
@@ -91,7 +91,7 @@ class VortexMonitor(Monitor):
         return {"circulation": self.circulation, "lift": self._lift()}
 
     def shares(self) -> Shares:
-        """What single nodes add to the circulation of the lift."""
+        """Return the contributions of single nodes to the circulation that follows from the lift."""
         states, places, force = self._force.shares()
         return Shares(states, places, {"circulation": self._across(force) * self._per_lift})
 
@@ -104,7 +104,7 @@ class VortexMonitor(Monitor):
         return (force["force_y"] * u - force["force_x"] * v) / np.hypot(u, v)
 
     def circulate(self, circulation: float) -> None:
-        """Take this circulation, in c_ref L."""
+        """Set the circulation of the vortex, in c_ref L."""
         self.circulation = circulation
         for condition in self._far:
             condition.circulate(circulation)
