@@ -13,3 +13,4 @@
 #include "scalar_boundary.h"
 #include "axisymmetric.h"
 #include "wall_distance.h"
+#include "level_ends.h"

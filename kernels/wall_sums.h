@@ -1,7 +1,7 @@
 // Sums over grid lines that no-slip walls conserve. The weights of the nodes of a line are those of Gregory's formula
 // with differences up to the third (Fröberg, Introduction to Numerical Analysis, 1969, section 9.5), which integrates
 // with fifth order: from a wall on as below, then 1. The trapezoidal rule would make the rate of the wall's node one of
-// first order. hiresx/output/watch/quadrature.py reads these numbers here.
+// first order. hiresx/decomposition/quadrature.py reads these numbers here.
 constexpr int wall_weighted = 4;
 constexpr real wall_weights[wall_weighted] = {real(251.0 / 720), real(299.0 / 240), real(211.0 / 240),
                                               real(739.0 / 720)};

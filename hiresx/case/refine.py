@@ -22,6 +22,9 @@ REFINABLE = frozenset(
     }
 )  # fmt: skip
 
+# Those of them that set nodes to values: what passes there is no sum of rates.
+PASSED = frozenset({"supersonic-inflow", "profile-inflow", "supersonic-outflow"})
+
 
 class RefinedRegion(Table):
     """A box of the grid and the level on which it is computed: by coordinates, by nodes, or by both."""
@@ -92,6 +95,11 @@ class Refine(Table):
         "with this symmetry. If the flow is also symmetric to the exchange of two of these directions, so are the "
         "tiles. The thicker tile is then that in the middle",
     )
+    conservative: bool = Field(
+        False,
+        description="whether mass, momentum, energy and scalars are conserved across the ends of levels, to round-off: "
+        "what they differ by is taken back at the nodes near these ends. The order of the scheme stays",
+    )
     most_nodes: Points | None = Field(
         None, description="a run whose levels would have more nodes than this ends with an error; absent: no limit"
     )
@@ -131,6 +139,11 @@ class Refine(Table):
         return min(self.every, self.tile) if self.margin is None else self.margin
 
     @property
+    def refinable(self) -> frozenset[str]:
+        """The conditions at which tiles are taken by a criterion."""
+        return REFINABLE - PASSED if self.conservative else REFINABLE
+
+    @property
     def finest(self) -> int:
         """The finest level that there may be."""
         found = 0 if self.criterion is None else self.levels or 1
@@ -141,7 +154,7 @@ def refine_errors(case: "Case") -> Iterator[Exception]:
     """Yield the errors of a case whose settings exclude refinement."""
     if case.refine is None:
         return
-    integrator, with_criterion = case.time.integrator, {}
+    integrator, with_criterion, conservative = case.time.integrator, dict[str, bool](), dict[str, bool]()
     refused = {
         "axisymmetric = true": case.axisymmetric,
         "[filter]": case.filter is not None,
@@ -154,6 +167,8 @@ def refine_errors(case: "Case") -> Iterator[Exception]:
         '[[boundary]] type = "pole"': any(b.type == "pole" for b in case.boundary),
         "average.over": case.average is not None and bool(case.average.over),
     }
+    if case.refine.conservative:
+        conservative = {f'time.integrator = "{integrator}"': integrator in UNSTEADY}
     if case.refine.criterion is not None:
         with_criterion = {
             "[average]": case.average is not None,
@@ -165,7 +180,10 @@ def refine_errors(case: "Case") -> Iterator[Exception]:
                 probe.filter != "none" and probe.every != 1 for probe in case.probe
             ),
         }
-    for key, settings in (("refine", refused), ("refine.criterion", with_criterion)):
+    of_keys = (
+        ("refine", refused), ("refine.conservative = true", conservative), ("refine.criterion", with_criterion)
+    )  # fmt: skip
+    for key, settings in of_keys:
         for name, given in settings.items():
             if given:
                 instead = 'give filter = "none" in the [[probe]], or ' if name.startswith("[[probe]]") else ""

@@ -10,7 +10,7 @@ import numpy as np
 from hiresx.base.arrays import triple
 from hiresx.base.plural import plural
 from hiresx.case.boundaries import PatchedFace
-from hiresx.case.refine import REFINABLE, Refine, RefinedRegion
+from hiresx.case.refine import PASSED, REFINABLE, Refine, RefinedRegion
 from hiresx.decomposition.ghost_layers import GhostLayers
 from hiresx.decomposition.join_tiles import origins, partners_of, with_partners
 from hiresx.decomposition.levels import (
@@ -95,8 +95,8 @@ def with_tiles(
 def refine_domain(
     coarse: Decomposition, extended: Sequence[Sequence[np.ndarray] | GhostLayers], table: Refine
 ) -> tuple[Decomposition, list[Extended | GhostLayers]]:
-    """As `refine`, also for blocks that may have been left in their file. Raises HiresxError for such blocks, and for a
-    tile on a wall that mirrors places or has an edge."""
+    """As `refine`, also for blocks that may have been left in their file. Raises HiresxError for such blocks, for a
+    tile on a wall that mirrors places or has an edge, and for one of levels that conserve at an inflow or outflow."""
     made, coordinates = refine(coarse, refuse_in_file(extended), table)
     for place in unrefinable_places(made):
         patch = made.patches[place]
@@ -107,7 +107,20 @@ def refine_domain(
                 "refinement",
                 "keep the refined regions away from it: tiles of refine.tile nodes cover the regions whole",
             )
+    refuse_open(made, table)
     return made, [*coordinates]
+
+
+def refuse_open(made: Decomposition, table: Refine) -> None:
+    """Raises HiresxError for a tile of levels that conserve at a face where nodes are set to values."""
+    assert made.levels is not None
+    for patch in made.patches if table.conservative else ():
+        if made.levels.tiles[patch.block].level and patch.condition.type in PASSED:
+            raise HiresxError(
+                f"refine.conservative: a tile of block '{made.blocks[_base(made, patch.block)].name}' lies on face "
+                f'{patch.face} with the condition "{patch.condition.type}", through which nothing is conserved',
+                "keep the refined regions away from it, or leave refine.conservative out",
+            )
 
 
 def refuse_in_file(extended: Sequence[Sequence[np.ndarray] | GhostLayers]) -> list[Extended]:

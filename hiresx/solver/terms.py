@@ -40,15 +40,17 @@ from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.compact_terms import compact_tasks
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.ghosts import Ghosts
+from hiresx.solver.level_conservation import LevelConservation
 from hiresx.time.explicit import Explicit
 from hiresx.time.integrator import Integrator
 
 
 class Terms:
     """The `inviscid`, `viscous` and `axisymmetric` terms of every local block, evaluated by `plan`. `tasks`: the tasks
-    of a stage. `ends_in_update`: whether the update includes the viscous differences; then `left` are the tasks left to
-    it. `viscous_first`: whether viscous fluxes precede the inviscid terms; then the fluxes of inner nodes are computed
-    during the exchange of the state, and the fluxes are exchanged during the inviscid terms."""
+    of a stage. `ends_in_update`: whether the update includes the viscous differences; then `left` are the tasks left
+    to it. `conservation`: that of levels that conserve, else None. `viscous_first`: whether viscous fluxes precede the
+    inviscid terms; then the fluxes of inner nodes are computed during the exchange of the state, and the fluxes are
+    exchanged during the inviscid terms."""
 
     def __init__(
         self,
@@ -90,11 +92,17 @@ class Terms:
         # The update can include the differences of the viscous fluxes if only sums come between.
         explicit = isinstance(integrator, Explicit) and integrator.viscous_updates is not None
         takes = plan == "fused" and explicit
-        self.ends_in_update = takes and self._is_viscous and not (case.axisymmetric or conditions.poles.any)
+        conserves = case.refine is not None and case.refine.conservative
+        self.ends_in_update = (
+            takes and self._is_viscous and not (case.axisymmetric or conditions.poles.any or conserves)
+        )
         # The shares of a step at which stages begin; an integrator that iterates gives the time itself.
         self._begins = [0.0, *integrator.times[:-1]] if isinstance(integrator, Explicit) else [0.0]
         self.left: list[Task] = []
         self.tasks = self._task_list(case)
+        self.conservation = LevelConservation(blocks) if conserves else None
+        if self.conservation is not None:
+            self.tasks.append(self.conservation.task())
 
     def _task_list(self, case: Case) -> list[Task]:
         """Return the tasks that fill `r` of every part (1/J times dq/dt), in order. They start with valid nodes on

@@ -8,10 +8,10 @@ from watched_runs import P, bang, flux_sums, ran, tables, watched
 
 from hiresx import Case, load
 from hiresx.decomposition import decompose
+from hiresx.decomposition.quadrature import block_weights, corrections
 from hiresx.grid import build
 from hiresx.output.fields.differences import Metrics
 from hiresx.output.watch import watched_surface
-from hiresx.output.watch.quadrature import block_weights, corrections
 
 # --- integrals
 

@@ -7,9 +7,9 @@ from ranks import run_ranks
 
 from hiresx import Simulation
 from hiresx.case import Case
+from hiresx.decomposition.quadrature import block_weights
 from hiresx.grid.blocks import FACES, direction, slices
 from hiresx.output.watch.columns import all_volumes, level_weights
-from hiresx.output.watch.quadrature import block_weights
 from hiresx.simulation import flow_flags
 
 P0 = 1 / 1.4

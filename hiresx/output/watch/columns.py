@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.decomposition.level_quadrature import LevelWeights
+from hiresx.decomposition.quadrature import block_weights
 from hiresx.device.interface import Call, Calls
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import slices
-from hiresx.output.watch.level_quadrature import LevelWeights
-from hiresx.output.watch.quadrature import block_weights
 from hiresx.solver import Solver
 
 # Nodes of a column that are summed up together: few enough for a GPU to have work for all its threads.

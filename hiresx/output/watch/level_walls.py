@@ -1,10 +1,10 @@
 """Quadrature weights of the nodes of walls with levels of refinement, where every place counts with its finest level.
 
-As in `hiresx.output.watch.level_quadrature` an integral is that over the walls of the grid itself and, for every box of
-cells of them that a level covers, the difference between the integral over the box on this level and that on the level
-before. All of these have the weights of `hiresx.output.watch.wall_quadrature`. Nodes under a finer level give their
-share to the node of the finest level at the same place, since friction and heat are known best there. So nodes near the
-end of a level may have a negative share.
+As in `hiresx.decomposition.level_quadrature` an integral is that over the walls of the grid itself and, for every box
+of cells of them that a level covers, the difference between the integral over the box on this level and that on the
+level before. All of these have the weights of `hiresx.output.watch.wall_quadrature`. Nodes under a finer level give
+their share to the node of the finest level at the same place, since friction and heat are known best there. So nodes
+near the end of a level may have a negative share.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,9 +13,9 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.decomposition import Decomposition
+from hiresx.decomposition.level_quadrature import covered_cells
 from hiresx.decomposition.levels import Levels
 from hiresx.grid.blocks import Range, direction, directions_along, layer, rectangles, side
-from hiresx.output.watch.level_quadrature import covered_cells
 from hiresx.output.watch.wall_quadrature import Place, Shares, Walls
 
 # Weights below this are what is left of 1 - 1.

@@ -2,7 +2,7 @@
 the decomposition.
 
 Along each direction of a wall its nodes form lines, over connections too. A line that ends, or has an edge
-(`hiresx.decomposition.wall_edges`), has the weights of a closed formula there (`hiresx.output.watch.quadrature`), one
+(`hiresx.decomposition.wall_edges`), has the weights of a closed formula there (`hiresx.decomposition.quadrature`), one
 that comes back to itself the weight 1 throughout. A node that two blocks hold counts half in each, one at an edge on
 each of its sides. Near such ends the metrics come from differences through the corner, or from coordinates continued
 beyond the end; there areas are made of one-sided differences along the wall alone.
@@ -17,13 +17,13 @@ import numpy as np
 
 from hiresx.base.arrays import runs
 from hiresx.decomposition import Decomposition
+from hiresx.decomposition.quadrature import REACH, corrections
 from hiresx.decomposition.wall_edges import edges, nodes_beyond
 from hiresx.equations.stencil import CENTRAL_DIFFERENCE, DIFFERENCE_NODES, DIFFERENCE_REACH
 from hiresx.grid.blocks import FACES, Range, direction, directions_along, face_range, layer, side
 from hiresx.grid.connections import Connection
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.patched import PATCHED
-from hiresx.output.watch.quadrature import REACH, corrections
 
 # A face of a block, by number and name.
 Place = tuple[int, str]

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from hiresx.decomposition import Decomposition
+from hiresx.decomposition import Decomposition, quadrature
 from hiresx.device.interface import Call, Calls
 from hiresx.equations.stencil import CENTRAL_DIFFERENCE, DIFFERENCE_NODES, DIFFERENCE_REACH, ONE_SIDED_DIFFERENCES
 from hiresx.grid.blocks import FACES, Range, direction, directions_along, face_range, intersection, side
-from hiresx.output.watch import quadrature
 from hiresx.output.watch.columns import circumference, off_poles
 from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.modelled_wall import ModelledWall

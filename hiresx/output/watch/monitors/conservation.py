@@ -9,12 +9,12 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.monitors import Conservation as Spec
+from hiresx.decomposition.quadrature import face_weights
 from hiresx.device.interface import Calls
 from hiresx.grid.patched import PATCHED
 from hiresx.output.watch.columns import ColumnSums, all_volumes, dimension, level_weights, pad
 from hiresx.output.watch.device_samples import DeviceMonitor
 from hiresx.output.watch.history import Column
-from hiresx.output.watch.quadrature import face_weights
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.output.watch.watched_surface import FaceNodes, WatchedSurface, mask

@@ -6,8 +6,8 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.decomposition import Patch
+from hiresx.decomposition.quadrature import face_weights
 from hiresx.output.saved.attachment import Attachment
-from hiresx.output.watch.quadrature import face_weights
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.output.watch.watched_surface import FaceNodes, WatchedSurface, mask
 from hiresx.solver import Solver

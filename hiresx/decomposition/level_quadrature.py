@@ -14,10 +14,7 @@ import numpy as np
 from hiresx.base.arrays import triple
 from hiresx.decomposition import Decomposition
 from hiresx.decomposition.levels import Levels
-from hiresx.decomposition.refinement import joined_boxes
-from hiresx.grid.blocks import FACES, Range, direction, directions_along, intersection, shift_range, slices
-from hiresx.grid.cutting import within
-from hiresx.output.watch.quadrature import (
+from hiresx.decomposition.quadrature import (
     BESIDE,
     PHYSICAL,
     block_weights,
@@ -25,6 +22,9 @@ from hiresx.output.watch.quadrature import (
     ends,
     face_weights,
 )
+from hiresx.decomposition.refinement import joined_boxes
+from hiresx.grid.blocks import FACES, Range, direction, directions_along, intersection, shift_range, slices
+from hiresx.grid.cutting import within
 
 
 class LevelWeights:
