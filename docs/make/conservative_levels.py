@@ -4,8 +4,10 @@
 
 One patch of half the spacing lies in a periodic grid; every second of its nodes lies on a node of the grid. Fluxes are
 upwind and of fifth order, with linear weights, or WENO in the shock tube; steps are those of SSP-RK3. Modes: "none", as
-HiResX does; "flux", where the flux of the coarser level at the end of the patch is that of the finer one; "defect",
-where the rate of the integral with Gregory's weights is taken back at the nodes at the end of the patch, at all alike.
+HiResX does by default; "flux", where the flux of the coarser level at the end of the patch is that of the finer one;
+"defect", where the rate of the integral with Gregory's weights is taken back at the nodes at the end of the patch, at
+all alike; "rates", as HiResX does with `refine.conservative`: likewise, at each node in proportion to the norm of its
+rates.
 """
 
 from collections.abc import Callable
@@ -17,7 +19,9 @@ HALF = np.array([3, -25, 150, 150, -25, 3]) / 256  # halfway between the middle 
 CENTRAL = np.array([1, -8, 37, 37, -8, 1]) / 60
 DAMPED = np.array([1, -5, 10, -10, 5, -1]) / 60
 GREGORY = np.array([19087, 84199, 37738, 75242, 55031, 61343]) / 60480
-MODES = ("none", "flux", "defect")
+MODES = ("none", "flux", "defect", "rates")
+LEAST = 0.25  # share of its volume with which a node counts at least that takes back a part, by "rates"
+EVEN = 0.1  # by "rates", of an even distribution, added to the rates
 MODES_OF_LINES = (*MODES, "local")
 Field = np.ndarray
 Physics = Callable[[Field], tuple[list[Field], float]]  # fluxes along x and y, and the fastest wave
@@ -139,6 +143,10 @@ class Levels:
         self.coarse_weights = (1 - removed) * self.coarse.volume
         inner = product(line(2 * n, 2 * a + 8, 2 * b - 8, "ones"), d) > 0
         self.ring = self.patch & ~inner
+        if mode == "rates":
+            counted = self.fine_weights.copy()
+            self.coincident(counted)[...] += self.coarse_weights * self.under
+            self.ring &= counted > LEAST * self.fine.volume
         self.ring_under = self.under & self.coincident(self.ring)
 
     def coincident(self, fine: Field) -> Field:
@@ -163,6 +171,11 @@ class Levels:
         if self.mode == "defect":
             lost = self.integral(one, other)
             return self._take_back(one, other, lost, np.array(True), np.array(True))
+        if self.mode == "rates":
+            lost, share = self.integral(one, other), np.sqrt((other**2).sum(axis=0))
+            mass = (self.coarse_weights * self.ring_under).sum() + (self.fine_weights * self.ring).sum()
+            share += EVEN * np.sqrt((lost**2).sum()) / mass + 1e-30
+            return self._take_back(one, other, lost, self.coincident(share), share)
         if self.mode == "local":
             # The right half ends behind the middle node of the patch and behind the last node of the grid.
             right, of_fine = np.arange(self.n) > self.n // 2, np.arange(2 * self.n) > self.n
@@ -173,8 +186,9 @@ class Levels:
         return one, other
 
     def _take_back(self, one: Field, other: Field, lost: Field, at: Field, at_fine: Field) -> tuple[Field, Field]:
-        """Rates of both levels without the rate `lost` of the integral, which nodes at the end of the patch give."""
-        under, ring = self.ring_under & at, self.ring & at_fine
+        """Rates of both levels without the rate `lost` of the integral, which nodes at the end of the patch give, in
+        proportion to `at` and `at_fine`."""
+        under, ring = self.ring_under * at, self.ring * at_fine
         held = (self.coarse_weights * under).sum() + (self.fine_weights * ring).sum()
         back = (lost / held).reshape(-1, *(1,) * (one.ndim - 1))
         return one - back * under, other - back * ring

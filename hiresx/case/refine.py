@@ -138,6 +138,11 @@ class Refine(Table):
         return min(self.every, self.tile) if self.margin is None else self.margin
 
     @property
+    def refinable(self) -> frozenset[str]:
+        """The conditions at which tiles are taken by a criterion."""
+        return REFINABLE - PASSED if self.conservative else REFINABLE
+
+    @property
     def finest(self) -> int:
         """The finest level that there may be."""
         found = 0 if self.criterion is None else self.levels or 1
@@ -162,10 +167,7 @@ def refine_errors(case: "Case") -> Iterator[Exception]:
         "average.over": case.average is not None and bool(case.average.over),
     }
     if case.refine.conservative:
-        conservative = {
-            f'time.integrator = "{integrator}"': integrator in UNSTEADY,
-            "refine.criterion": case.refine.criterion is not None,
-        }
+        conservative = {f'time.integrator = "{integrator}"': integrator in UNSTEADY}
     if case.refine.criterion is not None:
         with_criterion = {
             "[average]": case.average is not None,

@@ -18,6 +18,7 @@ from hiresx.decomposition.refinement import (
     lattices_of,
     refined_grid,
     refuse_in_file,
+    refuse_open,
     regions_taken,
     with_tiles,
 )
@@ -82,6 +83,7 @@ class Hierarchy:
         """Return the grid, the whole blocks and their coordinates with ghosts, for the tiles `taken`; adjacent tiles
         are joined. Raises HiresxError for more nodes than `refine.most_nodes`, and as `refine`."""
         made, extended = with_tiles(self.grids, self.nodes, self.lattices, taken, np.asarray)
+        refuse_open(made, self.table)
         most = self.table.most_nodes
         if most is not None and made.points > most:
             raise HiresxError(

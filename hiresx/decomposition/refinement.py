@@ -107,14 +107,20 @@ def refine_domain(
                 "refinement",
                 "keep the refined regions away from it: tiles of refine.tile nodes cover the regions whole",
             )
+    refuse_open(made, table)
+    return made, [*coordinates]
+
+
+def refuse_open(made: Decomposition, table: Refine) -> None:
+    """Raises HiresxError for a tile of levels that conserve at a face where nodes are set to values."""
+    assert made.levels is not None
     for patch in made.patches if table.conservative else ():
-        if patch.block >= len(coarse.blocks) and patch.condition.type in PASSED:
+        if made.levels.tiles[patch.block].level and patch.condition.type in PASSED:
             raise HiresxError(
-                f"refine.conservative: a tile of block '{coarse.blocks[_base(made, patch.block)].name}' lies on face "
+                f"refine.conservative: a tile of block '{made.blocks[_base(made, patch.block)].name}' lies on face "
                 f'{patch.face} with the condition "{patch.condition.type}", through which nothing is conserved',
                 "keep the refined regions away from it, or leave refine.conservative out",
             )
-    return made, [*coordinates]
 
 
 def refuse_in_file(extended: Sequence[Sequence[np.ndarray] | GhostLayers]) -> list[Extended]:

@@ -1,11 +1,11 @@
 """Which tiles there are: those that a criterion asks for and those that must lie around them, where they may lie."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
 
-from hiresx.case.refine import REFINABLE, Refine
+from hiresx.case.refine import Refine
 from hiresx.decomposition.filled_tiles import fill_tiles
 from hiresx.decomposition.join_tiles import Lattice, Place, box_of, partners_of, tiles_within, with_partners
 from hiresx.decomposition.levels import spaces_of
@@ -50,7 +50,7 @@ class TileChoice:
         partners = [partners_of(grid, lattice) for grid, lattice in zip(grids, lattices, strict=True)]
         allowed = [[np.ones_like(some) for some in level] for level in regions]
         for level in range(1, len(grids)):
-            _forbid_faces(grids[level], lattices[level], allowed[level])
+            _forbid_faces(grids[level], lattices[level], allowed[level], table.refinable)
             _forbid_open_around(level, grids, lattices, allowed)
             _forbid_partners(partners[level], allowed[level])
         reach = reach_of(grids[0])
@@ -99,10 +99,10 @@ class TileChoice:
         return [tiles | (with_exchanged(tiles, of, ends, self.table) & may) for tiles, of, ends, may in of_blocks]
 
 
-def _forbid_faces(grid: Decomposition, lattices: Sequence[Lattice], allowed: Taken) -> None:
+def _forbid_faces(grid: Decomposition, lattices: Sequence[Lattice], allowed: Taken, refinable: Set[str]) -> None:
     refused = set(unrefinable_places(grid))
     for place, patch in enumerate(grid.patches):
-        if patch.condition.type not in REFINABLE or place in refused:
+        if patch.condition.type not in refinable or place in refused:
             for tile in tiles_within(lattices[patch.block], patch.range):
                 allowed[patch.block][tile] = False
 

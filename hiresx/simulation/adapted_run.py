@@ -12,6 +12,7 @@ from hiresx.decomposition.partition import partition
 from hiresx.errors import HiresxError
 from hiresx.output.saved.attachment import MANY
 from hiresx.output.saved.checkpoint import Checkpoints
+from hiresx.simulation import kept_integrals
 from hiresx.simulation.flow_flags import tiles_of_flow
 from hiresx.simulation.recut_run import RecutRun
 
@@ -108,7 +109,10 @@ class AdaptedRun(RecutRun):
             if self._checkpoints is not None and self._open:
                 self._checkpoints.write(self.solver)
             raise
+        before = kept_integrals.integrals(self.solver)
         self._go_to(ground)
+        if before is not None:
+            kept_integrals.keep(self.solver, before[0])
         self._rebalancing.begin(self.solver)
         self.adaptations.changes += 1
         self.adaptations.count(ground.whole)

@@ -15,18 +15,18 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.decomposition.level_donors import Injection, injections
-from hiresx.decomposition.level_quadrature import LevelWeights
+from hiresx.decomposition.level_quadrature import LevelWeights, covered_cells
 from hiresx.decomposition.patches import Decomposition
 from hiresx.decomposition.quadrature import SHARED, block_weights, ends
-from hiresx.device.interface import Call
+from hiresx.device.interface import Backend, Call
 from hiresx.device.state import BlockState
-from hiresx.grid.blocks import FACES, Range, direction, intersection, layer, slices
+from hiresx.grid.blocks import Range, direction, intersection, layer, slices
 from hiresx.grid.patched import PATCHED
 from hiresx.rhs.terms import Task
 from hiresx.solver.block_states import LocalBlocks
 
 # Nodes behind the end of a level that take its defect: with fewer the pressure behind a shock that leaves the level is
-# disturbed more (docs/make/conservative_levels.py). A tile has as many.
+# disturbed more (docs/make/conservative_levels.py).
 RING = 8
 # The least part of its volume for which a node that takes a share counts: near ends some count nothing in integrals.
 LEAST = 0.25
@@ -45,21 +45,34 @@ class _List:
     weights: np.ndarray
     ends: int
 
+    def masses(self, backend: Backend) -> np.ndarray:
+        """What the first nodes count in integrals of dq/dt."""
+        jacobian: np.ndarray = backend.to_host(self.state.jacobian).ravel()[self.nodes[: self.ends]].astype(float)
+        return self.weights[: self.ends] / jacobian
+
 
 class LevelConservation:
     """The task of a stage that takes back the defects of all groups of levels, once `r` is complete. A group consists
-    of the levels that are joined to each other or lie over each other. Collective."""
+    of the levels that are joined to each other or lie over each other. `weights`: those of integrals over all levels.
+    Collective."""
 
     def __init__(self, blocks: LocalBlocks):
         self._blocks, self._variables = blocks, blocks.equations.variables
         with blocks.comm.together():
+            self.weights = LevelWeights(blocks.decomposition, kept=True)
             groups = _groups(blocks.decomposition)
-        found = _lists(blocks, groups)
+        found = _lists(blocks, groups, self.weights)
+        self._ends = [(one, one.masses(blocks.backend)) for one in found if one.ends]
+        count = max(groups.values(), default=-1) + 1
+        masses = np.bincount(
+            [one.group for one, _ in self._ends], [mass.sum() for _, mass in self._ends], count
+        )  # fmt: skip
+        self._masses = blocks.comm.sum(masses)
         with blocks.comm.together():
             backend, program = blocks.backend, blocks.program
             rows = self._variables + 1
             # What this rank has of the defects, which of some groups is nothing, and the defects of all ranks.
-            self._own = backend.zeros((max(groups, default=-1) + 1, rows), blocks.configuration.real)
+            self._own = backend.zeros((count, rows), blocks.configuration.real)
             self._defects = self._own if blocks.comm.size == 1 else backend.zeros(self._own.shape, str(self._own.dtype))
             sums: list[Call] = []
             totals: list[Call | list[Call]] = []
@@ -98,6 +111,24 @@ class LevelConservation:
             blocks.backend.copy(self._defects, blocks.backend.to_device(summed))
         self._back()
 
+    def add(self, integrals: np.ndarray) -> bool:
+        """Change the state at the ends of all levels so that `integrals` are added to those of the conservative
+        variables: half of them by the size of the present rates of change, half evenly. Returns false where no level
+        ends. Collective."""
+        to_host, variables = self._blocks.backend.to_host, self._variables
+        sizes = []
+        for one, masses in self._ends:
+            r = to_host(one.state.r).reshape(variables, -1)[:, one.nodes[: one.ends]].astype(float)
+            sizes.append(np.sqrt((r**2).sum(axis=0)) * one.weights[: one.ends] / masses)
+        own = sum(float((size * masses).sum()) for size, (_, masses) in zip(sizes, self._ends, strict=True))
+        total, mass = float(self._blocks.comm.sum([own])[0]), float(self._masses.sum())
+        for size, (one, _) in zip(sizes, self._ends, strict=True):
+            share = (size / total + 1 / mass) / 2 if total > 0 else np.full_like(size, 1 / mass)
+            q = to_host(one.state.q)
+            q.reshape(variables, -1)[:, one.nodes[: one.ends]] += integrals[:, None] * share
+            self._blocks.backend.copy(one.state.q, self._blocks.backend.to_device(q))
+        return mass > 0
+
     def _shape(self, count: int) -> tuple[int, int, int, int]:
         """The threads of a sum, the first entry of each as a multiple of its number, and the distance and the number of
         its entries. Neighbouring threads of a GPU read neighbouring entries, a thread of a CPU one after the other."""
@@ -112,14 +143,19 @@ class LevelConservation:
         backend, state = self._blocks.backend, one.state
         threads, first, apart, height = shape
         nodes = backend.to_device(one.nodes.astype(np.int32))
-        flow = {"nodes": nodes, "sv": state.variable_stride, "r": state.r, "jacobian": state.jacobian}
+        flow = {"nodes": nodes, "sv": state.variable_stride, "r": state.r}
         sums = self._blocks.program.call(
             "level_sums", (threads, 1, 1), **flow, weights=backend.to_device(one.weights.astype(state.real)),
             count=len(one.nodes), ends=one.ends, first=first, apart=apart, height=height, columns=columns,
             partial=partial,
         )  # fmt: skip
-        back = [self._blocks.program.call("level_ends", (one.ends, 1, 1), **flow, defect=defect)] if one.ends else []
-        return sums, back
+        if not one.ends:
+            return sums, []
+        mass = float(self._masses[one.group])
+        back = self._blocks.program.call(
+            "level_ends", (one.ends, 1, 1), **flow, mass=mass, jacobian=state.jacobian, defect=defect
+        )
+        return sums, [back]
 
 
 def _groups(whole: Decomposition) -> dict[int, int]:
@@ -145,13 +181,12 @@ def _groups(whole: Decomposition) -> dict[int, int]:
     return {n: numbers[of] for n, of in group.items()}
 
 
-def _lists(blocks: LocalBlocks, groups: dict[int, int]) -> list[_List]:
+def _lists(blocks: LocalBlocks, groups: dict[int, int], weights: LevelWeights) -> list[_List]:
     """The lists of all parts of this rank. Collective."""
     comm, whole, cut = blocks.comm, blocks.decomposition, blocks.cut
     assert whole.levels is not None
     states = {state.index: state for state in blocks.states}
     with comm.together():
-        weights = LevelWeights(whole, kept=True)
         volumes, masses = {}, {}
         for n, state in states.items():
             volumes[n] = np.ones(state.shape)
@@ -203,19 +238,29 @@ def _given(
 
 
 def _near_ends(whole: Decomposition, n: int) -> np.ndarray:
-    """Which nodes (nk, nj, ni) of a whole block lie near an end of its level. Nodes of other conditions, and those that
-    another block has too, do not count: their values are set, or must be the same in both."""
-    block = whole.blocks[n]
-    found = np.zeros(block.x.shape, bool)
-    patches = [patch for patch in whole.patches if patch.block == n]
-    for patch in patches:
-        if patch.condition.type == PATCHED:
-            box, d = list(patch.range), direction(patch.face)
-            lo, hi = box[d]
-            box[d] = (lo, lo + RING) if FACES.index(patch.face) % 2 == 0 else (max(hi - RING, 0), hi)
-            found[slices(triple(box))] = True
-    for patch in patches:
-        if patch.condition.type != PATCHED:
+    """Which nodes (nk, nj, ni) of a whole block lie near the faces of the boxes of cells over which integrals are
+    closed, at the ends of its level and between these boxes. Nodes of conditions, and those that another block has too,
+    do not count: their values are set, or must be the same in both."""
+    levels, block = whole.levels, whole.blocks[n]
+    assert levels is not None
+    tile = levels.tiles[n]
+    space, found = levels.spaces[tile.level, tile.base], np.zeros(block.x.shape, bool)
+    for cells in covered_cells(levels, tile.level, tile.base):
+        for d in block.active:
+            size, wrap = space.size[d], space.wrapped[d]
+            turns = wrap is not None and wrap.step == size
+            for end, (first, last) in zip((2 * c for c in cells[d]), ((0, RING), (1 - RING, 1)), strict=True):
+                if end in (0, size if turns else size - 1) and (not turns or cells[d] == (0, size // 2)):
+                    continue
+                at = [np.arange(2 * lo, 2 * hi + 1) for lo, hi in cells]
+                at[d] = np.arange(end + first, end + last)
+                own = []
+                for e, (lo, hi) in enumerate(tile.box):
+                    nodes = at[e] % space.size[e] - lo
+                    own.append(nodes[(nodes >= 0) & (nodes < hi - lo)])
+                found[np.ix_(*reversed(own))] = True
+    for patch in whole.patches:
+        if patch.block == n and patch.condition.type != PATCHED:
             found[slices(patch.range)] = False
     for face in block.faces:
         across = found[_face(face, block.size)]

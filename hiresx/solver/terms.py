@@ -47,9 +47,10 @@ from hiresx.time.integrator import Integrator
 
 class Terms:
     """The `inviscid`, `viscous` and `axisymmetric` terms of every local block, evaluated by `plan`. `tasks`: the tasks
-    of a stage. `ends_in_update`: whether the update includes the viscous differences; then `left` are the tasks left to
-    it. `viscous_first`: whether viscous fluxes precede the inviscid terms; then the fluxes of inner nodes are computed
-    during the exchange of the state, and the fluxes are exchanged during the inviscid terms."""
+    of a stage. `ends_in_update`: whether the update includes the viscous differences; then `left` are the tasks left
+    to it. `conservation`: that of levels that conserve, else None. `viscous_first`: whether viscous fluxes precede the
+    inviscid terms; then the fluxes of inner nodes are computed during the exchange of the state, and the fluxes are
+    exchanged during the inviscid terms."""
 
     def __init__(
         self,
@@ -99,8 +100,9 @@ class Terms:
         self._begins = [0.0, *integrator.times[:-1]] if isinstance(integrator, Explicit) else [0.0]
         self.left: list[Task] = []
         self.tasks = self._task_list(case)
-        if conserves:
-            self.tasks.append(LevelConservation(blocks).task())
+        self.conservation = LevelConservation(blocks) if conserves else None
+        if self.conservation is not None:
+            self.tasks.append(self.conservation.task())
 
     def _task_list(self, case: Case) -> list[Task]:
         """Return the tasks that fill `r` of every part (1/J times dq/dt), in order. They start with valid nodes on

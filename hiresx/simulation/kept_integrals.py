@@ -1,0 +1,37 @@
+"""Integrals of the conservative variables, which stay as they are when tiles of levels that conserve change."""
+
+import numpy as np
+
+from hiresx.output.watch.columns import all_volumes
+from hiresx.solver import Solver
+
+
+def integrals(solver: Solver) -> tuple[np.ndarray, float] | None:
+    """The integrals of the conservative variables over all levels, and the volume; None where levels do not conserve.
+    Collective."""
+    conservation, found = solver.terms.conservation, np.zeros(solver.layout.equations.variables + 1)
+    if conservation is None:
+        return None
+    volumes = all_volumes(solver, conservation.weights, kept=True)
+    for state, volume in zip(solver.states, volumes, strict=True):
+        q = state.interior(solver.backend.to_host(state.q)).astype(float)
+        found += [*(volume * q).reshape(len(q), -1).sum(axis=1), volume.sum()]
+    found = solver.comm.sum(found)
+    return found[:-1], float(found[-1])
+
+
+def keep(solver: Solver, before: np.ndarray) -> None:
+    """Change the state at the ends of levels, or everywhere if there are none, so that the integrals are those
+    `before`, of the solver with other tiles. Collective."""
+    assert solver.terms.conservation is not None
+    solver.right_hand_side()
+    for _ in range(2):  # once more, as integrals are scaled to the volume of the grid
+        found = integrals(solver)
+        assert found is not None
+        change = before - found[0]
+        if not solver.terms.conservation.add(change):
+            for state in solver.states:
+                q = solver.backend.to_host(state.q)
+                state.interior(q)[...] += (change / found[1]).reshape(-1, 1, 1, 1)
+                solver.backend.copy(state.q, solver.backend.to_device(q))
+        solver.complete_state(given=False)
