@@ -14,3 +14,4 @@
 #include "axisymmetric.h"
 #include "wall_distance.h"
 #include "level_ends.h"
+#include "refinement_marks.h"

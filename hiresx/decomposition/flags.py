@@ -11,6 +11,14 @@ from hiresx.decomposition.hierarchy import Hierarchy
 from hiresx.decomposition.refinement import Taken, along_lines
 from hiresx.grid.blocks import Range
 
+# Criteria by the numbers that the kernel refinement_marks knows them by.
+CRITERIA = ("density-curvature", "density-gradient", "vorticity")
+
+
+def marks(table: Refine, value: np.ndarray) -> np.ndarray:
+    """2 where the `value` of the criterion exceeds `refine`, else 1 where it exceeds `coarsen`, else 0."""
+    return (value > table.coarsen_above).astype(np.int8) + (value > table.refine_above)
+
 
 def looked_at(table: Refine) -> int:
     """Return the number of flow variables that the criterion of `table` needs: the first ones of rho, u, v, w."""
@@ -99,18 +107,15 @@ class Flags:
         self._hierarchy, self._table = hierarchy, hierarchy.table
         self.above, self.held = hierarchy.choice.none(), hierarchy.choice.none()
 
-    def add(self, level: int, base: int, box: Range, value: np.ndarray) -> None:
-        """Record the tiles that the criterion selects. `value` (nk, nj, ni): the criterion at the nodes `box` of block
+    def add(self, level: int, base: int, box: Range, marked: np.ndarray) -> None:
+        """Record the tiles that the criterion selects. `marked` (nk, nj, ni): the `marks` of the nodes `box` of block
         `base` on `level`."""
         table, finer = self._table, level + 1
         lattice = self._hierarchy.lattices[finer][base]
         space = self._hierarchy.spaces[finer, base]
         wrapped = [wrap is not None and wrap.step == n for wrap, n in zip(space.wrapped, space.size, strict=True)]
-        for taken, threshold, around in (
-            (self.above, table.refine_above, table.nodes_around),
-            (self.held, table.coarsen_above, 0),
-        ):
-            chosen = value > threshold
+        for taken, least, around in ((self.above, 2, table.nodes_around), (self.held, 1, 0)):
+            chosen = marked >= least
             if chosen.any():
                 lines = zip(box, lattice, wrapped, strict=True)
                 taken[finer][base] |= along_lines(

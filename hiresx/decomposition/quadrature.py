@@ -8,7 +8,8 @@ them to round-off (kernels/wall_sums.h), with corrections up to third difference
 in each.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from math import comb
 
 import numpy as np
@@ -41,13 +42,13 @@ def corrections(nodes: int) -> np.ndarray:
     return found
 
 
-def changes(nodes: int) -> Iterator[tuple[int, dict[int, float]]]:
-    """Yield, for each of the first nodes of a line of `nodes` nodes whose weight may differ from 1, its number and the
+@lru_cache(maxsize=1024)
+def changes(nodes: int) -> tuple[tuple[int, dict[int, float]], ...]:
+    """Return, for each of the first nodes of a line of `nodes` nodes whose weight may differ from 1, its number and the
     amounts that are added to 1, by the kind of the line's end (NO_SLIP, PHYSICAL, SHARED)."""
-    physical = corrections(nodes)
-    for m in range(max(len(physical), min(len(_AT_NO_SLIP), nodes))):
-        found: dict[int, Sequence[float]] = {NO_SLIP: _AT_NO_SLIP, PHYSICAL: list(physical), SHARED: (-0.5,)}
-        yield m, {kind: values[m] for kind, values in found.items() if m < len(values)}
+    by_kind: dict[int, Sequence[float]] = {NO_SLIP: _AT_NO_SLIP, PHYSICAL: list(corrections(nodes)), SHARED: (-0.5,)}
+    first = range(max(len(by_kind[PHYSICAL]), min(len(_AT_NO_SLIP), nodes)))
+    return tuple((m, {kind: values[m] for kind, values in by_kind.items() if m < len(values)}) for m in first)
 
 
 def ends(decomposition: Decomposition, b: int, face: str, kept: bool = False) -> np.ndarray:
@@ -123,15 +124,26 @@ def face_weights(
             continue
         low, high = (_line_ends(decomposition, b, face, FACES[2 * e + s], kept) for s in (0, 1))
         lines = np.moveaxis(chosen, axis, -1)
-        along = np.ones(lines.shape)
-        for m, line in enumerate(lines):
-            for first, last in runs(line):
-                below = low[m] if first == 0 else PHYSICAL
-                above = high[m] if last == len(line) else PHYSICAL
-                for start, step, kind in ((first, 1, below), (last - 1, -1, above)):
-                    for at, change in changes(last - first):
-                        along[m, start + step * at] += change.get(kind, 0.0)
+        alike: dict[tuple[bytes, int, int], np.ndarray] = {}  # most lines of a face have the same weights
+        along = np.empty(lines.shape)
+        for m, (line, *kinds) in enumerate(zip(lines, low.tolist(), high.tolist(), strict=True)):
+            key = (line.tobytes(), *kinds)
+            if key not in alike:
+                alike[key] = _weights_along(line, *kinds)
+            along[m] = alike[key]
         weights *= np.moveaxis(along, -1, axis)
+    return weights
+
+
+def _weights_along(line: np.ndarray, low: int, high: int) -> np.ndarray:
+    """Weights of the nodes of a line, of which `line` (a mask) chooses runs; kinds of the ends of the whole line."""
+    weights = np.ones(line.shape)
+    for first, last in runs(line):
+        below = low if first == 0 else PHYSICAL
+        above = high if last == len(line) else PHYSICAL
+        for start, step, kind in ((first, 1, below), (last - 1, -1, above)):
+            for at, change in changes(last - first):
+                weights[start + step * at] += change.get(kind, 0.0)
     return weights
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.decomposition import Domain
-from hiresx.decomposition.flags import Flags, criterion, looked_at
+from hiresx.decomposition.flags import CRITERIA, Flags, criterion, looked_at, marks
 from hiresx.decomposition.hierarchy import Choosing, Hierarchy
 from hiresx.decomposition.refinement import Taken, boxes_of
 from hiresx.device.state import BlockState
@@ -19,42 +19,54 @@ from hiresx.solver.initial_flow import Flow
 
 def tiles_of_flow(ground: Domain, solver: Solver) -> list[Taken]:
     """Return the tiles that the criterion selects in the flow of `solver` on `ground`, with the tiles that these need.
-    It is evaluated on the host, from copies of the states with their ghosts. Collective; the result is the same on all
-    ranks."""
+    Collective; the result is the same on all ranks."""
     hierarchy, levels = ground.hierarchy, ground.whole.levels
     assert hierarchy is not None and levels is not None
     solver.settle()
     flags = Flags(hierarchy)
-    physical = {(patch.block, patch.face) for patch in ground.whole.patches if patch.condition.type != PATCHED}
     with solver.comm.together():
-        for state in solver.states:
+        looked = [state for state in solver.states if levels.tiles[state.part.whole].level < hierarchy.finest]
+        for state, marked in zip(looked, marks_of_flow(ground, solver, looked), strict=True):
             tile = levels.tiles[state.part.whole]
-            if tile.level == hierarchy.finest:
-                continue
             box = shift_range(state.part.box, triple(lo for lo, _ in tile.box))
-            value = _value(hierarchy, ground, solver, state, physical)
-            flags.add(tile.level, tile.base, box, value)
+            flags.add(tile.level, tile.base, box, marked)
     flags.together()
     return hierarchy.choice.choose(flags.tiles_wanted(hierarchy.of(levels.tiles)))
 
 
-def _value(
-    hierarchy: Hierarchy, ground: Domain, solver: Solver, state: BlockState, physical: set[tuple[int, str]]
-) -> np.ndarray:
-    """The criterion at the nodes of a part."""
-    sides = zip(reversed(state.halo), reversed(state.size), strict=True)
-    at = tuple(slice(h - 1, h + n + 1) if h else slice(0, 1) for h, n in sides)  # and a layer of ghosts
-    kept = solver.backend.to_host(state.q[: looked_at(hierarchy.table)])
-    rho, *momentum = kept[(slice(None), *at)].astype(np.float64)
-    flow = [rho, *(m / rho for m in momentum)]
+def marks_of_flow(ground: Domain, solver: Solver, states: Sequence[BlockState]) -> list[np.ndarray]:
+    """The marks (nk, nj, ni) of the nodes of parts, found on the device."""
+    assert ground.hierarchy is not None
+    table = ground.hierarchy.table
+    assert table.criterion is not None
+    physical = {(patch.block, patch.face) for patch in ground.whole.patches if patch.condition.type != PATCHED}
+    found = [solver.backend.zeros(tuple(reversed(state.size)), "int8") for state in states]
+    numbers = {
+        "criterion": CRITERIA.index(table.criterion), "floor": table.floor, "coarsen": table.coarsen_above,
+        "refine": table.refine_above,
+    }  # fmt: skip
+    calls = [
+        solver.program.call(
+            "refinement_marks", state.size, **state.place, **state.derivative_strides,
+            **dict(zip(("nodes_i", "nodes_j", "nodes_k"), state.size, strict=True)),
+            closed=_closed(ground, state, physical), **numbers, sv=state.variable_stride, q=state.q, m=state.metrics,
+            jacobian=state.jacobian, marks=marked,
+        )
+        for state, marked in zip(states, found, strict=True)
+    ]  # fmt: skip
+    solver.program.prepare(calls)()
+    return [solver.backend.to_host(marked) for marked in found]
+
+
+def _closed(ground: Domain, state: BlockState, physical: set[tuple[int, str]]) -> int:
+    """A bit for each face of a part, in the order of FACES: whether it lies on a physical face of its block."""
     whole, size = state.part, ground.whole.blocks[state.part.whole].size
-    beyond = np.zeros((3, 2), bool)
+    bits = 0
     for n, face in enumerate(FACES):
         d, upper = divmod(n, 2)
         ends = whole.box[d][upper] == (size[d] if upper else 0)
-        beyond[d, upper] = ends and (whole.whole, face) in physical
-    nodes = _window(ground.coordinates(state.part), whole_box(state.size), ground.halo)
-    return criterion(hierarchy.table, flow, nodes, beyond)
+        bits |= int(ends and (whole.whole, face) in physical) << n
+    return bits
 
 
 def _window(extended: Sequence[np.ndarray], box: Range, halo: int) -> list[np.ndarray]:
@@ -98,5 +110,5 @@ def _at_start(hierarchy: Hierarchy, flow: Flow) -> list[Taken]:
                 ]
                 # what the flow is behind the ends of a block is not said
                 beyond = np.array([[lo == 0, hi == n] for (lo, hi), n in zip(box, block.size, strict=True)])
-                flags.add(level, b, box, criterion(hierarchy.table, held, nodes, beyond))
+                flags.add(level, b, box, marks(hierarchy.table, criterion(hierarchy.table, held, nodes, beyond)))
     return hierarchy.choice.choose(flags.tiles_wanted(none))

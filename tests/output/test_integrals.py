@@ -8,7 +8,7 @@ from watched_runs import P, bang, flux_sums, ran, tables, watched
 
 from hiresx import Case, load
 from hiresx.decomposition import decompose
-from hiresx.decomposition.quadrature import block_weights, corrections
+from hiresx.decomposition.quadrature import block_weights, corrections, face_weights
 from hiresx.grid import build
 from hiresx.output.fields.differences import Metrics
 from hiresx.output.watch import watched_surface
@@ -27,6 +27,19 @@ def test_gregory_s_weights():
         for power in range(min(n, 6)):
             exact = (n - 1) ** (power + 1) / (power + 1)
             assert weights @ np.arange(n) ** power == pytest.approx(exact, rel=1e-12), (n, power)
+
+
+def test_weights_of_a_face_are_those_of_the_block_along_it():
+    """A face some of whose lines end where the block is joined, and others at a wall. Along k the grid is periodic."""
+    case = load(
+        "planar-jet", preset="quick",
+        overrides=[
+            "grid.points_per_height=12", "grid.boundary_layer_points=2", "grid.exit_spacing=0.08", "grid.nk=12",
+        ],
+    )  # fmt: skip
+    decomposition = decompose(case, build(case.grid, case.directory))
+    for b in range(len(decomposition.blocks)):
+        assert np.array_equal(face_weights(decomposition, b, "kmin"), block_weights(decomposition, b)[0])
 
 
 def test_integrals_over_a_wavy_block_are_of_high_order():

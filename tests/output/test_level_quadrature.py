@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import xarray
+from chosen_tiles import choose_tiles
 from ranks import run_ranks
 
 from hiresx import Simulation
@@ -10,7 +11,6 @@ from hiresx.case import Case
 from hiresx.decomposition.quadrature import block_weights
 from hiresx.grid.blocks import FACES, direction, slices
 from hiresx.output.watch.columns import all_volumes, level_weights
-from hiresx.simulation import flow_flags
 
 P0 = 1 / 1.4
 FLOW = {"rho": 1.0, "u": 0.7, "v": 0.4, "p": P0}
@@ -154,7 +154,7 @@ def test_the_integrals_of_a_uniform_flow_stay_while_levels_move_over_wavy_grids(
         x, y = nodes[0][:, 1:-1, 1:-1], nodes[1][:, 1:-1, 1:-1]
         return ((x - place[0]) ** 2 + (y - 0.4) ** 2 < 0.02).astype(float)
 
-    monkeypatch.setattr(flow_flags, "criterion", ball)
+    choose_tiles(monkeypatch, ball)
     refine = {"criterion": "density-curvature", "levels": 2, "every": 2, "margin": 0}
     tables = {"conservation": {"every": 1}, "kinetic_energy": {"every": 1}}
     case = refined((40, 36, 1), [], amplitude=(0.04, 0.05, 0.0), refine=refine, **tables)

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from chosen_tiles import choose_tiles
 
 import hiresx
 from hiresx import Simulation
 from hiresx.case import Case
 from hiresx.errors import HiresxError
-from hiresx.simulation import flow_flags
 
 pytest.importorskip("xarray")
 
@@ -21,7 +21,7 @@ def test_a_tile_of_one_shape_that_moves_makes_no_series_and_the_grid_does(monkey
         x, y = nodes[0][:, 1:-1, 1:-1], nodes[1][:, 1:-1, 1:-1]
         return ((x - place[0]) ** 2 + (y - 0.5) ** 2 < 0.01).astype(float)
 
-    monkeypatch.setattr(flow_flags, "criterion", disc)
+    choose_tiles(monkeypatch, disc)
     case = Case.from_dict(
         {
             "grid": {

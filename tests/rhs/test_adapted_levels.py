@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chosen_tiles import choose_tiles
 from ranks import run_ranks
 
 from hiresx import Simulation, load
@@ -19,7 +20,7 @@ from hiresx.grid.cutting import cut_along_i
 from hiresx.output.saved.distributed_arrays import read_from_memory
 from hiresx.output.watch.locate import Locator
 from hiresx.output.watch.monitors import probe
-from hiresx.simulation import adapted_run, flow_flags
+from hiresx.simulation import adapted_run
 from hiresx.solver import Solver
 
 P0 = 1 / 1.4
@@ -76,7 +77,7 @@ def test_a_uniform_flow_stays_while_levels_move(monkeypatch, n, levels):
         away = sum((c[inner] - place[0]) ** 2 for c in nodes[: 2 + (n[2] > 1)])
         return (away < 0.004).astype(float)
 
-    monkeypatch.setattr(flow_flags, "criterion", ball)
+    choose_tiles(monkeypatch, ball)
     amplitude = (0.04, 0.05, 0.0) if n[2] == 1 else (0.03, 0.04, 0.03)
     simulation = Simulation(adapted(n, 9, amplitude, {"levels": levels, "margin": 0}), backend="cpu")
     seen = [set(tiles(simulation))]
@@ -117,7 +118,7 @@ def test_a_block_that_stays_keeps_its_memory_and_has_the_metrics_of_a_solver_mad
         x, y = nodes[0][:, 1:-1, 1:-1], nodes[1][:, 1:-1, 1:-1]
         return ((x - 0.8) ** 2 + (y - place[0]) ** 2 < 0.004).astype(float)
 
-    monkeypatch.setattr(flow_flags, "criterion", disc)
+    choose_tiles(monkeypatch, disc)
     table = {"levels": 1, "margin": 0, "region": [{"i": [4, 14], "j": [18, 20]}]}
     simulation = Simulation(adapted(refine=table), backend="cpu")
     before = dict(zip(tiles(simulation), simulation.solver.states, strict=True))
@@ -145,7 +146,7 @@ def test_what_was_made_of_tiles_that_stay_is_used_again_and_gives_the_flow_of_a_
         return made[-1]
 
     pairs = level_donors._pairs
-    monkeypatch.setattr(flow_flags, "criterion", disc)
+    choose_tiles(monkeypatch, disc)
     monkeypatch.setattr(level_donors, "_pairs", counted)
     wall = [{"faces": ["jmin", "jmax"], "type": "slip-wall"}, {"faces": "all", "type": "periodic"}]
     grid = {
@@ -364,7 +365,7 @@ def test_memory_stays_through_many_changes(monkeypatch):
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * resource.getpagesize() // 1024, len(gc.get_objects())
 
-    monkeypatch.setattr(flow_flags, "criterion", disc)
+    choose_tiles(monkeypatch, disc)
     simulation = Simulation(adapted((24, 24, 1), refine={"levels": 1, "margin": 0}), backend="cpu")
     assert len(tiles(simulation)) == 1
     bytes_, with_tiles, without = simulation.solver.bytes, [], []

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from arrangements import saved, shaken
+from chosen_tiles import choose_tiles
 from multiblock import Arrangement
 from ranks import run_ranks
 
@@ -10,7 +11,6 @@ from hiresx import Simulation, load
 from hiresx.case import Case
 from hiresx.errors import HiresxError
 from hiresx.output.watch.columns import all_volumes, level_weights
-from hiresx.simulation import flow_flags
 from hiresx.solver import level_conservation
 
 P0 = 1 / 1.4
@@ -183,7 +183,7 @@ def test_integrals_stay_while_levels_of_a_smooth_flow_move_and_are_given_up(monk
         inner = tuple(slice(1, -1) if m > 1 else slice(None) for m in nodes[0].shape)
         return (sum((c[inner] - place[0]) ** 2 for c in nodes[:2]) < 0.004).astype(float)
 
-    monkeypatch.setattr(flow_flags, "criterion", ball)
+    choose_tiles(monkeypatch, ball)
     refine = {"tile": 8, "criterion": "density-curvature", "levels": 2, "every": 2, "margin": 0, "conservative": True}
     case = refined([40, 36, 1], [], {"steps": 9, "cfl": 0.4}, (0.04, 0.05, 0.0), refine=refine)
     simulation = Simulation(case, initial=spot, backend="cpu")

@@ -4,6 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from chosen_tiles import choose_tiles
 
 from hiresx import Simulation, load
 from hiresx.case import Case
@@ -11,7 +12,6 @@ from hiresx.case.refine import Refine
 from hiresx.decomposition.refinement import with_exchanged
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import slices
-from hiresx.simulation import flow_flags
 
 
 def finished(case):
@@ -118,7 +118,7 @@ def test_tiles_are_symmetric_where_what_is_flagged_is_not(monkeypatch):
         x, y = nodes[0][:, 1:-1, 1:-1], nodes[1][:, 1:-1, 1:-1]
         return ((x < 0.2) & (y < 0.2)).astype(float)
 
-    monkeypatch.setattr(flow_flags, "criterion", left)
+    choose_tiles(monkeypatch, left)
     refine = {"criterion": "density-curvature", "margin": 0, "region": []}
     (_, *found) = tiles(Simulation(box(81, 8, refine=refine), backend="cpu"))
     assert {tile.box[0] for tile in found} == {(0, 32), (129, 161)}
