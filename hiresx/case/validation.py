@@ -1,6 +1,6 @@
 """Checks of what Python gives to a case: names of functions, and states of the flow."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,16 +13,18 @@ if TYPE_CHECKING:
     from hiresx.case.schema import Case
 
 
-def check_arguments(case: "Case", initial: Any, profiles: Iterable[str], monitors: Any, grid: Any) -> None:
+def check_arguments(case: "Case", initial: Any, profiles: Any, monitors: Any, grid: Any) -> None:
     """Check arguments of `hiresx.Simulation`. Raises HiresxError for an `initial` that is no function, `monitors` that
-    are no list of functions, a `grid` that has no blocks, and the first of the names `profiles` that no boundary
-    condition and no sponge of the case uses: it would be ignored."""
+    are no list of functions, a `grid` that has no blocks, `profiles` that are no dictionary of functions, and the first
+    of their names that no boundary condition and no sponge of the case uses: it would be ignored."""
     if initial is not None and not callable(initial):
         raise HiresxError(f"initial: {initial!r:.60} is not a function", "give f(x, y, z, *, ...) -> (rho, u, v, w, p)")
     if not isinstance(monitors, Sequence) or not all(map(callable, monitors)):
         raise HiresxError("monitors: not a list of functions", "write for instance monitors=[f]")
     if grid is not None and not hasattr(grid, "blocks"):
         raise HiresxError(f"grid: {grid!r:.60} is not a Grid", "read one: hiresx.grid.read_plot3d(path)")
+    if not isinstance(profiles, Mapping) or not all(map(callable, profiles.values())):
+        raise HiresxError("profiles: not a dictionary of functions", 'write for instance profiles={"inflow": f}')
     asked = {name for table in (*case.boundary, *case.sponge) for name in _functions(table.model_dump())}
     for name in profiles:
         if name in asked:

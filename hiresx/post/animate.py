@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.output.fields import derived, field_file
+from hiresx.output.fields import field_file
 from hiresx.output.show import run_plot
 from hiresx.output.show.look import Look
 from hiresx.post.result import as_run, file_stem
@@ -32,7 +32,6 @@ def animate(
     Returns the path. The file appears only when it is complete. Raises HiresxError for missing fields, and if there is
     no encoder."""
     run, look = as_run(run), look or Look()
-    derived.check([variable], "")
     target = run.path / "post" / f"{file_stem('animate', variable)}.mp4" if out is None else Path(out)
     paths = run.files(-np.inf if start is None else start, np.inf if end is None else end, every, subset)
     sizes = field_file.describe(paths[-1])["blocks"].values()

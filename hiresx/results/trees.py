@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.device.averaging import MOMENTS
+from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, field_file
 from hiresx.output.fields.field_reader import AXES, attribute, open_file
@@ -155,9 +156,11 @@ def _about(name: str) -> dict[str, str]:
 def _check(names: Sequence[str], about: dict[str, Any], path: Path) -> None:
     """Raises HiresxError for a variable that these files cannot give."""
     unknown = [name for name in names if name not in about["variables"]]
-    derived.check(unknown, "variables")
+    derived.check(unknown, "", equations(about["case"]).scalars)
     lacking = [name for name in derived.PRIMITIVE if name not in about["variables"]]
     for name in unknown:
+        if name not in derived.VARIABLES:
+            raise HiresxError(f"{path}: {name} was not stored", derived.how_to_store(name))
         if about["part"] and not derived.about(name).local:
             raise HiresxError(
                 f"{path}: {name} needs gradients, which do not follow from a part of the fields ({about['part']})",

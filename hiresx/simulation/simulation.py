@@ -111,7 +111,7 @@ class Simulation(AdaptedRun):
             self.out: Path | None = Path(out) if out is not None else None if found is None else found.directory
             rebalance = parse_rule(rebalance)
             field_output.check(self.case)
-            check_arguments(self.case, initial, profiles or (), monitors, grid)
+            check_arguments(self.case, initial, profiles or {}, monitors, grid)
             if weights is not None:
                 check_weights(self.comm.size, weights)
             if self.out is not None:

@@ -344,3 +344,23 @@ def test_two_faces_are_joined_up_to_their_ends():
     y[6] = 7.5
     (found,) = raster._strip(one, other, x, y)
     assert found.shape == (10, 3)
+
+
+def test_passive_scalars_are_drawn_and_a_field_that_is_not_stored_says_how(tmp_path):
+    from hiresx.post import slice as sliced
+
+    run = made_runs.run(tmp_path / "run")
+    x, y = (f[None] for f in mesh(0.0, 4.0))
+    one = np.ones_like(x)
+    state = {"rho": one, "u": 0 * x, "v": 0 * x, "w": 0 * x, "p": one, "dye": 0.5 + 0.1 * x}
+    case = made_runs.CASE | {"scalar": [{"name": "dye", "initial": 0.5}], "output": {"variables": list(state)}}
+    field_file.write(netcdf.frame(run, 0), [FieldBlock("box", x, y, 0 * x, state)], 0.0, 0, case)
+    assert sliced(run, "dye", look=Look(contours="p")).summary["greatest"] == pytest.approx(0.9)
+    assert animate(run, "dye", tmp_path / "film.gif").is_file()
+    for draw in sliced, animate:
+        with pytest.raises(HiresxError, match=r"eddy_viscosity (is needed but )?was not stored") as caught:
+            draw(run, "eddy_viscosity")
+        assert caught.value.hint.startswith('write "eddy_viscosity" in output.variables')
+        with pytest.raises(HiresxError, match=r'^there is no variable "dya"') as caught:
+            draw(run, "dya")
+        assert caught.value.hint.startswith('did you mean "dye"?')

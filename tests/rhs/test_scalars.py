@@ -192,6 +192,20 @@ def test_a_wall_that_holds_a_scalar_lets_it_in():
         assert abs(made.primitives(0)[name] - exact[name]).max() < 1e-4, name
 
 
+def test_diffusion_of_a_jump_overshoots_by_what_the_page_says():
+    """Gas at rest on a uniform grid: central differences are no convex combination (docs/numerics.md)."""
+    n, share = 48, 0.05  # of a step: time over spacing^2 and diffusivity
+    grid = {"generator": "box", "n": [n, 8, 1], "lower": [0, 0, 0], "upper": [1, 1, 0], "periodic": ["x", "y"]}
+    spec = case((n, 8, 1), None, 10.0, time={"steps": 20, "dt": share * 10.0 * SCHMIDT["dye"] / n**2}, grid=grid)
+    made = solver(spec, at_rest, lambda x, y, z: dict.fromkeys(NAMES, 1.0 * (abs(x - 0.5) < 0.25)))
+    worst = 0.0
+    for _ in range(20):
+        made.step()
+        dye = made.primitives(0)["dye"]
+        worst = max(worst, -dye.min(), dye.max() - 1)
+    assert worst == pytest.approx(0.0304, abs=1e-4)
+
+
 @pytest.mark.parametrize("where", ["cpu", "emulated"])
 def test_what_there_is_of_a_scalar_stays(where):
     """In a periodic box, and between no-slip walls, to round-off; viscous, with shocks and jumps of the scalar."""

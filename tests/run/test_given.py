@@ -49,6 +49,8 @@ def test_arguments_of_other_kinds_are_refused():
         ({"initial": 3}, "initial: 3 is not a function"),
         ({"monitors": inflow}, "monitors: not a list of functions"),
         ({"monitors": ["drag"]}, "monitors: not a list of functions"),
+        ({"profiles": {"inflow": 3}}, "profiles: not a dictionary of functions"),
+        ({"profiles": [inflow]}, "profiles: not a dictionary of functions"),
         ({"grid": "a.xyz"}, "grid: 'a.xyz' is not a Grid"),
     ):
         with pytest.raises(HiresxError, match=words) as error:

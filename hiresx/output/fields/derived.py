@@ -61,10 +61,7 @@ class FlowState:
         """Primitive variable `name` in float64."""
         if name not in self._state:
             stored = ", ".join(self._state) or "nothing"
-            raise HiresxError(
-                f"{name} is needed but was not stored (stored: {stored})",
-                'write "rho", "u", "v", "w", "p" in output.variables: every other variable follows from them',
-            )
+            raise HiresxError(f"{name} is needed but was not stored (stored: {stored})", how_to_store(name))
         return np.asarray(self._state[name], dtype=np.float64)
 
     @property
@@ -205,6 +202,13 @@ def about(name: str) -> Variable:
 def is_known(name: str) -> bool:
     """True if every case has the variable `name`: a variable of the gas, a derived variable or a field."""
     return name in VARIABLES or name in output_fields()
+
+
+def how_to_store(name: str) -> str:
+    """What to write in a case so that its files give the variable `name`, which was not stored."""
+    if name in VARIABLES:
+        return 'write "rho", "u", "v", "w", "p" in output.variables: every other variable of the gas follows from them'
+    return f'write "{name}" in output.variables: it follows from no other variable'
 
 
 def check(names: Iterable[str], place: str = "output.variables", scalars: Iterable[str] = ()) -> None:
