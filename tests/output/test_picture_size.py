@@ -129,20 +129,15 @@ def test_options_of_post_that_would_go_unheard(tmp_path, arguments, message):
     assert status == 2 and message in err
 
 
-@pytest.mark.parametrize(
-    ("at", "align", "room"),
-    [(0.5, "center", 400), (0.2, "center", 160), (0.7, "center", 240), (0.7, "right", 280), (0.7, "left", 120)],
-)
-def test_the_room_of_a_text_ends_at_the_nearer_rim(at, align, room):
-    drawn = Figure((4.0, 3.0), dpi=100)
-    assert exact_size._available_width(drawn, drawn.text(at, 0.5, "words", ha=align)) == pytest.approx(room, abs=1)
-
-
 def test_lines_are_broken_between_words_where_they_are_too_wide():
-    """A word that is too wide by itself stays in one piece."""
-    drawn, words = Figure((4.0, 3.0), dpi=100), "one two three\nfour incomprehensibilities"
-    renderer, text = drawn._get_renderer(), drawn.text(0.5, 0.5, "one two")
-    room = text.get_window_extent(renderer).width + 1
-    text.set_text(words)
-    assert exact_size._lines(text, renderer, room) == ["one two", "three", "four", "incomprehensibilities"]
-    assert exact_size._lines(text, renderer, 1000) == words.split("\n") and text.get_text() == words
+    """A formula stays in one piece, and so does a word that is too wide by itself, for which there is no room."""
+    drawn = Figure((3.0, 3.0), dpi=100, layout=exact_size.ExactSizeLayout(True, True))
+    drawn.subplots()
+    title = drawn.suptitle("one two three\nfour five six seven eight nine $a = b + c + d + e$")
+    drawn.draw_without_rendering()
+    formula = "$a{}={}b{}+{}c{}+{}d{}+{}e$"
+    assert title._get_wrapped_text().split("\n") == ["one two three", "four five six seven eight nine", formula]
+    assert title.get_window_extent().width < drawn.bbox.width - 2 * exact_size.PAD * drawn.dpi
+    title.set_text("incomprehensibilities" * 4)
+    with pytest.raises(HiresxError, match="no room"):
+        drawn.draw_without_rendering()
