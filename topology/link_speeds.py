@@ -8,7 +8,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.topology import memory
 from hiresx.topology.libcuda import Cuda
-from hiresx.topology.machine import Machine, Measured
+from hiresx.topology.machine import Machine, MeasuredSpeeds
 
 # Large enough that a copy's start does not count, small enough for a card of 4 GB.
 LARGE, LARGE_REPEATS = 64 * 2**20, 10
@@ -55,7 +55,7 @@ def measure(machine: Machine, cuda: Cuda | None = None, say: Callable[[str], Non
     finally:
         cuda.close()
     speeds, seconds = (tuple(tuple(row) for row in matrix) for matrix in (device, latency))
-    return replace(machine, measured=Measured(speeds, seconds, tuple(to_device), tuple(to_host)))
+    return replace(machine, measured=MeasuredSpeeds(speeds, seconds, tuple(to_device), tuple(to_host)))
 
 
 def host_speeds(cuda: Cuda, ordinal: int, buffer: int, node: int | None) -> tuple[float, float, bool]:

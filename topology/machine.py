@@ -109,7 +109,7 @@ class OtherDevice:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredSpeeds:
     """Measured speeds of a machine. `device`: GB/s from GPU to GPU, `latency`: seconds of a small copy, both (n, n)
     with None where it was not measured; `to_device`, `to_host`: GB/s of pinned copies, (n,)."""
 
@@ -147,7 +147,7 @@ class Machine:
     allowed: Cpus | None = None
     host: str = ""
     product: str = ""
-    measured: Measured | None = None
+    measured: MeasuredSpeeds | None = None
     problems: tuple[str, ...] = ()
     live: bool = field(default=False, compare=False)
 

@@ -30,7 +30,7 @@ MOST_RANKS = 512
 
 
 @dataclass(frozen=True)
-class Placed:
+class StrategyPlacement:
     """A placement and its properties. `placement`: index of the GPU of each rank. `shortest`: no even placement takes
     fewer seconds; `least_sum`: none has a lower cost. Both are true only of an even placement (`is_even`) for which
     this is proven. `evaluations`: number of placements, or parts of placements, whose cost was computed for it. `took`:
@@ -53,7 +53,7 @@ class PlacementPlan:
     demand: Traffic
     gpus: tuple[int, ...]
     left_out: dict[int, str]
-    strategies: dict[str, Placed]
+    strategies: dict[str, StrategyPlacement]
     bound: float = 0.0
 
     @property
@@ -202,7 +202,7 @@ def plan(
     least = min(estimates[name].cost for name in even)
     quickest = min(estimates[name].seconds for name in even)
     placed = {
-        name: Placed(
+        name: StrategyPlacement(
             placement=found[name],
             estimate=estimates[name],
             shortest=shortest and name in even and estimates[name].seconds <= quickest * (1 + SAME),

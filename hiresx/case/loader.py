@@ -52,7 +52,7 @@ class _Override(NamedTuple):
     value: Any
 
 
-class _Layered(NamedTuple):
+class _CaseLayers(NamedTuple):
     """The `data` of a case, and what was put over its file: the `layers` of Origin."""
 
     data: dict[str, Any]
@@ -93,9 +93,9 @@ def load(
         if name not in presets:
             raise HiresxError(f'{path}: no preset "{name}"', did_you_mean(name, list(presets), "presets"))
 
-    below = _Layered(document, ())
+    below = _CaseLayers(document, ())
     for name in chosen:
-        below = _Layered(merge(below.data, presets[name]), ((f"[presets.{name}]", presets[name]), *below.layers))
+        below = _CaseLayers(merge(below.data, presets[name]), ((f"[presets.{name}]", presets[name]), *below.layers))
     asked = list(_overrides(overrides))
     below = _without(below, _keys_to_remove(unset, asked), path)
     # these first: what they drop is that of the layers below, not another override
@@ -112,7 +112,7 @@ def load(
 
 
 def _apply_overrides(
-    below: _Layered, over: Sequence[_Override], path: Path, preset: str | None, complete: bool
+    below: _CaseLayers, over: Sequence[_Override], path: Path, preset: str | None, complete: bool
 ) -> Case:
     """The case `below` with overrides, which must not exclude each other."""
     data, layers = below
@@ -132,7 +132,7 @@ def _apply_overrides(
 
 
 def _blaming_overrides(
-    error: HiresxError, below: _Layered, over: Sequence[_Override], path: Path, complete: bool
+    error: HiresxError, below: _CaseLayers, over: Sequence[_Override], path: Path, complete: bool
 ) -> HiresxError:
     """The error of a case with overrides; where it names none of them, and the case is valid without one of them or
     without all, with a message that names these."""
@@ -169,7 +169,7 @@ def _keys_to_remove(unset: Sequence[str], overrides: Sequence[_Override]) -> lis
     return [*unset, *(".".join(found.keys) for found in overrides if found.value is None)]
 
 
-def _without(layered: _Layered, unset: Sequence[str], path: Path) -> _Layered:
+def _without(layered: _CaseLayers, unset: Sequence[str], path: Path) -> _CaseLayers:
     """The layers without these dotted keys. Raises HiresxError for one that is not there."""
     data, layers = copy.deepcopy(layered.data), layered.layers
     for key in unset:
@@ -193,7 +193,7 @@ def _without(layered: _Layered, unset: Sequence[str], path: Path) -> _Layered:
             )
         del holder[keys[-1]]
         layers = (("--unset", _nest(keys, None)), *layers)
-    return _Layered(data, layers)
+    return _CaseLayers(data, layers)
 
 
 def presets(name_or_path: str | Path) -> list[str]:

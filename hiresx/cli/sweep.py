@@ -78,7 +78,7 @@ def sweep(
     (the table says what); 130 Ctrl-C; 128 + N another signal N.
     """
     with terminal.only_json(json):
-        from hiresx.sweeps import folder, numbers
+        from hiresx.sweeps import folder, run_numbers
         from hiresx.sweeps.members import plan
         from hiresx.sweeps.running import TableRequest
         from hiresx.sweeps.values import parse, split_values
@@ -88,7 +88,9 @@ def sweep(
         presets = split_values(preset[0], f"--preset {preset[0]}") if preset else []
         of = plan(name, parse(set_ or []), presets, zip_, folder.named_by(out))
         axes = None if plot is None else _two(plot)
-        wanted = TableRequest([numbers.column(text, start) for text in columns or []], _analyses(collect or []), axes)
+        wanted = TableRequest(
+            [run_numbers.column(text, start) for text in columns or []], _analyses(collect or []), axes
+        )
         wanted.check(of)
         words = [*(["--backend", backend] if backend != "auto" else [])]
         words += ["--transport", transport] if transport != "auto" else []
@@ -110,9 +112,9 @@ def _two(text: str) -> tuple[str, str]:
 def _analyses(texts: Sequence[str]) -> Any:
     from hiresx.case.error_messages import did_you_mean
     from hiresx.cli.post import post
-    from hiresx.sweeps import numbers
+    from hiresx.sweeps import run_numbers
 
-    found = numbers.analyses(texts)
+    found = run_numbers.analyses(texts)
     known = [str(command.name) for command in post.registered_commands]
     for analysis in found:
         if analysis.command not in known:

@@ -14,7 +14,7 @@ from hiresx.decomposition.axis import check_axis
 from hiresx.decomposition.oblique_walls import check_pushed_planes
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.poles import pole_connections
-from hiresx.decomposition.wall_seams import Placed, walls_over_seams
+from hiresx.decomposition.wall_seams import PlacedCondition, walls_over_seams
 from hiresx.equations.stencil import Stencil
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Connection, Grid
@@ -166,7 +166,7 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     return found
 
 
-def _patched_connections(grid: Grid, cover: "_Cover", placed: Sequence[Placed]) -> Iterable[Placed]:
+def _patched_connections(grid: Grid, cover: "_Cover", placed: Sequence[PlacedCondition]) -> Iterable[PlacedCondition]:
     """The patched connections of the grid, on what nothing else holds of them, unless the case names them itself."""
     if any(condition.range == PATCHED for *_, condition in placed):
         return
@@ -180,7 +180,7 @@ def _patched_connections(grid: Grid, cover: "_Cover", placed: Sequence[Placed]) 
                     yield b, face, part, condition
 
 
-def _check_touching(grid: Grid, placed: Sequence[Placed], conditions: Sequence[tuple[str, Condition]]) -> None:
+def _check_touching(grid: Grid, placed: Sequence[PlacedCondition], conditions: Sequence[tuple[str, Condition]]) -> None:
     """Raises HiresxError for a condition that includes a face on another block without naming that face."""
     who = {id(condition): name for name, condition in conditions}
     for contact in grid.touching:

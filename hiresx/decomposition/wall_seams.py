@@ -11,7 +11,7 @@ from hiresx.grid.blocks import FACES, Block, Range, direction, intersection, sid
 from hiresx.grid.connections import Connection
 
 # block, face, nodes, what holds there
-Placed = tuple[int, str, Range, Condition]
+PlacedCondition = tuple[int, str, Range, Condition]
 
 _NO_SLIP, _SLIP = "no_slip", "reflect"
 
@@ -31,8 +31,8 @@ def contains_nodes(block: Block, nodes: np.ndarray) -> bool:
 
 
 def walls_over_seams(
-    blocks: Sequence[Block], connections: Sequence[Connection], placed: Sequence[Placed]
-) -> list[Placed]:
+    blocks: Sequence[Block], connections: Sequence[Connection], placed: Sequence[PlacedCondition]
+) -> list[PlacedCondition]:
     """Return the list `placed` of conditions, changed on lines of nodes that a no-slip wall shares with a slip wall of
     another block. These nodes get the no-slip condition in both blocks."""
     found = list(placed)
@@ -53,7 +53,7 @@ def walls_over_seams(
 
 
 def _shared_lines(
-    blocks: Sequence[Block], connections: Sequence[Connection], wall: Placed
+    blocks: Sequence[Block], connections: Sequence[Connection], wall: PlacedCondition
 ) -> Iterator[tuple[int, str, Range]]:
     """Yield the lines of nodes at the edges of a wall that other blocks hold too: the block, its face that continues
     that of the wall, and the nodes."""

@@ -8,8 +8,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 from hiresx.estimate.resolution import POINTS_PER_WAVE
 from hiresx.output.show import picture_file
-from hiresx.post import grid_cutoff, welch
-from hiresx.post import signals as signal_reading
+from hiresx.post import grid_cutoff, signal_reading, welch
 from hiresx.post.result import Result, as_run, dataset, file_stem
 
 # Tolerance of the distances and angles of the places of a ring, as a share of its radius.

@@ -7,8 +7,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
-from hiresx.post import lags
-from hiresx.post import signals as signal_reading
+from hiresx.post import lags, signal_reading
 from hiresx.post.result import Result, as_run, dataset, file_stem
 
 

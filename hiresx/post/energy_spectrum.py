@@ -8,7 +8,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
-from hiresx.post import homogeneous
+from hiresx.post import homogeneous_directions
 from hiresx.post.result import Result, as_run, dataset, file_stem
 
 VELOCITIES = ("u", "v", "w")
@@ -34,10 +34,10 @@ def energy_spectrum(
     run = as_run(run)
     since, until = -np.inf if start is None else start, np.inf if end is None else end
     series = run.series(VELOCITIES, since, until, every, subset)
-    _, node = homogeneous.only_block(series, "spectra of the kinetic energy", run.case)
+    _, node = homogeneous_directions.only_block(series, "spectra of the kinetic energy", run.case)
     coordinates = [node[axis].values for axis in "xyz"]
-    steps = homogeneous.axes(run.case, coordinates, "i,j,k")
-    block = node.to_dataset().isel(homogeneous.distinct(run.case, steps, coordinates[0].shape))
+    steps = homogeneous_directions.axes(run.case, coordinates, "i,j,k")
+    block = node.to_dataset().isel(homogeneous_directions.distinct(run.case, steps, coordinates[0].shape))
     counts = block["u"].shape[1:]
     periods = np.array([steps[axis] * n for axis, n in enumerate(counts)])
     if abs(np.linalg.det(periods / np.linalg.norm(periods, axis=1)[:, None])) < _FLAT:

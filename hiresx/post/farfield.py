@@ -14,7 +14,7 @@ from hiresx.post import farfield_tables as tables
 from hiresx.post import fwh, fwh_plane, welch
 from hiresx.post.farfield_picture import draw
 from hiresx.post.result import Result, as_run, dataset, file_stem
-from hiresx.post.signals import SHORTEST
+from hiresx.post.signal_reading import SHORTEST
 
 CAPS = ("average", "each")
 DENSITIES = ("flow", "pressure")

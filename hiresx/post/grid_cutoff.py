@@ -8,7 +8,7 @@ import numpy as np
 from hiresx.base.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.estimate.resolution import HELD, POINTS_PER_WAVE, largest_spacing
-from hiresx.post.signals import Signals
+from hiresx.post.signal_reading import Signals
 from hiresx.post.welch import Peak
 from hiresx.results import Run, needs
 

@@ -8,8 +8,7 @@ from typing import Any, get_args
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.post import jet_points, jet_screech, jet_shape, jet_theory, lags
-from hiresx.post import signals as signal_reading
+from hiresx.post import jet_points, jet_screech, jet_shape, jet_theory, lags, signal_reading
 from hiresx.post.result import Result, as_run, dataset
 from hiresx.results import Run
 

@@ -9,8 +9,7 @@ import numpy as np
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.estimate.resolution import POINTS_PER_WAVE
-from hiresx.post import grid_cutoff, welch
-from hiresx.post import signals as signal_reading
+from hiresx.post import grid_cutoff, signal_reading, welch
 from hiresx.post.jet_theory import Shape
 from hiresx.results import Run
 

@@ -14,7 +14,7 @@ from hiresx.case import Case
 from hiresx.case.boundaries import ModelledWall
 from hiresx.decomposition.homogeneous import LETTERS
 from hiresx.errors import HiresxError
-from hiresx.post import homogeneous
+from hiresx.post import homogeneous_directions
 from hiresx.post.budgets import HomogeneousMeans
 from hiresx.post.wall_units import wall_units
 from hiresx.rhs.modelled_wall import wall_temperature
@@ -40,7 +40,7 @@ def wall_profiles(
     end of this direction: its stress, friction velocity and viscous length. Each profile is (values, description,
     unit), in the wall units of the nearer wall. The warnings name walls whose stress is not known. All three are empty
     without a wall, and in inviscid flow."""
-    law, conditions = Case.model_validate(run.case).gas, homogeneous.conditions(run.case)
+    law, conditions = Case.model_validate(run.case).gas, homogeneous_directions.conditions(run.case)
     walls = _ends(run.case, axis)
     if not walls or law.reynolds is None:
         return [], {}, []
@@ -111,7 +111,7 @@ def wall_frame(case: Mapping[str, Any], place: HomogeneousMeans, axis: int) -> n
 
 def _ends(case: Mapping[str, Any], axis: int) -> dict[str, int]:
     """The walls at the ends of a direction: the place of the node on it, by face."""
-    letter, there = LETTERS[axis], homogeneous.faces_of(case, ["no-slip-wall", "modelled-wall"])
+    letter, there = LETTERS[axis], homogeneous_directions.faces_of(case, ["no-slip-wall", "modelled-wall"])
     return {face: end for face, end in ((f"{letter}min", 0), (f"{letter}max", -1)) if face in there}
 
 

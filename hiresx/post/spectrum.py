@@ -11,8 +11,7 @@ from hiresx.errors import HiresxError
 from hiresx.estimate.resolution import POINTS_PER_WAVE
 from hiresx.output.show import lines, picture_file
 from hiresx.output.show.look import Look
-from hiresx.post import grid_cutoff, welch
-from hiresx.post import signals as signal_reading
+from hiresx.post import grid_cutoff, signal_reading, welch
 from hiresx.post.result import Result, as_run, dataset, file_stem
 
 # Largest numbers of curves in one picture, and of peaks that it labels.

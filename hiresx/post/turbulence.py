@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.decomposition.homogeneous import LETTERS
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
-from hiresx.post import homogeneous
+from hiresx.post import homogeneous_directions
 from hiresx.post.budgets import (
     ENERGY_TERMS,
     INDICES,
@@ -43,14 +43,14 @@ def turbulence(run: Any, over: str | None = None, frame: str = "xyz") -> Result:
     if frame not in ("xyz", "wall"):
         raise HiresxError(f'there is no frame "{frame}"', 'take "xyz" or "wall"')
     run = as_run(run)
-    name, block = homogeneous.only_block(run.averages, "statistics of turbulence", run.case)
+    name, block = homogeneous_directions.only_block(run.averages, "statistics of turbulence", run.case)
     for kind in ("reynolds", "favre"):
         if kind not in block.children:
             raise HiresxError(f"the averages have no {kind} means", f"leave average.{kind} true and run again")
     coordinates = [block[axis].values for axis in "xyz"]
     averaged = block.attrs["averaged_directions"]
-    steps = homogeneous.axes(run.case, coordinates, over, averaged)
-    distinct = homogeneous.distinct(run.case, steps, coordinates[0].shape)
+    steps = homogeneous_directions.axes(run.case, coordinates, over, averaged)
+    distinct = homogeneous_directions.distinct(run.case, steps, coordinates[0].shape)
     node = {kind: part.to_dataset().isel(distinct) for kind, part in block.children.items()}
     left = [axis for axis in range(3) if axis not in steps and coordinates[0].shape[axis] > 1]
     place = HomogeneousMeans(coordinates, steps)

@@ -9,7 +9,7 @@ from hiresx.decomposition.homogeneous import LETTERS
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived
 from hiresx.output.show import picture_file
-from hiresx.post import homogeneous
+from hiresx.post import homogeneous_directions
 from hiresx.post.result import Result, as_run, dataset, file_stem
 
 # Largest number of curves in one picture, each for a node of the remaining directions.
@@ -38,13 +38,13 @@ def wavenumber(
         raise HiresxError("no variable was asked for", "e.g. --variable u,v,w,p")
     since, until = -np.inf if start is None else start, np.inf if end is None else end
     series = run.series(variables, since, until, every, subset)
-    _, node = homogeneous.only_block(series, "spectra over wavenumbers", run.case)
+    _, node = homogeneous_directions.only_block(series, "spectra over wavenumbers", run.case)
     coordinates = [node[axis].values for axis in "xyz"]
-    steps = homogeneous.axes(run.case, coordinates)
+    steps = homogeneous_directions.axes(run.case, coordinates)
     letters = [LETTERS[axis] for axis in steps]
     chosen = along or letters[-1]
-    (axis, step), *_ = homogeneous.axes(run.case, coordinates, chosen).items()
-    distinct = homogeneous.distinct(run.case, steps, coordinates[0].shape)
+    (axis, step), *_ = homogeneous_directions.axes(run.case, coordinates, chosen).items()
+    distinct = homogeneous_directions.distinct(run.case, steps, coordinates[0].shape)
     block = node.to_dataset().isel(distinct)
     n = block.sizes[LETTERS[axis]]
     spacing = 2 * np.pi / (n * float(np.linalg.norm(step)))

@@ -10,7 +10,7 @@ import numpy as np
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.post.lags import vertex
-from hiresx.post.signals import SHORTEST
+from hiresx.post.signal_reading import SHORTEST
 from hiresx.results import needs
 
 # Segments on either side of the bandwidth that a window's main lobe takes: 3 hold more than .999 of Hann's power.

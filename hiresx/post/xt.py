@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.output.show import colours, picture_file
-from hiresx.post import signals as signal_reading
+from hiresx.post import signal_reading
 from hiresx.post.result import Result, as_run, dataset, file_stem
 
 

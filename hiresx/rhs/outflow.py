@@ -18,7 +18,7 @@ from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.grid import Block, Grid
 from hiresx.grid.blocks import direction, intersection, side
-from hiresx.grid.repeated import repeated_nodes
+from hiresx.grid.shared_nodes import repeated_nodes
 from hiresx.grid.stored_coordinates import slabs
 from hiresx.mpi.communicator import Communicator
 

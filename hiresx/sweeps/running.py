@@ -20,7 +20,7 @@ from hiresx.output.saved import directories, files, record
 from hiresx.output.show.progress import duration
 from hiresx.sweeps import folder, member, table
 from hiresx.sweeps.members import SweepMember, SweepPlan, plan
-from hiresx.sweeps.numbers import Analysis, ReducedColumn, analyses, column
+from hiresx.sweeps.run_numbers import Analysis, ReducedColumn, analyses, column
 from hiresx.sweeps.table import SweepTable
 
 PICTURE = "table.png"

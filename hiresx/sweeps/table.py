@@ -15,7 +15,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.saved import files
 from hiresx.sweeps import member
 from hiresx.sweeps.members import SweepMember, SweepPlan
-from hiresx.sweeps.numbers import Analysis, ReducedColumn
+from hiresx.sweeps.run_numbers import Analysis, ReducedColumn
 from hiresx.sweeps.values import format_value
 
 CSV, JSON = "table.csv", "table.json"

@@ -1,4 +1,4 @@
-"""Manufactured solutions: a flow that somebody writes down, and the sources with which it solves the equations (Roache,
+"""ManufacturedSolution solutions: a flow that somebody writes down, and the sources with which it solves the equations (Roache,
 Journal of Fluids Engineering 124 (2002) 4). SymPy differentiates; NumPy evaluates.
 
 The equations are those of the solver: rho, rho u, rho v, rho w and e with the inviscid fluxes, and with the stress
@@ -8,7 +8,7 @@ The equations are those of the solver: rho, rho u, rho v, rho w and e with the i
 where the gas has a Reynolds number, mu by its viscosity law. Scales are those of the solver.
 
     gas = case.gas
-    flow = Manufactured(("1 + 0.1*sin(x)", "0.3", "0", "0", "0.7"), gas)
+    flow = ManufacturedSolution(("1 + 0.1*sin(x)", "0.3", "0", "0", "0.7"), gas)
     solver = Solver(case, backend("cpu"))
     errors = truncation_error(solver, flow)       # of the right-hand side
     start(solver, flow)
@@ -48,7 +48,7 @@ def sympy() -> ModuleType:
     return optional.import_required("sympy", "manufactured solutions need SymPy", INSTALL)
 
 
-class Manufactured:
+class ManufacturedSolution:
     """A manufactured flow of a `gas`. `formulas`: the texts of rho, u, v, w and p as functions of x, y, z and t in
     Python's notation, such as "1 + 0.1*sin(2*pi*x)", with the functions of SymPy. If it is `axisymmetric`, y is the
     distance from the axis, v the radial velocity and w the swirl; v and w must be odd in y, the others even.
@@ -185,7 +185,7 @@ def _values(function: Callable[..., Any], x: Reals, y: Reals, z: Reals, t: float
     return tuple(np.array(np.broadcast_to(found, shape), np.float64) for found in function(x, y, z, t))
 
 
-def truncation_error(solver: Solver, flow: Manufactured, time: float = 0.0) -> list[np.ndarray]:
+def truncation_error(solver: Solver, flow: ManufacturedSolution, time: float = 0.0) -> list[np.ndarray]:
     """Return the error of the right-hand side of `solver` for the state of `flow`: for each part the computed rates of
     the conserved variables of the gas minus the exact ones, (5, nk, nj, ni). The state of the solver is set to `flow`.
     At nodes whose rates are not used, such as those of an inflow, the values have no meaning."""
@@ -199,7 +199,7 @@ def truncation_error(solver: Solver, flow: Manufactured, time: float = 0.0) -> l
     return found
 
 
-def start(solver: Solver, flow: Manufactured, time: float = 0.0) -> None:
+def start(solver: Solver, flow: ManufacturedSolution, time: float = 0.0) -> None:
     """Set the nodes of a `solver` to the state of `flow`."""
     for n, state in enumerate(solver.states):
         rho, u, v, w, p = flow.state(*_places(state), time)
@@ -207,7 +207,7 @@ def start(solver: Solver, flow: Manufactured, time: float = 0.0) -> None:
     solver.complete_state()
 
 
-def add_source(solver: Solver, flow: Manufactured) -> None:
+def add_source(solver: Solver, flow: ManufacturedSolution) -> None:
     """Add the source of `flow` to the right-hand side of `solver`. Its steps must then be made by `watched_step`, task
     by task on the host. Raises ValueError for an integrator that iterates."""
     if not isinstance(solver.integrator, Explicit):
@@ -230,7 +230,7 @@ def add_source(solver: Solver, flow: Manufactured) -> None:
     solver.tasks.insert(behind, ("source", add))
 
 
-def _add_flux_derivative(source: np.ndarray, flow: Manufactured, face: SubsonicFace, time: float) -> None:
+def _add_flux_derivative(source: np.ndarray, flow: ManufacturedSolution, face: SubsonicFace, time: float) -> None:
     """Add to the `source` (5, nk, nj, ni), which has the factor 1/J of the nodes, the derivative of the viscous
     flux of `flow` along the grid lines that meet a subsonic `face`, at its nodes, which the scheme sets to zero
     (kernels/boundary/subsonic_face.h). The derivative is the one of sixth order of the flux at the nodes."""

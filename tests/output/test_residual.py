@@ -5,7 +5,7 @@ from watched_runs import pulse, tables
 
 from hiresx import Case, Simulation
 from hiresx.output.watch import history
-from hiresx.sweeps.numbers import column
+from hiresx.sweeps.run_numbers import column
 
 RATES = ("rho", "rho_u", "rho_v", "rho_w", "e")
 

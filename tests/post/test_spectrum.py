@@ -14,7 +14,7 @@ import made_runs
 from hiresx import cli
 from hiresx.errors import HiresxError
 from hiresx.post import result as post_result
-from hiresx.post import signals, spectrum, welch
+from hiresx.post import signal_reading, spectrum, welch
 
 PLACES = [[0.0, 1.0, 0.0], [0.0, -1.0, 0.0]]
 
@@ -219,7 +219,7 @@ def test_files_that_are_replaced_are_named(tmp_path):
 
 def test_the_sample_at_the_end_of_a_run_does_not_have_the_others_resampled():
     time = np.append(0.5 * np.arange(20), 9.7)
-    even, values, resampled = signals._resample_evenly(time, np.sin(time)[:, None])
+    even, values, resampled = signal_reading._resample_evenly(time, np.sin(time)[:, None])
     assert not resampled and even.tolist() == time[:-1].tolist() and len(values) == 20
 
 
@@ -228,4 +228,4 @@ def test_the_sample_at_the_end_of_a_run_does_not_have_the_others_resampled():
 def test_what_counts_as_evenly_spaced_does_not_depend_on_the_time(start, off, wanted):
     time = start + 0.5 * np.arange(20)
     time[7] += off
-    assert signals._resample_evenly(time, np.zeros((20, 1)))[2] == wanted
+    assert signal_reading._resample_evenly(time, np.zeros((20, 1)))[2] == wanted

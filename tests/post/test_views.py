@@ -18,7 +18,7 @@ from hiresx.output.fields import field_file
 from hiresx.output.fields.field_file import FieldBlock
 from hiresx.output.fields.formats import netcdf
 from hiresx.output.show import colours, raster
-from hiresx.post import Look, animate, correlate, modes, profile, signals, spod, xt
+from hiresx.post import Look, animate, correlate, modes, profile, signal_reading, spod, xt
 from hiresx.post.correlate import _integral as integral
 
 F, K = 0.25, 1.5
@@ -280,10 +280,10 @@ def test_planes_of_fields_in_space(space, tmp_path, plane, cut):
 
 def test_places_of_a_line_lie_one_behind_the_other(monkeypatch):
     places = np.array([[0.0, 0, 0], [2, 0, 0], [1, 0, 0]])
-    taken = signals.Signals("h", "p", "", 0.0, 0.1, np.zeros((20, 3)), ("a", "b", "c"), places, False, False)
-    monkeypatch.setattr(signals, "read", lambda *arguments: taken)
+    taken = signal_reading.Signals("h", "p", "", 0.0, 0.1, np.zeros((20, 3)), ("a", "b", "c"), places, False, False)
+    monkeypatch.setattr(signal_reading, "read", lambda *arguments: taken)
     with pytest.raises(HiresxError, match=r'the places of "h\.p" do not lie one behind the other'):
-        signals.read_line("run", "h.p", None, None, 2, "")
+        signal_reading.read_line("run", "h.p", None, None, 2, "")
 
 
 def test_a_film_of_schlieren_says_its_exponent(tmp_path, monkeypatch):

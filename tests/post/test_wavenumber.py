@@ -11,7 +11,7 @@ from watched_runs import tables
 
 import hiresx
 from hiresx import Case, HiresxError, Simulation
-from hiresx.post import homogeneous, wavenumber
+from hiresx.post import homogeneous_directions, wavenumber
 
 LENGTH = 3.0
 SPACING = 2 * np.pi / LENGTH
@@ -93,4 +93,4 @@ def test_the_image_of_the_first_node_is_left_out():
     """In a box that its boundary conditions make periodic along z alone; by `grid.periodic` it has no such node."""
     grid = {"generator": "box", "lower": [0.0, 0.0, 1.0], "upper": [2.0, 1.0, 4.0]}
     steps = {0: np.array([0.0, 0.0, 0.3]), 2: np.array([0.2, 0.0, 0.0])}
-    assert homogeneous.distinct({"grid": grid}, steps, (11, 5, 10)) == {"k": slice(10), "i": slice(10)}
+    assert homogeneous_directions.distinct({"grid": grid}, steps, (11, 5, 10)) == {"k": slice(10), "i": slice(10)}

@@ -6,7 +6,7 @@ from test_outflow import OUTFLOW, P, case, far, vortex
 
 from hiresx import Simulation
 from hiresx.grid import Block, Grid, build, matched_connections
-from hiresx.grid.repeated import repeated_nodes
+from hiresx.grid.shared_nodes import repeated_nodes
 from hiresx.rhs import outflow
 
 

@@ -26,7 +26,7 @@ from hiresx.sweeps.folder import claim, named_by, others, read_entries
 from hiresx.sweeps.member import need
 from hiresx.sweeps.member import status as run_status
 from hiresx.sweeps.members import SweepPlan, plan
-from hiresx.sweeps.numbers import column
+from hiresx.sweeps.run_numbers import column
 
 
 @pytest.fixture(autouse=True)

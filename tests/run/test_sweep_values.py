@@ -13,7 +13,7 @@ import hiresx
 from hiresx.errors import HiresxError
 from hiresx.sweeps import running
 from hiresx.sweeps.members import SweepMember
-from hiresx.sweeps.numbers import analyses, column
+from hiresx.sweeps.run_numbers import analyses, column
 from hiresx.sweeps.table import SweepTable, row
 from hiresx.sweeps.values import combinations, parse, split_values
 

@@ -17,7 +17,7 @@ from hiresx.topology import place_search
 from hiresx.topology.cost import Exchange, Model, traffic
 from hiresx.topology.groups import tree
 from hiresx.topology.load import load, parse
-from hiresx.topology.machine import Measured
+from hiresx.topology.machine import MeasuredSpeeds
 from hiresx.topology.parse_smi import parse_smi
 from hiresx.topology.place import free_gpus, place, plan, to_json
 
@@ -292,7 +292,7 @@ def test_nvlink_counts_and_a_measured_matrix_counts_more():
     assert model.bandwidth[0, 1] == 40 and model.bandwidth[0, 2] == 20 and model.bandwidth[0, 3] == 10 / 1.2
     assert set(place(machine, traffic(chain(2)))) in ({0, 1}, {2, 3})
     flat = [[None if a == b else 50.0 if {a, b} == {0, 3} else 5.0 for b in range(4)] for a in range(4)]
-    measured = Measured(tuple(map(tuple, flat)), ((None,) * 4,) * 4)
+    measured = MeasuredSpeeds(tuple(map(tuple, flat)), ((None,) * 4,) * 4)
     model = Model(replace(machine, measured=measured))
     assert model.bandwidth[0, 3] == 50 and model.bandwidth[0, 1] == 5
 
@@ -442,7 +442,7 @@ def test_links_are_as_fast_as_was_measured():
     """Generation 5 on a recording that does not tell it: the links are not slower than what passed over them."""
     levels = level_matrix(4, ("PIX", [(0, 1), (2, 3)]), ("NODE", [range(4)]))
     device = [[None if a == b else 53.8 if a // 2 == b // 2 else 53.5 for b in range(4)] for a in range(4)]
-    measured = Measured(tuple(map(tuple, device)), ((None,) * 4,) * 4, (55.0,) * 4, (54.0,) * 4)
+    measured = MeasuredSpeeds(tuple(map(tuple, device)), ((None,) * 4,) * 4, (55.0,) * 4, (54.0,) * 4)
     machine = replace(parse_smi(smi(levels)), measured=measured)
     model = Model(machine)
     assert model.bandwidth[0, 1] == 53.8 and {link.bandwidth for link in model.links if "GPU" in link.name} == {55.0}

@@ -269,7 +269,7 @@ def test_problems_are_told():
     assert any("GPU 0 is busy: 97 %" in line for line in problems(busy))
     peer = (("X", "CNS", "OK"), ("CNS", "X", "OK"), ("OK", "OK", "X"))
     assert any("no peer access (CNS) between GPUs 0-1" in line for line in problems(replace(machine, peer=peer)))
-    slow = description.Measured(((None, 5.0, 9.0), (5.0, None, 9.0), (9.0, 9.0, None)), ((None,) * 3,) * 3)
+    slow = description.MeasuredSpeeds(((None, 5.0, 9.0), (5.0, None, 9.0), (9.0, 9.0, None)), ((None,) * 3,) * 3)
     assert any("is ACS on?" in line for line in problems(replace(machine, measured=slow)))
     odd = parse_smi(smi([["X", "PHB", "SYS"], ["PHB", "X", "PHB"], ["SYS", "PHB", "X"]]))
     assert any("GPU 0 and GPU 2 are SYS of each other, yet both are PHB" in line for line in problems(odd))

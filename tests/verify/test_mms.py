@@ -40,11 +40,11 @@ CONDUCTING = "sqrt(1 + 3*y)"
     ids=["euler", "friction", "power law"],
 )
 def test_an_exact_solution_needs_no_source(formulas, gas):
-    flow = manufactured.Manufactured(formulas, Gas(**gas))
+    flow = manufactured.ManufacturedSolution(formulas, Gas(**gas))
     assert abs(flow.source(X, Y, Z, 0.3)).max() < 1e-14
     if gas:  # and others do
         other = {**gas, "prandtl": 0.9} if "viscosity" not in gas else {**gas, "viscosity": {"law": "constant"}}
-        assert abs(manufactured.Manufactured(formulas, Gas(**other)).source(X, Y, Z, 0.3)).max() > 1e-4
+        assert abs(manufactured.ManufacturedSolution(formulas, Gas(**other)).source(X, Y, Z, 0.3)).max() > 1e-4
 
 
 def test_an_axisymmetric_flow_is_the_same_one_in_space():
@@ -58,12 +58,14 @@ def test_an_axisymmetric_flow_is_the_same_one_in_space():
     rho, u, v, w, p = (text.replace("(y)", f"({r})").replace("2*y", f"2*{r}") for text in flow)
     turned = (rho, u, f"({v})*y/{r} - ({w})*z/{r}", f"({v})*z/{r} + ({w})*y/{r}", p)
     x, y = np.linspace(0, 1, 5), np.linspace(0.1, 1, 5)
-    found = manufactured.Manufactured(flow, gas, axisymmetric=True).source(x, y, 0 * x)
-    rates = manufactured.Manufactured(turned, gas).source(x, y * np.cos(angle), y * np.sin(angle))
+    found = manufactured.ManufacturedSolution(flow, gas, axisymmetric=True).source(x, y, 0 * x)
+    rates = manufactured.ManufacturedSolution(turned, gas).source(x, y * np.cos(angle), y * np.sin(angle))
     radial = rates[2] * np.cos(angle) + rates[3] * np.sin(angle)
     swirl = rates[3] * np.cos(angle) - rates[2] * np.sin(angle)
     np.testing.assert_allclose(found, [*rates[:2], radial, swirl, rates[4]], atol=1e-13)
-    on_axis, beside = (manufactured.Manufactured(flow, gas, True).source(x, y, 0 * x) for y in (0 * x, 1e-3 + 0 * x))
+    on_axis, beside = (
+        manufactured.ManufacturedSolution(flow, gas, True).source(x, y, 0 * x) for y in (0 * x, 1e-3 + 0 * x)
+    )
     np.testing.assert_allclose(on_axis[[0, 1, 4]], beside[[0, 1, 4]], atol=3e-6)
 
 
@@ -79,7 +81,7 @@ def test_every_condition_has_a_flow_or_is_none_of_a_given_one():
 
 
 def test_a_source_is_the_rate_and_what_leaves():
-    flow = manufactured.Manufactured(mms.SPACE, Gas(reynolds=20.0, viscosity={"law": "sutherland"}))
+    flow = manufactured.ManufacturedSolution(mms.SPACE, Gas(reynolds=20.0, viscosity={"law": "sutherland"}))
     (rho, *_), h = flow.state(X, Y, Z, 0.2), 1e-5
     mass = (flow.state(X, Y, Z, 0.2 + h)[0] - flow.state(X, Y, Z, 0.2 - h)[0]) / (2 * h)
     for d in range(3):
@@ -99,13 +101,13 @@ def test_a_source_is_the_rate_and_what_leaves():
 )
 def test_a_formula_that_is_none_is_named(text, fault):
     with pytest.raises(ValueError, match=fault):
-        manufactured.Manufactured((text, "0", "0", "0", "1"), Gas())
+        manufactured.ManufacturedSolution((text, "0", "0", "0", "1"), Gas())
 
 
 def test_without_sympy_the_command_that_installs_it_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sympy", None)
     with pytest.raises(HiresxError, match="manufactured solutions need SymPy") as error:
-        manufactured.Manufactured(mms.PLANE, Gas())
+        manufactured.ManufacturedSolution(mms.PLANE, Gas())
     assert error.value.hint == "pip install 'hiresx[mms]'"
 
 
@@ -115,7 +117,7 @@ def test_an_unsteady_flow_stays_with_its_source(where):
     found = []
     for points in (12, 24):
         setup = mms.Setup(mms.PLANE, (), (("weights", "linear"),), amplitude=0.02)
-        flow = manufactured.Manufactured(mms.PLANE, setup.case(12).gas)
+        flow = manufactured.ManufacturedSolution(mms.PLANE, setup.case(12).gas)
         solver = Solver(setup.case(points), backend(where))
         manufactured.start(solver, flow)
         manufactured.add_source(solver, flow)

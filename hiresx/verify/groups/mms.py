@@ -51,7 +51,7 @@ from hiresx.device import backend
 from hiresx.grid import Grid
 from hiresx.solver import Solver, configuration
 from hiresx.verify.checks import Check, Workbench, at_least
-from hiresx.verify.manufactured import PRIMITIVE, Manufactured, add_source, start, truncation_error
+from hiresx.verify.manufactured import PRIMITIVE, ManufacturedSolution, add_source, start, truncation_error
 from hiresx.verify.manufactured_grids import drum, patched_box
 
 LONG = True
@@ -291,7 +291,7 @@ def errors(bench: Workbench, setup: Setup, points: int) -> tuple[float, ...]:
     return float(sizes.mean()), float(np.sqrt((sizes * sizes).mean())), float(sizes.max())
 
 
-def _departure(solver: Solver, flow: Manufactured, part: int) -> np.ndarray:
+def _departure(solver: Solver, flow: ManufacturedSolution, part: int) -> np.ndarray:
     """What the primitive variables of a part are off, (5, nodes)."""
     block, values = solver.states[part].block, solver.primitives(part)
     exact = flow.state(block.x, block.y, block.z, solver.time)
@@ -299,7 +299,7 @@ def _departure(solver: Solver, flow: Manufactured, part: int) -> np.ndarray:
 
 
 def _solution(bench: Workbench, flow: Formulas, reynolds: float | None, law: str, axisymmetric: bool) -> Any:
-    return Manufactured(flow, Setup(flow, (), reynolds=reynolds, law=law).case(16).gas, axisymmetric)
+    return ManufacturedSolution(flow, Setup(flow, (), reynolds=reynolds, law=law).case(16).gas, axisymmetric)
 
 
 def curves(bench: Workbench, setup: Setup) -> dict[str, list[float]]:
