@@ -8,6 +8,7 @@ processes belongs to the one that has its first node; the others send it the val
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -132,7 +133,7 @@ class LocalBoxes:
                 slice(nodes[0] - box.start, nodes[-1] + 1 - box.start, nodes.step)
                 for nodes, box in zip(chosen, source.box, strict=True)
             )
-            source.take = _Indexer(index)
+            source.take = itemgetter(index)
             self.sources.append(source)
             self._places.append(
                 (IndexBox(piece.shape, triple(ends)), triple(source.take(c) for c in (source.x, source.y, source.z)))
@@ -199,7 +200,7 @@ class LocalSamples:
         at = np.unravel_index(wanted, block.x.shape)
         source = _source(n, block, [(int(index.min()), int(index.max()) + 1) for index in at], margin)
         local = [index - box.start for index, box in zip(at, source.box, strict=True)]
-        source.take = _Indexer(tuple(local))
+        source.take = itemgetter(tuple(local))
         self.sources.append(source)
 
     @staticmethod
@@ -278,16 +279,6 @@ class _Points:
             for name, of_nodes in zip(names, values, strict=True)
         }
         return [LocalRegion(self._place, *self._coordinates, found, self._missing)]
-
-
-class _Indexer:
-    """Takes `index` of an array."""
-
-    def __init__(self, index: tuple[Any, ...]):
-        self._index = index
-
-    def __call__(self, values: np.ndarray) -> np.ndarray:
-        return values[self._index]
 
 
 def _intersect(nodes: tuple[int, int, int], box: tuple[int, int]) -> tuple[int, int]:
