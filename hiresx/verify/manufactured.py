@@ -1,4 +1,4 @@
-"""ManufacturedSolution solutions: a flow that somebody writes down, and the sources with which it solves the equations (Roache,
+"""Manufactured solutions: a flow that somebody writes down, and the sources with which it solves the equations (Roache,
 Journal of Fluids Engineering 124 (2002) 4). SymPy differentiates; NumPy evaluates.
 
 The equations are those of the solver: rho, rho u, rho v, rho w and e with the inviscid fluxes, and with the stress
