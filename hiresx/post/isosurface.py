@@ -66,7 +66,6 @@ def isosurface(
     pyvista = optional.import_required("pyvista", "surfaces need PyVista", _MEND)
     run, look = as_run(run), look or Look()
     names = list(dict.fromkeys([variable, *([by] if by else [])]))
-    derived.check(names, "")
     azimuth, elevation, zoom = _view(camera)
     if clip is not None and (len(clip) != 6 or any(a >= b for a, b in zip(clip[::2], clip[1::2], strict=True))):
         raise HiresxError(f"{list(clip)} is no box", "give x from, to, y from, to, z from, to: --clip 0,10,-3,3,-1,1")

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.output.fields import derived
 from hiresx.output.show import colours, picture_file
 from hiresx.output.show.look import Look
 from hiresx.post import plane_view
@@ -26,11 +25,7 @@ def slice(
     run, look = as_run(run), look or Look()
     colours.check_exponent([variable], look)
     names = [variable, *([look.contours] if look.contours not in (None, variable) else [])]
-    if averages:
-        tree = run.averages
-    else:
-        derived.check(names, "")
-        tree = run.fields(which, names, subset)
+    tree = run.averages if averages else run.fields(which, names, subset)
     horizontal, vertical, pieces, where = plane_view.plane_of_fields(tree, look, *names)
     xarray = needs.xarray()
     blocks = list(tree.children)

@@ -154,10 +154,14 @@ def _about(name: str) -> dict[str, str]:
 
 def _check(names: Sequence[str], about: dict[str, Any], path: Path) -> None:
     """Raises HiresxError for a variable that these files cannot give."""
-    unknown = [name for name in names if name not in about["variables"]]
-    derived.check(unknown, "variables")
-    lacking = [name for name in derived.PRIMITIVE if name not in about["variables"]]
-    for name in unknown:
+    stored = about["variables"]
+    lacking = [name for name in derived.PRIMITIVE if name not in stored]
+    found = [name for name, of in derived.VARIABLES.items() if not lacking and (of.local or not about["part"])]
+    for name in names:
+        if name in stored:
+            continue
+        if name not in derived.VARIABLES:
+            raise derived.unknown_variable(name, list(dict.fromkeys([*stored, *found])), f"{path}: ")
         if about["part"] and not derived.about(name).local:
             raise HiresxError(
                 f"{path}: {name} needs gradients, which do not follow from a part of the fields ({about['part']})",
