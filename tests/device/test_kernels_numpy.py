@@ -226,6 +226,29 @@ def test_viscous_terms_at_subsonic_faces(backend, d, upper, jump):
     np.testing.assert_allclose(f[-3], level, rtol=1e-10, atol=1e-10)
 
 
+@FACES
+@pytest.mark.parametrize("jump", [0.0, 0.8], ids=["smooth", "jump"])
+def test_a_scalar_at_subsonic_faces(backend, d, upper, jump):
+    """The same of a scalar, whose own jump counts in a smooth gas."""
+    extent, place, layers = face(d, upper)
+    q = np.ones((5, *SHAPE)) * np.reshape((2.0, 0.2, -0.1, 0.3, 2.5), (5, 1, 1, 1))
+    scalar, flux, w = 2 * random(14).uniform(0.4, 0.41, SHAPE), random(15).normal(size=SHAPE), np.zeros(SHAPE)
+    scalar[layers[2]] += 2 * jump
+    kernels = program(backend, SUBSONIC, viscosity="sutherland", positivity="fallback", schmidt=(0.7,))
+    kernels.launch("subsonic_scalar", extent, **place, transported=0, q=q, scalar=scalar, w=w)
+    kernels.launch("subsonic_scalar_flux", extent, **place, transported=0, q=q, scalar=scalar, flux=flux)
+    inner = [scalar[layers[l]] / 2 for l in range(5)]
+    sensor = np.max([abs(inner[l - 1] - 2 * inner[l] + inner[l + 1]) / 4 for l in (1, 2)], axis=0)
+    share = 1 / (1 + (5 * sensor) ** 4)
+    for l in (1, 2, 3):
+        wanted = share * quartic_behind(inner, l) + (1 - share) * (inner[0] - l * (inner[1] - inner[0]))
+        np.testing.assert_allclose(w[layers[-l]], wanted, rtol=1e-11, atol=1e-11)
+    f = {l: flux[layers[l]] for l in range(-3, 4)}
+    np.testing.assert_allclose(f[-1], share * (4 * f[0] - 6 * f[1] + 4 * f[2] - f[3]) + (1 - share) * f[0], rtol=1e-11)
+    level = f[3] + 45 * (f[1] - f[-1]) - 9 * (f[2] - f[-2])
+    np.testing.assert_allclose(f[-3], level, rtol=1e-10, atol=1e-10)
+
+
 def test_a_state_kept_as_differences_has_a_reference_of_its_own_for_each_variable():
     s, q = states()
     reference = (1.1, 0.2, -0.3, 0.45, 2.5)
