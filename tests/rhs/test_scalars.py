@@ -186,6 +186,7 @@ def test_what_diffuses_leaves_with_order_four():
         spec = case(
             (n, 1, 1), ends, 1 / diffusivity / SCHMIDT["dye"], periodic=(), scheme={"weights": "linear"},
             time={"end": 0.5, "cfl": 0.3, "viscous_cfl": 0.3},
+            grid={"generator": "box", "n": [n, 1, 1], "lower": [0, 0, 0], "upper": [1, 0, 0]},
         )  # fmt: skip
         profiles = {"dye": dye, "gas": gas}
         made = solver(spec, gas, lambda x, y, z: {"dye": dye(x, y, z, 0.0), "ink": 0.5 + 0 * x}, profiles=profiles)
