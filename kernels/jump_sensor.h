@@ -27,3 +27,8 @@ template <class T> HD T transported_sensor(T before, T at, T after) {
     const T sum = absolute(before) + real(2) * absolute(at) + absolute(after);
     return absolute(before - real(2) * at + after) / (sum + least_transported);
 }
+
+// That of either at the node s.
+HD real jump_of_scalar(const real *s, int transported) {
+    return transported ? transported_sensor(s[-1], s[0], s[1]) : scalar_sensor(s[-1], s[0], s[1]);
+}

@@ -41,25 +41,27 @@ KERNEL(scalar_held, int i, int j, int k, int o, int s1, int s2, int n1, const re
     scalar[p] = q[p] * own;
 }
 
-// Ghosts of in- and outflows: what leaves goes on cubically, drawn back to the node where it jumps; what enters is what is
-// given, or else repeats the node, slow flow by the share of `entering_share` (continuation.h). A change above 1, the scale
-// of a scalar, counts as 1; one of the variable of a model of turbulence (`transported`) is relative to its own values.
-// direction: see boundary/extrapolate.h
+// Ghosts of in- and outflows: what leaves goes on by the quartic through five nodes, where it is not smooth by the cubic
+// through four, and is drawn back to the node where it jumps. What enters is what is given, or else repeats the node, slow
+// flow by the share of `entering_share` (continuation.h). A change above 1, the scale of a scalar, counts as 1; one of the
+// variable of a model of turbulence (`transported`) is relative to its own values. direction: see boundary/extrapolate.h
 KERNEL(scalar_open, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction,
        int transported, optional<const real *> target, const_work_field<3> m, const_state_field<gas_variables> q,
        state_field<1> scalar) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real s[4], state[gas_variables], inward[3], sensor = real(0);
-    for (int l = 0; l < 4; ++l) s[l] = scalar[p + (long long)l * sn] / q[p + (long long)l * sn];
+    real s[5], state[gas_variables], inward[3], sensor = real(0);
+    for (int l = 0; l < 5; ++l) s[l] = scalar[p + (long long)l * sn] / q[p + (long long)l * sn];
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
     for (int d = 0; d < 3; ++d) inward[d] = direction * m[d * sv + p];
     const CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
-    for (int l = 1; l < 3; ++l)
-        sensor = larger(sensor, transported ? transported_sensor(s[l - 1], s[l], s[l + 1])
-                                            : scalar_sensor(s[l - 1], s[l], s[l + 1]));
+    for (int l = 1; l < 3; ++l) sensor = larger(sensor, jump_of_scalar(s + l, transported));
     const real smooth = correction_scale(sensor), entering = target ? target[(long long)j * n1 + i] : s[0];
+    const real own = transported ? absolute(s[0]) + least_transported : real(1);
+    real fourth = fourth_difference(s[0], s[1], s[2], s[3], s[4]);
+    const real roughness = fourth / own;
+    fourth *= quartic_share(roughness * roughness);
     for (int l = 1; l <= ghost_layers; ++l) {
-        real sum = real(0);
+        real sum = real(quartic_weight(l)) * fourth;
         for (int a = 1; a <= 3; ++a) sum += real(cubic_weight(l, a)) * (s[a] - s[0]);
         const real leaving = s[0] + smooth * sum, change = entering - leaving;
         const real scale = transported ? absolute(entering) + absolute(leaving) + least_transported : real(1);

@@ -115,6 +115,12 @@ def scheme_errors(scheme: Scheme) -> Iterator[PydanticCustomError]:
             f'scheme.cutoff: scheme.weights = "{weights}" has no cut-off; leave it out, or take {" or ".join(cutting)}'
             f", or the hybrid scheme with the sensor {' or '.join(sensors)}"
         )
+    hybrid = scheme.hybrid
+    if hybrid.least > 1 and kernels.trait("sensor", hybrid.sensor, "sensor_is_share", silent=0):
+        yield case_error(
+            f'scheme.hybrid.threshold = {hybrid.least:g} is never reached by the sensor "{hybrid.sensor}", which is at '
+            "most 1; take a smaller one"
+        )
     for inviscid, table in (("hybrid", Hybrid()), ("regularised", Regularised())):
         changed = [name for name, value in table if getattr(getattr(scheme, inviscid), name) != value]
         if scheme.inviscid != inviscid and changed:

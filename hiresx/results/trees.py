@@ -155,10 +155,15 @@ def _about(name: str) -> dict[str, str]:
 
 def _check(names: Sequence[str], about: dict[str, Any], path: Path) -> None:
     """Raises HiresxError for a variable that these files cannot give."""
-    unknown = [name for name in names if name not in about["variables"]]
-    derived.check(unknown, "", equations(about["case"]).scalars)
-    lacking = [name for name in derived.PRIMITIVE if name not in about["variables"]]
-    for name in unknown:
+    stored = about["variables"]
+    lacking = [name for name in derived.PRIMITIVE if name not in stored]
+    found = [name for name, of in derived.VARIABLES.items() if not lacking and (of.local or not about["part"])]
+    known = {*derived.VARIABLES, *derived.output_fields(), *equations(about["case"]).scalars}
+    for name in names:
+        if name in stored:
+            continue
+        if name not in known:
+            raise derived.unknown_variable(name, list(dict.fromkeys([*stored, *found])), f"{path}: ")
         if name not in derived.VARIABLES:
             raise HiresxError(f"{path}: {name} was not stored", derived.how_to_store(name))
         if about["part"] and not derived.about(name).local:

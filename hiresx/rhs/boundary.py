@@ -150,13 +150,24 @@ class PoleCondition(FaceCondition):
         pass
 
 
+def _inverse_reynolds(case: Case) -> float:
+    """1/Re_c, 0 in inviscid flow."""
+    return 1 / (case.gas.reynolds or np.inf)
+
+
 class Extrapolate(FaceCondition):
     """An outflow whose ghosts are extrapolated."""
 
+    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch, case: Case):
+        super().__init__(backend, program, state, patch)
+        self._inverse_reynolds = _inverse_reynolds(case)
+
     def ghost(self) -> None:
         s, rated = self.state, int(self.patch.condition.kernel == "outflow")
-        area = s.areas[self._direction]
-        self._launch("extrapolate", self._box, **self._face, direction=self._inward, rated=rated, m=area, q=s.q)
+        self._launch(
+            "extrapolate", self._box, **self._face, direction=self._inward, rated=rated,
+            inverse_reynolds=self._inverse_reynolds, m=s.areas[self._direction], jacobian=s.jacobian, q=s.q,
+        )  # fmt: skip
 
 
 class SubsonicOutflow(SubsonicFace, Extrapolate):
@@ -171,12 +182,11 @@ class SupersonicOutflow(Extrapolate):
     kernel = "extrapolate"
     continued = False
 
-    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch, case: Case):
-        super().__init__(backend, program, state, patch)
-        self._inverse_reynolds = 1 / (case.gas.reynolds or np.inf)
-
     def viscous_flux(self, fluxes: Any) -> None:
         self._leaving_flux(fluxes[self._direction], _GRADIENTS, self._inverse_reynolds)
+
+
+_OUTFLOWS: dict[str | None, type[Extrapolate]] = {kind.kernel: kind for kind in (SubsonicOutflow, SupersonicOutflow)}
 
 
 class Profile(FaceCondition):
@@ -271,12 +281,13 @@ class Prescribe(Profile):
         self._launch("prescribe", self._box, **self._face, n1=n1, n2=n2, state=self._target, q=self.state.q)
 
 
-def _characteristic_ghosts(condition: "CharacteristicProfile | Characteristic", target: Any) -> None:
+def _characteristic_ghosts(condition: "CharacteristicProfile | Characteristic", case: Case, target: Any) -> None:
     """Set the ghosts of `condition`: entering waves have the state `target`, leaving waves that of the flow."""
     s, (n1, n2) = condition.state, condition.extent
     condition._launch(
-        "characteristic", condition._box, **condition._face, n1=n1, n2=n2, direction=condition._inward, target=target,
-        m=s.areas[condition._direction], q=s.q,
+        "characteristic", condition._box, **condition._face, n1=n1, n2=n2, direction=condition._inward,
+        inverse_reynolds=_inverse_reynolds(case), target=target, m=s.areas[condition._direction],
+        jacobian=s.jacobian, q=s.q,
     )  # fmt: skip
 
 
@@ -284,7 +295,7 @@ class CharacteristicProfile(SubsonicFace, Profile):
     """A subsonic inflow whose entering waves have the given state."""
 
     def ghost(self) -> None:
-        _characteristic_ghosts(self, self._target)
+        _characteristic_ghosts(self, self._case, self._target)
 
 
 class Characteristic(SubsonicFace):
@@ -299,9 +310,10 @@ class Characteristic(SubsonicFace):
         patch: Patch,
         gamma: float,
         extended: tuple[np.ndarray, ...],
+        case: Case,
     ):
         super().__init__(backend, program, state, patch)
-        self._gamma, self.vortex = gamma, getattr(patch.condition, "vortex", None)
+        self._case, self._gamma, self.vortex = case, gamma, getattr(patch.condition, "vortex", None)
         n1, n2 = self.extent
         # Of the ghosts, where they lie: beyond the last node of a coarse grid the vortex is weaker than at it.
         places = np.zeros((2, 1 + self._halo, n2, n1))
@@ -328,7 +340,7 @@ class Characteristic(SubsonicFace):
         return np.inf if self.vortex is None else self.vortex.largest(state, self._gamma, self._x, self._y)
 
     def ghost(self) -> None:
-        _characteristic_ghosts(self, self._target)
+        _characteristic_ghosts(self, self._case, self._target)
 
 
 def share_corners(conditions: Sequence[FaceCondition]) -> None:
@@ -396,7 +408,7 @@ def check(patches: Sequence[Patch]) -> None:
 
 def is_of_patch(patch: Patch) -> bool:
     """True if the condition of `patch` depends only on the patch and on the state of its block."""
-    others = {NoSlip.kernel, SupersonicOutflow.kernel, PrecursorInflow.kernel}
+    others = {NoSlip.kernel, *_OUTFLOWS, PrecursorInflow.kernel}
     simple = patch.condition.kernel in _of_the_patch().keys() - others
     return simple and patch.condition.type not in ("modelled-wall", "recycling-inflow")
 
@@ -426,8 +438,8 @@ def condition(
     simple = _of_the_patch()
     if spec.kernel == NoSlip.kernel:
         return NoSlip(backend, program, state, patch, cut, curved, case, extended)
-    if spec.kernel == SupersonicOutflow.kernel:
-        return SupersonicOutflow(backend, program, state, patch, case)
+    if spec.kernel in _OUTFLOWS:
+        return _OUTFLOWS[spec.kernel](backend, program, state, patch, case)
     if spec.type == "recycling-inflow":
         return RecyclingInflow(backend, program, state, patch)
     if spec.kernel == PrecursorInflow.kernel:
@@ -436,7 +448,7 @@ def condition(
         return simple[spec.kernel](backend, program, state, patch)
     function = getattr(spec, "function", None)
     if spec.kernel == "characteristic" and function is None:
-        return Characteristic(backend, program, state, patch, gamma, extended)
+        return Characteristic(backend, program, state, patch, gamma, extended, case)
     if spec.type == "supersonic-inflow":
         s = cast(SupersonicInflow, spec).state
 

@@ -204,12 +204,17 @@ class OpenFace(ScalarCondition):
     """A passive scalar at inflows and outflows whose nodes obey the equations. Gas that enters has the given value or
     that of the node."""
 
+    @property
+    def _transported(self) -> int:
+        """1 for a variable of the model of turbulence."""
+        s = self.state
+        return int(self._number >= len(s.scalars) - s.layout.needed.get("transported_source", 0))
+
     def ghost(self) -> None:
         s = self.state
         self._launch(
             "scalar_open", self._box, **self._face, n1=self.extent[0], direction=self._inward, target=self._target,
-            transported=int(self._number >= len(s.scalars) - s.layout.needed.get("transported_source", 0)),
-            m=s.areas[self._direction], q=s.q, scalar=self._scalar,
+            transported=self._transported, m=s.areas[self._direction], q=s.q, scalar=self._scalar,
         )  # fmt: skip
 
     def hold(self) -> None:
@@ -227,6 +232,23 @@ class OpenFace(ScalarCondition):
             )
 
 
+class SubsonicOpenFace(OpenFace):
+    """The same where gas passes at less than the speed of sound: see `hiresx.rhs.subsonic_face`."""
+
+    def _close_subsonic(self, kernel: str, **row: Any) -> None:
+        transported, q, scalar = self._transported, self.state.q, self._scalar
+        self._launch(kernel, self._box, **self._face, transported=transported, q=q, scalar=scalar, **row)
+
+    def viscous_primitives(self, w: Any) -> None:
+        self._close_subsonic("subsonic_scalar", w=w[self._row : self._row + 1])
+
+    def viscous_state(self) -> None:
+        self._close_subsonic("subsonic_scalar_state")
+
+    def viscous_flux(self, fluxes: Any) -> None:
+        self._close_subsonic("subsonic_scalar_flux", flux=fluxes[self._direction][self._row : self._row + 1])
+
+
 class ScalarSupersonicOutflow(OpenFace):
     """A passive scalar at supersonic outflows."""
 
@@ -236,7 +258,7 @@ class ScalarSupersonicOutflow(OpenFace):
         self._leaving_flux(fluxes[self._direction][self._row : self._row + 1], 1, self._inverse_reynolds)
 
 
-class PrescribedInflow(OpenFace):
+class PrescribedInflow(SubsonicOpenFace):
     """A passive scalar at inflows that prescribe the scalar at their nodes, while the gas obeys its equations."""
 
     gives_nodes = True
@@ -269,11 +291,11 @@ _KINDS: dict[str, type[ScalarCondition]] = {
     "reflect": ScalarSymmetry,
     "no_slip": ScalarWall,
     "prescribe": Prescription,
-    "characteristic": OpenFace,
+    "characteristic": SubsonicOpenFace,
     "total_inflow": PrescribedInflow,
     "precursor": PrescribedInflow,
     "extrapolate": ScalarSupersonicOutflow,
-    "outflow": OpenFace,
+    "outflow": SubsonicOpenFace,
     "patched": WithTheGas,
     "pole": WithTheGas,
     "axis": WithTheGas,

@@ -8,7 +8,8 @@
 #include "../continuation.h"
 
 KERNEL(characteristic, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int n2, real direction,
-       const real *target, const_work_field<3> m, state_field<gas_variables> q) {
+       real inverse_reynolds, const real *target, const_work_field<3> m, const_work_field<1> jacobian,
+       state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const long long layer = (long long)n1 * n2, at = (long long)j * n1 + i;
     real state[gas_variables], difference[gas_variables], increment[ghost_layers][gas_variables], inward[3];
@@ -17,6 +18,7 @@ KERNEL(characteristic, int i, int j, int k, int o, int s1, int s2, int sn, strid
     for (int d = 0; d < 3; ++d) inward[d] = direction * m[d * sv + p];
     CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
     continue_cubically(q, p, sn, sv, increment);
+    add_quartic(q, p, sn, sv, inward, inverse_reynolds * jacobian[p], increment);
     for (int l = 1; l <= ghost_layers; ++l) {
         for (int v = 0; v < gas_variables; ++v)
             difference[v] = target[(v * (1 + ghost_layers) + l) * layer + at] - state[v];

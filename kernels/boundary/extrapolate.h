@@ -5,13 +5,14 @@
 // For fields that enter nevertheless the ghosts repeat the node. The exception is the entering acoustic field where its
 // rate at the node is set (`rated`: subsonic outflow): there the ghosts continue the flow.
 KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction, int rated,
-       const_work_field<3> m, state_field<gas_variables> q) {
+       real inverse_reynolds, const_work_field<3> m, const_work_field<1> jacobian, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real increment[ghost_layers][gas_variables], inward[3];
     real state[gas_variables], field[gas_variables], share[gas_variables], ghost[gas_variables];
     continue_cubically(q, p, sn, sv, increment);
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
     for (int d = 0; d < 3; ++d) inward[d] = direction * m[d * sv + p];
+    if (rated) add_quartic(q, p, sn, sv, inward, inverse_reynolds * jacobian[p], increment);
     CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
     for (int l = 0; l < ghost_layers; ++l) {
         space.project(increment[l], field);

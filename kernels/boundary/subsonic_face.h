@@ -44,21 +44,63 @@ KERNEL(subsonic_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn,
     store_ghost_state(q, p, sn, sv, ghosts);
 }
 
-// The last ghost, which only the difference at the face's node uses, is set such that this difference is zero.
+// The ghosts of a normal flux f, by a cubic. The last one, which only the difference at the face's node uses, is set such
+// that this difference is zero.
+HD void close_flux(work_real *f, int sn, real share) {
+    constexpr real one = difference_weights[0], two = difference_weights[1], three = difference_weights[2];
+    const real at_face = f[0];
+    real ghosts[difference_reach];
+    extrapolated([&](int l) { return real(f[l * sn]); }, 3, ghosts);
+    for (int l = 0; l < difference_reach - 1; ++l) f[-(l + 1) * sn] = at_face + share * (ghosts[l] - at_face);
+    const real others = one * (real(f[sn]) - real(f[-sn])) + two * (real(f[2 * sn]) - real(f[-2 * sn]));
+    f[-3 * sn] = real(f[3 * sn]) + others / three;
+}
+
 KERNEL(subsonic_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, const_state_field<gas_variables> q,
        work_field<gas_gradients> flux) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    constexpr real one = difference_weights[0], two = difference_weights[1], three = difference_weights[2];
     real state[4][gas_variables];
     const real share = smooth_share(q, p, sn, sv, state);
-    for (int v = 0; v < gas_gradients; ++v) {
-        work_real *f = flux + v * sv + p;
-        const real at_face = f[0];
-        real ghosts[difference_reach];
-        extrapolated([&](int l) { return real(f[l * sn]); }, 3, ghosts);
-        for (int l = 0; l < difference_reach - 1; ++l) f[-(l + 1) * sn] = at_face + share * (ghosts[l] - at_face);
-        const real others = one * (real(f[sn]) - real(f[-sn])) + two * (real(f[2 * sn]) - real(f[-2 * sn]));
-        f[-3 * sn] = real(f[3 * sn]) + others / three;
+    for (int v = 0; v < gas_gradients; ++v) close_flux(flux + v * sv + p, sn, share);
+}
+
+#if HX_SCALARS
+// The same of one scalar, of which a jump counts too; `transported`: see scalar_open.
+struct ScalarLine {
+    real share, s[extrapolated_from];
+    HD ScalarLine(const_state_pointer q, const_state_pointer scalar, long long p, int sn, stride sv, int transported) {
+        real state[4][gas_variables], sensor = real(0);
+        for (int l = 0; l < extrapolated_from; ++l) s[l] = scalar[p + (long long)l * sn] / q[p + (long long)l * sn];
+        for (int l = 1; l < 3; ++l) sensor = larger(sensor, jump_of_scalar(s + l, transported));
+        share = smooth_share(q, p, sn, sv, state) * correction_scale(sensor);
+    }
+};
+
+KERNEL(subsonic_scalar, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int transported,
+       const_state_field<gas_variables> q, const_state_field<1> scalar, work_field<1> w) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    const ScalarLine line(q, scalar, p, sn, sv, transported);
+    real ghosts[difference_reach];
+    drawn_quartic([&](int l) { return line.s[l]; }, line.share, ghosts);
+    for (int l = 0; l < difference_reach; ++l) w[p - (long long)(l + 1) * sn] = ghosts[l];
+}
+
+KERNEL(subsonic_scalar_state, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int transported,
+       const_state_field<gas_variables> q, state_field<1> scalar) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    const ScalarLine line(q, scalar, p, sn, sv, transported);
+    real ghosts[difference_reach];
+    drawn_quartic([&](int l) { return line.s[l]; }, line.share, ghosts);
+    for (int l = 0; l < difference_reach; ++l) {
+        const long long to = p - (long long)(l + 1) * sn;
+        scalar[to] = q[to] * ghosts[l];
     }
 }
+
+KERNEL(subsonic_scalar_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int transported,
+       const_state_field<gas_variables> q, const_state_field<1> scalar, work_field<1> flux) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    close_flux(flux + p, sn, ScalarLine(q, scalar, p, sn, sv, transported).share);
+}
+#endif
 #endif

@@ -1,6 +1,7 @@
 // Jameson, Schmidt & Turkel (AIAA Paper 81-1259, 1981): |second difference| of the pressure over its sum, the largest of
 // all directions. Sees shocks, not contacts.
 constexpr real usual_threshold[1] = {real(2.0 / 100)};
+constexpr bool sensor_is_share = true;
 
 template <class A> HD typename A::number sensor_value(const A &around) {
     using T = typename A::number;

@@ -7,6 +7,7 @@
 #include "../weno5.h"
 
 constexpr real usual_threshold[1] = {real(50.0 / 100)};
+constexpr bool sensor_is_share = true;
 constexpr bool sensor_has_cutoff = true;
 constexpr int nodes_beside = 2;  // on either side
 

@@ -23,6 +23,10 @@ def test_the_prandtl_number_matters_where_heat_is_conducted(reynolds, same):
         (['interpolation="original6"'], '"js" does not weigh the 6 nodes .* take one of linear, teno, teno_adaptive'),
         (['interpolation="modified7"', 'weights="za"'], '"za" does not weigh the 7 nodes .* take one of .*js, .*z,'),
         (['hybrid.sensor="ducros"'], 'hybrid.sensor is of no effect without scheme.inviscid = "hybrid"'),
+        (
+            ['inviscid="hybrid"', 'hybrid.sensor="teno"', "hybrid.threshold=1.5"],
+            '1.5 is never reached .* "teno", .* most 1;',
+        ),
         (['inviscid="split"', "hybrid.floor=0.1"], "hybrid.floor is of no effect"),
     ],
 )

@@ -33,6 +33,7 @@ from numpy_kernels import eigenvectors
 
 NI, NJ, NK = SIZE
 RE = 0.01  # 1 / Re_c
+OUTFLOW = ("half_point.h", "metrics.h", "viscous.h", "continuation.h", "boundary/extrapolate.h")
 SUBSONIC = ("half_point.h", "metrics.h", "viscous.h", "continuation.h", "boundary/subsonic_face.h")
 WALLS = ("half_point.h", "metrics.h", "viscous.h", "continuation.h", "interpolated.h", "boundary/reflect.h")
 
@@ -128,7 +129,7 @@ def face(d: int, upper: bool) -> tuple[tuple[int, int, int], dict[str, int], dic
     extent = (SIZE[tangents[0]], SIZE[tangents[1]], 1)
     s1, s2 = (STRIDES[e] for e in tangents)
     place = {"o": o, "s1": s1, "s2": s2, "sn": inward * STRIDES[d], "sv": POINTS}
-    return extent, place, {l: layer(l) for l in range(-3, 4)}
+    return extent, place, {l: layer(l) for l in range(-3, 5)}
 
 
 FACES = pytest.mark.parametrize(("d", "upper"), [(0, False), (1, True), (2, False)], ids=["imin", "jmax", "kmin"])
@@ -225,6 +226,29 @@ def test_viscous_terms_at_subsonic_faces(backend, d, upper, jump):
     np.testing.assert_allclose(f[-3], level, rtol=1e-10, atol=1e-10)
 
 
+@FACES
+@pytest.mark.parametrize("jump", [0.0, 0.8], ids=["smooth", "jump"])
+def test_a_scalar_at_subsonic_faces(backend, d, upper, jump):
+    """The same of a scalar, whose own jump counts in a smooth gas."""
+    extent, place, layers = face(d, upper)
+    q = np.ones((5, *SHAPE)) * np.reshape((2.0, 0.2, -0.1, 0.3, 2.5), (5, 1, 1, 1))
+    scalar, flux, w = 2 * random(14).uniform(0.4, 0.41, SHAPE), random(15).normal(size=SHAPE), np.zeros(SHAPE)
+    scalar[layers[2]] += 2 * jump
+    kernels = program(backend, SUBSONIC, viscosity="sutherland", positivity="fallback", schmidt=(0.7,))
+    kernels.launch("subsonic_scalar", extent, **place, transported=0, q=q, scalar=scalar, w=w)
+    kernels.launch("subsonic_scalar_flux", extent, **place, transported=0, q=q, scalar=scalar, flux=flux)
+    inner = [scalar[layers[l]] / 2 for l in range(5)]
+    sensor = np.max([abs(inner[l - 1] - 2 * inner[l] + inner[l + 1]) / 4 for l in (1, 2)], axis=0)
+    share = 1 / (1 + (5 * sensor) ** 4)
+    for l in (1, 2, 3):
+        wanted = share * quartic_behind(inner, l) + (1 - share) * (inner[0] - l * (inner[1] - inner[0]))
+        np.testing.assert_allclose(w[layers[-l]], wanted, rtol=1e-11, atol=1e-11)
+    f = {l: flux[layers[l]] for l in range(-3, 4)}
+    np.testing.assert_allclose(f[-1], share * (4 * f[0] - 6 * f[1] + 4 * f[2] - f[3]) + (1 - share) * f[0], rtol=1e-11)
+    level = f[3] + 45 * (f[1] - f[-1]) - 9 * (f[2] - f[-2])
+    np.testing.assert_allclose(f[-3], level, rtol=1e-10, atol=1e-10)
+
+
 def test_a_state_kept_as_differences_has_a_reference_of_its_own_for_each_variable():
     s, q = states()
     reference = (1.1, 0.2, -0.3, 0.45, 2.5)
@@ -283,31 +307,44 @@ def test_slip_wall(backend, d, upper):
 
 
 @FACES
-@pytest.mark.parametrize("rated", [0, 1])
-def test_ghosts_of_an_outflow(backend, d, upper, rated):
+@pytest.mark.parametrize(
+    ("rated", "cell", "roughness"), [(0, 0.0, 1.0), (1, 0.0, 1.0), (0, 5.0, 1e-3), (1, 5.0, 1e-3), (1, 15.0, 1e-3)]
+)
+def test_ghosts_of_an_outflow(backend, d, upper, rated, cell, roughness):
     """The cubic through four nodes goes on in the fields that leave; those that enter repeat the node, but for the
-    acoustic one where its rate is set."""
-    (_, q), (m, _), (extent, place, layers) = states(), geometry(), face(d, upper)
+    acoustic one where its rate is set. There the quartic through five nodes goes on where the flow is smooth and the
+    cell's Reynolds number, `cell` (0: inviscid), is low."""
+    (_, q), (m, jacobian), (extent, place, layers) = states(), geometry(), face(d, upper)
+    q = q[:, :1, :1, :1] + roughness * (q - q[:, :1, :1, :1])
     area, inward = np.ascontiguousarray(m[3 * d : 3 * d + 3]), -1.0 if upper else 1.0
-    kernels = program(backend, SMALL)
-    kernels.launch("extrapolate", extent, **place, direction=inward, rated=rated, m=area, q=q)
-    nodes = np.stack([q[(slice(None), *layers[l])].reshape(5, -1) for l in range(4)])
-    n = inward * area[(slice(None), *layers[0])].reshape(3, -1)
-    rho, un = nodes[0, 0], np.sum(n * nodes[0, 1:4], axis=0) / nodes[0, 0] / np.linalg.norm(n, axis=0)
-    p = (GAMMA - 1) * (nodes[0, 4] - 0.5 * np.sum(nodes[0, 1:4] ** 2, axis=0) / rho)
+    at = (slice(None), *layers[0])
+    rho, n = q[at][0].ravel(), inward * area[at].reshape(3, -1)
+    un = np.sum(n * q[at][1:4].reshape(3, -1), axis=0) / rho / np.linalg.norm(n, axis=0)
+    p = (GAMMA - 1) * (q[at][4].ravel() - 0.5 * np.sum(q[at][1:4].reshape(3, -1) ** 2, axis=0) / rho)
     sound = np.sqrt(GAMMA * p / rho)
+    # the jacobian that gives all cells their number
+    jacobian[layers[0]] = (rho * sound / (max(cell, 1) * np.linalg.norm(n, axis=0))).reshape(jacobian[layers[0]].shape)
+    kernels = program(backend, OUTFLOW, viscosity="constant") if cell else program(backend, SMALL)
+    kernels.launch(
+        "extrapolate", extent, **place, direction=inward, rated=rated, inverse_reynolds=1.0, m=area, jacobian=jacobian,
+        q=q,
+    )  # fmt: skip
+    nodes = np.stack([q[(slice(None), *layers[l])].reshape(5, -1) for l in range(5)])
     speeds = np.stack([un - sound, un, un, un, np.full(un.shape, -1.0) if rated else un + sound], axis=1)
     basis = eigenvectors(nodes[0], n)
+    fourth = np.tensordot([1, -4, 6, -4, 1], nodes, 1) / rho / np.stack([0 * sound + 1, *[sound] * 3, sound**2])
+    quartic = rated * {0: 0, 5: 1, 15: 0.5}[cell] / (1 + (np.sum(fourth**2, axis=0) / 0.01**2) ** 2)
+    assert not rated or not cell or quartic.min() < 0.45 < quartic.max()
     for l in (1, 2, 3):
-        cubic = sum(
-            nodes[a] * np.prod([(-l - b) / (a - b) for b in range(4) if b != a]) for a in range(4)
+        cubic, whole = (
+            sum(nodes[a] * np.prod([(-l - b) / (a - b) for b in range(n) if b != a]) for a in range(n)) for n in (4, 5)
         )  # Lagrange's
-        fields = np.linalg.solve(basis, (cubic - nodes[0]).T[..., None])[..., 0]
+        fields = np.linalg.solve(basis, (cubic + quartic * (whole - cubic) - nodes[0]).T[..., None])[..., 0]
         # a field that moves in enters whole from a thirtieth of the sound speed times its share of the density on
         change = abs(fields)
         change[:, 1:4] = np.sqrt(fields[:, 1] ** 2 + np.sum((fields[:, 2:4] / sound[:, None]) ** 2, axis=1))[:, None]
         enters = np.clip(30 * rho[:, None] * speeds / (sound[:, None] * change), 0, 1)
-        assert all(0 < np.sum(of_field) < len(un) or rated for of_field in enters.T[1:])
+        assert rated or roughness < 1 or all(0 < np.sum(of_field) < len(un) for of_field in enters.T[1:])
         wanted = nodes[0] + np.einsum("nij,nj->in", basis, (1 - enters) * fields)
         ghost = q[(slice(None), *layers[-l])].reshape(5, -1)
         np.testing.assert_allclose(ghost, wanted, rtol=0, atol=1e-11 * abs(wanted).max())

@@ -148,7 +148,7 @@ def explicit_on_ranks(comm):
 @pytest.mark.slow
 def test_the_flow_is_the_same_everywhere_and_after_a_restart(tmp_path):
     """The circulation changes at the steps 0, 10 and 20; the restart is at 13."""
-    same_everywhere(explicit, explicit_on_ranks, tmp_path, 13)
+    same_everywhere(explicit, tmp_path, 13, on_ranks=explicit_on_ranks)
 
 
 def test_an_implicit_run_that_goes_on_is_one_that_was_not_interrupted(tmp_path):

@@ -102,7 +102,7 @@ def on_two_ranks(comm) -> list[np.ndarray]:
 
 @pytest.mark.slow
 def test_the_same_everywhere(tmp_path):
-    same_everywhere(run_of, on_two_ranks, tmp_path / "run", 2, plans=("decomposed", "compact"))
+    same_everywhere(run_of, tmp_path / "run", 2, plans=("decomposed", "compact"), on_ranks=on_two_ranks)
 
 
 def test_its_constant_is_not_given():

@@ -177,7 +177,7 @@ def test_plans_ranks_backends_restart_and_few_planes_held(planes, tmp_path):
     def make(where="cpu", out=None, held=8, **plan):
         return Simulation(case(planes, (10, 16, 8), repeat=True, planes=held, **plan), where, out=out)
 
-    alone = same_everywhere(make, on_ranks, tmp_path / "run", 17, ("decomposed", "compact"))
+    alone = same_everywhere(make, tmp_path / "run", 17, ("decomposed", "compact"), on_ranks=on_ranks)
     assert np.ptp(alone[0][1]) > 0.05
     all_held = make(held=None)
     all_held.run(progress=False)

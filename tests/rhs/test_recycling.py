@@ -180,7 +180,7 @@ def test_plans_ranks_backends_and_restart(tmp_path):
     def make(where="cpu", out=None, **plan):
         return Simulation(load(path, (), [f"{key}={value}" for key, value in plan.items()]), where, out=out)
 
-    alone = same_everywhere(make, on_ranks, tmp_path / "run", 3, ("decomposed",))
+    alone = same_everywhere(make, tmp_path / "run", 3, ("decomposed",), on_ranks=on_ranks)
     assert np.ptp(alone[0][1][:, :, 0]) > 0.05
 
 

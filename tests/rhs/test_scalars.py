@@ -164,6 +164,38 @@ def test_diffusion_decays_as_it_must(where):
         assert np.log2(coarse[name] / fine[name]) > 2.8 and fine[name] < 2e-5, name
 
 
+def test_what_diffuses_leaves_with_order_four():
+    """Re(C exp(a x - t)) in uniform flow, D a^2 = a u - 1, with the C of which the second derivative vanishes at the
+    outflow. With straight lines behind it the error was the same on all grids."""
+    u, diffusivity = 0.4, 0.1
+    a = (u + 1j * np.sqrt(4 * diffusivity - u * u)) / (2 * diffusivity)
+
+    def dye(x, y, z, t):
+        return 0.5 + 0.3 * np.real(1j * np.exp(a * (x - 1)) / a**2) * abs(a) ** 2 * np.exp(-t)
+
+    def gas(x, y, z, t=0.0):
+        return 1.0 + 0 * x, u + 0 * x, 0 * x, 0 * x, P + 0 * x
+
+    ends = [
+        {"faces": ["imin"], "type": "profile-inflow", "function": "gas", "steady": False,
+         "scalars": {"dye": "dye", "ink": 0.5}},
+        {"faces": ["imax"], "type": "pressure-outflow", "pressure": P},
+    ]  # fmt: skip
+    errors = []
+    for n in (17, 33):
+        spec = case(
+            (n, 1, 1), ends, 1 / diffusivity / SCHMIDT["dye"], periodic=(), scheme={"weights": "linear"},
+            time={"end": 0.5, "cfl": 0.3, "viscous_cfl": 0.3},
+            grid={"generator": "box", "n": [n, 1, 1], "lower": [0, 0, 0], "upper": [1, 0, 0]},
+        )  # fmt: skip
+        profiles = {"dye": dye, "gas": gas}
+        made = solver(spec, gas, lambda x, y, z: {"dye": dye(x, y, z, 0.0), "ink": 0.5 + 0 * x}, profiles=profiles)
+        while made.time < 0.5:
+            made.step(0.5 - made.time)
+        errors.append(abs(made.primitives(0)["dye"] - dye(made.states[0].block.x, 0, 0, made.time)).max())
+    assert np.log2(errors[0] / errors[1]) > 3.7 and errors[1] < 1e-5, errors
+
+
 def test_a_wall_that_holds_a_scalar_lets_it_in():
     """The error function behind a wall at which s is 1."""
     from math import erfc

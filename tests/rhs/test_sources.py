@@ -92,7 +92,7 @@ def test_ranks_backends_and_restart(tmp_path):
     def make(where="cpu", out=None):
         return Simulation(box(), where, initial=wavy, out=out)
 
-    same_everywhere(make, on_ranks, tmp_path / "run", 4)
+    same_everywhere(make, tmp_path / "run", 4, on_ranks=on_ranks)
 
 
 @pytest.mark.slow

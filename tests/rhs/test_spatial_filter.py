@@ -164,7 +164,7 @@ def test_beside_shocks_it_is_the_same_everywhere(tmp_path):
     def make(**given):
         return blast(rise=3.0, **given)
 
-    same_everywhere(make, on_two_ranks, tmp_path / "run", 5, plans=("decomposed",))
+    same_everywhere(make, tmp_path / "run", 5, plans=("decomposed",), on_ranks=on_two_ranks)
 
 
 def test_distances_from_faces():

@@ -97,7 +97,7 @@ def test_plans_ranks_backends_and_restart(tmp_path):
     def make(where="cpu", out=None, **tables):
         return Simulation(case(turbulence=FAST, **tables), where, out=out)
 
-    alone = same_everywhere(make, on_ranks, tmp_path / "run", 17, ("decomposed", "compact"))
+    alone = same_everywhere(make, tmp_path / "run", 17, ("decomposed", "compact"), on_ranks=on_ranks)
     assert np.ptp(alone[0][1]) > 0.2
 
 

@@ -5,7 +5,7 @@ T = gamma p / rho, so that the ambient gas has rho = 1, p = 1/gamma, T = 1.
 """
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -223,9 +223,14 @@ def check(names: Iterable[str], place: str = "output.variables", scalars: Iterab
     known, where = [*VARIABLES, *output_fields(), *scalars], f"{place}: " if place else ""
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f'did you mean "{near[0]}"? ' if near else ""
-            raise HiresxError(f'{where}there is no variable "{name}"', f"{hint}there are {', '.join(known)}")
+            raise unknown_variable(name, known, where)
+
+
+def unknown_variable(name: str, known: Sequence[str], where: str = "") -> HiresxError:
+    """Return the error for a `name` that is none of the `known` ones. `where`: begins the message."""
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f'did you mean "{near[0]}"? ' if near else ""
+    return HiresxError(f'{where}there is no variable "{name}"', f"{hint}there are {', '.join(known)}")
 
 
 def evaluate(names: Iterable[str], flow: FlowState) -> dict[str, np.ndarray]:

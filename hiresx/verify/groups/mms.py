@@ -16,10 +16,10 @@ The scheme has order 5. These conditions have less, in Linf or everywhere:
   blows gas that another one sucks.
 - In inviscid flow `total-pressure-inflow` has order 3.8 in Linf and 4.4 in L1, `pressure-outflow` 4.2 and 4.7, since
   ghosts behind them are cubics. Cubics behind a supersonic outflow give 4.0 to 4.7 in Linf.
-- Viscous flow through subsonic outflows at Re_c = 100 is of order 2.8 to 2.9 in Linf and 4.2 and more in L1: there the
-  rates of the nodes on the face are of third order, as the cubics are. In a thin layer before the face, where viscosity
-  balances convection, this order stays. At Re_c = 2000 the order is 4.4 and 4.9 in Linf. Through subsonic inflows it is
-  4.1 and more in Linf.
+- Viscous flow through subsonic inflows is of order 4.1 and more in Linf. That through subsonic outflows at Re_c = 100
+  is of order 5.0 in Linf on straight lines and 4.0 on oblique ones, with quartics behind the face (Numerics,
+  Boundaries). The values and limits below are older, of cubics: 2.8 to 2.9 there, and 4.4 and 4.9 at Re_c = 2000, where
+  cubics remain.
 - Viscous flow through a supersonic outflow (Re_c = 500) is of order 4 to 5. This holds as long as the Reynolds number
   of a cell, formed with u_n - c, is above 4, as it is here. On finer grids the normal derivative of the viscous flux
   is set to zero at such an outflow. A flow whose derivative is not zero is then changed near the outflow.
