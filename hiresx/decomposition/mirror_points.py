@@ -32,9 +32,10 @@ HOPS = 4
 TURNS, STEP = 40, 0.25
 # Number of cells along a curved wall, from the point where the flow meets it, within which the flow stagnates.
 STAGNANT = 3.0
-# Walls before which layers are thin, and by how many layers a mirrored place may differ from its ghost: up to the first
-# number it is taken as it is, from the second on in the layer of the ghost.
-FRICTION, NEAR, FAR = ("no_slip", "modelled_wall"), 1.0, 3.0
+# Walls before which layers are thin, and by how many layers a mirrored place may differ from its ghost, for each layer
+# of ghosts: up to the first number it is taken as it is, from the second on in the layer of the ghost. Where cells are
+# as long as wide and lines lean by 45 degrees they differ by 2.
+FRICTION, NEAR, FAR = ("no_slip", "modelled_wall"), 2.0, 4.0
 # The fields of `MirrorSources` that have an entry for each place.
 OF_PLACES = ("donor", "face", "xi", "base", "share", "turn")
 
@@ -310,13 +311,14 @@ def _layered(whole: Decomposition, patch: Patch) -> int | None:
     return ends.pop() if len(ends) == 1 else None
 
 
-def _in_layers(at: _Places) -> None:
-    """Move places that lie in other layers before a wall with friction than their ghosts into the same layer.
+def _in_layers(at: _Places, number: np.ndarray) -> None:
+    """Move places that lie in other layers before a wall with friction than their ghosts, in ghost layer `number` (n,),
+    into the same layer.
 
     Grid lines that meet a plane obliquely go on behind it straight, where the image of a wall has a kink. The images of
     ghosts in thin layers thus lie far outside of these, or in the body."""
     layers = np.sum((at.xi - at.own) * at.across, axis=1)
-    kept = np.where(at.moved > 0, 0.0, np.clip((FAR - np.abs(layers)) / (FAR - NEAR), 0, 1))
+    kept = np.where(at.moved > 0, 0.0, np.clip((FAR - np.abs(layers) / number) / (FAR - NEAR), 0, 1))
     at.xi[:] -= ((1 - kept) * layers)[:, None] * at.across
 
 
@@ -363,7 +365,8 @@ def _walk(
         kept = np.clip(at.xi[chosen], low, high)
         at.moved[chosen] = np.abs(kept - at.xi[chosen]).max(axis=1)
         at.xi[chosen] = kept
-    _in_layers(at)
+    if layered is not None:
+        _in_layers(at, np.abs(start[:, direction(face)] - layer(face, whole.blocks[b].size)[0]))
     for own, along, chosen in at.groups(np.arange(count)):
         rows = maps(own, along)
         first = np.where(np.arange(3) == direction(along), rows.first, 0)
