@@ -34,7 +34,8 @@ STEADY_DAMPING, STEADY_EPSILON = 0.25, 1e-2
 class Implicit(Table):
     """Newton's method. With `time.integrator = "implicit"` it computes steady flow, by pseudo-time steps of each node.
     With `"bdf2"`, `"esdirk3"` or `"esdirk4"` it computes unsteady flow, and solves each stage of a time step. The
-    linear equations are solved by GMRES, preconditioned by sweeps over grid lines or nodes in two colours
+    linear equations are solved by GMRES, preconditioned by sweeps over grid lines or nodes in two colours, or by these
+    sweeps alone
     (docs/implicit.md).
 
     In steady flow the CFL number begins at `time.cfl` (default 2) and grows as the residual falls. There are at most
@@ -46,8 +47,10 @@ class Implicit(Table):
         description="in steady flow: the run ends when the residual has fallen by this factor since its first step",
     )
     largest_cfl: Annotated[float, Field(gt=0)] = Field(1e4, description="in steady flow: the largest CFL number")
-    krylov: Annotated[int, Field(ge=1, le=200)] = Field(
-        40, description="largest number of directions of GMRES, that is of products with the Jacobian in a Newton step"
+    krylov: Annotated[int, Field(ge=0, le=200)] = Field(
+        40,
+        description="largest number of directions of GMRES, that is of products with the Jacobian in a Newton step; 0: no "
+        "GMRES and no products, in steady flow: the sweeps alone make the update, a step of defect correction",
     )
     krylov_residual: Literal["plain", "preconditioned"] = Field(
         "plain",
@@ -170,6 +173,8 @@ def implicit_errors(case: "Case") -> Iterator[PydanticCustomError]:
         yield case_error(
             "implicit.viscous_damping is of no effect without gas.reynolds; leave it out, or give a Reynolds number"
         )
+    if case.implicit.krylov == 0:
+        yield from _without_gmres_errors(case)
     if case.implicit.damping_at_walls and not viscous_damping(case):
         yield case_error(
             "implicit.damping_at_walls is of no effect without implicit.viscous_damping; leave it out, or give both"
@@ -177,6 +182,21 @@ def implicit_errors(case: "Case") -> Iterator[PydanticCustomError]:
     yield from _beside_errors(case)
     if name == NAME:
         yield from _steady_errors(case)
+
+
+def _without_gmres_errors(case: "Case") -> Iterator[PydanticCustomError]:
+    """What steps by the sweeps alone do not have."""
+    if case.time.integrator != NAME:
+        yield case_error(
+            f'implicit.krylov = 0 is for time.integrator = "{NAME}": the stages of "{case.time.integrator}" are solved '
+            "by GMRES; give 1 or more, or leave it out"
+        )
+    for key in ("krylov_residual", "linear_drop"):
+        if getattr(case.implicit, key) != Implicit.model_fields[key].default:
+            yield case_error(
+                f"implicit.{key} is of no effect without GMRES, which implicit.krylov = 0 leaves out: leave one "
+                "of them out"
+            )
 
 
 def _quote(names: tuple[str, ...]) -> str:
@@ -210,8 +230,9 @@ def _steady_errors(case: "Case") -> Iterator[PydanticCustomError]:
 def _matrix_free_errors(case: "Case") -> Iterator[PydanticCustomError]:
     """What sweeps without stored blocks do not have."""
     if case.implicit.lines == "auto":
+        default = "" if "lines" in case.implicit.model_fields_set else ", the default"
         yield case_error(
-            f'implicit.storage = "{MATRIX_FREE}" is not for implicit.lines = "auto", the default, whose directions may '
+            f'implicit.storage = "{MATRIX_FREE}" is not for implicit.lines = "auto"{default}, whose directions may '
             'be others in each step: give implicit.lines = "none", "i", "j" or "k", or take another storage'
         )
 

@@ -39,7 +39,7 @@ from hiresx.rhs.plans import default_plan, needed_fields
 from hiresx.rhs.sponge import layer_reals
 from hiresx.time.integrators import integrator, remarks
 from hiresx.time.linearised import VECTORS as IMPLICIT_VECTORS
-from hiresx.time.linearised import gmres_of
+from hiresx.time.linearised import linear_solver
 from hiresx.time.reduction import scratch_reals
 from hiresx.time.step_rule import largest_step, steps_towards
 
@@ -256,7 +256,7 @@ def _vectors(case: Case) -> int:
     scheme = integrator(case.time.integrator)
     of_krylov = 0
     if scheme.implicit:
-        of_direction = gmres_of(case.implicit.krylov_residual).vectors_of_direction
+        of_direction = linear_solver(case.implicit).vectors_of_direction
         of_krylov = of_direction * case.implicit.krylov + IMPLICIT_VECTORS
     return scheme.vectors + scheme.history + 1 + of_krylov if scheme.iterates else 0
 

@@ -49,13 +49,15 @@ class Parameter:
 
 
 def check_steady(case: Case) -> None:
-    """Raises HiresxError for a case whose integrator does not compute steady flow."""
+    """Raises HiresxError for a case whose integrator does not compute steady flow, or has no GMRES."""
     if case.time.integrator != IMPLICIT:
         raise HiresxError(
             f'time.integrator = "{case.time.integrator}": derivatives need a steady flow, which only the integrator '
             f'"{IMPLICIT}" computes',
             f"choose it: --set time.integrator={IMPLICIT}",
         )
+    if case.implicit.krylov == 0:
+        raise HiresxError("implicit.krylov = 0: derivatives are solved for by GMRES", "give 1 or more, or leave it out")
 
 
 def parameter(case: Case, key: str) -> Parameter:

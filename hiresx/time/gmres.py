@@ -1,8 +1,10 @@
-"""GMRES on vectors: Y. Saad & M. H. Schultz, SIAM Journal on Scientific and Statistical Computing 7 (1986) 856."""
+"""GMRES on vectors: Y. Saad & M. H. Schultz, SIAM Journal on Scientific and Statistical Computing 7 (1986) 856; and
+what takes its place where the preconditioner alone makes the update."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -85,6 +87,26 @@ class Gmres(ABC):
             system.scale(1 / length, basis[n + 1])
 
 
+class PreconditionerAlone:
+    """Takes M^-1 `right` for the solution: with the blocks of a first-order scheme a step of defect correction (W. A.
+    Mulder & B. van Leer, Journal of Computational Physics 59 (1985) 232, section 2)."""
+
+    vectors_of_direction = 0
+
+    def __init__(self, system: System, size: int):
+        self._system = system
+
+    def __call__(
+        self, product: Operator, precondition: Operator, right: Vector, drop: float, into: Vector
+    ) -> tuple[float, int]:
+        """As `Gmres`, without a product: what is left of the residual is not known, nan. Raises FloatingPointError, on
+        all ranks, for a solution that is not finite."""
+        precondition(right, into)
+        if not math.isfinite(self._system.norm(into)):
+            raise FloatingPointError("the update is not finite")
+        return math.nan, 0
+
+
 class FlexibleGmres(Gmres):
     """Lowers the residual `right` - A x: Y. Saad, SIAM Journal on Scientific Computing 14 (1993) 461, algorithm 2.2."""
 
@@ -111,3 +133,6 @@ class PreconditionedGmres(Gmres):
     def _extend(self, n: int, product: Operator, precondition: Operator) -> None:
         product(self._basis[n], self._basis[n + 1])
         precondition(self._basis[n + 1], self._basis[n + 1])
+
+
+LinearSolver: TypeAlias = Gmres | PreconditionerAlone

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hiresx.time.linearised import Implicit, Linearised, gmres_of
+from hiresx.time.linearised import Implicit, Linearised, linear_solver
 from hiresx.time.newton import newton_step
 from hiresx.time.ode_system import System, Vector
 
@@ -86,7 +86,7 @@ class Stages(Implicit):
         self._start, self._x, self._f, self._d, self._trial, self._of_trial, self._work, self._constant = (
             system.vector() for _ in range(8)
         )
-        self._gmres = gmres_of(linearised.settings.krylov_residual)(system, linearised.settings.krylov)
+        self._solver = linear_solver(linearised.settings)(system, linearised.settings.krylov)
 
     def step(self, system: System) -> None:
         system.state(self._start)
@@ -192,7 +192,7 @@ class Stages(Implicit):
             system.scale(-1.0, into)
 
         found = newton_step(
-            system, linear, self._gmres, product, self._x, self._f, self._d, self._trial,
+            system, linear, self._solver, product, self._x, self._f, self._d, self._trial,
             lambda: self._residual(system, time, self._trial, self._of_trial), lambda after: after < before, drop,
         )  # fmt: skip
         if found is not None:

@@ -5,11 +5,12 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 from hiresx.case import Case
+from hiresx.case.implicit import Implicit as Given
 from hiresx.case.implicit import viscous_damping
 from hiresx.equations import equations
 from hiresx.equations.storage import MATRIX_FREE, block_reals, packed_reals, record_numbers
 from hiresx.equations.system import recorded_terms
-from hiresx.time.gmres import FlexibleGmres, Gmres, PreconditionedGmres
+from hiresx.time.gmres import FlexibleGmres, LinearSolver, PreconditionedGmres, PreconditionerAlone
 from hiresx.time.integrator import Integrator
 from hiresx.time.ode_system import System, Vector
 
@@ -99,13 +100,16 @@ class Linearised(ABC):
         """Return the component with the largest magnitude in a vector, and its place."""
 
 
-def gmres_of(residual: str) -> type[Gmres]:
-    """Return the GMRES that lowers the residual of `implicit.krylov_residual`."""
-    return PreconditionedGmres if residual == "preconditioned" else FlexibleGmres
+def linear_solver(given: Given | ImplicitSettings) -> type[LinearSolver]:
+    """Return what solves the linear equations: the sweeps alone, or the GMRES that lowers the residual of
+    `implicit.krylov_residual`."""
+    if given.krylov == 0:
+        return PreconditionerAlone
+    return PreconditionedGmres if given.krylov_residual == "preconditioned" else FlexibleGmres
 
 
 class Implicit(Integrator):
-    """An integrator whose steps solve equations by the linearised flow, the linear ones by GMRES (`gmres_of`)."""
+    """An integrator whose steps solve equations by the linearised flow, the linear ones by `linear_solver`."""
 
     implicit = True
     # What `attach` was given.

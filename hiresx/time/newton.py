@@ -1,8 +1,8 @@
-"""A step of Newton's method whose linear equations GMRES solves, shortened until it is accepted."""
+"""A step of Newton's method, shortened until it is accepted."""
 
 from collections.abc import Callable
 
-from hiresx.time.gmres import Gmres
+from hiresx.time.gmres import LinearSolver
 from hiresx.time.linearised import Linearised
 from hiresx.time.ode_system import System, Vector
 
@@ -13,7 +13,7 @@ SHORTENINGS = 5
 def newton_step(
     system: System,
     linear: Linearised,
-    gmres: Gmres,
+    solve: LinearSolver,
     product: Callable[[Vector, Vector], None],
     x: Vector,
     f: Vector,
@@ -23,7 +23,7 @@ def newton_step(
     accepts: Callable[[float], bool],
     drop: float,
 ) -> tuple[float, float, float, int] | None:
-    """Solve the linear equations with the right-hand side `f` for `direction`, and set `trial` to x + share
+    """Solve the linear equations with the right-hand side `f` by `solve` for `direction`, and set `trial` to x + share
     `direction`.
 
     The solution ends when the linear residual has fallen to `drop` of its initial value; `product` computes products
@@ -34,7 +34,7 @@ def newton_step(
     products. Returns None if no share is accepted. Raises HiresxError for blocks without an inverse. Collective.
     """
     try:
-        left, products = gmres(product, linear.precondition, f, drop, direction)
+        left, products = solve(product, linear.precondition, f, drop, direction)
     except FloatingPointError:
         linear.check_blocks()
         return None

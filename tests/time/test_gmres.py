@@ -7,7 +7,7 @@ from test_system import OnArrays
 from hiresx import load
 from hiresx.device import backend
 from hiresx.solver import Solver
-from hiresx.time.gmres import FlexibleGmres, PreconditionedGmres
+from hiresx.time.gmres import FlexibleGmres, PreconditionedGmres, PreconditionerAlone
 from hiresx.time.ode_system import Vector
 
 SIZE = 40
@@ -80,3 +80,9 @@ def test_products_and_sums_of_many_vectors_are_those_of_each(where):
         system.add_sum(weights, basis, x)
         np.testing.assert_allclose(system.gather(x), wanted, rtol=0, atol=1e-12)
         system.scatter(values[-1], x)
+
+
+def test_an_update_by_the_preconditioner_alone_that_is_not_finite_is_none():
+    system, right = LongVectors(), Vector([np.full(SIZE, np.nan)])
+    with pytest.raises(FloatingPointError, match="not finite"):
+        PreconditionerAlone(system, 0)(system.copy, system.copy, right, 0.1, system.vector())

@@ -198,6 +198,7 @@ def test_on_two_ranks(duct):
             r"the flow is not converged: in 3 steps its resid",
         ),
         (["lift"], ["parameters.back"], ["initial.state.u=0.0"], "velocity of initial.state, and the case has none"),
+        (["force_y"], ["parameters.back"], ["implicit.krylov=0"], "implicit.krylov = 0: derivatives are solved for by"),
         (["force_y"], ["parameters.back"], CLOSED, "do not determine the mass"),
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.time.linearised import EXPLICIT_CFL, Linearised, Place, Steady, gmres_of
+from hiresx.time.linearised import EXPLICIT_CFL, Linearised, Place, Steady, linear_solver
 from hiresx.time.newton import newton_step
 from hiresx.time.ode_system import System, Vector
 
@@ -40,7 +40,7 @@ class Scheme(Steady):
         """Store the system's linearisation, and allocate the vectors."""
         self._linear = self.linearised = linearised
         self._x, self._f, self._d, self._trial, self._work = (system.vector() for _ in range(self.vectors))
-        self._gmres = gmres_of(linearised.settings.krylov_residual)(system, linearised.settings.krylov)
+        self._solver = linear_solver(linearised.settings)(system, linearised.settings.krylov)
 
     @property
     def converged(self) -> bool:
@@ -131,7 +131,7 @@ class Scheme(Steady):
             return system.norm(self._work)
 
         return newton_step(
-            system, linear, self._gmres, product, self._x, self._f, self._d, self._trial, residual,
+            system, linear, self._solver, product, self._x, self._f, self._d, self._trial, residual,
             lambda after: after <= GROWTH * before, linear.settings.linear_drop,
         )  # fmt: skip
 

@@ -1,6 +1,7 @@
 """The progress of implicit integrators: a history of every step, and the messages at the end of a run on how far the
 residual of steady flow has fallen, and about steps of unsteady flow that were not solved."""
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -120,15 +121,18 @@ def stall(report: Mapping[str, Any], drop: float) -> str:
     """Return a text on an iteration that ended without convergence, and on possible remedies. `report`: data on its
     end. `drop`: the fall of the residual that the case requires."""
     place = report["largest"]
-    if report["linear_drop"] > 0.1:
+    left = report["linear_drop"]
+    solved = "no linear residual known" if math.isnan(left) else f"a linear residual of {left:.2g}"
+    if left > 0.1:
         advice = "the linear equations were not solved: more implicit.krylov or implicit.sweeps, a smaller largest_cfl"
     elif report["share"] < 1:
         advice = "steps were shortened to keep density and pressure: a smaller time.cfl, a start nearer to the end"
+    elif math.isnan(left):
+        advice = "a smaller implicit.largest_cfl, more time.steps, or GMRES: implicit.krylov above 0"
     else:
         advice = "it still falls or swings: more time.steps; weights that come to rest by a larger scheme.epsilon"
     return (
         f"the residual fell by {report['drop']:.3g}, not by implicit.drop = {drop:.3g}; it is largest in the equation "
         f"of {place['equation']} at node (i, j, k) = {tuple(place['node'])} of block '{place['block']}', with CFL "
-        f"{report['cfl']:.3g}, {report['share']:g} of the last step and a linear residual of "
-        f"{report['linear_drop']:.2g}; {advice}"
+        f"{report['cfl']:.3g}, {report['share']:g} of the last step and {solved}; {advice}"
     )

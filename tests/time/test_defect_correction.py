@@ -1,0 +1,54 @@
+"""Defect correction, steps towards steady flow by the sweeps alone (`implicit.krylov = 0`), and what is refused beside
+them and beside sweeps without stored blocks."""
+
+import numpy as np
+import pytest
+from wholes import whole
+
+from hiresx import Simulation, load
+from hiresx.errors import HiresxError
+from hiresx.estimate.resources import _vectors
+from hiresx.output.watch.monitors.implicit import stall
+from hiresx.verify.turned_blocks import difference
+
+
+def test_sweeps_without_gmres_find_the_same_steady_flow():
+    """In more steps, without a product and without the vectors of GMRES."""
+    keys = [
+        'time.integrator="implicit"', "grid.n_airfoil=41", "grid.n_wake=12", "grid.n_normal=21",
+        "grid.first_spacing=2e-2", "grid.trailing_edge_spacing=3e-2", "implicit.drop=1e10",
+    ]  # fmt: skip
+    alone = ["implicit.krylov=0", "implicit.largest_cfl=100.0"]
+    cases = [load("naca0012", preset=["quick", "subsonic"], overrides=[*keys, *more]) for more in ([], alone)]
+    wanted, found = (Simulation(case, "cpu") for case in cases)
+    for simulation in (wanted, found):
+        simulation.run(progress=False)
+        assert simulation.solver.integrator.converged
+    report = found.solver.integrator.report
+    assert report["products"] == 0 and np.isnan(report["linear_drop"]) and found.step_count > wanted.step_count
+    assert 0.0 < difference(whole(found.solver), whole(wanted.solver)) < 1e-6
+    assert _vectors(cases[0]) - _vectors(cases[1]) == 2 * cases[0].implicit.krylov
+
+
+@pytest.mark.parametrize(
+    ("overrides", "named"),
+    [
+        (["implicit.krylov=0", "implicit.linear_drop=0.1"], "implicit.linear_drop is of no effect without GMRES"),
+        (
+            ["implicit.krylov=0", 'implicit.krylov_residual="preconditioned"'],
+            "implicit.krylov_residual is of no effect without GMRES",
+        ),
+        (['time.integrator="bdf2"', "implicit.krylov=0"], 'the stages of "bdf2" are solved by GMRES'),
+        (['implicit.storage="none"'], 'not for implicit.lines = "auto", the default, whose'),
+        (['implicit.storage="none"', 'implicit.lines="auto"'], 'not for implicit.lines = "auto", whose'),
+    ],
+)
+def test_what_does_not_go_together_is_refused(overrides, named):
+    with pytest.raises(HiresxError, match=named):
+        load("bump", overrides=['time.integrator="implicit"', *overrides])
+
+
+def test_a_stall_without_a_linear_residual_says_so():
+    place = {"block": "wing", "node": [1, 2, 3], "equation": "e"}
+    told = stall({"linear_drop": np.nan, "share": 1.0, "drop": 100.0, "cfl": 5.0, "largest": place}, 1e10)
+    assert "no linear residual known; a smaller implicit.largest_cfl" in told
