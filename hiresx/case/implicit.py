@@ -35,8 +35,7 @@ class Implicit(Table):
     """Newton's method. With `time.integrator = "implicit"` it computes steady flow, by pseudo-time steps of each node.
     With `"bdf2"`, `"esdirk3"` or `"esdirk4"` it computes unsteady flow, and solves each stage of a time step. The
     linear equations are solved by GMRES, preconditioned by sweeps over grid lines or nodes in two colours, or by these
-    sweeps alone
-    (docs/implicit.md).
+    sweeps alone (docs/implicit.md).
 
     In steady flow the CFL number begins at `time.cfl` (default 2) and grows as the residual falls. There are at most
     `time.steps` steps (default 500). The run ends when the residual has fallen by the factor `drop`. Output may have
@@ -49,8 +48,8 @@ class Implicit(Table):
     largest_cfl: Annotated[float, Field(gt=0)] = Field(1e4, description="in steady flow: the largest CFL number")
     krylov: Annotated[int, Field(ge=0, le=200)] = Field(
         40,
-        description="largest number of directions of GMRES, that is of products with the Jacobian in a Newton step; 0: no "
-        "GMRES and no products, in steady flow: the sweeps alone make the update, a step of defect correction",
+        description="largest number of directions of GMRES, that is of products with the Jacobian in a Newton step; "
+        "0, in steady flow: the sweeps alone make the update, a step of defect correction",
     )
     krylov_residual: Literal["plain", "preconditioned"] = Field(
         "plain",
