@@ -37,6 +37,7 @@ INTEGERS = {
         "active": 7,
     },
     "variables": 4,
+    **dict(zip(("nodes_i", "nodes_j", "nodes_k"), SIZE, strict=True)),
 }
 # Of kernels that go along lines, in chunks: along k those across i.
 LINES = {
@@ -115,6 +116,7 @@ EXTENTS = {
     **dict.fromkeys(("patched_state", "patched_ghosts", "patched_flux", "patched_fluxes"), (SIZE[0], 1, 1)),
     **dict.fromkeys(("patched_field", "patched_field_ghosts"), (SIZE[0], 1, 1)),
     **dict.fromkeys(("level_sums", "level_ends"), (SIZE[0], 1, 1)),
+    "scalar_held": FACE,
     # of the second three places each
     **{"mirrored_ghosts": (SIZE[0], 1, 1), "curved_ghosts": (SIZE[0] // 3, 1, 1)},
     **dict.fromkeys(("filter_state", "filter_sample", "filter_rest"), (SIZE[0], 1, 1)),
@@ -141,6 +143,7 @@ SWITCHES = {
     "curved": (0, 1),
     "takers": (1, 3),
     "kinds": (3, 7, 11),
+    "criterion": (0, 1, 2),
     "before": (0.0, 3.0),
 }
 # Optional arrays that another argument asks for: they are given always.
