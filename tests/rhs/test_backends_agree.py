@@ -21,9 +21,10 @@ CONFIGURATIONS = {
 
 # Limits of single precision that are not 1e-6: extrapolations sum up differences with weights of up to 15, terms that
 # are larger than the sum. Multiply-adds that are fused or not round these terms differently.
-LIMITS = {
-    "viscous_extrapolate": 3e-6, "subsonic_primitives": 3e-6, "no_slip_bend": 3e-6, "axisymmetric_friction_limit": 1e-5,
-}  # fmt: skip
+_EXTRAPOLATING = (
+    "viscous_extrapolate", "no_slip_bend", "subsonic_primitives", "subsonic_flux", "subsonic_scalar_flux",
+)  # fmt: skip
+LIMITS = dict.fromkeys(_EXTRAPOLATING, 3e-6) | {"axisymmetric_friction_limit": 1e-5}
 
 
 @pytest.fixture(scope="module", params=CONFIGURATIONS)
