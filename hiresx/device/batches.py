@@ -3,6 +3,7 @@
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,19 +118,18 @@ def share_blocks(calls: Sequence[Call], shapes: list[Shape | None], kinds: list[
         own = {n: shape for n in left if (shape := shapes[n]) is not None}
         candidates = list(dict.fromkeys(block for _, block in own.values()))
         while left and len(candidates) > 1:
-            serving = {block: [n for n in left if _fits(calls[n], own[n], block)] for block in candidates}
+            serving = {block: [n for n in left if _fits(name, calls[n].extent, own[n], block)] for block in candidates}
             block = max(candidates, key=lambda one: len(serving[one]))
             for n in serving[block]:
                 shapes[n], kinds[n] = shape_by_block(name, calls[n].extent or (0, 0, 0), block), (name, block)
-            left = [n for n in left if n not in set(serving[block])]
+            served = set(serving[block])
+            left = [n for n in left if n not in served]
             candidates.remove(block)
 
 
-def _fits(call: Call, own: Shape, block: tuple[int, int, int]) -> bool:
-    threads = [
-        math.prod(grid) * math.prod(of)
-        for grid, of in (own, shape_by_block(call.name, call.extent or (0, 0, 0), block))
-    ]
+@lru_cache(maxsize=4096)
+def _fits(name: str, extent: tuple[int, int, int] | None, own: Shape, block: tuple[int, int, int]) -> bool:
+    threads = [math.prod(grid) * math.prod(of) for grid, of in (own, shape_by_block(name, extent or (0, 0, 0), block))]
     return threads[1] <= max(TIMES * threads[0], FEW)
 
 
