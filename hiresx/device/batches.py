@@ -158,7 +158,7 @@ def batch_calls(calls: Sequence[Call], shapes: Sequence[Shape], address: Callabl
         numbers = ahead + _numbers(signature, calls[0])
         entry, grid = Entry(signature.name, Form.ALIKE), (gx, gy, gz * len(calls))
         return BatchedLaunch(entry, grid, block, numbers, [np.ascontiguousarray(table[:, arrays])])
-    counts = [int(np.prod(grid)) for grid, _ in shapes]
+    counts = [math.prod(grid) for grid, _ in shapes]
     members = np.repeat(np.arange(len(calls), dtype=np.int32), counts)
     return BatchedLaunch(Entry(signature.name, Form.MIXED), (len(members), 1, 1), block, [], [members, table])
 
@@ -171,14 +171,16 @@ def _table(calls: Sequence[Call], shapes: Sequence[Shape], address: Callable[[An
     table[:, 0] = np.cumsum(blocks.prod(axis=1)) - blocks.prod(axis=1)
     table[:, 1:3] = blocks[:, :2]
     table[:, 3:AHEAD] = [call.extent or () for call in calls]
-    for n, (kind, name) in enumerate(arguments, AHEAD):
+    columns: list[list[int]] = []
+    for kind, name in arguments:
         values = [call.arguments[name] for call in calls]
         if is_pointer(kind):
-            table[:, n] = [0 if value is None else address(value) for value in values]
+            columns.append([0 if value is None else address(value) for value in values])
         elif kind in ("int", "long long"):
-            table[:, n] = values
+            columns.append(values)
         else:
-            table.view(np.float64)[:, n] = values
+            columns.append(np.array(values, np.float64).view(np.int64).tolist())
+    table[:, AHEAD:] = np.array(columns, np.int64).reshape(len(arguments), -1).T
     return table
 
 

@@ -105,7 +105,7 @@ class LocalBlocks:
             self.extended = {s.index: domain.coordinates(s.part) for s in self.states}
             for state, old in zip(self.states, before, strict=True):
                 if old is not None:
-                    repeat_faces(backend, state)  # other blocks may lie there now
+                    repeat_faces(state)  # other blocks may lie there now
                     continue
                 _fill_coordinates(backend, state)
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from hiresx.device.interface import Call
 from hiresx.equations import GAS_CONSERVED
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.state_cache import StateCache
-from hiresx.time.reduction import FEW, Reduction
+from hiresx.time.reduction import FEW, Reduction, norm_reals
 from hiresx.time.step_rule import largest_step, step_towards
 
 
@@ -23,7 +24,13 @@ class StepSize:
         backend, program = blocks.backend, blocks.program
         self._limit_steps = program.prepare(limits)
         self.found = backend.zeros((len(blocks.states), 2, FEW), blocks.configuration.real)
-        self.reductions = [Reduction(backend, program, s, self.found[n]) for n, s in enumerate(blocks.states)]
+        # All norms lie one behind the other, so that they go to the host in one copy.
+        ends = np.cumsum([0, *(norm_reals(s.size) for s in blocks.states)]).tolist()
+        self._norms, self._norms_of = backend.zeros((ends[-1],), blocks.configuration.real), [*pairwise(ends)]
+        self.reductions = [
+            Reduction(backend, program, s, self.found[n], self._norms[a:b])
+            for n, (s, (a, b)) in enumerate(zip(blocks.states, self._norms_of, strict=True))
+        ]
         self.calls = [call for r in self.reductions for call in r.radii_calls(case.gas.reynolds)]
         self._launch = program.prepare(self.calls)
         # where in `found` the radii of each block lie (blocks, 2, FEW); those of blocks with fewer repeat the last
@@ -92,7 +99,8 @@ class StepSize:
         """Return the root mean square of dq/dt over all points (5), the least density and the least pressure.
         Collective."""
         self._seek_norms()
-        found = [r.norms() for r in self.reductions]
+        norms = self._blocks.backend.to_host(self._norms)
+        found = [r.norms(norms[a:b]) for r, (a, b) in zip(self.reductions, self._norms_of, strict=True)]
         none = np.zeros(len(GAS_CONSERVED))
         sums = self._blocks.comm.sum(np.sum([none, *(f[0] for f in found)], axis=0))
         density, pressure = self._blocks.comm.min(np.min([[np.inf, np.inf], *(f[1:] for f in found)], axis=0))

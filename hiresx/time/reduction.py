@@ -28,6 +28,11 @@ def scratch_reals(size: tuple[int, int, int], work_reals: int) -> int:
     return 0 if work_reals >= needed else needed
 
 
+def norm_reals(size: tuple[int, int, int]) -> int:
+    """Return the reals of the norms of a block of `size`."""
+    return QUANTITIES * min(THREADS, size[0] * size[1])
+
+
 def pieces(size: tuple[int, int, int]) -> int:
     """Return the number of pieces into which a block's columns along k are cut for the search of its largest radii."""
     ni, nj, nk = size
@@ -47,14 +52,14 @@ def _reals(work: Any, real: str) -> int:
 
 class Reduction:
     """Column kernels of one block and their reductions. `radii`: an array (2, FEW) into which `radii_calls` write the
-    largest spectral radii of `few` <= FEW threads each.
+    largest spectral radii of `few` <= FEW threads each. `norms`: memory of `norm_reals` reals for `norm_calls`.
 
     The block's work array is the scratch memory where it is large enough: no reduction runs while a right-hand side is
     computed.
     """
 
-    def __init__(self, backend: Backend, program: Program, state: BlockState, radii: Any):
-        self._backend, self._program, self._state = backend, program, state
+    def __init__(self, backend: Backend, program: Program, state: BlockState, radii: Any, norms: Any):
+        self._program, self._state = program, state
         self._flow = {"sv": state.variable_stride, "q": state.q, "m": state.metrics, "jacobian": state.jacobian}
         ni, nj, _ = state.size
         self._columns = ni * nj
@@ -70,7 +75,7 @@ class Reduction:
             assert state.work is not None  # or nothing would be extra
             self._partial = state.work.reshape(-1)[: needed * _share(state.work, real)].view(real)
         self._result = backend.zeros((2, self._threads), real)
-        self._found = backend.zeros((QUANTITIES, self._threads), real)
+        self._found = norms.reshape(QUANTITIES, self._threads)
         self._radii, self.few = radii, min(FEW, self._threads)
         self._active = sum(1 << d for d in state.active)
 
@@ -128,10 +133,10 @@ class Reduction:
             self._reduce(2, 2, self._partial[_SUMS * count : QUANTITIES * count], count, self._found[_SUMS:]),
         ]  # fmt: skip
 
-    def norms(self) -> tuple[np.ndarray, float, float]:
-        """Return the result of `norm_calls`: sums of (J r)^2 over the block (5), least density, least pressure; the
-        sums are NaN if there is any NaN."""
-        found = self._backend.to_host(self._found)
+    def norms(self, norms: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """Return the result of `norm_calls` from their memory on the host: sums of (J r)^2 over the block (5), least
+        density, least pressure; the sums are NaN if there is any NaN."""
+        found = norms.reshape(QUANTITIES, self._threads)
         density, pressure = found[_SUMS:].min(axis=1)
         return found[:_SUMS].sum(axis=1), float(density), float(pressure)
 
