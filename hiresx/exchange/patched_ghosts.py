@@ -111,7 +111,7 @@ class InterpolatedGhosts(ABC):
         gives, comes = [], []
         for share in self._shares(domain, found):
             giver, takers = int(owner[share.part]), taker[share.ghost]
-            for other in np.unique(takers).tolist() if giver == rank else ():
+            for other in np.flatnonzero(np.bincount(takers)).tolist() if giver == rank else ():
                 mine = np.flatnonzero(takers == other)
                 gives.append((share, mine, other, sent[other] + np.arange(len(mine))))
                 sent[other] += len(mine)
@@ -150,7 +150,7 @@ class InterpolatedGhosts(ABC):
         turned = np.concatenate(turns)[order] if turns else None
         takes, numbers = [], []
         # The shares of each place lie one behind the other.
-        starts = np.searchsorted(ghost, np.arange(len(of) + 1))
+        starts = np.concatenate([[0], np.cumsum(np.bincount(ghost, minlength=len(of)))])
         # One launch for the ghosts of a part along a direction, whatever faces they lie behind; walls have their own.
         apart = [n + 1 if isinstance(entry, mirror_points.MirrorSources) else 0 for n, entry in enumerate(found)]
         group = 3 * (len(found) + 1) * part + 3 * np.repeat(apart, np.diff(ghosts)) + along
