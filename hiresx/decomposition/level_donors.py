@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -85,9 +84,14 @@ def level_rows(
                 def make(
                     p: int = p, lines: Sequence[_Line] = lines, some: Sequence[_GhostFace] = some
                 ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-                    ghosts, first, weights = zip(*(face.share(lines) for face in some), strict=True)
-                    flat = flat_index(np.concatenate(first, axis=-1), cut.blocks[p], halo)
-                    return [*ghosts], flat, np.concatenate(weights, axis=-1)
+                    columns = [face.columns(lines) for face in some]
+                    ends = np.cumsum([0, *(prod(len(own) for own, _ in of_face) for of_face in columns)])
+                    first, weights = np.empty((3, ends[-1]), int), np.empty((2, 3, WIDTH, ends[-1]))
+                    ghosts = [
+                        face.share(lines, of_face, first[:, a:b], weights[..., a:b])
+                        for face, of_face, (a, b) in zip(some, columns, pairwise(ends), strict=True)
+                    ]
+                    return ghosts, flat_index(first, cut.blocks[p], halo), weights
 
                 few = sum(face.count for face in some) <= FEW_GHOSTS
                 ghosts, flat, weights = (
@@ -161,29 +165,33 @@ class _GhostFace:
         """Says which ghosts these are, in their order."""
         return self.direction, b"".join(along.tobytes() for along in self.nodes)
 
-    def share(self, lines: Sequence[_Line]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The ghosts (n,) to which a part with these lines contributes, counted from the first of the face, their first
-        nodes in the part (3, n), and the weights (2, 3, WIDTH, n)."""
-        sizes = [1, *(1 if d == self.direction else len(self.nodes[d]) for d in (2, 1, 0))]
-        sizes[0] = len(self.nodes[self.direction])
+    def columns(self, lines: Sequence[_Line]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Along each direction the nodes to which a part with these lines contributes: their numbers in `nodes` and in
+        the line."""
+        columns = [nodes - line.first for nodes, line in zip(self.nodes, lines, strict=True)]
+        inside = [
+            np.flatnonzero((column >= 0) & (column < len(line.start)))
+            for column, line in zip(columns, lines, strict=True)
+        ]
+        return [(own, column[own]) for own, column in zip(inside, columns, strict=True)]
+
+    def share(
+        self, lines: Sequence[_Line], columns: Sequence[tuple[np.ndarray, np.ndarray]], first: np.ndarray,
+        weights: np.ndarray,
+    ) -> np.ndarray:  # fmt: skip
+        """The ghosts (n,) at these `columns`, counted from the first of the face. Their first nodes in the part (3, n)
+        and their weights (2, 3, WIDTH, n) are written into `first` and `weights`."""
+        axes = [0 if d == self.direction else 3 - d for d in range(3)]
+        sizes, found, shapes = [1] * 4, [1] * 4, [[1] * 4 for _ in range(3)]
+        for d, axis in enumerate(axes):
+            sizes[axis], found[axis] = len(self.nodes[d]), len(columns[d][0])
+            shapes[d][axis] = found[axis]
         steps = np.cumprod([1, *sizes[:0:-1]])[::-1]
-        ghost: Any = 0
-        columns, shapes = [], []
-        for d, (nodes, line) in enumerate(zip(self.nodes, lines, strict=True)):
-            axis = 0 if d == self.direction else 3 - d
-            column = nodes - line.first
-            kept = np.flatnonzero((column >= 0) & (column < len(line.start)))
-            shape = [1, 1, 1, 1]
-            shape[axis] = len(kept)
-            ghost = ghost + (kept * steps[axis]).reshape(shape)
-            columns.append(column[kept])
-            shapes.append(shape)
-        found = np.shape(ghost)
-        first, weights = np.empty((3, *found), int), np.empty((2, 3, WIDTH, *found))
-        for d, (line, column, shape) in enumerate(zip(lines, columns, shapes, strict=True)):
-            first[d] = line.start[column].reshape(shape)
-            weights[:, d] = line.weights[..., column].reshape(2, WIDTH, *shape)
-        return np.ravel(ghost), first.reshape(3, -1), weights.reshape(2, 3, WIDTH, -1)
+        for d, (line, (_, column), shape) in enumerate(zip(lines, columns, shapes, strict=True)):
+            first[d].reshape(found)[...] = line.start[column].reshape(shape)
+            weights[:, d].reshape(2, WIDTH, *found)[...] = line.weights[..., column].reshape(2, WIDTH, *shape)
+        ghost = sum((own * steps[axis]).reshape(s) for axis, s, (own, _) in zip(axes, shapes, columns, strict=True))
+        return np.ravel(ghost)
 
 
 @dataclass(frozen=True, eq=False)

@@ -304,11 +304,14 @@ def targets(
         face = entry.index.copy()
         d = direction(patch.face)
         face[d] = patch.range[d][0]
+        low, high = face.min(axis=1, initial=np.iinfo(int).max), face.max(axis=1, initial=-1)
         for p, piece in enumerate(cut.parts):
             if piece.whole != patch.block:
                 continue
             box = np.array(piece.box)
-            mine = ((face >= box[:, :1]) & (face < box[:, 1:])).all(axis=0)
+            mine: Any = slice(None)  # most parts hold the whole face
+            if (low < box[:, 0]).any() or (high >= box[:, 1]).any():
+                mine = ((face >= box[:, :1]) & (face < box[:, 1:])).all(axis=0)
             of[mine] = p
             at[mine] = flat_index(entry.index[:, mine] - box[:, :1], cut.blocks[p], cut.stencil.halo)
         part.append(of)

@@ -3,6 +3,7 @@
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,19 +118,18 @@ def share_blocks(calls: Sequence[Call], shapes: list[Shape | None], kinds: list[
         own = {n: shape for n in left if (shape := shapes[n]) is not None}
         candidates = list(dict.fromkeys(block for _, block in own.values()))
         while left and len(candidates) > 1:
-            serving = {block: [n for n in left if _fits(calls[n], own[n], block)] for block in candidates}
+            serving = {block: [n for n in left if _fits(name, calls[n].extent, own[n], block)] for block in candidates}
             block = max(candidates, key=lambda one: len(serving[one]))
             for n in serving[block]:
                 shapes[n], kinds[n] = shape_by_block(name, calls[n].extent or (0, 0, 0), block), (name, block)
-            left = [n for n in left if n not in set(serving[block])]
+            served = set(serving[block])
+            left = [n for n in left if n not in served]
             candidates.remove(block)
 
 
-def _fits(call: Call, own: Shape, block: tuple[int, int, int]) -> bool:
-    threads = [
-        math.prod(grid) * math.prod(of)
-        for grid, of in (own, shape_by_block(call.name, call.extent or (0, 0, 0), block))
-    ]
+@lru_cache(maxsize=4096)
+def _fits(name: str, extent: tuple[int, int, int] | None, own: Shape, block: tuple[int, int, int]) -> bool:
+    threads = [math.prod(grid) * math.prod(of) for grid, of in (own, shape_by_block(name, extent or (0, 0, 0), block))]
     return threads[1] <= max(TIMES * threads[0], FEW)
 
 
@@ -158,7 +158,7 @@ def batch_calls(calls: Sequence[Call], shapes: Sequence[Shape], address: Callabl
         numbers = ahead + _numbers(signature, calls[0])
         entry, grid = Entry(signature.name, Form.ALIKE), (gx, gy, gz * len(calls))
         return BatchedLaunch(entry, grid, block, numbers, [np.ascontiguousarray(table[:, arrays])])
-    counts = [int(np.prod(grid)) for grid, _ in shapes]
+    counts = [math.prod(grid) for grid, _ in shapes]
     members = np.repeat(np.arange(len(calls), dtype=np.int32), counts)
     return BatchedLaunch(Entry(signature.name, Form.MIXED), (len(members), 1, 1), block, [], [members, table])
 
@@ -171,14 +171,16 @@ def _table(calls: Sequence[Call], shapes: Sequence[Shape], address: Callable[[An
     table[:, 0] = np.cumsum(blocks.prod(axis=1)) - blocks.prod(axis=1)
     table[:, 1:3] = blocks[:, :2]
     table[:, 3:AHEAD] = [call.extent or () for call in calls]
-    for n, (kind, name) in enumerate(arguments, AHEAD):
+    columns: list[list[int]] = []
+    for kind, name in arguments:
         values = [call.arguments[name] for call in calls]
         if is_pointer(kind):
-            table[:, n] = [0 if value is None else address(value) for value in values]
+            columns.append([0 if value is None else address(value) for value in values])
         elif kind in ("int", "long long"):
-            table[:, n] = values
+            columns.append(values)
         else:
-            table.view(np.float64)[:, n] = values
+            columns.append(np.array(values, np.float64).view(np.int64).tolist())
+    table[:, AHEAD:] = np.array(columns, np.int64).reshape(len(arguments), -1).T
     return table
 
 

@@ -113,14 +113,15 @@ def _implied_waits(waits: Collection[int], found: Sequence[Sequence[int]]) -> se
     implied: set[int] = set()
     if len(waits) < 2:
         return implied
-    least, left = min(waits), list(waits)
+    least, left, missing = min(waits), list(waits), len(waits) - 1  # nothing among them waits for the last one
     for _ in range(_SEARCH_LIMIT):
-        if not left:
+        if not left or not missing:
             break
         for n in found[left.pop()][-_SEARCH_LIMIT:]:
             if n >= least and n not in implied:
                 implied.add(n)
                 left.append(n)
+                missing -= n in waits
     return implied
 
 

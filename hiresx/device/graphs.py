@@ -15,6 +15,9 @@ BRANCHES = 64
 URGENT = ("pack_signalled_", "raise_signals", "await_signals")
 MESSAGES = (*URGENT, "unpack_signalled_", "rotate_signalled_")
 FIRST = -100
+# The runs in order of launches without a guard before they are made a graph. That takes the host the time of some five
+# runs. Most launches that are not parts of recorded steps run two or three times between changes of the levels.
+IN_ORDER = 4
 # Batches must save at least this many launches to be worth the compilation of their wrappers.
 LEAST = 8
 
@@ -23,16 +26,16 @@ class Graph:
     """The launches `calls` of `program`, made on `stream` after all work given to it before. `guard`: see
     `Program.prepare`.
 
-    The first call makes the launches in order, which loads the kernels. Later calls make one CUDA graph, in which
-    launches are batched where possible (hiresx.device.batches). If wrappers of batches have to be compiled, the second
-    call makes the batches in order, which loads them.
+    The first call, of launches without a guard the first `IN_ORDER` calls, makes the launches in order, which loads the
+    kernels. Later calls make one CUDA graph, in which launches are batched where possible (hiresx.device.batches). If
+    there are batches, the next call makes them in order, which loads their wrappers.
     """
 
     def __init__(self, cupy: Any, program: Any, calls: Calls, stream: Any, guard: Any = None):
         self._cuda, self._program, self._stream, self._guard = cupy.cuda, program, stream, guard
         self._noted = list(calls)
         self._calls = flatten_calls(self._noted)  # keeps the arrays alive
-        self._made = False
+        self._left = IN_ORDER if guard is None else 1  # runs in order
         # The launches and batches, and for each one the numbers of the earlier ones that it waits for.
         self._launches: tuple[list[Any], list[list[int]]] | None = None
         self._graph: Any = None
@@ -42,9 +45,9 @@ class Graph:
             self._program.recorded += self._noted
         elif self._graph is not None:
             self._graph.launch(self._stream)
-        elif not self._made or len(self._calls) < 2:
+        elif self._left or len(self._calls) < 2:
             self._in_order(self._calls)
-            self._made = True
+            self._left = max(self._left - 1, 0)
         elif self._launches is None and (several := self._arrange()):
             self._in_order(several)
         else:

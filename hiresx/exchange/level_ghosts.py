@@ -81,7 +81,7 @@ class UnderFiner:
                 yield array, len(array)
 
     def _copies(self, e: Injection) -> Iterator[Any]:
-        to, giving = self._backend.to_device(e.to), self._backend.to_device(e.source)
+        to, giving = self._backend.to_device(np.stack([e.to, e.source]))
         ends = zip(self._arrays(e.donor), self._arrays(e.block), strict=True)
         for (source, variables), (target, _) in ends:
             yield self._program.call(

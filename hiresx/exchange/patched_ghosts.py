@@ -6,6 +6,7 @@ that mirror places, from the blocks before them.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,10 @@ class _Take:
     direction: int
     count: int
     kernel: str
+    extra: dict[str, Any]
     to: Any
     first: Any
     rows: Any
-    extra: dict[str, Any]
 
 
 class InterpolatedGhosts(ABC):
@@ -110,7 +111,7 @@ class InterpolatedGhosts(ABC):
         gives, comes = [], []
         for share in self._shares(domain, found):
             giver, takers = int(owner[share.part]), taker[share.ghost]
-            for other in np.unique(takers).tolist() if giver == rank else ():
+            for other in np.flatnonzero(np.bincount(takers)).tolist() if giver == rank else ():
                 mine = np.flatnonzero(takers == other)
                 gives.append((share, mine, other, sent[other] + np.arange(len(mine))))
                 sent[other] += len(mine)
@@ -131,26 +132,25 @@ class InterpolatedGhosts(ABC):
         self._own, self._held, self._leaving = received[rank], held, leaving
 
         device = self._backend.to_device
+        numbers: list[tuple[np.ndarray, ...]] = [
+            (share.start[mine], n + (0 if other == rank else out[other])) for share, mine, other, n in gives
+        ]
         self._gives = []
-        for share, mine, other, number in gives:
-            to = number + (0 if other == rank else out[other])
+        for (share, mine, other, _), (start, to) in zip(gives, self._on_device(numbers), strict=True):
             weights = share.weights if len(mine) == len(share.ghost) else share.weights[..., mine]
             weights = weights.reshape(36, -1).astype(real, copy=False)
             self._gives.append(
-                _Give(
-                    places[share.part], len(to), share.widths, device(share.start[mine].astype(np.int32)),
-                    device(to.astype(np.int32)), device(weights), other == rank,
-                )
-            )  # fmt: skip
+                _Give(places[share.part], len(mine), share.widths, start, to, device(weights), other == rank)
+            )
         ghost = np.concatenate([g for _, g, _, _ in comes]) if comes else np.zeros(0, int)
         row = np.concatenate([into[giver] + n for giver, _, n, _ in comes]) if comes else np.zeros(0, int)
         order = np.argsort(ghost, kind="stable")
         ghost, row = ghost[order], row[order]
         turns = [turn for *_, turn in comes if turn is not None]
         turned = np.concatenate(turns)[order] if turns else None
-        self._takes = []
+        takes, numbers = [], []
         # The shares of each place lie one behind the other.
-        starts = np.searchsorted(ghost, np.arange(len(of) + 1))
+        starts = np.concatenate([[0], np.cumsum(np.bincount(ghost, minlength=len(of)))])
         # One launch for the ghosts of a part along a direction, whatever faces they lie behind; walls have their own.
         apart = [n + 1 if isinstance(entry, mirror_points.MirrorSources) else 0 for n, entry in enumerate(found)]
         group = 3 * (len(found) + 1) * part + 3 * np.repeat(apart, np.diff(ghosts)) + along
@@ -161,7 +161,7 @@ class InterpolatedGhosts(ABC):
             first, count = starts[points], starts[points + 1] - starts[points]
             ends = np.concatenate([[0], np.cumsum(count)])
             taken = np.repeat(first - ends[:-1], count) + np.arange(ends[-1])
-            to, begin, shares = (device(m.astype(np.int32)) for m in (flat[chosen], ends, row[taken]))
+            numbers.append((flat[chosen], ends, row[taken]))
             extra: dict[str, Any] = {}
             if turned is not None:
                 turn = np.ascontiguousarray(turned[taken].reshape(-1, 9).T, dtype=real)
@@ -170,7 +170,16 @@ class InterpolatedGhosts(ABC):
                 geometry = np.ascontiguousarray(entry.geometry[:, chosen - ghosts[n]], dtype=real)
                 extra |= {"n": len(chosen), "geometry": device(geometry)}
                 extra |= self._acceleration(self._states[places[p]])
-            self._takes.append(_Take(places[p], d, len(chosen), _kernel(entry), to, begin, shares, extra))
+            takes.append((places[p], d, len(chosen), _kernel(entry), extra))
+        self._takes = [_Take(*take, *lists) for take, lists in zip(takes, self._on_device(numbers), strict=True)]
+
+    def _on_device(self, numbers: Sequence[Sequence[np.ndarray]]) -> list[list[Any]]:
+        """Lists of integers on the device, int32. They go there in one piece, since each copy takes its time."""
+        single = [one for some in numbers for one in some]
+        whole = self._backend.to_device(np.concatenate([*single, [0]]).astype(np.int32))
+        ends = np.cumsum([0, *map(len, single)]).tolist()
+        views = iter([whole[a:b] for a, b in pairwise(ends)])
+        return [[next(views) for _ in some] for some in numbers]
 
     def _acceleration(self, state: BlockState) -> dict[str, Any]:
         """Arguments of the kernel of curved walls: the body force."""

@@ -21,7 +21,8 @@ from hiresx.device.fields import Layout
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations.gas import Gas, alive, conservative
-from hiresx.grid.blocks import Block, Range
+from hiresx.grid.blocks import Block, Range, face_range, slices
+from hiresx.grid.patched import PATCHED
 from hiresx.rhs import grid_spacings, wall_distance
 from hiresx.rhs.metrics import compute_metrics, repeat_faces
 from hiresx.rhs.terms import viscous_damping
@@ -104,7 +105,7 @@ class LocalBlocks:
             self.extended = {s.index: domain.coordinates(s.part) for s in self.states}
             for state, old in zip(self.states, before, strict=True):
                 if old is not None:
-                    repeat_faces(backend, state)  # other blocks may lie there now
+                    repeat_faces(state)  # other blocks may lie there now
                     continue
                 _fill_coordinates(backend, state)
                 compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)
@@ -193,11 +194,20 @@ class LocalBlocks:
             found.append(arrays)
         return found
 
-    def take(self, found: Sequence[dict[str, np.ndarray]]) -> None:
-        """Set the states from `found`, the result of `read`."""
+    def take(self, found: Sequence[dict[str, np.ndarray]], at_conditions: bool = False) -> None:
+        """Set the states from `found`, the result of `read`. `at_conditions`: only the nodes of faces with a
+        condition."""
         for state, arrays in zip(self.states, found, strict=True):
+            ni, nj, nk = state.size
+            places: list[Any] = [np.s_[:, k] for k in planes(nk, ni * nj)]
+            if at_conditions:
+                mine = [patch for patch in self.cut.patches if patch.block == state.index]
+                faces = {patch.face for patch in mine if patch.condition.type != PATCHED}
+                places = [(..., *slices(face_range(face, state.size))) for face in sorted(faces)]
             for name, array in state.restarting.items():
-                self._fill(state, array, partial(_part, arrays[name]))
+                for at in places:
+                    values = np.ascontiguousarray(arrays[name][at])
+                    self.backend.copy(state.interior(array)[at], self.backend.to_device(values))
 
     def alive_before(self) -> bool:
         """True if the state at the start of the last step is admissible."""
@@ -269,11 +279,6 @@ def _fill_coordinates(backend: Backend, state: BlockState) -> None:
 def _in_storage(state: BlockState, values: Callable[[Lines], Any], n: int, at: Lines) -> np.ndarray:
     """Return conservative values as q (n = 0) or `carry` (n = 1) stores them."""
     return state.to_storage(np.stack(values(at)))[n]
-
-
-def _part(values: np.ndarray, at: Any) -> np.ndarray:
-    """Return the part `at` of an array over variables and nodes."""
-    return values[:, *at]
 
 
 def _entropic(state: BlockState) -> Any:

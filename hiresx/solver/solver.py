@@ -458,7 +458,7 @@ class Solver:
             self._conditions.nodes(self.time)
             # The stored nodes satisfy their conditions already: imposing them again may change the rounding. The call
             # above was needed for ghosts and targets only.
-            self._blocks.take(found)
+            self._blocks.take(found, at_conditions=True)
         self._ghosts.start_state()
         self.settle()
 

@@ -104,6 +104,7 @@ class Program(RecordingProgram):
 @pytest.fixture
 def gpu(monkeypatch):
     monkeypatch.setattr(graphs, "LEAST", 1000)  # launches stay single, but where a test says otherwise
+    monkeypatch.setattr(graphs, "IN_ORDER", 1)
     runtime = SimpleNamespace(streamCaptureModeRelaxed=2)
     return SimpleNamespace(cuda=SimpleNamespace(Stream=Stream, Event=Event, runtime=runtime))
 
@@ -160,6 +161,17 @@ def test_one_launch_is_no_graph(gpu):
     for _ in range(3):
         graph()
     assert program.made == 3 and Stream.capturing is None
+
+
+def test_launches_that_run_a_few_times_are_not_arranged_and_guarded_ones_at_once(gpu, monkeypatch):
+    monkeypatch.setattr(graphs, "IN_ORDER", 3)
+    x, y, z, guard = arrays(4)
+    free, guarded = (Graph(gpu, Program(), [scale(x, y), scale(x, z)], Stream(), g) for g in (None, guard))
+    for times in (1, 2, 3, 4):
+        free()
+        guarded()
+        assert (free._launches is not None) == (times > 3)
+        assert (guarded._launches is not None) == (times > 1)
 
 
 def test_nothing_is_no_graph(gpu):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from hiresx import load
 from hiresx.bench import rhs
 from hiresx.device import backend
 from hiresx.solver import Solver
@@ -28,6 +29,18 @@ def test_norms(solver):
     assert norms == pytest.approx(np.sqrt((rates**2).mean(axis=(1, 2, 3))), rel=1e-12)
     flow = solver.primitives(0)
     assert density == flow["rho"].min() and pressure == pytest.approx(flow["p"].min(), rel=1e-14)
+
+
+def test_norms_of_unequal_blocks_are_those_of_all_nodes():
+    made = Solver(load("shock-diffraction", preset="quick"), backend("cpu"))
+    made.initialize()
+    made.right_hand_side()
+    assert len({state.size for state in made.states}) > 1
+    rates = [(state.interior(state.r) * state.interior(state.jacobian)).reshape(5, -1) for state in made.states]
+    flows = [made.primitives(n) for n in range(len(made.states))]
+    norms, *least = made.norms()
+    assert norms == pytest.approx(np.sqrt((np.concatenate(rates, axis=1) ** 2).mean(axis=1)), rel=1e-12)
+    assert least == pytest.approx([min(flow[name].min() for flow in flows) for name in ("rho", "p")], rel=1e-14)
 
 
 def test_there_are_no_rates_before_the_first_right_hand_side():

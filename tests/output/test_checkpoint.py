@@ -77,6 +77,15 @@ def test_a_restart_after_any_step_gives_the_same_bits(name, backend, tmp_path):
         assert bits(again) == bits(whole), path.name
 
 
+def test_a_restored_state_is_the_stored_one_at_walls_and_inflows_too():
+    """Also where it does not satisfy their conditions."""
+    solver = Simulation(channel(boundary=STEADY), backend="cpu").solver
+    stored = {piece.name: np.asarray(piece.array) + 0.01 for piece in solver.pieces()}
+    solver.restore(solver.values(), lambda name, box: stored[name])
+    for state in solver.states:
+        assert np.array_equal(state.interior(state.q), stored[f"q.{state.part.whole}"])
+
+
 def test_a_run_goes_on_in_its_directory_with_its_case(tmp_path):
     reference = Simulation(vortex(), backend="cpu", out=tmp_path / "whole")
     reference.run(progress=False)
