@@ -12,6 +12,7 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.decomposition.ghost_layers import GhostLayers, coordinates_in_box
+from hiresx.decomposition.mirrored_layers import shares_in_layers
 from hiresx.decomposition.oblique_walls import Wall, mirrored_places
 from hiresx.decomposition.patched_donors import layers_behind
 from hiresx.decomposition.patches import Decomposition, Patch
@@ -32,10 +33,6 @@ HOPS = 4
 TURNS, STEP = 40, 0.25
 # Number of cells along a curved wall, from the point where the flow meets it, within which the flow stagnates.
 STAGNANT = 3.0
-# Walls before which layers are thin, and by how many layers a mirrored place may differ from its ghost, for each layer
-# of ghosts: up to the first number it is taken as it is, from the second on in the layer of the ghost. Where cells are
-# as long as wide and lines lean by 45 degrees they differ by 2.
-FRICTION, NEAR, FAR = ("no_slip", "modelled_wall"), 2.0, 4.0
 # The fields of `MirrorSources` that have an entry for each place.
 OF_PLACES = ("donor", "face", "xi", "base", "share", "turn")
 
@@ -151,7 +148,7 @@ def _mirrored_nodes(index: np.ndarray, place: int, patch: Patch, maps: "_Maps") 
     base = rows.map.base(image - first) + first
     share, _ = rows.map.share(image - first, base - first)
     _, normals, _, _ = _geometry(
-        maps, _Places(donor, face, on_wall, turn, np.zeros((count, 3)), base, share, np.zeros(count), image, 0 * image)
+        maps, _Places(donor, face, on_wall, turn, np.zeros((count, 3)), base, share, image, 0 * image, 0.0)
     )
     turn = turn - 2 * normals[:, :, None] * normals[:, None, :]
     return MirrorSources(place, index, donor, face, image, base, share, turn, None, 0.0)
@@ -228,8 +225,8 @@ class _Maps:
 class _Places:
     """Places: `donor` (n,), blocks, `face` (n,), number of the face of theirs along which the wall goes on, `xi` (n, 3)
     and `base` and `share` (n, 3), see `MirrorSources`. The point x there is `turn` (n, 3, 3) @ x + `shift` (n, 3) as
-    the block that asked sees it. `moved` (n,): cells by which a place was moved. `own` (n, 3): the place from which it
-    was searched, and `across` (n, 3) the direction of layers (`_in_layers`), 0 for none, as `donor` has it."""
+    the block that asked sees it. `own` (n, 3): the place from which it was searched, and `shares` (n, 3) that of `own`
+    in it (`hiresx.decomposition.mirrored_layers`), as `donor` has them. `moved`: see `MirrorSources`."""
 
     donor: np.ndarray
     face: np.ndarray
@@ -238,9 +235,9 @@ class _Places:
     shift: np.ndarray
     base: np.ndarray
     share: np.ndarray
-    moved: np.ndarray
     own: np.ndarray
-    across: np.ndarray
+    shares: np.ndarray
+    moved: float
 
     def groups(self, among: np.ndarray) -> Iterator[tuple[int, str, np.ndarray]]:
         """Groups of the places `among` in the same rows: (block, face, indexes into `among`)."""
@@ -254,9 +251,7 @@ def _find_sources(
     patch = whole.patches[wall.place]
     b, face, d, halo = patch.block, patch.face, direction(patch.face), whole.stencil.halo
     index = layers_behind(patch, range(1, halo + 1)).reshape(3, -1)
-    k, j, i = (index[e] + halo for e in (2, 1, 0))
-    given = extended[b]
-    ghosts = given[:, k, j, i].T if isinstance(given, GhostLayers) else np.stack([c[k, j, i] for c in given], axis=1)
+    ghosts = _nodes(extended[b], halo, index)
     edge = patch.range[d][0]
     start = index.T.astype(float)
     start[:, d] = edge
@@ -268,7 +263,16 @@ def _find_sources(
         normals = np.broadcast_to(normal, ghosts.shape)
         distance = (point - ghosts) @ normal
         feet, curvature, cells = None, None, None
+
+        def off_wall(e: int, roots: np.ndarray) -> np.ndarray:
+            points, at, shares = _nodes(extended[b], halo, roots), roots.T.astype(float), np.zeros((roots.shape[1], 3))
+            points = points + 2 * ((point - points) @ normal)[:, None] * normal
+            at[:, d], shares[:, e] = 2 * edge - roots[d], 1.0
+            return _off_wall(maps, _walk(whole, maps, b, face, points, at, shares=shares), points)
+
+        shares = shares_in_layers(whole, patch, index, lambda at: _nodes(extended[b], halo, at), off_wall)
     else:
+        shares = None
         feet = _walk(whole, maps, b, face, ghosts, start, on_wall=True)
         places, normals, curvature, cells = _geometry(maps, feet)
         if whole.axisymmetric:  # around the axis, the normal turns by its y component over a length y
@@ -277,16 +281,15 @@ def _find_sources(
         distance = np.sum((places - ghosts) * normals, axis=1)
     images = ghosts + 2 * distance[:, None] * normals
     start[:, d] = 2 * edge - index[d]
-    image = _walk(whole, maps, b, face, images, start, layered=_layered(whole, patch) if feet is None else None)
+    image = _walk(whole, maps, b, face, images, start, shares=shares)
     if not wall.curved or feet is None or curvature is None or cells is None:
         reflection = np.eye(3) - 2 * normals[:, :, None] * normals[:, None, :]
         if patch.condition.kernel == "axis":
             reflection[:, 2, 2] = -1.0  # the swirl
         turn = reflection @ image.turn
         return MirrorSources(
-            wall.place, index, image.donor, image.face, image.xi, image.base, image.share, turn, None,
-            float(image.moved.max()),
-        )  # fmt: skip
+            wall.place, index, image.donor, image.face, image.xi, image.base, image.share, turn, None, image.moved
+        )
     layer_number = np.abs(index[d] - edge)
     apart = np.where(layer_number == 1, 2.0, 1.0 / layer_number)
     start[:, d] = edge + apart * (start[:, d] - edge)
@@ -298,32 +301,14 @@ def _find_sources(
     }
     stagnant = np.square(STAGNANT * cells / np.where(distance != 0, distance, np.inf))
     geometry = np.concatenate([normals.T, distance[None], curvature, apart[None], stagnant[None]])
-    moved = max(float(p.moved.max()) for p in three)
+    moved = max(p.moved for p in three)
     return MirrorSources(place=wall.place, index=index, geometry=geometry, moved=moved, **of_places)
 
 
-def _layered(whole: Decomposition, patch: Patch) -> int | None:
-    """The direction that counts the layers before a wall with friction which meets `patch`; None without one, and where
-    such walls meet it in both directions along it."""
-    ends = {
-        direction(wall.face)
-        for wall in whole.patches
-        if wall.block == patch.block
-        and wall.condition.kernel in FRICTION
-        and all(max(a, c) < min(b, d) for (a, b), (c, d) in zip(wall.range, patch.range, strict=True))
-    }
-    return ends.pop() if len(ends) == 1 else None
-
-
-def _in_layers(at: _Places, number: np.ndarray) -> None:
-    """Move places that lie in other layers before a wall with friction than their ghosts, in ghost layer `number` (n,),
-    into the same layer.
-
-    Grid lines that meet a plane obliquely go on behind it straight, where the image of a wall has a kink. The images of
-    ghosts in thin layers thus lie far outside of these, or in the body."""
-    layers = np.sum((at.xi - at.own) * at.across, axis=1)
-    kept = np.where(at.moved > 0, 0.0, np.clip((FAR - np.abs(layers) / number) / (FAR - NEAR), 0, 1))
-    at.xi[:] -= ((1 - kept) * layers)[:, None] * at.across
+def _nodes(given: Coordinates | GhostLayers, halo: int, index: np.ndarray) -> np.ndarray:
+    """Coordinates (n, 3) of nodes and ghosts `index` (3, n) of a block."""
+    k, j, i = (index[e] + halo for e in (2, 1, 0))
+    return given[:, k, j, i].T if isinstance(given, GhostLayers) else np.stack([c[k, j, i] for c in given], axis=1)
 
 
 def _walk(
@@ -334,16 +319,17 @@ def _walk(
     points: np.ndarray,
     start: np.ndarray,
     on_wall: bool = False,
-    layered: int | None = None,
+    shares: np.ndarray | None = None,
 ) -> _Places:
     """Locate `points` (n, 3) in the rows along the wall `face` of block `b`, or of the blocks in which it goes on, from
-    the starting places `start` (n, 3) in `b`; `on_wall`: find the feet of the normals through them; `layered`: the
-    direction of `_in_layers`. What lies outside of all blocks is moved to where these end."""
+    the starting places `start` (n, 3) in `b`; `on_wall`: find the feet of the normals through them; `shares`
+    (n, 3): those of `start` in what is found, none if absent. What lies outside of all blocks is moved to where these
+    end."""
     count = len(points)
     at = _Places(
         np.full(count, b), np.full(count, FACES.index(face)), start.copy(), np.tile(np.eye(3), (count, 1, 1)),
-        np.zeros((count, 3)), np.zeros((count, 3), dtype=int), np.zeros((count, 3)), np.zeros(count), start.copy(),
-        np.tile(np.arange(3) == layered, (count, 1)).astype(float),
+        np.zeros((count, 3)), np.zeros((count, 3), dtype=int), np.zeros((count, 3)), start.copy(),
+        np.zeros((count, 3)) if shares is None else shares.copy(), 0.0,
     )  # fmt: skip
     left = np.arange(count)
     for _ in range(HOPS):
@@ -361,22 +347,20 @@ def _walk(
         left = np.concatenate(gone)
         if not left.size:
             break
+    moved = 0.0
     for own, along, chosen in at.groups(np.arange(count)):
         rows, d = maps(own, along), direction(along)
         size = np.array(whole.blocks[own].size)
         low, high = np.where(rows.open.T, 1.0, BEYOND) * [[-1.0], [1.0]] + [[0, 0, 0], size - 1]
         low[d], high[d] = rows.first, rows.first + rows.map.block.size[d] - 1
+        at.xi[chosen] += at.shares[chosen] * (at.own[chosen] - at.xi[chosen])
         kept = np.clip(at.xi[chosen], low, high)
-        at.moved[chosen] = np.abs(kept - at.xi[chosen]).max(axis=1)
+        moved = max(moved, float(np.abs(kept - at.xi[chosen]).max()))
         at.xi[chosen] = kept
-    if layered is not None:
-        _in_layers(at, np.abs(start[:, direction(face)] - layer(face, whole.blocks[b].size)[0]))
-    for own, along, chosen in at.groups(np.arange(count)):
-        rows = maps(own, along)
-        first = np.where(np.arange(3) == direction(along), rows.first, 0)
-        base = rows.map.base(at.xi[chosen] - first)
-        at.base[chosen], at.share[chosen] = base + first, rows.map.share(at.xi[chosen] - first, base)[0]
-    return at
+        first = np.where(np.arange(3) == d, rows.first, 0)
+        base = rows.map.base(kept - first)
+        at.base[chosen], at.share[chosen] = base + first, rows.map.share(kept - first, base)[0]
+    return replace(at, moved=moved)
 
 
 def _feet(rows: BlendedMap, d: int, points: np.ndarray, xi: np.ndarray) -> np.ndarray:
@@ -412,7 +396,7 @@ def _hop(
         room = 0.5 + 1e-6 if rows.open[e, int(side(c.face) > 0)] else 1e-6
         over = side(c.face) * at.xi[chosen, e] > (0 if side(c.face) < 0 else size[e] - 1) + room
         node = np.clip(np.round(at.xi[chosen]), 0, size - 1)
-        over &= at.across[chosen, e] == 0  # what lies across a wake stays on the side of its ghost
+        over &= at.shares[chosen, e] == 0  # what lies across a wake stays on the side of its ghost
         for f, (lo, hi) in enumerate(c.range):
             over &= (f == e) | ((node[:, f] >= lo) & (node[:, f] < hi))
         mine = chosen[over]
@@ -425,12 +409,23 @@ def _hop(
         at.shift[mine] += at.turn[mine] @ np.array(c.translation)
         at.turn[mine] = at.turn[mine] @ turn
         at.xi[mine] = at.xi[mine] @ matrix.T + offset
-        at.own[mine], at.across[mine] = at.own[mine] @ matrix.T + offset, at.across[mine] @ matrix.T
+        at.own[mine], at.shares[mine] = at.own[mine] @ matrix.T + offset, at.shares[mine] @ np.abs(matrix).T
         at.donor[mine] = c.donor
         at.face[mine] = 2 * normal + (2 * wall > whole.blocks[c.donor].size[normal] - 1)
         chosen = chosen[~over]
         gone.append(mine)
     return np.concatenate(gone) if gone else np.zeros(0, dtype=int)
+
+
+def _off_wall(maps: _Maps, at: _Places, points: np.ndarray) -> np.ndarray:
+    """The distances (n,) of `points` (n, 3) from places on a wall, along its normal, the direction of `at.shares`."""
+    off = np.zeros(len(points))
+    for own, along, chosen in at.groups(np.arange(len(points))):
+        rows, e = maps(own, along), int(np.argmax(at.shares[chosen[0]]))
+        place, slopes = rows.map.at(at.xi[chosen] - np.where(np.arange(3) == direction(along), rows.first, 0))
+        seen = np.einsum("nba,nb->na", at.turn[chosen], points[chosen] - at.shift[chosen])[:, : rows.map.dimensions]
+        off[chosen] = np.abs(np.sum((seen - place) * _normals(slopes, e, 1), axis=1))
+    return off
 
 
 def _geometry(maps: _Maps, feet: _Places) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

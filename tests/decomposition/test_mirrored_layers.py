@@ -5,7 +5,8 @@ import pytest
 from oblique_grids import case
 
 from hiresx.decomposition.domain import domain
-from hiresx.decomposition.mirror_points import FAR, find_mirror_sources
+from hiresx.decomposition.mirror_points import find_mirror_sources
+from hiresx.decomposition.mirrored_layers import FAR
 from hiresx.grid import Block, Connection, Grid
 
 # Grid lines along k lean by 45 degrees over cells 0.1 wide, and the wall is an arc: the image of a ghost at the wall
@@ -32,20 +33,43 @@ def wing(first, cut=None):
     return Grid(blocks, (there, back))
 
 
-def places(grid, wall, faces=("jmin",), plane=("kmin",)):
+def plate(growth, rise=0.0):
+    """Cells 0.1 long and wide and 0.01 high at k = 0 above a plane wall. Layers grow by `growth` of this from cell to
+    cell along k, and the wall rises by `rise` times z: its image behind z = 0 turns."""
+    z, j, s = np.meshgrid(0.1 * np.arange(SPAN), np.arange(LAYERS), np.linspace(-1, 1, CHORD), indexing="ij")
+    return Grid((Block("plate", s - z, 0.01 * j * (1 + growth * 10 * z) + rise * z, z),))
+
+
+def airfoil(cut):
+    """The arc of `wing` above and below of a sheet, which is a wall ahead of i = `cut` in the upper block."""
+    (upper,) = wing(1e-4).blocks
+    surface = upper.y[:, :1]
+    lower = Block("lower", upper.x[..., ::-1], (2 * surface - upper.y)[..., ::-1], upper.z[..., ::-1])
+    turn, offset = ((-1, 0, 0), (0, -1, 0), (0, 0, 1)), (CHORD - 1, 0, 0)
+    ends = ((cut, CHORD), (0, CHORD - cut))
+    return Grid(
+        (upper, lower),
+        tuple(Connection(n, "jmin", (ends[n], (0, 1), (0, SPAN)), 1 - n, turn, offset) for n in (0, 1)),
+    )
+
+
+def places(grid, wall, faces=("jmin",), plane=("kmin",), donors=False, ahead=None):
     """The ghosts (n, 3) behind the plane, in the block `ahead`, and the places from which they take the flow, with the
-    layer first."""
+    layer first; `ahead`: the i at which walls end; `donors`: with the blocks of the places, all of the same axes."""
     conditions = [
         {"block": block.name, "faces": [face], "type": kind}
+        | ({} if kind == "symmetry" or ahead is None else {"range": {"i": [0, ahead]}})
         for kind, of_blocks in ((wall, faces), ("symmetry", plane))
         for block, face in zip(grid.blocks, of_blocks, strict=True)
+        if face is not None
     ]
     conditions.append({"faces": "all", "type": "far-field", "state": {"rho": 1.0, "p": 0.7}})
     of = domain(case(conditions, {"local": True, "steps": 1}, gas={"reynolds": 1e6}), grid=grid)
     found = [s for s in find_mirror_sources(of.whole, of.extended) if of.whole.patches[s.place].face in plane]
     (sources,) = [s for s in found if of.whole.patches[s.place].block == 0]
     assert sources.per == 1
-    return sources.index.T, np.where(sources.donor == 0, sources.xi[:, 1], sources.xi[:, 0])
+    layer = np.where((sources.donor == 0) | donors, sources.xi[:, 1], sources.xi[:, 0])
+    return (sources.index.T, layer, sources.donor) if donors else (sources.index.T, layer)
 
 
 def test_ghosts_in_thin_layers_take_the_flow_of_their_own_layer():
@@ -70,3 +94,33 @@ def test_layers_go_on_in_a_block_of_other_axes():
     index, layer = places(wing(1e-4, cut=8), "no-slip-wall", ("jmin", "imin"), ("kmin", "jmin"))
     near = (index[:, 2] == -1) & (index[:, 0] < CHORD - 3) & (index[:, 1] < 6)
     assert layer[near] == pytest.approx(index[near, 1], abs=1e-9)
+
+
+@pytest.mark.parametrize("growth", [0.02, 0.1, 0.3])
+def test_before_a_wall_that_is_its_own_image_a_shear_is_kept(growth):
+    """Layers that grow along the span are as inclined as these of `wing`, but all images lie in the flow."""
+    (index, layer), (_, image) = (places(plate(growth), wall) for wall in ("no-slip-wall", "slip-wall"))
+    assert np.abs(image - index[:, 1]).max() > 2 * growth
+    assert np.array_equal(layer, image)
+
+
+def test_far_from_the_wall_the_image_is_taken():
+    """The image of the wall lies 0.06 l, six layers, beside the ghosts of layer l that continue it."""
+    (index, layer), (_, image) = (places(plate(0.0, rise=0.3), wall) for wall in ("no-slip-wall", "slip-wall"))
+    first = (index[:, 2] == -1) & (index[:, 0] < CHORD - 3)
+    near, far = first & (index[:, 1] <= 11), first & (index[:, 1] >= 23)
+    assert layer[near] == pytest.approx(index[near, 1], abs=1e-9)
+    assert np.array_equal(layer[far], image[far]) and np.abs(image[far] - index[far, 1]).min() > 5.9
+
+
+def test_layers_go_on_in_a_block_without_a_wall():
+    index, layer = places(wing(1e-4, cut=8), "no-slip-wall", (None, "imin"), ("kmin", "jmin"))
+    near = (index[:, 2] == -1) & (index[:, 0] < CHORD - 3) & (index[:, 1] < 6)
+    assert layer[near] == pytest.approx(index[near, 1], abs=1e-9)
+
+
+def test_layers_across_a_wake_stay_on_the_side_of_their_ghosts():
+    walls = ("jmin", None), ("kmin", "kmin")
+    index, layer, donor = places(airfoil(6), "no-slip-wall", *walls, donors=True, ahead=6)
+    near = (index[:, 2] == -1) & (index[:, 0] < CHORD - 3) & (index[:, 1] < 6)
+    assert (donor[near] == 0).all() and layer[near] == pytest.approx(index[near, 1], abs=1e-9)
