@@ -49,8 +49,8 @@ KERNEL(scalar_open, int i, int j, int k, int o, int s1, int s2, int sn, stride s
        int transported, optional<const real *> target, const_work_field<3> m, const_state_field<gas_variables> q,
        state_field<1> scalar) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real s[5], state[gas_variables], inward[3], sensor = real(0);
-    for (int l = 0; l < 5; ++l) s[l] = scalar[p + (long long)l * sn] / q[p + (long long)l * sn];
+    real s[extrapolated_from], state[gas_variables], inward[3], sensor = real(0);
+    for (int l = 0; l < extrapolated_from; ++l) s[l] = scalar[p + (long long)l * sn] / q[p + (long long)l * sn];
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
     for (int d = 0; d < 3; ++d) inward[d] = direction * m[d * sv + p];
     const CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.device.averaging import MOMENTS
+from hiresx.device.fields import output_fields
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, field_file
@@ -158,7 +159,7 @@ def _check(names: Sequence[str], about: dict[str, Any], path: Path) -> None:
     stored = about["variables"]
     lacking = [name for name in derived.PRIMITIVE if name not in stored]
     found = [name for name, of in derived.VARIABLES.items() if not lacking and (of.local or not about["part"])]
-    known = {*derived.VARIABLES, *derived.output_fields(), *equations(about["case"]).scalars}
+    known = {*derived.VARIABLES, *output_fields(), *equations(about["case"]).scalars}
     for name in names:
         if name in stored:
             continue

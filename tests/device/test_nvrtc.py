@@ -384,7 +384,7 @@ class Recorder:
 
 
 def test_a_recording_of_several_blocks(program):
-    """Made one by one, then in batches, then in batches that are recorded."""
+    """Made one by one a few times, then in batches, then in batches that are recorded."""
     launched, emulated, real = program
     host = SimpleNamespace(cuda=SimpleNamespace(Stream=Recorder, Event=Recorder, runtime=cupy.cuda.runtime))
     rng = np.random.default_rng(5)
@@ -396,7 +396,7 @@ def test_a_recording_of_several_blocks(program):
         arrays = dict(zip(FIELDS, map(on_host, (*of_block, one, dt)), strict=True))
         calls += [launched.call("update", (34, 3, 3), **PLACE, **arrays, **tail, first=first) for first in (1, 0)]
     graph = graphs.Graph(host, launched, calls, Recorder())
-    for _ in range(3):
+    for _ in range(graphs.IN_ORDER + 2):
         graph()
         for of_block in wanted:
             arrays = dict(zip(FIELDS, (*of_block, one, dt), strict=True))

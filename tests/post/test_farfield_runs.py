@@ -13,6 +13,7 @@ from hiresx import open as open_run
 from hiresx.cli import execute
 from hiresx.cli.observers import read
 from hiresx.output.watch import monitors
+from hiresx.output.watch.device_samples import DeviceSamples
 from hiresx.post import farfield_picture
 from hiresx.post.farfield import ObserverArc, farfield
 
@@ -50,7 +51,8 @@ def filled(out, source, made: Case) -> None:
     simulation = Simulation(made, backend="cpu", out=out)
     simulation.run(steps=0, progress=False)  # leaves run.json
     solver = simulation.solver
-    watching = [m for m in monitors.build(simulation.case, simulation) if m.name.startswith("surface.")]
+    built = monitors.build(simulation.case, simulation)
+    watching = [m for m in built if m.name.startswith("surface.") or isinstance(m, DeviceSamples)]
     block = solver.states[0].block
     x = np.stack([c.ravel() for c in (block.x, block.y, block.z)], axis=1)
     x[np.linalg.norm(x, axis=1) < 0.2] = 0.3  # at the source itself the field is without bounds
