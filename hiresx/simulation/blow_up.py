@@ -44,7 +44,9 @@ def _hint(solver: Solver) -> str:
     """Return a hint for the case after a blow-up. A restart may change the step, but not the computation."""
     limits = kernels.trait("positivity", solver.case.scheme.positivity, "limits_flux")
     limiter = 'begin anew with scheme.positivity = "limiter"'
-    return ", or ".join([f"lower {_step(solver)}", *([] if limits else [limiter])])
+    refine = solver.case.refine  # levels that conserve change the rates that the limiter has found admissible
+    conserves = ["begin anew without refine.conservative"] * (refine is not None and refine.conservative)
+    return ", or ".join([f"lower {_step(solver)}", *([] if limits else [limiter]), *conserves])
 
 
 # whole block, 0 rho or 1 p, (k, j, i), value, (x, y, z), rank

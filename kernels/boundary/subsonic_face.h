@@ -4,11 +4,11 @@
 // These nodes then obey the equations without friction and conduction along that line, as Poinsot & Lele (Journal of
 // Computational Physics 101 (1992) 104) ask of stress and heat flux at an outflow. For the nodes inwards the state on the
 // face is one that is given: the closure there is that of no-slip walls, velocity and temperature by quartics and the flux
-// by a cubic. Where density or pressure jumps, these are drawn back to a straight line and to a constant.
+// by a cubic. Where density or pressure jumps, these are drawn back to a straight line and to a constant. Monitors need the
+// ghosts for gradients of the velocity without viscosity, too.
 #include "../compact.h"
 #include "../continuation.h"
 
-#ifdef HX_VISCOUS
 // The ghosts of a polynomial of degree 4 through the inner nodes at(0), at(1), ..., with `share` of what it differs from
 // the straight line.
 template <class At> HD void drawn_quartic(const At &at, real share, real *ghosts) {
@@ -31,7 +31,30 @@ KERNEL(subsonic_primitives, int i, int j, int k, int o, int s1, int s2, int sn, 
     }
 }
 
-// The same in the conserved state, as viscous_ghost_state.
+#if HX_SCALARS
+// The same of one scalar, of which a jump counts too; `transported`: see scalar_open.
+struct ScalarLine {
+    real share, s[extrapolated_from];
+    HD ScalarLine(const_state_pointer q, const_state_pointer scalar, long long p, int sn, stride sv, int transported) {
+        real state[4][gas_variables], sensor = real(0);
+        for (int l = 0; l < extrapolated_from; ++l) s[l] = scalar[p + (long long)l * sn] / q[p + (long long)l * sn];
+        for (int l = 1; l < 3; ++l) sensor = larger(sensor, jump_of_scalar(s + l, transported));
+        share = smooth_share(q, p, sn, sv, state) * correction_scale(sensor);
+    }
+};
+
+KERNEL(subsonic_scalar, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int transported,
+       const_state_field<gas_variables> q, const_state_field<1> scalar, work_field<1> w) {
+    const long long p = o + (long long)i * s1 + (long long)j * s2;
+    const ScalarLine line(q, scalar, p, sn, sv, transported);
+    real ghosts[difference_reach];
+    drawn_quartic([&](int l) { return line.s[l]; }, line.share, ghosts);
+    for (int l = 0; l < difference_reach; ++l) w[p - (long long)(l + 1) * sn] = ghosts[l];
+}
+#endif
+
+#ifdef HX_VISCOUS
+// The ghosts of subsonic_primitives in the conserved state, as viscous_ghost_state.
 KERNEL(subsonic_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn, stride sv,
        state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
@@ -65,26 +88,6 @@ KERNEL(subsonic_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride
 }
 
 #if HX_SCALARS
-// The same of one scalar, of which a jump counts too; `transported`: see scalar_open.
-struct ScalarLine {
-    real share, s[extrapolated_from];
-    HD ScalarLine(const_state_pointer q, const_state_pointer scalar, long long p, int sn, stride sv, int transported) {
-        real state[4][gas_variables], sensor = real(0);
-        for (int l = 0; l < extrapolated_from; ++l) s[l] = scalar[p + (long long)l * sn] / q[p + (long long)l * sn];
-        for (int l = 1; l < 3; ++l) sensor = larger(sensor, jump_of_scalar(s + l, transported));
-        share = smooth_share(q, p, sn, sv, state) * correction_scale(sensor);
-    }
-};
-
-KERNEL(subsonic_scalar, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int transported,
-       const_state_field<gas_variables> q, const_state_field<1> scalar, work_field<1> w) {
-    const long long p = o + (long long)i * s1 + (long long)j * s2;
-    const ScalarLine line(q, scalar, p, sn, sv, transported);
-    real ghosts[difference_reach];
-    drawn_quartic([&](int l) { return line.s[l]; }, line.share, ghosts);
-    for (int l = 0; l < difference_reach; ++l) w[p - (long long)(l + 1) * sn] = ghosts[l];
-}
-
 KERNEL(subsonic_scalar_state, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int transported,
        const_state_field<gas_variables> q, state_field<1> scalar) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;

@@ -5,6 +5,7 @@ import pytest
 from scalar_cases import NAMES, OPEN, case, patches, shocks
 
 from hiresx import HiresxError, Simulation, load
+from hiresx.case import Case
 from hiresx.cli import execute
 from hiresx.estimate import estimate, memory_bytes
 from hiresx.output.fields import field_file as fields
@@ -123,6 +124,28 @@ def test_the_kinetic_energy_is_that_of_the_gas(reynolds, tmp_path):
     assert len(found[0]["kinetic_energy"]) > 1
     for column in ("kinetic_energy", "enstrophy", "dissipation", "pressure_dilatation"):
         np.testing.assert_allclose(found[0][column], found[1][column], rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("scalar", [[], [{"name": "dye"}]])
+def test_gradients_at_subsonic_faces_need_no_viscosity(scalar, tmp_path):
+    """The vorticity 0.2 x, from velocities that are quadratic along lines to an inflow and an outflow, is exact."""
+    state, p, entering = {"rho": 1.0, "u": 0.3, "p": 1 / 1.4}, 1 / 1.4, {"scalars": {"dye": 0.5}} if scalar else {}
+    spec = {
+        "grid": {"generator": "box", "n": [12, 12, 1], "lower": [0.0, 0.0, 0.0], "upper": [1.0, 1.0, 0.0]},
+        "time": {"steps": 1, "dt": 1e-3}, "initial": {"state": state}, "kinetic_energy": {"every": 1},
+        "scalar": scalar, "boundary": [
+            {"faces": ["imin"], "type": "characteristic-inflow", "state": state} | entering,
+            {"faces": ["imax"], "type": "characteristic-outflow", "pressure": p},
+            {"faces": ["jmin", "jmax"], "type": "supersonic-outflow"},
+        ],
+    }  # fmt: skip
+    simulation = Simulation(
+        Case.from_dict(spec), backend="cpu", out=tmp_path,
+        initial=lambda x, y, z: (1 + 0 * x, 0.3 + 0 * x, 0.1 * x**2, 0 * x, p + 0 * x),
+    )  # fmt: skip
+    simulation.run(progress=False)
+    found = history.read(history.histories(tmp_path)["kinetic_energy"]).data["enstrophy"][0]
+    assert found == pytest.approx(0.02 / 3, rel=1e-12)
 
 
 def test_a_checkpoint_of_other_scalars_is_refused(folder):

@@ -211,6 +211,16 @@ def test_ranks_follow_shocks_alike():
         assert np.abs(p - alone[2]).max() < 1e-12
 
 
+def test_a_flow_that_fails_is_told_of_the_key():
+    for conservative in (True, False):
+        case = refined([40, 36, 1], PLANE, {"steps": 1, "cfl": 0.4}, conservative=conservative)
+        simulation = Simulation(case, backend="cpu")
+        simulation.solver.states[0].q[4] = -1.0
+        with pytest.raises(HiresxError) as error:
+            simulation.run(progress=False)
+        assert ("begin anew without refine.conservative" in error.value.hint) == conservative
+
+
 def finish(comm=None):
     case = refined([40, 36, 1], PLANE, {"steps": 4, "dt": 0.001}, (0.04, 0.05, 0.0), gas={"reynolds": 200.0})
     simulation = Simulation(case, initial=spot, backend="cpu", **({} if comm is None else {"comm": comm}))
