@@ -5,7 +5,7 @@
 // % and 16 % of it on any grid. Slowly entering fields are scaled by `entering_share`. Without it the rates would jump
 // where a speed changes its sign, for instance where the flow is tangential to a face: there by round-off, and during
 // Newton's method. target: a whole conservative state, laid out as that of prescribe.h.
-#include "../continuation.h"
+#include "../quartic_ghosts.h"
 
 KERNEL(characteristic, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, int n2, real direction,
        real inverse_reynolds, const real *target, const_work_field<3> m, const_work_field<1> jacobian,

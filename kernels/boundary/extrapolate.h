@@ -1,5 +1,5 @@
 // Outflow: the ghosts continue the flow (continuation.h).
-#include "../continuation.h"
+#include "../quartic_ghosts.h"
 #include "../viscous.h"
 
 // For fields that enter nevertheless the ghosts repeat the node. The exception is the entering acoustic field where its

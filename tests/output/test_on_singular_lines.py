@@ -38,7 +38,7 @@ def test_integrals_around_a_pole_count_the_repeated_nodes_once(backwards):
     pole = "imax" if backwards else "imin"
     asked = case(pole, conservation={"every": 1}, force=[{"name": f, "faces": [f]} for f in (wall, end)])
     simulation = Simulation(asked, "cpu", grid=pipe(backwards=backwards))
-    found = {m.name: m.measure(simulation.solver) for m in monitors.build(asked, simulation)}
+    found = {m.name: m.measure(simulation.solver) for m in monitors.build(asked, simulation) if isinstance(m, Monitor)}
     assert found["history.conservation"]["mass"] == pytest.approx(np.pi, rel=1e-3)
     assert found[f"history.{end}"]["area"] == pytest.approx(np.pi, rel=1e-3)
     assert found[f"history.{wall}"]["area"] == pytest.approx(2 * np.pi, rel=1e-3)

@@ -16,6 +16,7 @@ from hiresx.decomposition import decompose
 from hiresx.grid import build
 from hiresx.output.saved import checkpoint
 from hiresx.output.watch import interpolation, monitors, surface_file, surface_places
+from hiresx.output.watch.device_samples import DeviceSamples
 from hiresx.output.watch.monitors import surface as surface_monitor
 from hiresx.output.watch.surface_places import surface
 
@@ -290,8 +291,12 @@ def test_a_new_run_removes_the_surfaces_of_the_one_before(tmp_path):
 
 def test_a_full_disk_is_told_and_the_samples_before_stay(tmp_path):
     simulation = Simulation(case(LISTED[0]), backend="cpu", out=tmp_path, initial=flow)
-    (watching,) = (m for m in monitors.build(simulation.case, simulation) if m.name == "surface.box")
-    watching.begin(simulation.solver, False)
+    built = monitors.build(simulation.case, simulation)
+    (watching,) = (m for m in built if m.name == "surface.box")
+    (samples_of_steps,) = (m for m in built if isinstance(m, DeviceSamples))
+    for each in (watching, samples_of_steps):
+        each.begin(simulation.solver, False)
+    samples_of_steps.deliver()
     size, old = (tmp_path / "surfaces" / "box.nc").stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, old[1]))
@@ -299,6 +304,8 @@ def test_a_full_disk_is_told_and_the_samples_before_stay(tmp_path):
         simulation.solver.steps = 2
         with pytest.raises(HiresxError, match=r"box\.nc: the file exceeds the largest size"):
             watching.after_step(simulation.solver)
+            samples_of_steps.after_step(simulation.solver)
+            samples_of_steps.deliver()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
         signal.signal(signal.SIGXFSZ, ignored)
