@@ -44,6 +44,14 @@ class Numpy:
     copy = staticmethod(np.copyto)
 
 
+def with_implicit_program(folder: Path, text: str) -> Path:
+    """A copy of the kernels in `folder`, whose program of the implicit integrator is `text`."""
+    root = folder / "kernels"
+    copytree(kernels.ROOT, root, ignore=ignore_patterns("__pycache__"))
+    (root / "implicit.h").write_text(text)
+    return root
+
+
 @cache
 def program(backend: str, headers: tuple[str, ...], changes: tuple[tuple[str, str, str], ...] = (), **choices):
     """The kernels that `headers` declare, for the backend's name and these choices of a Configuration. `changes`: of

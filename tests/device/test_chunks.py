@@ -3,12 +3,11 @@
 import signal
 import subprocess
 import sys
-from shutil import copytree, ignore_patterns
 
 import numpy as np
 import pytest
+from kernels_alone import with_implicit_program
 
-from hiresx import kernels
 from hiresx.device.configuration import Configuration
 from hiresx.device.cpu import CpuBackend
 from hiresx.device.emulated import EmulatedBackend
@@ -36,10 +35,7 @@ PLACE = {"o": 0, "sj": ROW, "sk": NODES, "sv": NODES}
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    root = tmp_path_factory.mktemp("chunks") / "kernels"
-    copytree(kernels.ROOT, root, ignore=ignore_patterns("__pycache__"))
-    (root / "implicit.h").write_text(PROGRAM)
-    return root
+    return with_implicit_program(tmp_path_factory.mktemp("chunks"), PROGRAM)
 
 
 @pytest.mark.parametrize("precision", ["fp64", "fp32"])

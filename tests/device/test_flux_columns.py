@@ -1,12 +1,10 @@
 """Derivatives of the flux through a face by columns of dual numbers (kernels/implicit/flux_columns.h), in packs, of
 split fluxes by one part of them alone."""
 
-from shutil import copytree, ignore_patterns
-
 import numpy as np
 import pytest
+from kernels_alone import with_implicit_program
 
-from hiresx import kernels
 from hiresx.device.configuration import Configuration
 from hiresx.device.cpu import CpuBackend
 
@@ -32,9 +30,7 @@ VECTOR_KERNEL(probe, int i, int j, int k, int n, const real *left, const real *r
 
 @pytest.mark.parametrize("flux", ["steger_warming", pytest.param("van_leer", marks=pytest.mark.slow)])
 def test_columns_are_differences_of_the_flux(flux, tmp_path):
-    root = tmp_path / "kernels"
-    copytree(kernels.ROOT, root, ignore=ignore_patterns("__pycache__"))
-    (root / "implicit.h").write_text(PROGRAM)
+    root = with_implicit_program(tmp_path, PROGRAM)
     program = CpuBackend(root).compile(Configuration(program="implicit", flux=flux, positivity="none"))
     rng = np.random.default_rng(3)
     sides = []

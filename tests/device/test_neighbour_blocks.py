@@ -1,13 +1,12 @@
 """The blocks of neighbours of the implicit integrator in every storage, and sweeps with them, against NumPy."""
 
 from itertools import product
-from shutil import copytree, ignore_patterns
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from kernels_alone import with_implicit_program
 
-from hiresx import kernels
 from hiresx.device.configuration import Configuration
 from hiresx.device.cpu import CpuBackend
 from hiresx.device.emulated import EmulatedBackend
@@ -63,10 +62,7 @@ def in_coloured_order(blocks: np.ndarray) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    root = tmp_path_factory.mktemp("sweeps") / "kernels"
-    copytree(kernels.ROOT, root, ignore=ignore_patterns("__pycache__"))
-    (root / "implicit.h").write_text(PROGRAM)
-    return root
+    return with_implicit_program(tmp_path_factory.mktemp("sweeps"), PROGRAM)
 
 
 class Kept(NamedTuple):

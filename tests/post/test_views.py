@@ -359,10 +359,13 @@ def test_passive_scalars_are_drawn_and_a_field_that_is_not_stored_says_how(tmp_p
     x, y = (f[None] for f in mesh(0.0, 4.0))
     one = np.ones_like(x)
     state = {"rho": one, "u": 0 * x, "v": 0 * x, "w": 0 * x, "p": one, "dye": 0.5 + 0.1 * x}
-    case = made_runs.CASE | {"scalar": [{"name": "dye", "initial": 0.5}], "output": {"variables": list(state)}}
+    scalars = [{"name": "dye", "initial": 0.5}, {"name": "soot", "initial": 0.0}]  # of which soot is not stored
+    case = made_runs.CASE | {"scalar": scalars, "output": {"variables": list(state)}}
     field_file.write(netcdf.frame(run, 0), [FieldBlock("box", x, y, 0 * x, state)], 0.0, 0, case)
     assert sliced(run, "dye", look=Look(contours="p")).summary["greatest"] == pytest.approx(0.9)
     assert animate(run, "dye", tmp_path / "film.gif").is_file()
+    with pytest.raises(HiresxError, match="soot was not stored"):
+        sliced(run, "soot")
     for draw in sliced, animate:
         with pytest.raises(HiresxError, match=r"eddy_viscosity (is needed but )?was not stored") as caught:
             draw(run, "eddy_viscosity")
