@@ -97,6 +97,9 @@ class FaceCondition:
         """True if the prescribed values never change, so that `prepare` has nothing more to do."""
         return True
 
+    def finish_reads(self) -> None:
+        """Wait until nothing that `prepare` began is read in the background any more."""
+
     @property
     def moves(self) -> bool:
         """True if prescribed values change in time and are computed on the device, by `move`."""

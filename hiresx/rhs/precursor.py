@@ -1,6 +1,6 @@
 """Inflow of the planes that another run recorded (kernels/boundary/precursor.h)."""
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, cast
 
@@ -160,6 +160,10 @@ class PrecursorInflow(GivenNodes):
         self._put(first, coming.result())
         ahead = self._wrap(first + self._room - 3 - self._behind)
         self._coming = ahead, self._read(ahead)
+
+    def finish_reads(self) -> None:
+        if self._coming is not None:
+            wait([self._coming[1]])
 
     @property
     def _behind(self) -> int:

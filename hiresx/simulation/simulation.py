@@ -199,7 +199,9 @@ class Simulation(AdaptedRun):
         """Take a step, not past the case's end. Returns dt, 0 if local. Raises HiresxError if no step is possible."""
         for attachment in self.attachments:
             attachment.set_conditions(self.solver)
-        return self._step(math.inf)
+        dt = self._step(math.inf)
+        self.solver.finish_reads()
+        return dt
 
     def _step(self, stop: float, count: int = 1) -> float:
         """Up to `count` steps, none past `stop` or the case's end. Returns the last dt."""
@@ -238,6 +240,7 @@ class Simulation(AdaptedRun):
                 folder = directories.make_directory(self.out, self.comm)
                 held.enter_context(directories.lock_directory(folder, self.comm))
             _, requests = held.enter_context(garbage.repeatedly()), held.enter_context(Requests())
+            held.callback(lambda: self.solver.finish_reads())  # of the last solver: changes of the mesh make new ones
             watchdog = held.enter_context(Watchdog(self.comm, self.out, self.on_timeout))
             log = Logbook(self, last_step)
             try:

@@ -173,6 +173,11 @@ class Conditions:
         if self.poles.any:
             self.poles()
 
+    def finish_reads(self) -> None:
+        """Wait until no condition reads a file in the background any more."""
+        for c in self._changing:
+            c.finish_reads()
+
     def begin(self, time: float, dt: float) -> None:
         """Pass the start `time` of a step and its size `dt` to the device, if it needs them."""
         if self.clocked or self.timed or self._moving:

@@ -414,6 +414,11 @@ class Solver:
         """Wait for the halo exchange. Anything that reads ghosts between steps must call this first."""
         self._ghosts.finish_state()
 
+    def finish_reads(self) -> None:
+        """Wait until no file is read in the background any more, as planes of a precursor are. After that, and until
+        the next step, the caller may call netCDF4, which is not safe for two threads."""
+        self._conditions.finish_reads()
+
     def values(self) -> dict[str, Any]:
         """Return everything on which the next step depends besides `pieces`: time, steps, dt, step_factor, and the
         sizes of earlier steps that the integrator needs."""

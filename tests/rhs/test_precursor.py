@@ -1,6 +1,7 @@
 """Inflow of planes from a precursor's file: what another run recorded comes in, at the order of the interpolation."""
 
 import re
+import time
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
@@ -11,9 +12,11 @@ from same_everywhere import same_everywhere
 from wholes import whole
 
 from hiresx import Case, HiresxError, Simulation
+from hiresx.base.library_lock import LOCK
 from hiresx.case.boundaries import PrecursorInflow as Spec
 from hiresx.cli.grid_checks import check_grid
 from hiresx.device import backend
+from hiresx.rhs.plane_file import PlaneFile
 from hiresx.rhs.precursor import Planes, PrecursorInflow
 from hiresx.solver import Solver
 
@@ -33,7 +36,7 @@ def write(path, y, z, times, gamma="1.4", units=UNITS, flow=frozen):
     """A file of planes of `flow` at x = 0."""
     yy, zz = (c.ravel() for c in np.meshgrid(y, z, indexing="ij"))
     values = flow(0 * yy, yy, zz, np.asarray(times)[:, None])
-    with netCDF4.Dataset(path, "w", format="NETCDF3_64BIT_OFFSET") as file:
+    with LOCK, netCDF4.Dataset(path, "w", format="NETCDF3_64BIT_OFFSET") as file:
         file.createDimension("sample", None)
         file.createDimension("point", yy.size)
         for name, unit, dimensions, data in (
@@ -194,11 +197,32 @@ def test_few_planes_are_as_all(planes):
             solver._conditions.nodes(t)
             found.append(solver.backend.to_host(inflow(solver)._target))
         assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2]), t
+    for solver in solvers:
+        solver.finish_reads()
+
+
+@pytest.mark.parametrize("step", [False, True])
+def test_nothing_is_read_any_more_when_a_run_returns(planes, monkeypatch, step):
+    """netCDF4 is not safe for two threads: a script that opens a file after `run` or `step` would end in a crash."""
+    read = PlaneFile.read
+
+    def slow(self, first, last, points):
+        time.sleep(0.1)
+        return read(self, first, last, points)
+
+    run = Simulation(case(planes, (8, 8, 8), {"steps": 2, "dt": 0.1}, repeat=True, planes=8), "cpu")
+    monkeypatch.setattr(PlaneFile, "read", slow)
+    if step:
+        run.step()
+    else:
+        run.run(progress=False)
+    _, coming = inflow(run.solver)._coming
+    assert coming.done()
 
 
 def damaged(tmp_path, change, **keys):
     path = write(tmp_path / "planes.nc", row(8), [0.0], np.arange(12) * 0.1, **keys)
-    with netCDF4.Dataset(path, "a") as file:
+    with LOCK, netCDF4.Dataset(path, "a") as file:
         change(file)
     return path
 
@@ -258,7 +282,7 @@ def test_files_and_places_that_are_no_planes_are_refused(tmp_path):
     text = tmp_path / "planes.txt"
     text.write_text("x y z")
     oblique = write(tmp_path / "oblique.nc", row(8), [0.0], [0.0, 1.0])
-    with netCDF4.Dataset(oblique, "a") as file:
+    with LOCK, netCDF4.Dataset(oblique, "a") as file:
         file["x"][:] = row(8)
     for path, said in (
         (tmp_path / "no.nc", "there is no file"),
