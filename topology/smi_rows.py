@@ -54,7 +54,8 @@ def is_device(label: str) -> bool:
 
 @dataclass
 class RowHeader:
-    """`devices`: labels of the matrix's columns. `before`, `after`: the affinity columns on either side."""
+    """The header of a matrix of levels. `devices`: the labels of the columns of the matrix. `before`, `after`: the
+    labels of the affinity columns on either side."""
 
     devices: list[str] = field(default_factory=list)
     before: list[str] = field(default_factory=list)

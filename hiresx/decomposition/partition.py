@@ -25,9 +25,9 @@ REFINED, REFINED_BOXES = 12, 3000
 
 @dataclass(frozen=True)
 class Partition:
-    """`parts`, in the order of the ranks. `method`: what found them: a "grid" or other "sections" of one block,
-    or "graph growing" over several blocks; for one rank "whole blocks".
-    `costs` (ranks,): see `hiresx.decomposition.rank_cost`."""
+    """A decomposition of the blocks into parts, one or more for each rank. `parts`: in the order of the ranks.
+    `method`: how it was found: a "grid" or other "sections" of one block, "graph growing" over several blocks, or
+    "whole blocks" for one rank. `costs` (ranks,): see `hiresx.decomposition.rank_cost`."""
 
     parts: tuple[Part, ...]
     method: str

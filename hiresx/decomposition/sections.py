@@ -21,12 +21,15 @@ Found = tuple[float, float, tuple[int, Sequence[int], Sequence[int]] | None]
 
 
 class Sections:
-    """Cuts boxes for ranks of given `speed` (mean 1); `ideal`: nodes due to a rank of speed 1; `least`: nodes that a
-    part has in every direction.
+    """Finds the best way to cut a box of nodes into sections for several ranks. `speed`: the relative speed of each
+    rank, with the mean 1; `ideal`: the number of nodes for a rank of speed 1; `least`: the smallest number of nodes of
+    a part in each direction.
 
-    At every level a box is cut in one direction into 2, 3 or a prime factor of the number of its ranks, in proportion
-    to their speeds, so that factorised grids (a x b x c), recursive bisection and what lies between are all tried. The
-    cheapest has the least cost of its dearest rank, then of all ranks together, then cuts k before j before i.
+    A box is cut along one direction, and each section is cut again until every rank has one. The number of sections of
+    a cut is 2, 3 or a prime factor of the number of ranks, and their sizes are proportional to the speeds of their
+    ranks. So the candidates include regular grids of parts (a x b x c), recursive bisection, and mixtures of both. Of
+    all candidates the one with the lowest cost of the most expensive rank is taken. If several are equal, the lowest
+    total cost decides, and then the order of the directions: k before j before i.
     """
 
     def __init__(self, speed: Sequence[float], ideal: float, least: int):

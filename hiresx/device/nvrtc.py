@@ -48,7 +48,8 @@ _RESOURCES = re.compile(
 
 
 class CompiledImage(NamedTuple):
-    """`image`: a cubin, or PTX where NVRTC does not know the architecture. `log`: the messages of the compilers."""
+    """Kernels compiled for one architecture. `image`: a cubin, or PTX if NVRTC does not know the architecture. `log`:
+    the messages of the compilers."""
 
     image: bytes
     log: str

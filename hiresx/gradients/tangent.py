@@ -82,9 +82,9 @@ class TangentSolver:
         return self._x
 
     def solve(self, parameter: Parameter, wanted: Sequence[str], step: float | None) -> Tangent:
-        """Return the derivatives of the flow and of the quantities `wanted` with respect to `parameter`. `step`: of the
-        differences; by default it is chosen by the size of the derivative. Raises HiresxError for a parameter without
-        influence, and if GMRES does not converge."""
+        """Return the derivatives of the flow and of the quantities `wanted` with respect to `parameter`. `step`: by how
+        much the parameter is changed for the finite differences; None: the step is chosen from the derivative of the
+        flow. Raises HiresxError if the parameter has no influence on the flow, and if GMRES does not converge."""
         system, y = self._system, self._system.vector()
         first = step or STEP * (abs(parameter.value) or 1.0)
         differences = Differences(self._family, self._flow, parameter, first)

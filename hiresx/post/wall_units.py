@@ -9,9 +9,10 @@ from hiresx.output.fields.differences import derivative
 
 
 class WallUnits(NamedTuple):
-    """`u_tau` = (tau_w / rho_w)^(1/2), `viscous_length` = mu_w / (rho_w u_tau); over the nodes (n,): `y_plus` and the
-    semi-local `y_star` = y (tau_w rho)^(1/2) / mu; `u_plus`, `u_van_driest` (van Driest 1951) and `u_trettel_larsson`
-    (Trettel & Larsson 2016, equation 14), None above an unresolved layer."""
+    """Wall units of a mean profile. `u_tau` = (tau_w / rho_w)^(1/2) and `viscous_length` = mu_w / (rho_w u_tau) are
+    numbers. The other fields are arrays (n,) over the nodes: `y_plus`; the semi-local `y_star` = y (tau_w rho)^(1/2) /
+    mu; `u_plus`, `u_van_driest` (van Driest 1951) and `u_trettel_larsson` (Trettel & Larsson 2016, equation 14). The
+    last one is None if the layer at the wall is not resolved."""
 
     u_tau: float
     viscous_length: float

@@ -22,8 +22,9 @@ PROGRAM = (sys.executable, "-P", "-m", "hiresx.scaling.measure")
 
 @dataclass(frozen=True)
 class Job:
-    """`placement`: None where ranks have no GPUs to be placed on, or the usual one is taken. `weights`: speeds of the
-    ranks, as `Simulation` has them."""
+    """One run of a scaling experiment. `ranks`: number of ranks. `placement`: the strategy that places them on GPUs;
+    None if there are no GPUs, or for the default strategy. `weights`: the speeds of the ranks, as `Simulation` takes
+    them."""
 
     ranks: int
     placement: str | None

@@ -15,7 +15,8 @@ from hiresx.solver.sweeps import SweepInputs, Sweeps
 
 
 class ProductSweeps(Sweeps, ABC):
-    """`faces`: where each part has the blocks of nodes on faces. Collective."""
+    """Sweeps that compute the products with the blocks of neighbours anew. `faces`: for each part the stored blocks of
+    nodes on faces with boundary conditions. Collective."""
 
     def __init__(self, given: SweepInputs, faces: Sequence[FaceBlocks]):
         super().__init__(given)

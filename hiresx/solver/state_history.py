@@ -14,8 +14,9 @@ from hiresx.time.ode_system import Earlier, Vector
 
 
 class StateHistory:
-    """`earlier`: at most `depth` steps before the current one, the last one first. The state at the start of the
-    current step, or of the last one if none is under way, is also stored, so that this step can be undone."""
+    """The states at the start of the last steps. `earlier`: at most `depth` steps before the current one, the last one
+    first. The state at the start of the current step, or of the last one if none is under way, is also stored, so that
+    this step can be undone."""
 
     def __init__(self, blocks: LocalBlocks, vectors: Vectors, depth: int):
         self._blocks, self._vectors, self._depth = blocks, vectors, depth

@@ -105,7 +105,7 @@ def _silent(line: str) -> None:
 
 @dataclass(frozen=True)
 class SweepEnd:
-    """`signal`: the one that stopped the sweep."""
+    """The result of a sweep. `table`: its table. `signal`: the number of the signal that stopped the sweep, or None."""
 
     table: SweepTable
     signal: int | None = None

@@ -28,7 +28,9 @@ def turns(size: tuple[int, int, int]) -> list[Reindexing]:
 
 @dataclass(frozen=True)
 class TurnedCase:
-    """`case` on `grid` computes what another case does on the blocks of which these are `parts`, each turned."""
+    """A case whose blocks were cut and whose indexes were permuted or reversed. `case` on `grid` computes the same flow
+    as the original case. `parts`: for each block of `grid` the box of the original block. `turns`: for each block the
+    change from its original indexes to the new ones."""
 
     case: Case
     grid: Grid

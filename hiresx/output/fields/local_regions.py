@@ -243,7 +243,8 @@ class LocalSamples:
         return self._ready.regions(names, values, dtype), values if self.waits else None
 
     def values_for_ranks(self, values: np.ndarray | None) -> list[np.ndarray]:
-        """Split the `values` (variables, nodes) that `regions` returned into those for each other rank."""
+        """Return the values that each rank needs from this process: one array (variables, nodes) for each rank, empty
+        if that rank needs none. `values` (variables, nodes): the second result of `regions`, which may be None."""
         return [values[:, places] if places.size and values is not None else np.empty((0, 0)) for places in self._send]
 
     def late_regions(
