@@ -101,7 +101,8 @@ class Cache:
 
 @dataclass(frozen=True)
 class OtherDevice:
-    """Another PCI device worth a line: `kind`, what it is; `name`: by the system, else by its maker."""
+    """A PCI device that is no GPU, network adapter or bridge, but is listed. `kind`: its class. `name`: its name in the
+    operating system, or else the name that its maker gave it."""
 
     kind: str
     bus_id: str = ""

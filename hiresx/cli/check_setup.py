@@ -26,8 +26,8 @@ def setup(
     points: float | None = None,
 ) -> dict[str, Any]:
     """Return the report on a set-up, as the plain data of --json. `decomposition`: the blocks of the grid. `refined`:
-    the blocks of all levels. `located`: by probe, where its places are in `refined`. `points`: nodes per wavelength
-    with which sound counts as resolved. Raises HiresxError for sponges that make no sense."""
+    the blocks of all levels. `located`: for each probe the locations of its places in `refined`. `points`: nodes per
+    wavelength with which sound counts as resolved. Raises HiresxError for sponges that make no sense."""
     from hiresx.estimate import resolution
     from hiresx.output.watch.overlaps import overlaps
     from hiresx.rhs import closed, frozen, layers
@@ -123,7 +123,7 @@ def aliasing_remarks(
     case: "Case", refined: "Decomposition", located: Sequence[Sequence["Location"]], dt: float
 ) -> Iterator[str]:
     """Yield a warning for each probe whose samples may be aliased: waves that the grid resolves would appear as slower
-    ones. `located`: as in `setup`; `dt`: the time step."""
+    ones. `located`: see `setup`; `dt`: the time step."""
     from hiresx.estimate import resolution
     from hiresx.output.watch.monitors.probe import is_filtered
 

@@ -47,8 +47,8 @@ def partition(decomposition: Decomposition, ranks: int, weights: Sequence[float]
 
 
 def best_partition(decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None) -> Partition:
-    """Return the cheapest partition of the blocks among `ranks` ranks of the speeds `weights`. Arguments and errors are
-    those of `partition`."""
+    """Return the partition of the blocks with the lowest cost, among `ranks` ranks of the speeds `weights`. Arguments
+    and errors are those of `partition`."""
     speed = _speed(ranks, weights)
     sizes = [block.size for block in decomposition.blocks]
     _check_room(decomposition, ranks)

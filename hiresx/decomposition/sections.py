@@ -143,7 +143,8 @@ class Sections:
 def equal_parts(box: Range, ranks: int, least: int, sides: Sides = CLOSED) -> list[Range] | None:
     """Cut `box` into a x b x c = `ranks` equal parts, and return the parts, i fastest. Each has `least` nodes or more
     in every direction with more than one node. `sides`: what the six sides of the box adjoin, see `sides_of`. Of all
-    such cuts the cheapest is taken; None if there is none. Equal parts have fewer neighbours than other sections."""
+    such cuts the one with the lowest cost is taken; None if there is none. Equal parts have fewer neighbours than other
+    sections."""
     size = triple(hi - lo for lo, hi in box)
     most = [1 if n == 1 else n // least for n in size]
     ways = [

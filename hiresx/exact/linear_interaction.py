@@ -75,7 +75,7 @@ def behind(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) 
 
 
 def vorticity_ratio(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) -> float:
-    """Return the amplitude of the vorticity behind a shock over that ahead of it. The arguments are those of
+    """Return the amplitude of the vorticity behind a shock, divided by that ahead of it. The arguments are those of
     `behind`."""
     found = behind(mach, angle, gamma, entropy)
     u, v = found.vortical_velocity

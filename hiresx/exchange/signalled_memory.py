@@ -135,7 +135,7 @@ class SignalledMemory:
     def radii(self, found: Any, few: np.ndarray) -> tuple[list[Call], Any, np.ndarray]:
         """Return the launches that gather the spectral radii of all ranks, and the arrays that replace `found` and
         `few` after them. The launches must come after those that compute the radii of this rank's blocks. `found`,
-        `few`: as `hiresx.time.step_recording.StepRecording` takes them."""
+        `few`: see `hiresx.time.step_recording.StepRecording`."""
         offer = self.offer(2)
         assert offer is not None  # it is little, and asked for once
         together = self._backend.zeros((self._size, *found.shape[1:]), str(found.dtype))

@@ -71,7 +71,7 @@ class Reindexing:
 
 
 def reindex(grid: Grid, by: Sequence[Reindexing]) -> Grid:
-    """Return the grid with new indexes for every block. `by`: for each block how its indexes change. Regions and
+    """Return the grid with new indexes for every block. `by`: the change of the indexes of each block. Regions and
     connections on faces of thin directions are removed."""
     sizes = [block.size for block in grid.blocks]
     blocks = [_block(block, r) for block, r in zip(grid.blocks, by, strict=True)]

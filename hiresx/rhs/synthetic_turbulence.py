@@ -21,9 +21,9 @@ _UNKNOWN = 0.5
 
 @cache
 def integral_length() -> float:
-    """Integral length of the random field, over the spacing of its lattice: the integral over the distance of the
-    correlation of the random numbers, smoothed by B-splines and scaled to unit variance, averaged over positions in the
-    lattice."""
+    """Return the integral length of the random field, divided by the spacing of its lattice. It is the integral of the
+    correlation of the random numbers, smoothed by B-splines and scaled to unit variance, with respect to the distance,
+    averaged over positions in the lattice."""
     steps = 64
     at = (np.arange(steps) + 0.5) / steps
     share = np.stack([_spline(at - k) for k in (-1, 0, 1, 2)])

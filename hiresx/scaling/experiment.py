@@ -49,9 +49,9 @@ def run_jobs(
 ) -> Iterator[dict[str, Any]]:
     """Run the jobs `todo`, and yield the result of `hiresx.scaling.measure` for each, with its `placement`. `mode`:
     "strong" or "weak"; in weak scaling the number of nodes grows with the number of ranks. `steps`: steps of a
-    measurement, which is repeated `repeats` times. `transport`: of the halo exchange. `limit`: largest number of
-    seconds of a job. Raises HiresxError for a case that cannot be refined, without an MPI, and with the message of a
-    job that fails."""
+    measurement, which is repeated `repeats` times. `transport`: the transport of the halo exchange. `limit`: largest
+    number of seconds of a job. Raises HiresxError for a case that cannot be refined, without an MPI, and with the
+    message of a job that fails."""
     launcher = None
     if any(job.ranks > 1 for job in todo):
         _, launcher = mpi_library.find(None)

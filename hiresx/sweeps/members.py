@@ -21,9 +21,9 @@ GRID_FILES = ("file", "connectivity")
 
 @dataclass(frozen=True)
 class SweepMember:
-    """One run of a sweep. `name`: of its folder. `values`: the values of the keys of the sweep, with the preset if one
-    is named. `case`: the resolved case. `title`: its title. Paths of grid files are absolute in `case`, `overrides` and
-    `words`."""
+    """One run of a sweep. `name`: the name of its folder. `values`: the values of the keys of the sweep, with the
+    preset if one is named. `case`: the resolved case. `title`: its title. Paths of grid files are absolute in `case`,
+    `overrides` and `words`."""
 
     name: str
     values: dict[str, Any]

@@ -26,9 +26,10 @@ ALEXANDER = 1 - math.sqrt(0.5)
 
 
 class Solved(NamedTuple):
-    """How a stage was solved: `newton` steps, `products` with the Jacobian, `drop`, the fall of the residual,
-    `linear_drop`, the largest residual of linear equations over that at their start, `share`, the smallest share of a
-    Newton step that was taken, the `residual` that is left, and the number of `assemblies` of blocks."""
+    """How a stage was solved: `newton` steps, `products` with the Jacobian, `drop`, the factor by which the residual
+    has fallen, `linear_drop`, the largest ratio of the final to the initial residual of linear equations, `share`, the
+    smallest share of a Newton step that was taken, the `residual` that is left, and the number of `assemblies` of
+    blocks."""
 
     newton: int
     products: int

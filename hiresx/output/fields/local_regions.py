@@ -48,8 +48,9 @@ class PartBox:
     """A box of nodes of a block that part number `state` of this process gives, its ghosts at cuts included, and how
     the values wanted are taken from an array of it.
 
-    `box`: in the whole block. `x`, `y`, `z` (bk, bj, bi): coordinates in the box. `take`: from (bk, bj, bi) to any
-    shape. `margin`: whether variables need gradients, and the box has the nodes which those take.
+    `box`: its range of nodes in the whole block. `x`, `y`, `z` (bk, bj, bi): coordinates in the box. `take`: selects
+    the values from an array (bk, bj, bi); the result may have any shape. `margin`: whether variables need gradients,
+    and the box has the nodes which those take.
     """
 
     state: int

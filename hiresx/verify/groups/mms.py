@@ -222,9 +222,9 @@ AXISYMMETRIC = ("axis",)
 @dataclass(frozen=True)
 class Setup:
     """A manufactured flow on grids with `points` cells along each direction. `boundary`: the name of the condition in
-    the directions that are not `periodic`. `amplitude`: of the waves of the grid. `scheme`: keys and values of the
-    table [scheme]. `reynolds`: the Reynolds number, None for an inviscid flow. `law`: the viscosity law. `end`: the end
-    time."""
+    the directions that are not `periodic`. `amplitude`: the amplitude of the waves of the grid. `scheme`: keys and
+    values of the table [scheme]. `reynolds`: the Reynolds number, None for an inviscid flow. `law`: the viscosity law.
+    `end`: the end time."""
 
     flow: Formulas
     points: tuple[int, ...]

@@ -131,7 +131,7 @@ class ForceMonitor(DeviceMonitor):
         return self.nodes.measure(self._surface.measure() if self._measured is None else self._measured)
 
     def integrals(self) -> dict[str, float]:
-        """Return every column that is an integral over the walls, in its unit, of the state as it is. Collective."""
+        """Return every column that is an integral over the walls, in its unit, for the current state. Collective."""
         return self.values(self.numbers(self._solver), self._solver.time)
 
     @cached_property
