@@ -76,7 +76,9 @@ def shares(
 
 
 def held_shares(size: tuple[int, int, int], patches: Sequence[Patch]) -> list[np.ndarray | None]:
-    """Return only `CornerShares.held`, for walls that all prescribe a value of a scalar."""
+    """Return, for each of the walls `patches`, its weights at nodes where several walls meet, if all of them prescribe
+    a value of a scalar: arrays (n2, n1), or None for a wall that meets no other (see `CornerShares.held`). `size` (ni,
+    nj, nk): the size of the part."""
     found = shares(size, (0, 0, 0), patches, [True] * len(patches))
     return [None if one is None else one.held for one in found]
 

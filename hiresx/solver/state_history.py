@@ -74,7 +74,8 @@ class StateHistory:
         return [step.dt for step in self._steps_to_store]
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield each earlier state (n, nk, nj, ni) of each part as a piece of history.<number>.<whole block>."""
+        """Yield the earlier states for a checkpoint: for each earlier step and each part an array (n, nk, nj, ni) of
+        its n variables, with the name history.<number of the step>.<number of the whole block>."""
         for n, step in enumerate(self._steps_to_store):
             for s, array in zip(self._blocks.states, step.state.arrays, strict=True):
                 values = LazyArray(

@@ -121,8 +121,9 @@ class SweepEnd:
 def run(
     of: SweepPlan, out: Path, case: str | Path, how: RunOptions, wanted: TableRequest, say: Say, show: bool = True
 ) -> SweepEnd:
-    """Run all members of the sweep `of` that are not finished, and write the table after each run. `say` prints a line
-    of progress. `show`: whether the output of the runs also goes to stderr. Raises HiresxError as `sweep`."""
+    """Run all members of the sweep `of` that are not finished, and write the table that `wanted` describes after each
+    run. `say` prints a line of progress. `show`: whether the output of the runs also goes to stderr. Raises HiresxError
+    as `sweep`."""
     if (launcher_environment.launched_processes() or 0) > 1:
         raise HiresxError(
             "a launcher started this sweep", "start it without the launcher; -n N gives each of its runs N ranks"

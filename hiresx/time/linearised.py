@@ -101,15 +101,16 @@ class Linearised(ABC):
 
 
 def linear_solver(given: Given | ImplicitSettings) -> type[LinearSolver]:
-    """Return what solves the linear equations: the sweeps alone, or the GMRES that lowers the residual of
-    `implicit.krylov_residual`."""
+    """Return the class that solves the linear equations for the settings `given`: the sweeps alone, or the GMRES that
+    lowers the residual named by `implicit.krylov_residual`."""
     if given.krylov == 0:
         return PreconditionerAlone
     return PreconditionedGmres if given.krylov_residual == "preconditioned" else FlexibleGmres
 
 
 class Implicit(Integrator):
-    """An integrator whose steps solve equations by the linearised flow, the linear ones by `linear_solver`."""
+    """Base class of the implicit integrators. The nonlinear equations of a step are solved by Newton's method with the
+    linearised right-hand side, and its linear equations by `linear_solver`."""
 
     implicit = True
     # What `attach` was given.

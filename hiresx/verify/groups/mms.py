@@ -309,7 +309,8 @@ def curves(bench: Workbench, setup: Setup) -> dict[str, list[float]]:
 
 
 def orders(found: Mapping[str, Sequence[float]]) -> list[float]:
-    """Order of accuracy of each of the three norms, between the two finest grids."""
+    """Return the order of accuracy of each of the three norms of the error, between the two finest grids. `found`: for
+    each grid the number of nodes, "n", and the errors by norm."""
     ratio = np.log(found["n"][-1] / found["n"][-2])
     return [float(np.log(found[norm][-2] / found[norm][-1]) / ratio) for norm in NORMS]
 
