@@ -95,7 +95,8 @@ def target(capability: int) -> str:
 
 
 def compile(text: str, architecture: str) -> CompiledImage:
-    """Compile `text` for `architecture` ("sm_90"; "compute_90" gives PTX). Raises HiresxError."""
+    """Compile `text` for `architecture` ("sm_90"; "compute_90" gives PTX). Raises HiresxError with the messages of the
+    compiler if it fails."""
     nvrtc = bindings()
     program = nvrtc.createProgram(text, "kernels.cu", (), ())
     try:
@@ -131,7 +132,7 @@ def resources(log: str) -> list[Resources]:
 
 
 def build(text: str, architecture: str) -> Path:
-    """Return the path of the image of `text`, compiled unless the cache has it. Raises HiresxError."""
+    """Return the path of the image of `text`, compiled unless the cache has it. Raises HiresxError as `compile`."""
     ending = "ptx" if architecture.startswith("compute_") else "cubin"
     name = f"cuda-{architecture}-{cache.key([text, *OPTIONS, architecture, version()])}.{ending}"
 
@@ -157,7 +158,7 @@ def report(
 ) -> list[dict[str, Any]]:
     """Compile every configuration for every architecture. Returns one dict each of `configuration` (its differences
     from the default), `architecture`, `seconds` and `kernels`, a list of Resources as dicts. `batched`: compile the
-    wrappers of batches instead of single launches. Raises HiresxError."""
+    wrappers of batches instead of single launches. Raises HiresxError as `compile`."""
     default = Configuration()
     entries = []
     for configuration in configurations:

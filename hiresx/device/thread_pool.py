@@ -59,7 +59,7 @@ class Counts(NamedTuple):
 
 
 def load_library(path: Path) -> ctypes.CDLL:
-    """Load the compiled library at `path`. Raises HiresxError."""
+    """Load the compiled library at `path`. Raises HiresxError if the system cannot load it."""
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
@@ -68,7 +68,7 @@ def load_library(path: Path) -> ctypes.CDLL:
 
 @lru_cache(maxsize=1)
 def library() -> ctypes.CDLL:
-    """Return the library of the thread pool, compiled on first use. Raises HiresxError."""
+    """Return the library of the thread pool, compiled on first use. Raises HiresxError if it does not compile."""
     found = load_library(build(kernels.flatten('#include "thread_pool.h"\n'), FLAGS, "thread-pool"))
     found.hx_run.restype = found.hx_launch.restype = found.hx_counts.restype = None
     found.hx_launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_longlong]

@@ -31,7 +31,9 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class TableRequest:
-    """The requested content of the table and of the picture."""
+    """The content of the table and of the picture of a sweep. `columns`: further columns, each a number of a history.
+    `analyses`: commands of `hiresx post` whose numbers are columns. `plot`: the names of the columns along x and y;
+    None for no picture."""
 
     columns: Sequence[ReducedColumn] = ()
     analyses: Sequence[Analysis] = ()
