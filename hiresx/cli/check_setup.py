@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from hiresx.decomposition import Decomposition
     from hiresx.output.watch.locate import Location
 
-# Periods of a tone that a spectrum wants to hold at least.
+# Least number of periods of a tone in a spectrum.
 PERIODS = 20
 # Points in the layer at a wall below which it is worth a remark.
 IN_LAYER = 4
@@ -73,7 +73,7 @@ def setup(
     if screech is not None and screech["periods"] is not None and screech["periods"] < PERIODS:
         warnings.append(
             f"the time from {screech['from']:g} to {screech['to']:g} holds {screech['periods']:.1f} periods of the "
-            f"expected screech; {PERIODS} want time.end = {screech['wanted_end']:.0f}"
+            f"expected screech; {PERIODS} need time.end = {screech['wanted_end']:.0f}"
         )
     return {
         "parameters": dict(case.parameters), "derived": case.derived, "sponges": sponges,

@@ -37,7 +37,7 @@ def check_axis(blocks: Sequence[Block], patches: "Sequence[Patch]", connections:
         y = np.asarray(block.y)
         if block.active != (0, 1):
             raise HiresxError(
-                f"block '{block.name}': axisymmetric = true wants a grid of two dimensions, this one has "
+                f"block '{block.name}': axisymmetric = true needs a two-dimensional grid, this one has "
                 f"{len(block.active)}",
                 "give a plane grid, nk = 1, with y the distance from the axis",
             )

@@ -16,7 +16,7 @@ CLOSED: Sides = ((0.0, 0.0, 0.0),) * 3
 
 # Up to so many ranks every direction is tried.
 FEW = 12
-# what a cut costs: the dearest rank, all of them, and (direction, widths, ranks of each), None for one rank
+# Cost of a cut: of the most expensive rank, of all ranks; and (direction, widths, ranks of each), None for one rank.
 Found = tuple[float, float, tuple[int, Sequence[int], Sequence[int]] | None]
 
 

@@ -68,7 +68,7 @@ def address(array: Any, dtype: np.dtype[Any], write: bool) -> int:
     contiguous along the last axis, or if it is read-only where `write` is true."""
     check_array(array, np.ndarray, dtype)
     if write and not array.flags.writeable:
-        raise TypeError("wants to write, got a read-only array")
+        raise TypeError("the kernel writes it, but the array is read-only")
     found: int = array.__array_interface__["data"][0]
     return found
 

@@ -302,7 +302,7 @@ def split_captured(
         elif isinstance(value, list) and all(isinstance(item, Piece) for item in value):
             spread[key] = value
         else:
-            raise TypeError(f"attachment {name} wants to keep {key} = {value!r}, no number, text, array or pieces")
+            raise TypeError(f"attachment {name} returned {key} = {value!r}, which is no number, text, array or pieces")
     return values, arrays, spread
 
 
