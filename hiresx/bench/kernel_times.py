@@ -1,4 +1,4 @@
-"""Times the launches of kernels where they are made, among others."""
+"""Measurement of the time of each launch of a kernel during a run."""
 
 import math
 from collections.abc import Callable, Mapping

@@ -1,5 +1,5 @@
-"""What `hiresx check` says of inflows: the planes that recycled fluctuations come from, synthetic turbulence that the
-grid does not carry, and states that do not enter slower than sound where the condition is made for that."""
+"""Report of `hiresx check` on inflows: the planes from which fluctuations are recycled, synthetic turbulence that the
+grid does not resolve, and states of subsonic inflow conditions that enter faster than sound or leave the domain."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any

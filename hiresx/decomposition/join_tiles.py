@@ -1,5 +1,5 @@
-"""Tiles on joins of blocks: those on the other side of a join, which must be there with them, and where tiles begin and
-end so that they do it at the same nodes on both sides."""
+"""Tiles at connections of blocks. A tile and its partners on the other side of the connection must exist together, so
+tiles begin and end at the same nodes on both sides."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product

@@ -1,10 +1,10 @@
-"""The derivative of a steady flow by a parameter.
+"""The derivative of a steady flow with respect to a parameter.
 
-The flow x(p) has f(x, p) = 0. With y = dx/dp is df/dx y = -df/dp, both taken of the whole high-order residual. The
-equations are solved by restarted flexible GMRES, whose products are one-sided differences, and whose answers are
-improved until r(y) = d/dt f(x + t y, p + t) is 0 at t = 0. This derivative along the tangent is a central difference
-of fourth order, in which the grid, the conditions and all constants are those of p + t: its accuracy is that of y, not
-that of the products.
+The flow x(p) satisfies f(x, p) = 0. The derivative y = dx/dp satisfies df/dx y = -df/dp, where both derivatives are
+those of the whole high-order residual. These linear equations are solved by flexible GMRES, which computes products by
+one-sided differences. GMRES is restarted until r(y) = d/dt f(x + t y, p + t) is 0 at t = 0. This derivative along the
+tangent is a central difference of fourth order, in which the grid, the conditions and all constants are those of p + t.
+It determines the accuracy of y; that of the products does not matter.
 """
 
 import math

@@ -1,4 +1,5 @@
-"""Which blocks of a series of field files are the same at all times: tiles of levels that follow the flow are not."""
+"""Blocks of a series of field files that have the same nodes at all times, unlike tiles of levels that follow the
+flow."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where a run goes on from, and what it leaves for one that goes on."""
+"""The data with which a run continues from a checkpoint, and with which it writes checkpoints."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

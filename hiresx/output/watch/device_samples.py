@@ -1,4 +1,5 @@
-"""Samples that are a few numbers, which launches leave on the device: the host reads them while the device goes on."""
+"""Samples that consist of a few numbers. Launches compute them on the device, and the host reads them during the next
+steps of the device."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
