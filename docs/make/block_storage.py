@@ -34,7 +34,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
 from hiresx.solver import Solver
 from hiresx.solver.coloured_arrays import diagonal_blocks, in_precision, neighbour_blocks
-from hiresx.time.linearised import EXPLICIT_CFL, Implicit
+from hiresx.time.linearised import EXPLICIT_CFL, ImplicitIntegrator
 
 Row = dict[str, Any]
 SWEEPS = (1, 2, 5, 10, 20, 40, 80)
@@ -100,7 +100,7 @@ def _solved(case: Case, flow: Reals, cfl: float) -> tuple[Solver, list[Reals], l
     """A solver of the case, the right-hand side of a Newton step from the flow, and the update, with ghosts."""
     solver = Solver(case, find_backend("cpu"))
     solver.initialize()
-    system, linear = solver.system, cast(Implicit, solver.integrator).linearised
+    system, linear = solver.system, cast(ImplicitIntegrator, solver.integrator).linearised
     x, right, found = (system.vector() for _ in range(3))
     system.scatter(flow, x)
     system.accept(x, 0.0)

@@ -21,7 +21,7 @@ from hiresx.equations.storage import (
 )
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
-from hiresx.time.linearised import Implicit
+from hiresx.time.linearised import ImplicitIntegrator
 
 # The kernels of a sweep.
 SWEEPING = (
@@ -76,7 +76,7 @@ def measure(
     timed = TimingBackend(device)
     solver = Solver(case, timed)
     solver.initialize()
-    linear, system = cast(Implicit, solver.integrator).linearised, solver.system
+    linear, system = cast(ImplicitIntegrator, solver.integrator).linearised, solver.system
     x, right, found = (system.vector() for _ in range(3))
     system.state(x)
     linear.begin()

@@ -130,7 +130,7 @@ def lazy(source: Any) -> Any:
     from xarray.backends import BackendArray
     from xarray.core import indexing
 
-    class LazyArray(BackendArray):
+    class StoredArray(BackendArray):
         """See `lazy`."""
 
         shape, dtype = source.shape, source.dtype
@@ -142,4 +142,4 @@ def lazy(source: Any) -> Any:
             with LOCK:
                 return source.read(tuple(int(n) if isinstance(n, np.integer) else n for n in key))
 
-    return indexing.LazilyIndexedArray(LazyArray())
+    return indexing.LazilyIndexedArray(StoredArray())

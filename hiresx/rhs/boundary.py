@@ -23,13 +23,13 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import direction
 from hiresx.rhs import wall_corners
 from hiresx.rhs.face_condition import FaceCondition, place_of
-from hiresx.rhs.modelled_wall import ModelledWall
+from hiresx.rhs.modelled_wall import ModelledWallCondition
 from hiresx.rhs.no_slip import NoSlip
-from hiresx.rhs.precursor import PrecursorInflow
-from hiresx.rhs.recycling import RecyclingInflow
+from hiresx.rhs.precursor import PrecursorCondition
+from hiresx.rhs.recycling import RecyclingCondition
 from hiresx.rhs.sponge import moments
 from hiresx.rhs.subsonic_face import SubsonicFace
-from hiresx.rhs.synthetic_turbulence import SyntheticTurbulence
+from hiresx.rhs.synthetic_turbulence import TurbulentFluctuations
 from hiresx.rhs.total_inflow import TotalInflow
 from hiresx.rhs.waves import OTHER_TIME, FaceWaves, InTime
 
@@ -170,13 +170,13 @@ class Extrapolate(FaceCondition):
         )  # fmt: skip
 
 
-class SubsonicOutflow(SubsonicFace, Extrapolate):
+class SubsonicOutflowCondition(SubsonicFace, Extrapolate):
     """A subsonic outflow. The incoming waves change the rates (`hiresx.rhs.outflow`)."""
 
     kernel = "outflow"
 
 
-class SupersonicOutflow(Extrapolate):
+class SupersonicOutflowCondition(Extrapolate):
     """A supersonic outflow. Its viscous fluxes are those of the extrapolated flow."""
 
     kernel = "extrapolate"
@@ -186,7 +186,9 @@ class SupersonicOutflow(Extrapolate):
         self._leaving_flux(fluxes[self._direction], _GRADIENTS, self._inverse_reynolds)
 
 
-_OUTFLOWS: dict[str | None, type[Extrapolate]] = {kind.kernel: kind for kind in (SubsonicOutflow, SupersonicOutflow)}
+_OUTFLOWS: dict[str | None, type[Extrapolate]] = {
+    kind.kernel: kind for kind in (SubsonicOutflowCondition, SupersonicOutflowCondition)
+}
 
 
 class Profile(FaceCondition):
@@ -213,7 +215,7 @@ class Profile(FaceCondition):
         self._gamma, places = gamma, tuple(self._places)
         self._given = InTime(profile, places, steady, f"the {patch.condition.type} on {patch.face}")
         self._target = backend.zeros((len(GAS_CONSERVED), *places[0].shape), state.real)
-        self._waves: FaceWaves | SyntheticTurbulence | None = None
+        self._waves: FaceWaves | TurbulentFluctuations | None = None
         self._of_waves: np.ndarray | None = None
         self._time: float | None = None
         # What was asked for at the last two times, on the device.
@@ -249,7 +251,7 @@ class Profile(FaceCondition):
         else:
             self._made = {**dict(list(self._made.items())[-1:]), time: made}
 
-    def _turbulence(self) -> SyntheticTurbulence | None:
+    def _turbulence(self) -> TurbulentFluctuations | None:
         """That of the condition, about what is the target now."""
         spec = getattr(self.patch.condition, "turbulence", None)
         if spec is None:
@@ -260,7 +262,7 @@ class Profile(FaceCondition):
             given = (state.u, state.v, state.w)
         mean = np.stack(self._given.values(0.0))
         self._of_waves = moments(np.stack(conservative(self._gamma, *mean)))
-        return SyntheticTurbulence(
+        return TurbulentFluctuations(
             self._backend, self._case, spec, given, mean, self._places, self._target, self._where
         )
 
@@ -360,7 +362,7 @@ def share_corners(conditions: Sequence[FaceCondition]) -> None:
                 others = [p for p in patches if direction(p.face) != direction(c.patch.face)]
                 c.set_shares(corner, wall_corners.beside_walls(state.size, others))
         # the axis too leaves no velocity normal to it
-        slipping = [c for c in here if isinstance(c, Reflect | ModelledWall | AxisCondition)]
+        slipping = [c for c in here if isinstance(c, Reflect | ModelledWallCondition | AxisCondition)]
         if slipping:
             corners = wall_corners.slip_corners(state.size, [c.patch for c in slipping], slipping[0].areas)
         for slip, oblique in zip(slipping, corners if slipping else (), strict=True):
@@ -408,7 +410,7 @@ def check(patches: Sequence[Patch]) -> None:
 
 def is_of_patch(patch: Patch) -> bool:
     """True if the condition of `patch` depends only on the patch and on the state of its block."""
-    others = {NoSlip.kernel, *_OUTFLOWS, PrecursorInflow.kernel}
+    others = {NoSlip.kernel, *_OUTFLOWS, PrecursorCondition.kernel}
     simple = patch.condition.kernel in _of_the_patch().keys() - others
     return simple and patch.condition.type not in ("modelled-wall", "recycling-inflow")
 
@@ -431,7 +433,7 @@ def condition(
     flow at mirrored places. `curved`: whether the patch lies on a curved no-slip wall of given temperature."""
     spec = patch.condition
     if spec.type == "modelled-wall":
-        return ModelledWall(backend, program, state, patch, case, mirrored)
+        return ModelledWallCondition(backend, program, state, patch, case, mirrored)
     if mirrored:
         kind = MirroredAxis if spec.kernel == "axis" else MirroredPlaces
         return kind(backend, program, state, patch)
@@ -441,9 +443,9 @@ def condition(
     if spec.kernel in _OUTFLOWS:
         return _OUTFLOWS[spec.kernel](backend, program, state, patch, case)
     if spec.type == "recycling-inflow":
-        return RecyclingInflow(backend, program, state, patch)
-    if spec.kernel == PrecursorInflow.kernel:
-        return PrecursorInflow(backend, program, state, patch, extended, case)
+        return RecyclingCondition(backend, program, state, patch)
+    if spec.kernel == PrecursorCondition.kernel:
+        return PrecursorCondition(backend, program, state, patch, extended, case)
     if spec.kernel in simple:
         return simple[spec.kernel](backend, program, state, patch)
     function = getattr(spec, "function", None)

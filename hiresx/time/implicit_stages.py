@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hiresx.time.linearised import Implicit, Linearised, linear_solver
+from hiresx.time.linearised import ImplicitIntegrator, Linearised, linear_solver
 from hiresx.time.newton import newton_step
 from hiresx.time.ode_system import System, Vector
 
@@ -40,7 +40,7 @@ class Solved(NamedTuple):
     assemblies: int
 
 
-class Stages(Implicit):
+class Stages(ImplicitIntegrator):
     """An implicit integrator of unsteady flow whose steps have stages. A stage at the time t solves
 
         `over_time` q - `constant` = R(q, t)

@@ -21,7 +21,7 @@ VECTORS = 4 + 1
 EXPLICIT_CFL = 0.5
 
 
-class Place(NamedTuple):
+class ResidualPlace(NamedTuple):
     """A node of a whole block: the `block` by name, `node` (i, j, k), and the `equation`, a conserved variable."""
 
     block: str
@@ -96,7 +96,7 @@ class Linearised(ABC):
         largest magnitude of its components."""
 
     @abstractmethod
-    def largest(self, rates: Vector) -> tuple[float, Place]:
+    def largest(self, rates: Vector) -> tuple[float, ResidualPlace]:
         """Return the component with the largest magnitude in a vector, and its place."""
 
 
@@ -108,7 +108,7 @@ def linear_solver(given: Given | ImplicitSettings) -> type[LinearSolver]:
     return PreconditionedGmres if given.krylov_residual == "preconditioned" else FlexibleGmres
 
 
-class Implicit(Integrator):
+class ImplicitIntegrator(Integrator):
     """Base class of the implicit integrators. The nonlinear equations of a step are solved by Newton's method with the
     linearised right-hand side, and its linear equations by `linear_solver`."""
 
@@ -139,7 +139,7 @@ class Implicit(Integrator):
         """Store the system with its linearisation, and allocate the vectors. Called before the first step."""
 
 
-class Steady(Implicit):
+class Steady(ImplicitIntegrator):
     """Base of integrators that iterate towards steady flow."""
 
     steady = True

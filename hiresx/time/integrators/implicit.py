@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.time.linearised import EXPLICIT_CFL, Linearised, Place, Steady, linear_solver
+from hiresx.time.linearised import EXPLICIT_CFL, Linearised, ResidualPlace, Steady, linear_solver
 from hiresx.time.newton import newton_step
 from hiresx.time.ode_system import System, Vector
 
@@ -140,7 +140,7 @@ class NewtonSteady(Steady):
         return system.norm(self._work)
 
     def _report(
-        self, cfl: float, share: float, drop: float, products: int, residual: float, value: float, place: Place
+        self, cfl: float, share: float, drop: float, products: int, residual: float, value: float, place: ResidualPlace
     ) -> dict[str, Any]:
         first = self.memory["first_residual"]
         return {
