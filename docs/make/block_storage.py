@@ -25,7 +25,7 @@ from markdown_tables import table
 from hiresx import Simulation, load
 from hiresx.base.arrays import Reals
 from hiresx.bench import rhs
-from hiresx.bench.sweeps import measure
+from hiresx.bench.sweep_times import measure
 from hiresx.case import Case
 from hiresx.device import backend as find_backend
 from hiresx.device.interface import Backend
@@ -42,8 +42,8 @@ REPEATS = 5
 
 
 def measurements(device: Backend, nodes: int) -> Iterator[Callable[[], Row]]:
-    """Yield what measures the rate of a copy, then what measures a sweep (hiresx.bench.sweeps) by each storage: over
-    nodes, and over lines along i and along k."""
+    """Yield functions that measure the rate of a copy, and then a sweep for each storage (hiresx.bench.sweep_times):
+    over nodes, and over lines along i and along k."""
     yield lambda: {"copy_gb_per_s": kernel_times.copy_bandwidth(device, REPEATS)}
     for lines, storage, precision in product(("none", "i", "k"), (*BLOCK_BITS, MATRIX_FREE), get_args(SweepPrecision)):
         yield partial(measure, device, nodes, storage, precision, lines, REPEATS)

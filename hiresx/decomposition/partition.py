@@ -11,10 +11,10 @@ from hiresx.base.arrays import triple
 from hiresx.base.plural import plural
 from hiresx.decomposition.contacts import Boxes, Neighbourhood, boxes
 from hiresx.decomposition.graph_growing import GraphGrowing
+from hiresx.decomposition.partition_refinement import Refinement
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition
 from hiresx.decomposition.rank_cost import SAME, capacity, costs
-from hiresx.decomposition.refine import Refinement
 from hiresx.decomposition.sections import Sections, equal_parts, sides_of
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range, format_size

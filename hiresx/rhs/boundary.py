@@ -23,6 +23,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import direction
 from hiresx.rhs import wall_corners
 from hiresx.rhs.face_condition import FaceCondition, place_of
+from hiresx.rhs.face_waves import OTHER_TIME, FaceWaves, InTime
 from hiresx.rhs.modelled_wall import ModelledWallCondition
 from hiresx.rhs.no_slip import NoSlip
 from hiresx.rhs.precursor import PrecursorCondition
@@ -31,7 +32,6 @@ from hiresx.rhs.sponge import moments
 from hiresx.rhs.subsonic_face import SubsonicFace
 from hiresx.rhs.synthetic_turbulence import TurbulentFluctuations
 from hiresx.rhs.total_inflow import TotalInflow
-from hiresx.rhs.waves import OTHER_TIME, FaceWaves, InTime
 
 # What the gas has gradients and viscous fluxes of.
 _GRADIENTS = len(GAS_GRADIENTS)
