@@ -111,9 +111,10 @@ class PartBox:
 
 
 class LocalBoxes:
-    """The points of a `NodeBlock` in this process: a box for each of its parts that meets the block.
+    """The nodes of an output block `piece` that this process computes: a box of nodes for each of its parts that
+    overlaps the block.
 
-    `own`: its parts; `margin`: whether variables need gradients.
+    `blocks`: the whole blocks; `own`: the parts of this process; `margin`: whether variables need gradients.
     """
 
     waits = False

@@ -209,8 +209,9 @@ class WatchedSurface:
         return self.sums(self.sizes[None])[:, 0]
 
     def nodes(self, places: np.ndarray) -> np.ndarray:
-        """Return the block and the indices i, j, k, (4, n). `places` (n,): for each of this rank's nodes, the index of
-        a node in the padded array of the same part."""
+        """Return block and indices (4, n) of nodes: the number of the whole block, and i, j, k in it. There is one node
+        for each of the n nodes of this rank on the surface, in the same part. `places` (n,): its flat index in the
+        padded arrays of that part."""
         found = np.empty((4, self.n), np.int64)
         for n, state in enumerate(self._solver.states):
             here = self.states == n
@@ -220,8 +221,7 @@ class WatchedSurface:
         return found
 
     def coordinates(self, places: np.ndarray) -> np.ndarray:
-        """Return the coordinates x, y, z, (3, n). `places` (n,): for each of this rank's nodes, the index of a node in
-        the padded array of the same part."""
+        """Return the coordinates x, y, z (3, n) of the nodes that `nodes` returns for the same `places`."""
         found, nodes = np.empty((3, self.n)), self.nodes(places)
         for b in np.unique(nodes[0]):
             here, block = nodes[0] == b, self._solver.decomposition.blocks[b]
