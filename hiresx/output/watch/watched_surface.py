@@ -177,15 +177,16 @@ class WatchedSurface:
         return calls
 
     def sum_calls(self, kernel: str, numbers: Any, **own: Any) -> Calls:
-        """The launches that compute the flow at all nodes and leave the sums of `kernel` over groups of up to _CHUNK
-        nodes in `numbers` (rows * chunks,). `own`: the arguments that only this kernel has."""
+        """Return the launches that compute the flow at all nodes, and the sums of `kernel` over groups of up to _CHUNK
+        nodes. They write the sums to `numbers` (rows * chunks,). `own`: the arguments that only this kernel has."""
         if not self.n:
             return []
         sums = self._solver.program.call(kernel, (self.chunks, 1, 1), **self._summed, **own, partial=numbers)
         return [*self.flow_calls, sums]
 
     def by_group(self, numbers: np.ndarray, rows: int) -> np.ndarray:
-        """Sums over the nodes of this rank in each group of faces, (groups, rows), of what `sum_calls` left."""
+        """Return the sums (groups, rows) over the nodes of this rank in each group of faces. `numbers` (rows *
+        chunks,): the results of the launches of `sum_calls`, on the host."""
         found = np.zeros((self.groups, rows))
         if self.n:
             np.add.at(found, self._group_of_chunk, numbers.reshape(rows, self.chunks).T)
