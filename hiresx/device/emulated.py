@@ -79,7 +79,6 @@ class EmulatedBackend(NativeBackend):
         self.batches = batches
 
     def compile_batches(self, program: EmulatedProgram, entries: Iterable[Entry]) -> ctypes.CDLL:
-        """Return a library of the wrappers `entries`, compiled unless it is in the cache. Raises HiresxError if it does
-        not compile."""
+        """Return a library of the wrappers `entries`, compiled unless it is in the cache. Raises HiresxError."""
         text = generate_batched(program.configuration, "emulated", entries, self._root)
         return thread_pool.load_library(build(text, self.flags, self.name))

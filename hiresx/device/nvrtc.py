@@ -158,7 +158,7 @@ def report(
 ) -> list[dict[str, Any]]:
     """Compile every configuration for every architecture. Returns one dict each of `configuration` (its differences
     from the default), `architecture`, `seconds` and `kernels`, a list of Resources as dicts. `batched`: compile the
-    wrappers of batches instead of single launches. Raises HiresxError as `compile`."""
+    wrappers of batches instead of single launches. Raises HiresxError."""
     default = Configuration()
     entries = []
     for configuration in configurations:

@@ -23,15 +23,15 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import direction
 from hiresx.rhs import wall_corners
 from hiresx.rhs.face_condition import FaceCondition, place_of
-from hiresx.rhs.face_waves import OTHER_TIME, FaceWaves, InTime
-from hiresx.rhs.modelled_wall import ModelledWallCondition
+from hiresx.rhs.modelled_wall import ModelledWall
 from hiresx.rhs.no_slip import NoSlip
-from hiresx.rhs.precursor import PrecursorCondition
-from hiresx.rhs.recycling import RecyclingCondition
+from hiresx.rhs.precursor import PrecursorInflow
+from hiresx.rhs.recycling import RecyclingInflow
 from hiresx.rhs.sponge import moments
 from hiresx.rhs.subsonic_face import SubsonicFace
-from hiresx.rhs.synthetic_turbulence import TurbulentFluctuations
+from hiresx.rhs.synthetic_turbulence import SyntheticTurbulence
 from hiresx.rhs.total_inflow import TotalInflow
+from hiresx.rhs.waves import OTHER_TIME, FaceWaves, InTime
 
 # What the gas has gradients and viscous fluxes of.
 _GRADIENTS = len(GAS_GRADIENTS)
@@ -170,13 +170,13 @@ class Extrapolate(FaceCondition):
         )  # fmt: skip
 
 
-class SubsonicOutflowCondition(SubsonicFace, Extrapolate):
+class SubsonicOutflow(SubsonicFace, Extrapolate):
     """A subsonic outflow. The incoming waves change the rates (`hiresx.rhs.outflow`)."""
 
     kernel = "outflow"
 
 
-class SupersonicOutflowCondition(Extrapolate):
+class SupersonicOutflow(Extrapolate):
     """A supersonic outflow. Its viscous fluxes are those of the extrapolated flow."""
 
     kernel = "extrapolate"
@@ -186,9 +186,7 @@ class SupersonicOutflowCondition(Extrapolate):
         self._leaving_flux(fluxes[self._direction], _GRADIENTS, self._inverse_reynolds)
 
 
-_OUTFLOWS: dict[str | None, type[Extrapolate]] = {
-    kind.kernel: kind for kind in (SubsonicOutflowCondition, SupersonicOutflowCondition)
-}
+_OUTFLOWS: dict[str | None, type[Extrapolate]] = {kind.kernel: kind for kind in (SubsonicOutflow, SupersonicOutflow)}
 
 
 class Profile(FaceCondition):
@@ -215,7 +213,7 @@ class Profile(FaceCondition):
         self._gamma, places = gamma, tuple(self._places)
         self._given = InTime(profile, places, steady, f"the {patch.condition.type} on {patch.face}")
         self._target = backend.zeros((len(GAS_CONSERVED), *places[0].shape), state.real)
-        self._waves: FaceWaves | TurbulentFluctuations | None = None
+        self._waves: FaceWaves | SyntheticTurbulence | None = None
         self._of_waves: np.ndarray | None = None
         self._time: float | None = None
         # What was asked for at the last two times, on the device.
@@ -251,7 +249,7 @@ class Profile(FaceCondition):
         else:
             self._made = {**dict(list(self._made.items())[-1:]), time: made}
 
-    def _turbulence(self) -> TurbulentFluctuations | None:
+    def _turbulence(self) -> SyntheticTurbulence | None:
         """That of the condition, about what is the target now."""
         spec = getattr(self.patch.condition, "turbulence", None)
         if spec is None:
@@ -262,7 +260,7 @@ class Profile(FaceCondition):
             given = (state.u, state.v, state.w)
         mean = np.stack(self._given.values(0.0))
         self._of_waves = moments(np.stack(conservative(self._gamma, *mean)))
-        return TurbulentFluctuations(
+        return SyntheticTurbulence(
             self._backend, self._case, spec, given, mean, self._places, self._target, self._where
         )
 
@@ -362,7 +360,7 @@ def share_corners(conditions: Sequence[FaceCondition]) -> None:
                 others = [p for p in patches if direction(p.face) != direction(c.patch.face)]
                 c.set_shares(corner, wall_corners.beside_walls(state.size, others))
         # the axis too leaves no velocity normal to it
-        slipping = [c for c in here if isinstance(c, Reflect | ModelledWallCondition | AxisCondition)]
+        slipping = [c for c in here if isinstance(c, Reflect | ModelledWall | AxisCondition)]
         if slipping:
             corners = wall_corners.slip_corners(state.size, [c.patch for c in slipping], slipping[0].areas)
         for slip, oblique in zip(slipping, corners if slipping else (), strict=True):
@@ -410,7 +408,7 @@ def check(patches: Sequence[Patch]) -> None:
 
 def is_of_patch(patch: Patch) -> bool:
     """True if the condition of `patch` depends only on the patch and on the state of its block."""
-    others = {NoSlip.kernel, *_OUTFLOWS, PrecursorCondition.kernel}
+    others = {NoSlip.kernel, *_OUTFLOWS, PrecursorInflow.kernel}
     simple = patch.condition.kernel in _of_the_patch().keys() - others
     return simple and patch.condition.type not in ("modelled-wall", "recycling-inflow")
 
@@ -433,7 +431,7 @@ def condition(
     flow at mirrored places. `curved`: whether the patch lies on a curved no-slip wall of given temperature."""
     spec = patch.condition
     if spec.type == "modelled-wall":
-        return ModelledWallCondition(backend, program, state, patch, case, mirrored)
+        return ModelledWall(backend, program, state, patch, case, mirrored)
     if mirrored:
         kind = MirroredAxis if spec.kernel == "axis" else MirroredPlaces
         return kind(backend, program, state, patch)
@@ -443,9 +441,9 @@ def condition(
     if spec.kernel in _OUTFLOWS:
         return _OUTFLOWS[spec.kernel](backend, program, state, patch, case)
     if spec.type == "recycling-inflow":
-        return RecyclingCondition(backend, program, state, patch)
-    if spec.kernel == PrecursorCondition.kernel:
-        return PrecursorCondition(backend, program, state, patch, extended, case)
+        return RecyclingInflow(backend, program, state, patch)
+    if spec.kernel == PrecursorInflow.kernel:
+        return PrecursorInflow(backend, program, state, patch, extended, case)
     if spec.kernel in simple:
         return simple[spec.kernel](backend, program, state, patch)
     function = getattr(spec, "function", None)

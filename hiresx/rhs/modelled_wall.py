@@ -58,7 +58,7 @@ def exchange_nodes(block: Block, patch: Patch, normal: np.ndarray | None = None)
     return exchange, np.take_along_axis(away, exchange[None], axis=0)[0]
 
 
-class ModelledWallCondition(FaceCondition):
+class ModelledWall(FaceCondition):
     """A wall with an equilibrium wall model. The flow slips along it as along a slip wall; the model gives the viscous
     flux through it. `mirrored`: whether ghosts of the state come from the mirror images of their own places. Raises
     HiresxError as `exchange_nodes`."""

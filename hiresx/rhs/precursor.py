@@ -98,7 +98,7 @@ def check(case: Case, decomposition: Decomposition) -> None:
             Planes(case, patch.condition, nodes, place_of(patch, block.name))
 
 
-class PrecursorCondition(GivenNodes):
+class PrecursorInflow(GivenNodes):
     """An inflow whose state is interpolated in time between recorded planes. The device holds all planes, or a
     consecutive part of them; in that case the host reads the next planes in the background, and the host starts every
     step. A plane is interpolated to the nodes of the face once, when it is read. The state depends on the time

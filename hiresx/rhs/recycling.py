@@ -211,7 +211,7 @@ def check(case: Case, whole: Decomposition) -> dict[int, Plane]:
     return planes(case, whole, lambda function: partial(evaluate_profile, case, function))
 
 
-class RecyclingCondition(GivenNodes):
+class RecyclingInflow(GivenNodes):
     """A recycling inflow, whose state `Recycling` sets."""
 
     def put(self, values: np.ndarray) -> None:
@@ -236,7 +236,7 @@ class Recycling:
     ):
         self._backend, self._comm = backend, comm
         self._planes = planes(case, whole, profile)
-        self._conditions = [c for c in conditions if isinstance(c, RecyclingCondition)]
+        self._conditions = [c for c in conditions if isinstance(c, RecyclingInflow)]
         self._parts = [
             (place, state, shared)
             for place, plane in self._planes.items()

@@ -89,7 +89,7 @@ def cholesky(stresses: Sequence[np.ndarray], where: Callable[[int], str]) -> np.
     return np.stack([a, b, c, d, e, f]).reshape(6, *np.shape(stresses[0]))
 
 
-class TurbulentFluctuations:
+class SyntheticTurbulence:
     """The synthetic turbulence of one inflow. It is defined by the table `spec` of a case and is added to the flow
     `mean`: rho, u, v, w, p at the `places` x, y, z (3, layers, n2, n1), whose layers are counted from the face
     outwards. The sum is written to `target` (5, layers, n2, n1), the device array of the conservative state there.

@@ -16,7 +16,7 @@ from hiresx.device.state import BlockState
 from hiresx.exchange.signalled_memory import SignalledMemory
 from hiresx.grid import Grid
 from hiresx.grid.patched import PATCHED
-from hiresx.rhs import boundary, passive_scalars
+from hiresx.rhs import boundary, scalars
 from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.pole import Poles
@@ -72,13 +72,13 @@ class Conditions:
             of_scalars = [
                 condition
                 for state, p in own
-                for condition in passive_scalars.conditions(
+                for condition in scalars.conditions(
                     backend, program, case, state, p, self._scalar, blocks.extended[p.block],
                     blocks.cut, p.place in mirrored,
                 )
             ]  # fmt: skip
             boundary.share_corners(of_gas)
-            passive_scalars.share_corners(of_scalars)
+            scalars.share_corners(of_scalars)
             self.all = sorted([*of_gas, *of_scalars], key=lambda c: c.rank)
             self.sponges = self._sponge_layers()
             together = None if memory is None else memory.sums
@@ -108,7 +108,7 @@ class Conditions:
         function = self._profiles.get(name) or name
         return partial(evaluate_profile, self._case, function)
 
-    def _scalar(self, name: str, function: str) -> passive_scalars.Value:
+    def _scalar(self, name: str, function: str) -> scalars.Value:
         return partial(evaluate_scalar_profile, self._case, name, self._profiles.get(function) or function)
 
     def _sponge_layers(self) -> list[SpongeLayer]:
@@ -126,10 +126,7 @@ class Conditions:
 
     def sponge_calls(self) -> list[Call]:
         """Return the launches of the sponges."""
-        calls = (
-            (layer.call, *passive_scalars.sponge_calls(self._blocks.program, self._case, layer))
-            for layer in self.sponges
-        )
+        calls = ((layer.call, *scalars.sponge_calls(self._blocks.program, self._case, layer)) for layer in self.sponges)
         return [call for of_layer in calls for call in of_layer]
 
     def calls(self, method: str) -> list[Call]:
@@ -141,7 +138,7 @@ class Conditions:
         follow those of the gas."""
         lists: list[list[Call]] = [[], [], []]
         for c in self.all:
-            lists[2 * isinstance(c, passive_scalars.ScalarCondition)] += c.calls("ghost")
+            lists[2 * isinstance(c, scalars.ScalarCondition)] += c.calls("ghost")
             lists[1] += c.calls("bend")
         return [calls for calls in lists if calls]
 

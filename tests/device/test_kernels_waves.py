@@ -8,7 +8,7 @@ from kernels_alone import GAMMA, Numpy, program, random
 
 from hiresx.case.waves import Waves, at
 from hiresx.equations.gas import conservative
-from hiresx.rhs.face_waves import FaceWaves, InTime
+from hiresx.rhs.waves import FaceWaves, InTime
 from hiresx.time.step_clock import StepClock
 
 SHAPE = (4, 3, 5)

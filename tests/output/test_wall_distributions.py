@@ -17,7 +17,7 @@ from hiresx.output.watch import monitors, wall_distribution, wall_file
 from hiresx.output.watch.monitors.force import ForceMonitor
 from hiresx.output.watch.watched_surface import WatchedSurface
 from hiresx.post.wall import wall
-from hiresx.rhs.modelled_wall import ModelledWallCondition
+from hiresx.rhs.modelled_wall import ModelledWall
 
 REYNOLDS, SHEAR, WARMING = 50.0, 0.2, 0.1
 VALUES = ("p", "friction_x", "friction_y", "friction_z", "heat", "y_plus")
@@ -319,9 +319,7 @@ def test_modelled_walls_have_the_friction_and_the_wall_units_of_the_model():
     run, found = watched(made, initial=lambda x, y, z: (1.1 + 0 * x, 0.3 + 0 * x, 0 * x, 0 * x, P + 0 * x))
     for name, face in (("low", "jmin"), ("high", "jmax")):
         values = found[name].nodes.measure()
-        (modelled,) = (
-            c for c in run.solver.conditions if isinstance(c, ModelledWallCondition) and c.patch.face == face
-        )
+        (modelled,) = (c for c in run.solver.conditions if isinstance(c, ModelledWall) and c.patch.face == face)
         stress = modelled.modelled.reshape(4, -1)
         np.testing.assert_allclose([values[f"friction_{axis}"] for axis in "xyz"], stress[:3], rtol=1e-13, atol=1e-18)
         np.testing.assert_allclose(values["heat"], -stress[3], rtol=1e-13, atol=1e-18)

@@ -14,7 +14,7 @@ from hiresx import Case, HiresxError, Simulation
 from hiresx.case.boundaries import PrecursorInflow as Spec
 from hiresx.cli.grid_checks import check_grid
 from hiresx.device import backend
-from hiresx.rhs.precursor import Planes, PrecursorCondition
+from hiresx.rhs.precursor import Planes, PrecursorInflow
 from hiresx.solver import Solver
 
 UNITS = {"rho": "rho_ref", "u": "c_ref", "v": "c_ref", "w": "c_ref", "p": "rho_ref c_ref^2"}
@@ -88,7 +88,7 @@ def test_planes_come_at_fourth_order_in_place(tmp_path):
 
 
 def inflow(solver):
-    (found,) = [c for c in solver.conditions if isinstance(c, PrecursorCondition)]
+    (found,) = [c for c in solver.conditions if isinstance(c, PrecursorInflow)]
     return found
 
 
@@ -273,11 +273,11 @@ def test_files_and_places_that_are_no_planes_are_refused(tmp_path):
 def test_the_planes_held_reach_two_beyond_the_place_on_either_side():
     """The polynomial takes two planes on either side; repeated planes are held from any of them on."""
     held = SimpleNamespace(_planes=SimpleNamespace(period=1.0), _count=20, _room=8)
-    assert [ahead for ahead in range(20) if PrecursorCondition._covers(held, 5, 5 + ahead)] == [2, 3, 4]
+    assert [ahead for ahead in range(20) if PrecursorInflow._covers(held, 5, 5 + ahead)] == [2, 3, 4]
     held._planes.period = 0.0
-    assert [ahead for ahead in range(8) if PrecursorCondition._covers(held, 5, 5 + ahead)] == [2, 3, 4]
-    assert [ahead for ahead in range(8) if PrecursorCondition._covers(held, 0, ahead)] == [0, 1, 2, 3, 4]
-    assert [ahead for ahead in range(8) if PrecursorCondition._covers(held, 12, 12 + ahead)] == [2, 3, 4, 5, 6, 7]
+    assert [ahead for ahead in range(8) if PrecursorInflow._covers(held, 5, 5 + ahead)] == [2, 3, 4]
+    assert [ahead for ahead in range(8) if PrecursorInflow._covers(held, 0, ahead)] == [0, 1, 2, 3, 4]
+    assert [ahead for ahead in range(8) if PrecursorInflow._covers(held, 12, 12 + ahead)] == [2, 3, 4, 5, 6, 7]
 
 
 def test_a_file_without_a_name_is_refused():

@@ -5,7 +5,7 @@ import pytest
 
 from hiresx import Case, HiresxError, Simulation
 from hiresx.case.turbulence import _OPEN
-from hiresx.rhs import passive_scalars
+from hiresx.rhs import scalars
 
 RE, U, WARM, KAPPA, CB1, CB2, SIGMA = 500.0, 0.3, 0.2, 0.41, 0.1355, 0.622, 2 / 3
 CW1 = CB1 / KAPPA**2 + (1 + CB2) / SIGMA
@@ -143,9 +143,7 @@ def test_what_the_model_cannot_do_is_refused(tables, words):
 
 def test_every_face_through_which_gas_enters_gives_the_variable():
     giving = {
-        kernel
-        for kernel, kind in passive_scalars._KINDS.items()
-        if issubclass(kind, passive_scalars.OpenFace | passive_scalars.Prescription)
+        kernel for kernel, kind in scalars._KINDS.items() if issubclass(kind, scalars.OpenFace | scalars.Prescription)
     }
     assert giving - {"extrapolate"} == set(_OPEN)
 

@@ -13,7 +13,7 @@ from hiresx.equations.stencil import CENTRAL_DIFFERENCE, DIFFERENCE_NODES, DIFFE
 from hiresx.grid.blocks import FACES, Range, direction, directions_along, face_range, intersection, side
 from hiresx.output.watch.columns import circumference, off_poles
 from hiresx.rhs.face_condition import FaceCondition
-from hiresx.rhs.modelled_wall import ModelledWallCondition
+from hiresx.rhs.modelled_wall import ModelledWall
 from hiresx.rhs.no_slip import NoSlip
 from hiresx.solver import Solver
 
@@ -116,7 +116,7 @@ class WatchedSurface:
         places = np.concatenate([piece.places for piece in pieces], axis=1)
         self.places = places[0].copy()
         face = np.repeat([FACES.index(piece.face) for piece in pieces], counts)
-        self._modelled = list(_of_walls(ModelledWallCondition, solver, self.states, self.places, face))
+        self._modelled = list(_of_walls(ModelledWall, solver, self.states, self.places, face))
         no_slip = _of_walls(NoSlip, solver, self.states, self.places, face)
         # the scheme puts the heat of these into their viscous flux and differentiates no temperature
         self._heated = [found for found in no_slip if not found[0].holds]
@@ -163,7 +163,7 @@ class WatchedSurface:
         put, sizes = self._solver.backend.to_device, self._solver.backend.to_device(self.sizes)
         for wall, nodes, mine in (*self._modelled, *self._heated):
             own: dict[str, Any] = {"modelled": None, "heat": None} | dict.fromkeys("uvw", 0.0)
-            if isinstance(wall, ModelledWallCondition):
+            if isinstance(wall, ModelledWall):
                 calls += wall.calls("model_flow")
                 own |= {"modelled": wall.modelled, **dict(zip("uvw", map(float, wall.velocity), strict=True))}
             elif isinstance(wall, NoSlip):

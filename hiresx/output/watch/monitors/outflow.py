@@ -21,10 +21,10 @@ def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
     """Build the monitor of the subsonic outflows, if the case has any."""
     solver = simulation.solver
     patches = [patch for patch in solver.decomposition.patches if patch.condition.type == TYPE]
-    return [SubsonicOutflowCheck(solver, patches)] if patches else []
+    return [SubsonicOutflow(solver, patches)] if patches else []
 
 
-class SubsonicOutflowCheck(Attachment):
+class SubsonicOutflow(Attachment):
     """Check all nodes on supersonic outflows every `monitor.every` steps. Reports once for each condition where the
     velocity through the face is below the speed of sound, since the condition reflects a part of the flow there. Places
     where the flow still has its initial state are not reported."""

@@ -18,10 +18,10 @@ from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, equations
 from hiresx.errors import HiresxError
 from hiresx.rhs.face_condition import FaceCondition
-from hiresx.rhs.face_waves import FaceWaves, InTime
 from hiresx.rhs.sponge import SpongeLayer
 from hiresx.rhs.wall_corners import held_shares
 from hiresx.rhs.wall_ends import takers
+from hiresx.rhs.waves import FaceWaves, InTime
 
 # s at places and a time: f(x, y, z, t), of the shape of x.
 Value = Callable[[np.ndarray, np.ndarray, np.ndarray, float], Quantity]
@@ -312,7 +312,7 @@ def check(case: Case, patches: Sequence[Patch]) -> None:
         if patch.condition.kernel not in _KINDS:
             raise HiresxError(
                 f'[[scalar]]: nothing says what a scalar does at the "{patch.condition.type}" face',
-                f'name the kernel "{patch.condition.kernel}" in _KINDS of hiresx/rhs/passive_scalars.py',
+                f'name the kernel "{patch.condition.kernel}" in _KINDS of hiresx/rhs/scalars.py',
             )
 
 
