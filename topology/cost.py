@@ -75,7 +75,8 @@ def traffic(matrix: ArrayLike, off_host: ArrayLike | None = None) -> Traffic:
 
 @dataclass(frozen=True)
 class CostedLink:
-    """`bandwidth`: GB/s in this direction. `shared`: several GPUs' traffic meets there."""
+    """A link with its cost. `name`: its name. `bandwidth`: in GB/s, in this direction. `shared`: whether the traffic of
+    several GPUs uses it."""
 
     name: str
     bandwidth: float

@@ -47,7 +47,7 @@ FFI: TypeAlias = Any
 
 
 class HwlocLibrary:
-    """One loaded libhwloc. `version`: of its interface, e.g. "2.8.0"; `path`: the file that was loaded."""
+    """One loaded libhwloc. `version`: the version of its interface, e.g. "2.8.0"; `path`: the file that was loaded."""
 
     def __init__(self, ffi: FFI, handle: Any, path: str):
         self.ffi, self.c = ffi, handle

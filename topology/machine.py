@@ -30,10 +30,11 @@ Cpus = frozenset[int]
 
 @dataclass(frozen=True)
 class GPU:
-    """`memory`, `memory_used`: bytes. `utilisation`: per cent. `pcie`: GB/s of its link as the bus counts, `links`:
-    active NVLinks. `numa`: its NUMA node; `nodes`: those near it, where a source lists several. `path`: bridges above
-    it, host bridge first. `mig_uuid`: of a MIG slice, whose `bus_id` and `uuid` are its card's. `domain`: the NVLink
-    domain, which may reach over hosts, as "cluster UUID/clique". None or "": not known."""
+    """A GPU. `memory`, `memory_used`: in bytes. `utilisation`: in per cent. `pcie`: bandwidth of its PCIe link in GB/s,
+    in one direction. `links`: number of active NVLinks. `numa`: its NUMA node; `nodes`: the NUMA nodes near it, if the
+    source lists several. `path`: the PCI bridges above it, beginning with the host bridge. `mig_uuid`: the UUID of a
+    MIG slice, whose `bus_id` and `uuid` are those of the card. `domain`: the NVLink domain, which may include several
+    hosts, as "cluster UUID/clique". None or "" means not known."""
 
     index: int
     bus_id: str = ""
@@ -72,7 +73,7 @@ class NIC:
 
 @dataclass(frozen=True)
 class NumaNode:
-    """`memory`: bytes; 0 for a node that has none, None when not known."""
+    """A NUMA node. `memory`: in bytes; 0 for a node without memory, None if not known."""
 
     index: int
     memory: int | None = None
@@ -90,7 +91,7 @@ class Package:
 
 @dataclass(frozen=True)
 class Cache:
-    """`kind`: "", "data" or "instruction". `size`: bytes. `cpus`: those that share it."""
+    """A cache of a CPU. `kind`: "", "data" or "instruction". `size`: in bytes. `cpus`: the CPUs that share it."""
 
     level: int
     kind: str = ""
@@ -100,7 +101,8 @@ class Cache:
 
 @dataclass(frozen=True)
 class OtherDevice:
-    """Another PCI device worth a line: `kind`, what it is; `name`: by the system, else by its maker."""
+    """A PCI device that is no GPU, network adapter or bridge, but is listed. `kind`: its class. `name`: its name in the
+    operating system, or else the name that its maker gave it."""
 
     kind: str
     bus_id: str = ""

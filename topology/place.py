@@ -134,7 +134,8 @@ def _near_our_cpus(
 
 
 def check_gpus(machine: Machine, asked: Sequence[int]) -> tuple[int, ...]:
-    """The GPUs asked for, each once, in order. Raises HiresxError for one that does not exist."""
+    """Return the numbers of the GPUs `asked`, each once, in increasing order. Raises HiresxError for one that does not
+    exist."""
     for gpu in asked:
         if not 0 <= gpu < len(machine.gpus):
             raise HiresxError(
@@ -230,7 +231,8 @@ def place(machine: Machine, demand: Traffic, strategy: str = "optimal", **option
 
 
 def to_json(made: PlacementPlan) -> dict[str, Any]:
-    """The plan as plain data: strategies.NAME.placement, .cost, .seconds, .busiest_link and what else is known."""
+    """Return the plan `made` as plain data: strategies.NAME.placement, .cost, .seconds, .busiest_link and what else is
+    known."""
     return {
         "machine": {"source": made.machine.source, "host": made.machine.host, "gpus": len(made.machine.gpus)},
         "ranks": made.demand.ranks,

@@ -275,7 +275,7 @@ def measured_table(machine: Machine) -> "Table":
 
 
 def plan_table(made: PlacementPlan) -> "Table":
-    """Table that compares the strategies."""
+    """Return a table that compares the strategies of the plan `made`."""
     shown = f"GPU of ranks 0 to {made.demand.ranks - 1}"
     columns = ["strategy", shown, "exchange", "sum over pairs", "busiest link", "against round-robin"]
     rows = (

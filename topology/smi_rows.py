@@ -54,7 +54,8 @@ def is_device(label: str) -> bool:
 
 @dataclass
 class RowHeader:
-    """`devices`: labels of the matrix's columns. `before`, `after`: the affinity columns on either side."""
+    """The header of a matrix of levels. `devices`: the labels of the columns of the matrix. `before`, `after`: the
+    labels of the affinity columns on either side."""
 
     devices: list[str] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
@@ -84,7 +85,8 @@ def header(body: str) -> RowHeader | None:
 
 @dataclass
 class Row:
-    """One row. `words`: all after its label, apart. `before`: affinities left of the label. `text`: the line."""
+    """One row of a matrix of levels in pasted text. `line`: its number. `label`: the device of the row. `words`: the
+    words after the label. `before`: affinities left of the label. `text`: the line."""
 
     line: int
     label: str
@@ -93,17 +95,19 @@ class Row:
     text: str
 
     def place(self, column: int) -> int | None:
-        """Index of the word at which the matrix begins, from the X that belongs into `column`; None without one."""
+        """Return the index of the word at which the matrix begins, from the X of the row, which stands in the column of
+        the row's own device, number `column`. None if the row has no X, or more than one."""
         marks = [n for n, word in enumerate(self.words) if word == levels.SELF]
         start = marks[0] - column if len(marks) == 1 else -1
         return start if start >= 0 and not any(map(levels.word, self.words[:start])) else None
 
     def first(self) -> int:
-        """Index of the word at which the matrix begins, for a row without an X: that of the first level."""
+        """Return the index of the word at which the matrix begins, for a row without an X: that of the first level."""
         return next((n for n, word in enumerate(self.words) if levels.word(word)), len(self.words))
 
     def run(self, start: int, width: int | None = None) -> list[str]:
-        """Cells of the matrix from `start`: `width` of them, or all up to the last level before an affinity."""
+        """Return the cells of the matrix from the word `start` on: `width` of them, or all up to the last level before
+        an affinity."""
         end = start
         for n in range(start, len(self.words)):
             word = self.words[n]

@@ -40,8 +40,8 @@ def energy(x, y, z, *, mach, reynolds, far_field_k):
 
 
 def inverse_root(x, y, z, *, mach, reynolds, far_field_omega):
-    """One over the root of omega: that of the viscous and of the logarithmic layer, and of the far field where this is
-    less."""
+    """The inverse of the root of omega: that of the viscous and of the logarithmic layer, or that of the far field
+    where this is less."""
     _, speed, _, _ = _layer(x, y, mach, reynolds)
     near = np.maximum(y, 1e-12)
     omega = 6 / (0.075 * reynolds * near**2) + speed / (0.3 * KAPPA * near)
@@ -64,8 +64,8 @@ def _walls(simulation, mach, reynolds, gamma, sutherland):
 
 
 def friction(simulation, *, mach, reynolds, gamma, sutherland, station):
-    """Cf at x = `station`, between the nodes to both sides of it, and the largest eddy viscosity over mu_ref. Cf is
-    over the density and the velocity of the free stream."""
+    """Cf at x = `station`, interpolated between the two nodes beside it, and the largest eddy viscosity divided by
+    mu_ref. Cf is formed with the density and the velocity of the free stream."""
     lines = list(_walls(simulation, mach, reynolds, gamma, sutherland))
     before = float(simulation.comm.max(max((x[x <= station].max(initial=-1.0) for x, _ in lines), default=-1.0)))
     behind = float(simulation.comm.min(min((x[x > station].min(initial=1e9) for x, _ in lines), default=1e9)))

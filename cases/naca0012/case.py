@@ -4,6 +4,6 @@ import numpy as np
 
 
 def derived(*, mach, incidence):
-    """Velocity of the free stream over its speed of sound, inclined by `incidence` degrees."""
+    """Velocity of the free stream divided by its speed of sound, inclined by `incidence` degrees."""
     angle = np.deg2rad(incidence)
     return {"u": float(mach * np.cos(angle)), "v": float(mach * np.sin(angle))}

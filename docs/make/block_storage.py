@@ -25,7 +25,7 @@ from markdown_tables import table
 from hiresx import Simulation, load
 from hiresx.base.arrays import Reals
 from hiresx.bench import rhs
-from hiresx.bench.sweeps import measure
+from hiresx.bench.sweep_times import measure
 from hiresx.case import Case
 from hiresx.device import backend as find_backend
 from hiresx.device.interface import Backend
@@ -34,7 +34,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
 from hiresx.solver import Solver
 from hiresx.solver.coloured_arrays import diagonal_blocks, in_precision, neighbour_blocks
-from hiresx.time.linearised import EXPLICIT_CFL, Implicit
+from hiresx.time.linearised import EXPLICIT_CFL, ImplicitIntegrator
 
 Row = dict[str, Any]
 SWEEPS = (1, 2, 5, 10, 20, 40, 80)
@@ -42,8 +42,8 @@ REPEATS = 5
 
 
 def measurements(device: Backend, nodes: int) -> Iterator[Callable[[], Row]]:
-    """Yield what measures the rate of a copy, then what measures a sweep (hiresx.bench.sweeps) by each storage: over
-    nodes, and over lines along i and along k."""
+    """Yield functions that measure the rate of a copy, and then a sweep for each storage (hiresx.bench.sweep_times):
+    over nodes, and over lines along i and along k."""
     yield lambda: {"copy_gb_per_s": kernel_times.copy_bandwidth(device, REPEATS)}
     for lines, storage, precision in product(("none", "i", "k"), (*BLOCK_BITS, MATRIX_FREE), get_args(SweepPrecision)):
         yield partial(measure, device, nodes, storage, precision, lines, REPEATS)
@@ -100,7 +100,7 @@ def _solved(case: Case, flow: Reals, cfl: float) -> tuple[Solver, list[Reals], l
     """A solver of the case, the right-hand side of a Newton step from the flow, and the update, with ghosts."""
     solver = Solver(case, find_backend("cpu"))
     solver.initialize()
-    system, linear = solver.system, cast(Implicit, solver.integrator).linearised
+    system, linear = solver.system, cast(ImplicitIntegrator, solver.integrator).linearised
     x, right, found = (system.vector() for _ in range(3))
     system.scatter(flow, x)
     system.accept(x, 0.0)

@@ -11,7 +11,7 @@ import numpy as np
 from bytes_moved import reals
 
 from hiresx.bench import rhs
-from hiresx.bench.kernel_times import Launch, TimingBackend
+from hiresx.bench.launch_times import Launch, TimingBackend
 from hiresx.bench.rhs import device_seconds
 from hiresx.device.configuration import Configuration
 from hiresx.device.interface import Backend

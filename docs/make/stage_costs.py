@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import kernel_times
 
-from hiresx.bench.kernel_times import TimingBackend
+from hiresx.bench.launch_times import TimingBackend
 from hiresx.bench.results import header
 from hiresx.case import Case, load
 from hiresx.device import backend as find_backend

@@ -6,7 +6,8 @@ from pathlib import Path
 
 
 def quote(text: str | Path) -> str:
-    """`text` as one word of a command line; a path that looks like an option is given the folder that it lies in."""
+    """Return `text` quoted as one word of a shell command. A path that begins with "-" gets the prefix "./", so that it
+    is not taken for an option."""
     path = str(text)
     return shlex.quote(f"./{path}" if path.startswith("-") and isinstance(text, Path) else path)
 

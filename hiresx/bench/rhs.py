@@ -98,7 +98,7 @@ def time_solver(solver: Solver, repeats: int) -> dict[str, Any]:
 
 
 def device_seconds(device: Any, work: Callable[[], Any]) -> float:
-    """Return the seconds that `work` takes by the events of the device."""
+    """Return the seconds that `work` takes, measured by events of the `device`."""
     start, stop = device.event(), device.event()
     start.record()
     work()

@@ -1,4 +1,5 @@
-"""Case files: what they may hold (`schema`), how they are read (`loader`), which come with the package (`bundle`)."""
+"""Case files: their tables and keys (`schema`), reading (`loader`), and the cases that come with the package
+(`bundle`)."""
 
 import warnings
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""From pydantic's list of errors to one HiresxError that names every fault by file and dotted key."""
+"""Conversion of pydantic's list of errors to one HiresxError, which names every error by file and dotted key."""
 
 import difflib
 import re

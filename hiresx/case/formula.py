@@ -46,7 +46,8 @@ class _WithReals(ast.NodeTransformer):
 
 
 class Formula:
-    """`text` as a function of `variables` with these `parameters`. Raises ValueError for what it may not hold."""
+    """A function of `variables` with named `parameters`, which is given by the expression `text`. Raises ValueError if
+    `text` is no expression or contains something that is not supported."""
 
     def __init__(self, text: str, variables: str | Sequence[str], parameters: tuple[str, ...] = ()):
         self.variables = (variables,) if isinstance(variables, str) else tuple(variables)

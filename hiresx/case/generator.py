@@ -1,4 +1,4 @@
-"""What the tables of all grid generators have in common."""
+"""Base class of the tables of all grid generators."""
 
 from math import prod
 from typing import TYPE_CHECKING

@@ -357,7 +357,7 @@ class Sphere(Generator):
     """Body-fitted O-grid in three dimensions around a sphere with centre at the origin, or around its windward side.
 
     i runs along meridians from the upstream pole on the negative x axis, j from the wall to the outer boundary, k
-    around the x axis. The poles want the condition `pole`.
+    around the x axis. The poles need the condition `pole`.
     Regions for the boundary conditions: "wall", "outer", "upstream-pole", and "downstream-pole" or, of a part of a
     sphere, "outlet".
     """

@@ -32,7 +32,7 @@ def intervals(case: Any, sampled: Iterable[str]) -> dict[str, float]:
 
 def interval_errors(case: Any, sampled: Iterable[str]) -> Iterator[PydanticCustomError]:
     """Yield an error for each interval of a run with local time steps, and for each interval that is too small to be
-    resolved in double precision at the end of the run. For a run without an end the time 1 is taken. `sampled`: as for
+    resolved in double precision at the end of the run. For a run without an end the time 1 is taken. `sampled`: see
     `intervals`."""
     apart = math.ulp(1.0 if case.time.end is None else case.time.end)
     for key, table in _timed_tables(case, sampled).items():

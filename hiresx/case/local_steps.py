@@ -1,4 +1,4 @@
-"""What depends on the time and does not go with `time.local`, whose nodes have no common time."""
+"""Errors for keys of a case that need a common time, and therefore cannot be used with `time.local`."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

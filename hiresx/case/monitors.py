@@ -1,4 +1,4 @@
-"""What is watched while a run goes on: probes, forces, averages and the like, with histories of their own.
+"""Tables of the monitors: probes, forces, averages and others, each with a history of its own.
 
 Every table says when it samples; the histories are written to `<run>/history/<name>.nc` (see `hiresx history`).
 """

@@ -49,8 +49,9 @@ Key = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class ResolvedRelations:
-    """`data` of a case with numbers for its formulas; their texts by key; the parameters that case.py derived, by name;
-    the parameters that formulas name."""
+    """The tables of a case after its formulas were evaluated. `data`: the tables, with numbers in place of formulas.
+    `formulas`: the text of each formula, by key. `derived`: the parameters that case.py computed, by name. `named`: the
+    parameters that the formulas use."""
 
     data: dict[str, Any]
     formulas: dict[Key, str]

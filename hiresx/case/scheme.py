@@ -37,7 +37,7 @@ class Scheme(Table):
     )
     weights: Annotated[str, kernel_choice("weights")] = Field(
         "js",
-        description="nonlinear weights; original6 wants teno or teno_adaptive, modified7 js or z; linear is for "
+        description="nonlinear weights; original6 needs teno or teno_adaptive, modified7 needs js or z; linear is for "
         "verification",
     )
     space: Annotated[str, kernel_choice("space")] = Field(

@@ -33,13 +33,13 @@ class Waves:
         self.mean = np.asarray(mean, float)
         self.frequency = np.array(frequency, float)
         if self.frequency.ndim != 1 or not np.isfinite(self.frequency).all():
-            raise ValueError(f"frequency: wants a list of finite numbers, got {frequency!r:.60}")
+            raise ValueError(f"frequency: needs a list of finite numbers, got {frequency!r:.60}")
         self.cos, self.sin = self._amplitudes("cos", cos), self._amplitudes("sin", sin)
 
     def _amplitudes(self, name: str, given: Any) -> list[np.ndarray]:
         found = list(given) if np.iterable(given) else [given] * self.frequency.size
         if len(found) != self.frequency.size:
-            raise ValueError(f"{name}: wants {self.frequency.size} amplitudes, one of each frequency, got {len(found)}")
+            raise ValueError(f"{name}: needs {self.frequency.size} amplitudes, one of each frequency, got {len(found)}")
         return [np.asarray(amplitude, float) for amplitude in found]
 
     def on(self, shape: Shape) -> Self:

@@ -33,7 +33,8 @@ def bench(
 
 
 def thread_counts(text: str | None) -> list[int] | None:
-    """The numbers of threads of --threads. Raises HiresxError for anything else."""
+    """Return the numbers of threads in the value `text` of --threads; None without one. Raises HiresxError for any
+    other text."""
     from hiresx.base.threads import check_threads
 
     if text is None:
@@ -46,7 +47,7 @@ def thread_counts(text: str | None) -> list[int] | None:
 
 
 def precisions(text: str | None) -> tuple[str, ...]:
-    """The precision of --precision, or all. Raises HiresxError for another one."""
+    """Return the precisions to measure: that of --precision, or all. Raises HiresxError for an unknown precision."""
     from hiresx.bench import PRECISIONS
     from hiresx.case.error_messages import did_you_mean
 

@@ -1,5 +1,5 @@
-"""What `hiresx check` says of inflows: the planes that recycled fluctuations come from, synthetic turbulence that the
-grid does not carry, and states that do not enter slower than sound where the condition is made for that."""
+"""Report of `hiresx check` on inflows: the planes from which fluctuations are recycled, synthetic turbulence that the
+grid does not resolve, and states of subsonic inflow conditions that enter faster than sound or leave the domain."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -50,7 +50,8 @@ def recycling(case: "Case", decomposition: "Decomposition") -> list[dict[str, An
 
 
 def notes_of_recycling(found: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """A note for each plane of `recycling` that lies in a sponge."""
+    """Yield a note for each plane of a recycling inflow that lies in a sponge. `found`: the entries of the report on
+    these inflows."""
     for plane in found:
         for n, share in plane["sponges"].items():
             yield (
@@ -61,7 +62,7 @@ def notes_of_recycling(found: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def notes_of_turbulence(decomposition: "Decomposition") -> Iterator[str]:
-    """A note for each inflow whose synthetic turbulence has an integral length below the largest distance between
+    """Yield a note for each inflow whose synthetic turbulence has an integral length below the largest distance between
     neighbouring nodes there."""
     for patch in decomposition.patches:
         spec = getattr(patch.condition, "turbulence", None)

@@ -26,8 +26,9 @@ LONG = 10_000_000
 
 
 def computed_grid(case: "Case", found: "CheckedGrid") -> "tuple[Grid, Decomposition]":
-    """Return the grid and the whole blocks on which a case computes, with the blocks of all levels. If refinement
-    follows the flow, the tiles are those of the initial flow. Raises HiresxError for a grid that cannot be refined."""
+    """Return the grid and the whole blocks on which the case of the checked grid `found` is computed, with the blocks
+    of all levels. If refinement follows the flow, the tiles are those of the initial flow. Raises HiresxError for a
+    grid that cannot be refined."""
     if case.refine is None:
         return found.grid, found.decomposition
     nodes, needed = levels_size(found.decomposition, case.refine.finest)
@@ -43,9 +44,10 @@ def computed_grid(case: "Case", found: "CheckedGrid") -> "tuple[Grid, Decomposit
 
 
 def report(made: "Decomposition") -> list[dict[str, Any]]:
-    """Return one entry for each level; an empty list without refinement. `blocks`: of joined tiles. `points`: nodes, of
-    which `under` lie under finer levels. `part`: the share of the grid that the level covers, in nodes. `time`: its
-    share of the time of a step on a CPU, by the cost of nodes, lines and blocks (`rank_cost.work`)."""
+    """Return one entry for each level of the decomposition `made`; an empty list without refinement. `blocks`: the
+    number of its blocks, which consist of joined tiles. `points`: nodes, of which `under` lie under finer levels.
+    `part`: the share of the grid that the level covers, in nodes. `time`: its share of the time of a step on a CPU, by
+    the cost of nodes, lines and blocks (`rank_cost.work`)."""
     levels = made.levels
     if levels is None:
         return []

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from hiresx.decomposition import Decomposition
     from hiresx.output.watch.locate import Location
 
-# Periods of a tone that a spectrum wants to hold at least.
+# Least number of periods of a tone in a spectrum.
 PERIODS = 20
 # Points in the layer at a wall below which it is worth a remark.
 IN_LAYER = 4
@@ -26,8 +26,8 @@ def setup(
     points: float | None = None,
 ) -> dict[str, Any]:
     """Return the report on a set-up, as the plain data of --json. `decomposition`: the blocks of the grid. `refined`:
-    the blocks of all levels. `located`: by probe, where its places are in `refined`. `points`: nodes per wavelength
-    with which sound counts as resolved. Raises HiresxError for sponges that make no sense."""
+    the blocks of all levels. `located`: for each probe the locations of its places in `refined`. `points`: nodes per
+    wavelength with which sound counts as resolved. Raises HiresxError for sponges that make no sense."""
     from hiresx.estimate import resolution
     from hiresx.output.watch.overlaps import overlaps
     from hiresx.rhs import closed, frozen, layers
@@ -73,7 +73,7 @@ def setup(
     if screech is not None and screech["periods"] is not None and screech["periods"] < PERIODS:
         warnings.append(
             f"the time from {screech['from']:g} to {screech['to']:g} holds {screech['periods']:.1f} periods of the "
-            f"expected screech; {PERIODS} want time.end = {screech['wanted_end']:.0f}"
+            f"expected screech; {PERIODS} need time.end = {screech['wanted_end']:.0f}"
         )
     return {
         "parameters": dict(case.parameters), "derived": case.derived, "sponges": sponges,
@@ -123,7 +123,7 @@ def aliasing_remarks(
     case: "Case", refined: "Decomposition", located: Sequence[Sequence["Location"]], dt: float
 ) -> Iterator[str]:
     """Yield a warning for each probe whose samples may be aliased: waves that the grid resolves would appear as slower
-    ones. `located`: as in `setup`; `dt`: the time step."""
+    ones. `located`: see `setup`; `dt`: the time step."""
     from hiresx.estimate import resolution
     from hiresx.output.watch.monitors.probe import is_filtered
 

@@ -46,8 +46,9 @@ def report(decomposition: "Decomposition", extended: Sequence[Coordinates | Ghos
 
 
 def rows(found: Sequence[dict[str, Any]], viscous: bool = False) -> list[tuple[str, str, str, str]]:
-    """Return the rows of the printed table, for `viscous` or inviscid flow: face, type, angle, and how ghosts are
-    computed there. Walls that need no remark are left out."""
+    """Return the rows of the table that `hiresx check` prints of walls: face, type, angle, and how ghosts are computed
+    there. `found`: the result of `report`. Walls that need no remark are left out. `viscous`: whether the flow is
+    viscous."""
     reported = []
     for wall in found:
         if wall["angle"] < REPORTED and not wall["edge"] and wall["moved"] < FAR:

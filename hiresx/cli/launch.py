@@ -356,7 +356,8 @@ def make_batch(words: _Words, script: ScriptOptions, ranks: int | None, ranks_pe
 
 
 def write_scripts(made: "Batch", script: ScriptOptions, as_json: bool) -> int:
-    """Write the scripts, and say how to submit them. Raises HiresxError for one that cannot be written."""
+    """Write the scripts of the job `made`, and print how to submit them. Raises HiresxError for one that cannot be
+    written."""
     from hiresx.launch import mpi_library as launchers
     from hiresx.launch import pbs as pbs_script
     from hiresx.launch import slurm as slurm_script

@@ -16,12 +16,12 @@ def _finite(param: typer.CallbackParam, value: Any) -> Any:
 
 
 def option(name: str, metavar: str | None, text: str, also: str | None = None, **more: Any) -> Any:
-    """An option with its help `text`; `also`: another name of it; `more`: as typer.Option takes it."""
+    """An option with its help `text`; `also`: another name of it; `more`: further arguments of typer.Option."""
     return typer.Option(*filter(None, (name, also)), metavar=metavar, help=text, **{"callback": _finite, **more})
 
 
 def argument(metavar: str, text: str, **more: Any) -> Any:
-    """An argument with its help `text`; `more`: as typer.Argument takes it."""
+    """An argument with its help `text`; `more`: further arguments of typer.Argument."""
     return typer.Argument(metavar=metavar, help=text, **more)
 
 
@@ -60,8 +60,9 @@ def numbers(text: str, option: str, example: str, *counts: int) -> tuple[float, 
 @overload
 def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None: ...
 def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None:
-    """Parse a list of finite numbers, separated by commas; None if `text` is None. `option`, `example`: for the
-    message. `counts`: the allowed numbers of entries. Raises HiresxError for any other text."""
+    """Parse a list of finite numbers, separated by commas; None if `text` is None. `option`, `example`: the name of the
+    option and an example, for the error message. `counts`: the allowed numbers of entries. Raises HiresxError for any
+    other text."""
     if text is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Errors for paths that are something else than what a command reads: what they are, and which command reads them."""
+"""Errors for paths that a command cannot read: they name the kind of the file and the command that reads it."""
 
 from pathlib import Path
 

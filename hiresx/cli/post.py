@@ -302,7 +302,7 @@ def amplification(
 def _range(given: str | None, name: str) -> tuple[float, float] | None:
     found = options.numbers(given, name, "1.5,4", 2)
     if found is not None and not found[0] < found[1]:
-        raise HiresxError(f"{name} {given}: wants two numbers, the smaller one first", f"e.g. {name} 1.5,4")
+        raise HiresxError(f"{name} {given}: needs two numbers, the smaller one first", f"e.g. {name} 1.5,4")
     return None if found is None else (found[0], found[1])
 
 

@@ -213,10 +213,10 @@ def verify(
         if strategy is not None and strategy not in STRATEGIES:
             raise HiresxError(f"--strategy {strategy}: not known", f"there are {', '.join(STRATEGIES)}")
         matrix = None if bytes_ is None else _matrix(bytes_)
-        from hiresx.placement import verification
+        from hiresx.placement import placement_check
 
-        ranks = verification.comm()
-        standing = verification.verify(ranks, matrix, strategy)
+        ranks = placement_check.comm()
+        standing = placement_check.verify(ranks, matrix, strategy)
     right = all(entry.right for entry in standing)
     if ranks.root:
         if json:

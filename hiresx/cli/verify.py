@@ -1,4 +1,4 @@
-"""`hiresx verify`: does the method do on this machine what it should?"""
+"""`hiresx verify`: checks that the method works on this machine."""
 
 import time
 from datetime import UTC, datetime

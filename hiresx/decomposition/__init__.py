@@ -5,7 +5,7 @@ from hiresx.decomposition.domain import Domain, domain
 from hiresx.decomposition.halo_copies import HaloList, halo_lists, padded_shape, padding
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, Patch, decompose, places
-from hiresx.decomposition.split import split
+from hiresx.decomposition.split_blocks import split
 
 __all__ = [
     "Decomposition",

@@ -13,7 +13,7 @@ from hiresx.decomposition.hierarchy import Choosing, Hierarchy, shared_hierarchy
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, decompose, with_conditions
 from hiresx.decomposition.refinement import refine_domain, refined_grid
-from hiresx.decomposition.split import split
+from hiresx.decomposition.split_blocks import split
 from hiresx.grid import Block, Grid, build
 from hiresx.grid.stored_coordinates import give_back
 from hiresx.mpi.communicator import Communicator, single_process

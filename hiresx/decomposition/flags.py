@@ -1,4 +1,4 @@
-"""Where the flow wants a finer level: the criteria of `[refine]`, node by node, and the tiles that they mean."""
+"""Where the flow needs a finer level: the criteria of `[refine]` at each node, and the tiles that they select."""
 
 from collections.abc import Sequence
 from functools import lru_cache

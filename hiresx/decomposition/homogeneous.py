@@ -87,5 +87,6 @@ def _find(decomposition: Decomposition, number: int, letter: str) -> Homogeneous
 
 
 def collapse_box(box: Range, over: Sequence[str]) -> Range:
-    """A box of nodes (i, j, k), with one node, the first of the block, along the directions `over`."""
+    """Return the range of nodes (i, j, k) that is left of `box` after averaging over the directions `over`: one node,
+    number 0, along these directions, and the range of `box` along the others."""
     return triple((0, 1) if letter in over else ends for letter, ends in zip(AXES, box, strict=True))

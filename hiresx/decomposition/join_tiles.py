@@ -1,5 +1,5 @@
-"""Tiles on joins of blocks: those on the other side of a join, which must be there with them, and where tiles begin and
-end so that they do it at the same nodes on both sides."""
+"""Tiles at connections of blocks. A tile and its partners on the other side of the connection must exist together, so
+tiles begin and end at the same nodes on both sides."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -52,8 +52,9 @@ def tiles_within(lattice: Lattice, box: Range) -> Iterator[tuple[int, int, int]]
 
 
 def partners_of(grid: Decomposition, lattices: Sequence[Lattice]) -> dict[Place, list[Place]]:
-    """Return, for each tile on a join at which a level must not end, the tiles on the other side of the join. `grid`:
-    the whole blocks of the level. `lattices`: for each block the nodes at which tiles begin and end."""
+    """Return the tiles at connections of blocks at which a level must not end: for each such tile, the tiles on the
+    other side of the connection, which must exist with it. A tile is (block, k, j, i), its place in the lattice of the
+    block. `grid`: the whole blocks of the level. `lattices`: for each block the nodes at which tiles begin and end."""
     found: dict[Place, list[Place]] = {}
     for c in grid.connections:
         if may_end(c, grid.blocks):

@@ -28,9 +28,9 @@ from hiresx.grid.cutting import within
 
 
 class LevelWeights:
-    """Weights of the nodes of all whole blocks, as of `quadrature.block_weights`. `nodes`: of every block, (nk, nj,
-    ni). `faces`: by block and face, of the nodes on faces of the grid itself, as [k, j, i] without the direction of the
-    face. `kept`: the weights of the sums that no-slip walls conserve."""
+    """Quadrature weights of the nodes of all whole blocks (see `quadrature.block_weights`). `nodes`: the weights (nk,
+    nj, ni) of each block. `faces`: for each block and face, the weights of the nodes on faces of the grid itself, [k,
+    j, i] without the direction of the face. `kept`: the weights of the sums that no-slip walls conserve."""
 
     def __init__(self, decomposition: Decomposition, kept: bool = False):
         levels = decomposition.levels

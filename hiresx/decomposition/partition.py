@@ -11,10 +11,10 @@ from hiresx.base.arrays import triple
 from hiresx.base.plural import plural
 from hiresx.decomposition.contacts import Boxes, Neighbourhood, boxes
 from hiresx.decomposition.graph_growing import GraphGrowing
+from hiresx.decomposition.partition_refinement import Refinement
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition
 from hiresx.decomposition.rank_cost import SAME, capacity, costs
-from hiresx.decomposition.refine import Refinement
 from hiresx.decomposition.sections import Sections, equal_parts, sides_of
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range, format_size
@@ -25,9 +25,9 @@ REFINED, REFINED_BOXES = 12, 3000
 
 @dataclass(frozen=True)
 class Partition:
-    """`parts`, in the order of the ranks. `method`: what found them: a "grid" or other "sections" of one block,
-    or "graph growing" over several blocks; for one rank "whole blocks".
-    `costs` (ranks,): see `hiresx.decomposition.rank_cost`."""
+    """A decomposition of the blocks into parts, one or more for each rank. `parts`: in the order of the ranks.
+    `method`: how it was found: a "grid" or other "sections" of one block, "graph growing" over several blocks, or
+    "whole blocks" for one rank. `costs` (ranks,): see `hiresx.decomposition.rank_cost`."""
 
     parts: tuple[Part, ...]
     method: str
@@ -47,8 +47,8 @@ def partition(decomposition: Decomposition, ranks: int, weights: Sequence[float]
 
 
 def best_partition(decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None) -> Partition:
-    """Return the cheapest partition of the blocks among `ranks` ranks of the speeds `weights`. Arguments and errors are
-    those of `partition`."""
+    """Return the partition of the blocks with the lowest cost, among `ranks` ranks of the speeds `weights`. Arguments
+    and errors are those of `partition`."""
     speed = _speed(ranks, weights)
     sizes = [block.size for block in decomposition.blocks]
     _check_room(decomposition, ranks)

@@ -11,7 +11,8 @@ from hiresx.grid.blocks import Range
 
 @dataclass(frozen=True)
 class Part:
-    """`whole`: index of the block of the grid. `box`: half-open node ranges (i, j, k). `rank`: who computes it."""
+    """The box of nodes of a block that one rank computes. `whole`: number of the block of the grid. `box`: half-open
+    ranges of nodes (i, j, k). `rank`: the rank that computes it."""
 
     whole: int
     box: Range

@@ -215,7 +215,8 @@ def interpolation_rows(
     whole: Decomposition, cut: Decomposition, maps: Sequence[BlockMap], donor: np.ndarray, xi: np.ndarray
 ) -> Iterator[Rows]:
     """Yield, for each part of `cut` in turn, its contributions to n ghosts that are interpolated. `xi` (n, 3): where
-    the ghosts lie, as real indices i, j, k in the `whole` blocks number `donor` (n,). `maps`: of the whole blocks."""
+    the ghosts lie, as real indices i, j, k in the `whole` blocks number `donor` (n,). `maps`: the map of each whole
+    block."""
     prepared = {}
     for b in np.unique(donor):
         at = np.flatnonzero(donor == b)

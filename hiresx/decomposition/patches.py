@@ -61,10 +61,10 @@ class Patch:
 class Decomposition:
     """Blocks with everything that surrounds them: connections (periodic ones included) and physical patches.
 
-    `parts`: per block what it is of the grid's blocks, and whose. Before anything is cut, all of one each, of rank 0.
-    `stencil`: that of the run, by which ghosts and parts are as wide as they are. `axisymmetric`: whether y is the
-    radius. `pushes`: unit vectors along which a body force acts. `levels`: which of the whole blocks are tiles of finer
-    levels, None without refinement.
+    `parts`: for each block its part of the blocks of the grid, and the rank that computes it. Before anything is cut,
+    all of one each, of rank 0. `stencil`: that of the run, by which ghosts and parts are as wide as they are.
+    `axisymmetric`: whether y is the radius. `pushes`: unit vectors along which a body force acts. `levels`: which of
+    the whole blocks are tiles of finer levels, None without refinement.
     """
 
     blocks: tuple[Block, ...]

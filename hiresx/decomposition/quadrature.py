@@ -44,8 +44,9 @@ def corrections(nodes: int) -> np.ndarray:
 
 @lru_cache(maxsize=1024)
 def changes(nodes: int) -> tuple[tuple[int, dict[int, float]], ...]:
-    """Return, for each of the first nodes of a line of `nodes` nodes whose weight may differ from 1, its number and the
-    amounts that are added to 1, by the kind of the line's end (NO_SLIP, PHYSICAL, SHARED)."""
+    """Return the differences between the quadrature weights of the first nodes of a line and the weight 1 of nodes
+    inside. The line has `nodes` nodes. Each entry is the number of a node, counted from the end of the line, and a
+    dictionary from the kind of that end (NO_SLIP, PHYSICAL or SHARED) to the difference."""
     by_kind: dict[int, Sequence[float]] = {NO_SLIP: _AT_NO_SLIP, PHYSICAL: list(corrections(nodes)), SHARED: (-0.5,)}
     first = range(max(len(by_kind[PHYSICAL]), min(len(_AT_NO_SLIP), nodes)))
     return tuple((m, {kind: values[m] for kind, values in by_kind.items() if m < len(values)}) for m in first)

@@ -16,17 +16,20 @@ CLOSED: Sides = ((0.0, 0.0, 0.0),) * 3
 
 # Up to so many ranks every direction is tried.
 FEW = 12
-# what a cut costs: the dearest rank, all of them, and (direction, widths, ranks of each), None for one rank
+# Cost of a cut: of the most expensive rank, of all ranks; and (direction, widths, ranks of each), None for one rank.
 Found = tuple[float, float, tuple[int, Sequence[int], Sequence[int]] | None]
 
 
 class Sections:
-    """Cuts boxes for ranks of given `speed` (mean 1); `ideal`: nodes due to a rank of speed 1; `least`: nodes that a
-    part has in every direction.
+    """Finds the best way to cut a box of nodes into sections for several ranks. `speed`: the relative speed of each
+    rank, with the mean 1; `ideal`: the number of nodes for a rank of speed 1; `least`: the smallest number of nodes of
+    a part in each direction.
 
-    At every level a box is cut in one direction into 2, 3 or a prime factor of the number of its ranks, in proportion
-    to their speeds, so that factorised grids (a x b x c), recursive bisection and what lies between are all tried. The
-    cheapest has the least cost of its dearest rank, then of all ranks together, then cuts k before j before i.
+    A box is cut along one direction, and each section is cut again until every rank has one. The number of sections of
+    a cut is 2, 3 or a prime factor of the number of ranks, and their sizes are proportional to the speeds of their
+    ranks. So the candidates include regular grids of parts (a x b x c), recursive bisection, and mixtures of both. Of
+    all candidates the one with the lowest cost of the most expensive rank is taken. If several are equal, the lowest
+    total cost decides, and then the order of the directions: k before j before i.
     """
 
     def __init__(self, speed: Sequence[float], ideal: float, least: int):
@@ -140,7 +143,8 @@ class Sections:
 def equal_parts(box: Range, ranks: int, least: int, sides: Sides = CLOSED) -> list[Range] | None:
     """Cut `box` into a x b x c = `ranks` equal parts, and return the parts, i fastest. Each has `least` nodes or more
     in every direction with more than one node. `sides`: what the six sides of the box adjoin, see `sides_of`. Of all
-    such cuts the cheapest is taken; None if there is none. Equal parts have fewer neighbours than other sections."""
+    such cuts the one with the lowest cost is taken; None if there is none. Equal parts have fewer neighbours than other
+    sections."""
     size = triple(hi - lo for lo, hi in box)
     most = [1 if n == 1 else n // least for n in size]
     ways = [

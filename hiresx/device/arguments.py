@@ -58,21 +58,21 @@ def scalar(dtype: np.dtype[Any], value: Any) -> int | float:
             raise TypeError(f"{number} does not fit {dtype}")
         return number
     if not isinstance(value, Real):
-        raise TypeError(f"wants a number, got {type(value).__name__}")
+        raise TypeError(f"needs a number, got {type(value).__name__}")
     if isinstance(value, Integral):
-        raise TypeError(f"wants a number with a fraction, got the {type(value).__name__} {value}")
+        raise TypeError(f"needs a number with a fraction, got the {type(value).__name__} {value}")
     return float(value)
 
 
 def check_array(array: Any, wanted: type[Any], dtype: np.dtype[Any]) -> None:
     """Raise TypeError unless `array` is a `wanted` of `dtype` that is contiguous along the last axis."""
     if not isinstance(array, wanted):
-        raise TypeError(f"wants a {wanted.__module__}.{wanted.__name__} of {dtype}, got {type(array).__name__}")
+        raise TypeError(f"needs a {wanted.__module__}.{wanted.__name__} of {dtype}, got {type(array).__name__}")
     if array.dtype != dtype:
-        raise TypeError(f"wants an array of {dtype}, got one of {array.dtype}")
+        raise TypeError(f"needs an array of {dtype}, got one of {array.dtype}")
     strides = array.strides
     if strides and strides[-1] != dtype.itemsize and array.shape[-1] > 1:
-        raise TypeError("wants items side by side along the last axis, got a strided view")
+        raise TypeError("needs items side by side along the last axis, got a strided view")
 
 
 def order_arguments(signature: Signature, arguments: Mapping[str, Any]) -> list[Any]:
@@ -127,11 +127,11 @@ def fit_conditions(signature: Signature) -> list[str]:
 
 def check_places(signature: Signature, extent: Sequence[int] | None, values: Sequence[Any]) -> None:
     """Raise TypeError where strides do not fit an array [variable, k, j, i], or where an array among the `values` is
-    too small for the variables of the nodes visited or does not begin where the kernel wants it to."""
+    too small for the variables of the nodes visited or does not begin where the kernel needs it to."""
     where = place(signature)
     for (_, name), value in zip(signature.arguments, values, strict=True):
         if name in signature.aligned and _address(value) % CHUNK:
-            raise misfit(signature, name, f"wants an array that begins at a multiple of {CHUNK} bytes")
+            raise misfit(signature, name, f"needs an array that begins at a multiple of {CHUNK} bytes")
     if where is None:
         return
     given = dict(zip((name for _, name in signature.arguments), values, strict=True)) | {"1": 1}
@@ -153,7 +153,7 @@ def check_places(signature: Signature, extent: Sequence[int] | None, values: Seq
         wanted, held = last + (count - 1) * (apart or 0) + 1, _items(given[name])
         if held < wanted:
             raise misfit(
-                signature, name, f"wants {count} variables of nodes up to number {last}, {wanted} items; got {held}"
+                signature, name, f"needs {count} variables of nodes up to number {last}, {wanted} items; got {held}"
             )
 
 

@@ -20,7 +20,8 @@ _ALONG_Z = 65535
 
 
 class Batches(NamedTuple):
-    """`members`: the numbers of the calls of each batch. `waits`: the earlier batches that each batch waits for."""
+    """Launches that were combined to batches. `members`: the numbers of the launches of each batch. `waits`: the
+    earlier batches that each batch waits for."""
 
     members: list[list[int]]
     waits: list[list[int]]

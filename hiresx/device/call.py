@@ -8,8 +8,8 @@ from hiresx.kernels import Signature
 
 class Call(NamedTuple):
     """A launch of the kernel of `signature` over `extent` (None for a CPU kernel, which visits its points itself).
-    `arguments`: by name, in the kernel's order. `packed`: the same in the backend's form, which is not checked
-    again."""
+    `arguments`: the arguments by name, in the order of the kernel. `packed`: the same arguments in the form that the
+    backend passes on without a check."""
 
     signature: Signature
     extent: tuple[int, int, int] | None

@@ -331,7 +331,7 @@ def _of_storage(storage: Storage) -> list[str]:
 def _reference(configuration: Configuration) -> tuple[float, ...]:
     given = tuple(map(float, configuration.reference))
     if len(given) != len(GAS_CONSERVED):
-        raise ValueError(f'precision "differences" wants a reference of {len(GAS_CONSERVED)} numbers, got {given}')
+        raise ValueError(f'precision "differences" needs a reference of {len(GAS_CONSERVED)} numbers, got {given}')
     return given
 
 

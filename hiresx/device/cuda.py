@@ -65,8 +65,8 @@ def largest_memory() -> int | None:
 
 
 def precompile(configuration: Configuration, root: Path = kernels.ROOT) -> None:
-    """Compile the kernels of `configuration` for the first GPU into the cache, without a context. Raises
-    HiresxError."""
+    """Compile the kernels of `configuration` for the first GPU into the cache, without a CUDA context. Raises
+    HiresxError if the driver, CuPy or NVRTC is missing, or if a kernel does not compile."""
     driver = Driver()
     driver.count()
     text, _ = generate(configuration, "cuda", root)
@@ -333,7 +333,8 @@ class CudaBackend:
         self._root = root
 
     def compile(self, configuration: Configuration) -> CudaProgram:
-        """Return the kernels of `configuration`, from the cache or compiled now (seconds). Raises HiresxError."""
+        """Return the kernels of `configuration`, from the cache or compiled now, which takes seconds. Raises
+        HiresxError if a kernel does not compile."""
         text, signatures = generate(configuration, "cuda", self._root)
         path = nvrtc.build(text, nvrtc.target(self._capability))
         image = path.read_bytes()

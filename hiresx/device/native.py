@@ -68,7 +68,7 @@ def address(array: Any, dtype: np.dtype[Any], write: bool) -> int:
     contiguous along the last axis, or if it is read-only where `write` is true."""
     check_array(array, np.ndarray, dtype)
     if write and not array.flags.writeable:
-        raise TypeError("wants to write, got a read-only array")
+        raise TypeError("the kernel writes it, but the array is read-only")
     found: int = array.__array_interface__["data"][0]
     return found
 
@@ -118,8 +118,9 @@ class NativeBackend:
         self._spin_time: int | None = None
 
     def compile(self, configuration: Configuration) -> "NativeProgram":
-        """Return the kernels of `configuration`, from the cache or compiled (seconds): most of them now, those that
-        only some runs need with their first use. Raises HiresxError."""
+        """Return the kernels of `configuration`, from the cache or compiled, which takes seconds. Most kernels are
+        compiled now; those that only some runs need are compiled at their first use. Raises HiresxError if there is no
+        compiler, or if a kernel does not compile."""
         usual = self.libraries(configuration)
         thread_pool.library()
         return self.program(self, usual, configuration, later_kernels(configuration, self._root))
@@ -129,7 +130,7 @@ class NativeBackend:
     ) -> list[tuple[Path, Mapping[str, kernels.Signature]]]:
         """Return the shared libraries of the kernels that most runs of `configuration` need, or of `part` alone, each
         with the signatures that it declares. They are compiled in parallel unless the cache has them. Raises
-        HiresxError."""
+        HiresxError if there is no compiler, or if a kernel does not compile."""
         wanted = [p for p in parts(configuration, self._root) if p is None or p in USUAL] if part is None else [part]
         made = (generate_part(configuration, self.name, one, self._root) for one in wanted)
         texts, declared = zip(*made, strict=True)

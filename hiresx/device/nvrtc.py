@@ -48,7 +48,8 @@ _RESOURCES = re.compile(
 
 
 class CompiledImage(NamedTuple):
-    """`image`: a cubin, or PTX where NVRTC does not know the architecture. `log`: the messages of the compilers."""
+    """Kernels compiled for one architecture. `image`: a cubin, or PTX if NVRTC does not know the architecture. `log`:
+    the messages of the compilers."""
 
     image: bytes
     log: str
@@ -94,7 +95,8 @@ def target(capability: int) -> str:
 
 
 def compile(text: str, architecture: str) -> CompiledImage:
-    """Compile `text` for `architecture` ("sm_90"; "compute_90" gives PTX). Raises HiresxError."""
+    """Compile `text` for `architecture` ("sm_90"; "compute_90" gives PTX). Raises HiresxError with the messages of the
+    compiler if it fails."""
     nvrtc = bindings()
     program = nvrtc.createProgram(text, "kernels.cu", (), ())
     try:
@@ -130,7 +132,7 @@ def resources(log: str) -> list[Resources]:
 
 
 def build(text: str, architecture: str) -> Path:
-    """Return the path of the image of `text`, compiled unless the cache has it. Raises HiresxError."""
+    """Return the path of the image of `text`, compiled unless the cache has it. Raises HiresxError as `compile`."""
     ending = "ptx" if architecture.startswith("compute_") else "cubin"
     name = f"cuda-{architecture}-{cache.key([text, *OPTIONS, architecture, version()])}.{ending}"
 

@@ -143,7 +143,7 @@ class BlockState:
         return self.view(host_name, field.variables(self.layout), field.kind(self.layout))
 
     def from_storage(self, kept: np.ndarray) -> np.ndarray:
-        """Return the conservative state, float64, from the stored numbers of `q` or a register, (n, ...) on the
+        """Return the conservative state, float64, from `kept`, the stored numbers (n, ...) of `q` or a register, on the
         host."""
         values = kept.astype(np.float64)
         return values + self._reference(values) if self.storage.carries else values

@@ -22,7 +22,7 @@ POLICIES = {"active": 1_000_000_000, "passive": 0}
 
 
 class PoolCall(ctypes.Structure):
-    """`Call` of kernels/thread_pool.h."""
+    """A call of a kernel by the threads, as the structure `Call` of kernels/thread_pool.h."""
 
     _fields_ = (
         ("function", ctypes.c_void_p),
@@ -34,7 +34,7 @@ class PoolCall(ctypes.Structure):
 
 
 class Level(ctypes.Structure):
-    """`Level` of kernels/thread_pool.h."""
+    """Calls that may run at the same time, as the structure `Level` of kernels/thread_pool.h."""
 
     _fields_ = (
         ("calls", ctypes.c_void_p),
@@ -45,7 +45,8 @@ class Level(ctypes.Structure):
 
 
 class WorkShape(ctypes.Structure):
-    """`Shape` of kernels/thread_pool.h, `hx_shape` of a kernel's library."""
+    """The number and the size of the parts into which a call can be divided, as the structure `Shape` of
+    kernels/thread_pool.h. The function `hx_shape` of a kernel's library returns it."""
 
     _fields_ = (("parts", ctypes.c_longlong), ("weight", ctypes.c_longlong))
 
@@ -58,7 +59,7 @@ class Counts(NamedTuple):
 
 
 def load_library(path: Path) -> ctypes.CDLL:
-    """Load the compiled library at `path`. Raises HiresxError."""
+    """Load the compiled library at `path`. Raises HiresxError if the system cannot load it."""
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
@@ -67,7 +68,7 @@ def load_library(path: Path) -> ctypes.CDLL:
 
 @lru_cache(maxsize=1)
 def library() -> ctypes.CDLL:
-    """Return the library of the thread pool, compiled on first use. Raises HiresxError."""
+    """Return the library of the thread pool, compiled on first use. Raises HiresxError if it does not compile."""
     found = load_library(build(kernels.flatten('#include "thread_pool.h"\n'), FLAGS, "thread-pool"))
     found.hx_run.restype = found.hx_launch.restype = found.hx_counts.restype = None
     found.hx_launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_longlong]

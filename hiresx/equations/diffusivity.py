@@ -10,8 +10,8 @@ from hiresx import kernels
 
 
 def transported_schmidt(model: str, root: Path = kernels.ROOT) -> tuple[float, ...]:
-    """Return nu over the molecular diffusivity for each variable that a turbulence model transports; empty for a model
-    that transports none."""
+    """Return nu divided by the molecular diffusivity for each variable that a turbulence model transports; empty for a
+    model that transports none."""
     transports = kernels.trait("turbulence", model, "transported_variables", root, silent=0)
     return kernels.fractions("turbulence", model, "transported_schmidt", root) if transports else ()
 

@@ -18,9 +18,10 @@ _PLACES = 64
 
 
 class Behind(NamedTuple):
-    """The waves behind a shock at x = 0 that result from a wave of vorticity with the wavenumber 1 along y. `vortical`,
-    `acoustic`: wavenumbers along x; that of the sound is complex if it decays. `vortical_velocity`,
-    `acoustic_velocity`: complex amplitudes of (u, v) over the velocity ahead of the shock."""
+    """The waves behind a shock at x = 0, caused by a wave of vorticity whose wavenumber along y is 1. `vortical`: the
+    wavenumber along x of vorticity and entropy. `acoustic`: the wavenumber along x of the sound, which is complex if
+    the sound decays. `vortical_velocity`, `acoustic_velocity`: complex amplitudes of (u, v), divided by the velocity
+    ahead of the shock."""
 
     vortical: float
     acoustic: complex
@@ -38,10 +39,10 @@ class Amplification(NamedTuple):
 
 
 def behind(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) -> Behind:
-    """Waves behind a shock on which a plane wave of vorticity falls. Ahead of it, gas of density and sound speed 1
-    moves at `mach` along x, with u' = mach sin(angle) cos(phase), v' = -mach cos(angle) cos(phase), rho' = `entropy`
-    cos(phase) and p' = 0, times a small amplitude. The phase is k (x cos(angle) + y sin(angle)) - omega t. `angle`: in
-    degrees, above 0 and below 90. Source: Ribner (1954), see the module."""
+    """Return the waves behind a shock that a plane wave of vorticity meets. Ahead of the shock, gas of density and
+    sound speed 1 moves at `mach` along x, with u' = mach sin(angle) cos(phase), v' = -mach cos(angle) cos(phase), rho'
+    = `entropy` cos(phase) and p' = 0, times a small amplitude. The phase is k (x cos(angle) + y sin(angle)) - omega t.
+    `angle`: in degrees, above 0 and below 90. Source: Ribner (1954), see the module."""
     psi = np.radians(angle)
     ky, kx = 1.0, 1.0 / np.tan(psi)
     omega, shock = mach * kx, normal_shock(mach, gamma)
@@ -74,7 +75,7 @@ def behind(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) 
 
 
 def vorticity_ratio(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) -> float:
-    """Return the amplitude of the vorticity behind a shock over that ahead of it. The arguments are those of
+    """Return the amplitude of the vorticity behind a shock, divided by that ahead of it. The arguments are those of
     `behind`."""
     found = behind(mach, angle, gamma, entropy)
     u, v = found.vortical_velocity

@@ -14,9 +14,9 @@ def fully_expanded(
     pressure_ratio: float, exit_mach: float, temperature_ratio: float, gamma: float
 ) -> tuple[float, float]:
     """Return the velocity of a jet expanded to ambient pressure, in units of the ambient sound speed, and its
-    cross-section over that of the exit, at the same mass flux. `pressure_ratio`: exit over ambient pressure.
-    `exit_mach`: Mach number of the exit. `temperature_ratio`: total temperature of the jet over the ambient
-    temperature."""
+    cross-section divided by that of the exit, at the same mass flux. `pressure_ratio`: pressure at the exit divided by
+    the ambient pressure. `exit_mach`: Mach number of the exit. `temperature_ratio`: total temperature of the jet
+    divided by the ambient temperature."""
     g = 0.5 * (gamma - 1)
     T_exit = temperature_ratio / (1 + g * exit_mach**2)
     T = T_exit * pressure_ratio ** (-(gamma - 1) / gamma)
@@ -118,8 +118,8 @@ def walled_jet(
 
 
 def check_walls(layer: float, lip: float) -> None:
-    """Raises ValueError for a boundary layer of thickness `layer` or a lip of thickness `lip`, both over the width of
-    the nozzle, that are not possible."""
+    """Raises ValueError for a boundary layer of thickness `layer` or a lip of thickness `lip`, both divided by the
+    width of the nozzle, that are not possible."""
     if not layer > 0:
         raise ValueError(f"layer = {layer:g} must be positive")
     if layer >= 0.5:

@@ -1,9 +1,10 @@
-"""What the linear scheme makes of a plane sound wave: its modified wavenumber, exactly, with its time integration.
+"""The exact modified wavenumber of a plane sound wave in the linear scheme, with its time integration.
 
-With the ideal weights the interpolated states are linear combinations of nodes, left-biased
-(3, -20, 90, 60, -5)/128 at i-2..i+2 and its mirror image, and for a small wave the two-state flux h(ql, qr) is its
-Jacobians. A Fourier mode q exp(i k x) then obeys q' = -M q with a matrix M, and SSP-RK3 multiplies it in each step by
-1 - z + z^2/2 - z^3/6, z = dt M. The Jacobians are those of the fluxes' formulas as written here, not of the kernels.
+With the ideal weights the interpolated states are linear combinations of nodes, with the weights (3, -20, 90, 60,
+-5)/128 at i-2..i+2 and their mirror image. For a small wave the two-state flux h(ql, qr) is replaced by its Jacobians.
+A Fourier mode q exp(i k x) then obeys q' = -M q with a matrix M, and SSP-RK3 multiplies it in each step by 1 - z +
+z^2/2 - z^3/6, z = dt M. The Jacobians are derived from the formulas of the fluxes as written here, not from the
+kernels.
 """
 
 from collections.abc import Callable

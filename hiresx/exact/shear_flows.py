@@ -77,9 +77,10 @@ def crocco_busemann(
     u: np.ndarray, *, T_wall: float | None, T_edge: float, u_edge: float, gamma: float, recovery: float = 1.0
 ) -> np.ndarray:
     """Return the temperature across a layer of velocity `u`, of the shape of u, in the scale c = sqrt(T). `T_edge`,
-    `u_edge`: at the edge of the layer. `T_wall`: at the wall; None for an adiabatic wall. `recovery`: 1 for Pr = 1,
-    where the relation is exact; sqrt(Pr) is the usual correction for other Prandtl numbers in a laminar layer. Source:
-    Busemann (1931), Crocco (1932); as in White, Viscous Fluid Flow, 3rd ed. (2006), chapter 7."""
+    `u_edge`: temperature and velocity at the edge of the layer. `T_wall`: temperature at the wall; None for an
+    adiabatic wall. `recovery`: 1 for Pr = 1, where the relation is exact; sqrt(Pr) is the usual correction for other
+    Prandtl numbers in a laminar layer. Source: Busemann (1931), Crocco (1932); as in White, Viscous Fluid Flow, 3rd ed.
+    (2006), chapter 7."""
     u = np.asarray(u, dtype=float)
     T_adiabatic = T_edge + recovery * 0.5 * (gamma - 1) * u_edge**2
     if T_wall is None:
@@ -99,9 +100,10 @@ def couette(
     """Return u and T of steady Couette flow, each of the shape of y, and the mean of 1/T over 0 <= y <= 1. From the
     mean and the mass follows the pressure. The wall at y = 0 is at rest, that at y = 1 moves.
 
-    Velocities over the sound speed at T = 1. T_lower None: the lower wall is adiabatic. viscosity(T): mu over that at
-    T = 1, of arrays. The shear mu u' is uniform, so T is a parabola in u whatever the viscosity, and y the integral of
-    mu du. Source: Schlichting & Gersten, Boundary-Layer Theory, 9th ed. (2017); c_p = 1/(gamma - 1) in these scales.
+    Velocities are in units of the sound speed at T = 1. T_lower None: the lower wall is adiabatic. viscosity(T): the
+    viscosity of arrays T, divided by that at T = 1. The shear mu u' is uniform, so T is a parabola in u whatever the
+    viscosity, and y the integral of mu du. Source: Schlichting & Gersten, Boundary-Layer Theory, 9th ed. (2017); c_p =
+    1/(gamma - 1) in these scales.
     """
     heating = prandtl * (gamma - 1)
     if T_lower is None:

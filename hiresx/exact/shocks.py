@@ -54,7 +54,8 @@ def oblique_shock(mach: float, deflection: float, gamma: float) -> Shock:
 
 
 def rayleigh_pitot(mach: float, gamma: float) -> float:
-    """Stagnation pressure behind a normal shock over the static pressure ahead of it, p02 / p1, mach >= 1.
+    """Return the stagnation pressure behind a normal shock, divided by the static pressure ahead of it: p02 / p1 for
+    mach >= 1.
 
     Source: Rayleigh, Proc. R. Soc. A 84 (1910) 247; NACA report 1135 (1953), equation 100.
     """
@@ -63,10 +64,10 @@ def rayleigh_pitot(mach: float, gamma: float) -> float:
 
 
 def billig_standoff(mach: float, shape: str = "cylinder") -> tuple[float, float]:
-    """Stand-off distance and radius of curvature at the axis of a bow shock, both over the radius of the body.
+    """Stand-off distance and radius of curvature at the axis of a bow shock, both divided by the radius of the body.
 
-    shape: "cylinder" or "sphere"; a correlation for gamma = 1.4, not a theory.
-    Source: Billig, Journal of Spacecraft and Rockets 4 (1967) 822.
+    shape: "cylinder" or "sphere"; a correlation for gamma = 1.4, not a theory. Source: Billig, Journal of Spacecraft
+    and Rockets 4 (1967) 822.
     """
     if shape == "cylinder":
         return 0.386 * exp(4.67 / mach**2), 1.386 * exp(1.8 / (mach - 1) ** 0.75)

@@ -31,10 +31,11 @@ class RankFacts:
     """Facts about a rank that the others need to know.
 
     `gpu`: the address of the GPU on its host, for a MIG slice followed by "/" and its UUID; None for a CPU rank.
-    `cuda_fault`: in words, why MPI cannot send from GPU memory. `precision`: the name of the precision. `widths`: for
-    each quantity the number of values per point. `sends`: for each peer the first and last + 1 of the points that this
-    rank sends to it; `receives` likewise. `points`: the number of all points that it sends. `room`: bytes of shared
-    memory that its host can provide. `closed`: peers whose GPU memory it could not open, with the reason."""
+    `cuda_fault`: the reason, in words, why MPI cannot send from GPU memory. `precision`: the name of the precision.
+    `widths`: for each quantity the number of values per point. `sends`: for each peer the first and last + 1 of the
+    points that this rank sends to it; `receives` likewise. `points`: the number of all points that it sends. `room`:
+    bytes of shared memory that its host can provide. `closed`: peers whose GPU memory it could not open, with the
+    reason."""
 
     host: int
     asked: str

@@ -12,7 +12,8 @@ from hiresx.exchange.mpi import Mpi
 
 
 class CudaAware(Mpi):
-    """Messages as those of `Mpi`, from and to arrays of `gpu`."""
+    """Transport that passes arrays in GPU memory to an MPI library that can read and write there. In all else it is
+    `Mpi`."""
 
     def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], buffers: MessageBuffers, gpu: Gpu):
         super().__init__(mpi_comm, tag, peers, buffers)

@@ -9,7 +9,8 @@ from hiresx.exchange.notification import Notification
 
 
 class Ipc(Notification):
-    """`messages[turn][rank]`: arrays in memory of the peers' GPUs that `gpu` has opened."""
+    """Messages that lie in the memory of GPUs. `messages[turn][rank]`: arrays in the memory of the peers' GPUs, which
+    `gpu` has opened."""
 
     def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]], gpu: Gpu):
         super().__init__(mpi_comm, tag, peers, messages)

@@ -22,11 +22,12 @@ MARK = 0x48616C6F
 
 
 class Negotiation:
-    """`facts`: those of all ranks. `pairs`: the transports of all by (lower, higher) rank; `names`: those of this rank
-    by peer. `opened`: GPU memory of peers that this rank can read.
+    """The facts that all ranks have gathered before the first exchange, and the transports that follow from them.
+    `facts`: the facts of all ranks. `pairs`: the transport of each pair (lower rank, higher rank). `names`: the
+    transport between this rank and each peer. `opened`: GPU memory of peers that this rank can read.
 
-    `packed`: the GPU memory that this rank packs its messages into, None on a CPU. Collective; raises HiresxError as
-    `choose`, and then has nothing open.
+    `packed`: the GPU memory into which this rank packs its messages; None on a CPU. Collective. Raises the errors of
+    `choose`; no memory of peers is then left open.
     """
 
     def __init__(

@@ -46,7 +46,7 @@ class _Give:
 @dataclass(frozen=True, eq=False)
 class _Take:
     """Ghosts of one part of this rank behind faces of one direction, and the shares whose sums the flow at their places
-    is; `extra`: what the `kernel` that makes them of the state wants besides."""
+    is; `extra`: further arguments of the `kernel` that computes them from the state."""
 
     place: int
     direction: int

@@ -34,8 +34,9 @@ def extra_bytes(ranks: int, quantities: int) -> int:
 
 @dataclass
 class SignalFlags:
-    """The flags of one quantity, between this rank and the ranks `peers`. `flags`: of all ranks, in this one's memory;
-    `addresses`: of this rank's, in the memory of the peers; `count`, `order`: as in kernels/signals.h."""
+    """The flags of one quantity, between this rank and the ranks `ranks`. `flags`: the flags in this rank's memory,
+    which the other ranks raise; `addresses`: the addresses of this rank's flags in the memory of those ranks; `peers`,
+    `count`, `order`: as in kernels/signals.h."""
 
     program: Program
     ranks: Sequence[int]
@@ -62,8 +63,9 @@ class SignalFlags:
 
 @dataclass
 class SignalledMessages:
-    """The buffers of one quantity. `outgoing`: those of both turns, `turn_reals` apart. `incoming`: by rank the same,
-    from the first variable of its first point for this rank on."""
+    """The buffers of one quantity. `outgoing`: the two buffers of this rank, one for each turn, `turn_reals` numbers
+    apart. `incoming`: for each other rank the same two buffers in its memory, from the first point for this rank on,
+    and the numbers between them."""
 
     signals: SignalFlags
     outgoing: Any
@@ -87,8 +89,9 @@ class SharedValues:
 
 
 class SignalledMemory:
-    """`own`: bytes of this rank's memory, and `others`: of every other rank's, by rank, as kernels take them; `points`:
-    how many points each rank sends."""
+    """The memory of all ranks of a host, through which kernels exchange messages and a few numbers. `own`: the memory
+    of this rank, as bytes; `others`: the memory of each other rank, by rank, at addresses that kernels can use;
+    `points`: the number of points that each rank sends."""
 
     def __init__(
         self,
@@ -132,7 +135,7 @@ class SignalledMemory:
     def radii(self, found: Any, few: np.ndarray) -> tuple[list[Call], Any, np.ndarray]:
         """Return the launches that gather the spectral radii of all ranks, and the arrays that replace `found` and
         `few` after them. The launches must come after those that compute the radii of this rank's blocks. `found`,
-        `few`: as `hiresx.time.step_recording.StepRecording` takes them."""
+        `few`: see `hiresx.time.step_recording.StepRecording`."""
         offer = self.offer(2)
         assert offer is not None  # it is little, and asked for once
         together = self._backend.zeros((self._size, *found.shape[1:]), str(found.dtype))

@@ -61,7 +61,7 @@ class SharedMemory:
 
 
 class Window(Notification):
-    """`messages[turn][rank]`: arrays in `memory`."""
+    """Messages that lie in the shared `memory` of a host. `messages[turn][rank]`: arrays in this memory."""
 
     def __init__(
         self,

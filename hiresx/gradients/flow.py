@@ -169,8 +169,8 @@ class SteadyFlow:
 
     def start_beside(self, other: "SteadyFlow", x: Vector) -> None:
         """Start from x, the converged state of `other`, whose case is nearly the same. The CFL number is the last one
-        of `other`: with the smaller `time.cfl` the disturbance would travel through the grid as a wave at first, and
-        could grow."""
+        of `other`: with the smaller `time.cfl` the difference of the flows would at first travel through the grid as a
+        wave, and could grow."""
         self.put(x)
         memory = other.integrator.memory
         self.integrator.memory |= {key: memory[key] for key in ("asked_cfl", "cfl") if key in memory}

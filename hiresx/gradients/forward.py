@@ -24,10 +24,12 @@ AS_FAR = 10.0
 
 @dataclass(frozen=True)
 class Gradient:
-    """`values`: the numbers by full name. `parameters`: the values of the keys. `derivatives[number][key]`.
-    `differences`: the same from converged flows on both sides of each key's value, or None where they were not asked
-    for. `solved`, by key: the `step` of the differences, the `residual` that is left of the linear equations and the
-    `products` with the Jacobian. `flow`: the `steps` in which the flow converged, its `residual` and `drop`."""
+    """The derivatives of numbers of a steady flow with respect to keys of its case. `values`: each number by its full
+    name. `parameters`: the value of each key. `derivatives[number][key]`: the derivatives. `differences[number][key]`:
+    the same derivatives from converged flows on both sides of the value of each key; None if they were not computed.
+    `solved[key]`: the `step` of the finite differences, the remaining `residual` of the linear equations, and the
+    number of `products` with the Jacobian. `flow`: the number of `steps` in which the flow converged, its `residual`
+    and `drop`."""
 
     values: dict[str, float]
     parameters: dict[str, float]

@@ -20,7 +20,7 @@ from hiresx.gradients.flow import SteadyFlow
 from hiresx.gradients.sparse_solver import scipy
 from hiresx.grid.blocks import slices
 from hiresx.output.watch.columns import dimension
-from hiresx.output.watch.watched_surface import Shares
+from hiresx.output.watch.watched_surface import NodeContributions
 from hiresx.time.ode_system import Vector
 
 # A result depends on nodes at most so many steps along grid lines away, by dimensions of the grid: 10 at corners of
@@ -157,7 +157,7 @@ class SparseLinearisation:
         values = [s.interior(self._solver.backend.to_host(array)).reshape(len(state), -1) for s, array in pairs]
         return np.concatenate([np.empty((len(state), 0)), *values], axis=1)
 
-    def _sums(self, wanted: Sequence[str]) -> list[Shares]:
+    def _sums(self, wanted: Sequence[str]) -> list[NodeContributions]:
         """What nodes add to the numbers `wanted`, and under an empty name to the circulation, in the state that was
         put."""
         found = numbers.shares(self._flow.simulation, wanted)

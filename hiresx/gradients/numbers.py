@@ -10,7 +10,7 @@ from hiresx.errors import HiresxError
 from hiresx.output.watch.monitors.force import ForceMonitor
 from hiresx.output.watch.monitors.user import UserMonitor
 from hiresx.output.watch.sampling import Monitor
-from hiresx.output.watch.watched_surface import Shares
+from hiresx.output.watch.watched_surface import NodeContributions
 from hiresx.simulation import Simulation
 
 # Kinds of monitors whose samples are single numbers of the flow at that moment.
@@ -27,7 +27,7 @@ def measure(simulation: Simulation, wanted: Sequence[str]) -> dict[str, float]:
         return {name: values[name] for name in (full_name(values, name) for name in wanted)}
 
 
-def shares(simulation: Simulation, wanted: Sequence[str]) -> list[Shares]:
+def shares(simulation: Simulation, wanted: Sequence[str]) -> list[NodeContributions]:
     """Return the contributions of single nodes to the forces `wanted`, given by full name, for the current flow. Raises
     HiresxError for other quantities."""
     found, left = [], list(wanted)
@@ -39,7 +39,7 @@ def shares(simulation: Simulation, wanted: Sequence[str]) -> list[Shares]:
             mine = [name for name in left if name in named]
             left = [name for name in left if name not in named]
             if mine:
-                found.append(Shares(states, places, {name: named[name] for name in mine}))
+                found.append(NodeContributions(states, places, {name: named[name] for name in mine}))
     if left:
         raise HiresxError(
             f"--of {left[0]}: adjoint derivatives are of the integrals of [[force]]", "leave out --adjoint for others"

@@ -24,7 +24,7 @@ class CaseFamily:
         return self.with_keys({})
 
     def with_keys(self, more: Mapping[str, Any]) -> Case:
-        """Return the case with further overrides by dotted key. Raises HiresxError as `load`."""
+        """Return the case with the further overrides `more`, by dotted key. Raises HiresxError as `load`."""
         return load(self.name, list(self.preset), {**self.overrides, **more})
 
     def with_shift(self, parameter: "Parameter", by: float, krylov: int | None = None) -> Case:

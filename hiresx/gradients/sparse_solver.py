@@ -26,25 +26,27 @@ def scipy(part: str) -> Any:
 
 
 class Factors:
-    """By SuperLU. `about`: what it is, in words."""
+    """The solver that factorises the whole matrix by SciPy's SuperLU. `about`: a description of the factors for
+    messages."""
 
     def __init__(self, matrix: Any):
         self._factors = scipy("sparse.linalg").splu(matrix.T.tocsc())
         self.about = f"factors of {self._factors.nnz / 1e6:.1f} million numbers"
 
     def adjoint(self, right: np.ndarray) -> np.ndarray:
-        """Solve the equations of the transposed matrix with the right-hand side `right`."""
+        """Return the solution (n,) of the equations of the transposed matrix with the right-hand side `right` (n,),
+        where n is the number of unknowns."""
         return np.asarray(self._factors.solve(right))
 
     def direct(self, right: np.ndarray) -> np.ndarray:
-        """Solve the equations of the matrix with the right-hand side `right`."""
+        """Return the solution (n,) of the equations of the matrix itself with the right-hand side `right` (n,)."""
         return np.asarray(self._factors.solve(right, trans="T"))
 
 
 class Iterative:
-    """The transposed matrix alone, by GMRES, preconditioned by dense factors of small overlapping parts of it, of whose
-    solutions each unknown takes that of its own part: X.-C. Cai & M. Sarkis, SIAM Journal on Scientific Computing 21
-    (1999) 792. `about`: what it is, in words."""
+    """The solver of the transposed equations by GMRES. The preconditioner consists of dense factors of small
+    overlapping parts of the matrix; each unknown takes the solution of its own part: X.-C. Cai & M. Sarkis, SIAM
+    Journal on Scientific Computing 21 (1999) 792. `about`: a description of the factors for messages."""
 
     def __init__(self, matrix: Any, variables: int):
         self._linear, self._dense = scipy("sparse.linalg"), scipy("linalg")
@@ -57,8 +59,8 @@ class Iterative:
         self.about = f"factors of {len(self._parts)} overlapping parts, {numbers:.1f} million numbers, for GMRES"
 
     def adjoint(self, right: np.ndarray) -> np.ndarray:
-        """Solve the equations of the transposed matrix with the right-hand side `right`. Raises HiresxError if GMRES
-        does not converge."""
+        """Return the solution (n,) of the equations of the transposed matrix with the right-hand side `right` (n,),
+        where n is the number of unknowns. Raises HiresxError if GMRES does not converge."""
         matrix = self._transposed
         operator = self._linear.LinearOperator(matrix.shape, self._precondition)
         found, _ = self._linear.gmres(matrix, right, rtol=DROP, restart=KRYLOV, maxiter=STARTS, M=operator)

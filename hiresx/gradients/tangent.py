@@ -1,10 +1,10 @@
-"""The derivative of a steady flow by a parameter.
+"""The derivative of a steady flow with respect to a parameter.
 
-The flow x(p) has f(x, p) = 0. With y = dx/dp is df/dx y = -df/dp, both taken of the whole high-order residual. The
-equations are solved by restarted flexible GMRES, whose products are one-sided differences, and whose answers are
-improved until r(y) = d/dt f(x + t y, p + t) is 0 at t = 0. This derivative along the tangent is a central difference
-of fourth order, in which the grid, the conditions and all constants are those of p + t: its accuracy is that of y, not
-that of the products.
+The flow x(p) satisfies f(x, p) = 0. The derivative y = dx/dp satisfies df/dx y = -df/dp, where both derivatives are
+those of the whole high-order residual. These linear equations are solved by flexible GMRES, which computes products by
+one-sided differences. GMRES is restarted until r(y) = d/dt f(x + t y, p + t) is 0 at t = 0. This derivative along the
+tangent is a central difference of fourth order, in which the grid, the conditions and all constants are those of p + t.
+It determines the accuracy of y; that of the products does not matter.
 """
 
 import math
@@ -82,9 +82,9 @@ class TangentSolver:
         return self._x
 
     def solve(self, parameter: Parameter, wanted: Sequence[str], step: float | None) -> Tangent:
-        """Return the derivatives of the flow and of the quantities `wanted` with respect to `parameter`. `step`: of the
-        differences; by default it is chosen by the size of the derivative. Raises HiresxError for a parameter without
-        influence, and if GMRES does not converge."""
+        """Return the derivatives of the flow and of the quantities `wanted` with respect to `parameter`. `step`: by how
+        much the parameter is changed for the finite differences; None: the step is chosen from the derivative of the
+        flow. Raises HiresxError if the parameter has no influence on the flow, and if GMRES does not converge."""
         system, y = self._system, self._system.vector()
         first = step or STEP * (abs(parameter.value) or 1.0)
         differences = Differences(self._family, self._flow, parameter, first)

@@ -29,7 +29,7 @@ HINT = "write the file again; `cgnscheck` of the CGNS tools says more"
 
 @dataclass(frozen=True)
 class AdfHeader:
-    """A node as it stands in the file; `dimensions` in the order of Fortran."""
+    """A node as the file describes it. `dimensions`: in the order of Fortran."""
 
     name: str
     label: str

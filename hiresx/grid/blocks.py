@@ -80,7 +80,7 @@ def intersection(a: Range, b: Range) -> Range | None:
 
 
 def shift_range(box: Range, by: tuple[int, int, int]) -> Range:
-    """`box` with `by` added to its indexes."""
+    """Return the index range `box` shifted by `by` (i, j, k)."""
     ((i0, i1), (j0, j1), (k0, k1)), (i, j, k) = box, by
     return (i0 + i, i1 + i), (j0 + j, j1 + j), (k0 + k, k1 + k)
 

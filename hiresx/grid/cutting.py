@@ -47,10 +47,12 @@ def cut_along_i(
     connections: Sequence[Connection] = (),
     period: Period | None = None,
 ) -> Grid:
-    """Grid of the pieces of `block` that begin at the nodes `starts` (the first is 0), called `names`.
+    """Cut `block` along i at the nodes `starts`, of which the first is 0, and return the grid of the pieces, which get
+    the names `names`.
 
-    Each node goes to one piece, and neighbouring pieces are connected. `connections`: of the block with itself; they
-    and the block's regions are cut to the pieces. `period`: that of the block, and of every piece.
+    Each node goes to one piece, and neighbouring pieces are connected. `connections`: the connections of the block with
+    itself. They and the regions of the block are cut in the same way. `period`: the period of the block, which is also
+    that of every piece.
     """
     whole = whole_box(block.size)
     pieces = [(0, (ends, *whole[1:])) for ends in pairwise([*starts, block.size[0]])]

@@ -28,8 +28,10 @@ log = logging.getLogger(__name__)
 
 def read(spec: GridFile, directory: Path | None = None) -> Grid:
     """Return the grid of a table [grid] with `file`, changed as the table says. Its connections are checked node by
-    node (`hiresx.grid.connectivity_check`). Every block may be periodic by `period`; a periodic condition compares that
-    with the nodes. Raises HiresxError."""
+    node (`hiresx.grid.connectivity_check`). `period` of the table applies to every block; whether the nodes of a block
+    have this period is checked later, with its periodic conditions. `directory`: the folder to which the paths in the
+    table are relative. Raises HiresxError, with the path and the place, for a file that cannot be read and for a
+    connection whose nodes do not match."""
     path = Path(directory or "") / spec.file
     connectivity = None if spec.connectivity is None else Path(directory or "") / spec.connectivity
     grid, words = load_grid(spec, path, connectivity)

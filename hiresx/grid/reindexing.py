@@ -49,7 +49,7 @@ class Reindexing:
         return np.ascontiguousarray(turned[tuple(steps)][tuple(slice(None, None, self.step[d]) for d in (2, 1, 0))])
 
     def face(self, name: str) -> str | None:
-        """The new name of a face; None for that of a thin direction."""
+        """The new name of a face; None for a face of a direction that becomes singleton."""
         old = direction(name)
         if old in self.thin:
             return None
@@ -71,8 +71,8 @@ class Reindexing:
 
 
 def reindex(grid: Grid, by: Sequence[Reindexing]) -> Grid:
-    """Return the grid with new indexes for every block. `by`: for each block how its indexes change. Regions and
-    connections on faces of thin directions are removed."""
+    """Return the grid with new indexes for every block. `by`: the change of the indexes of each block. Regions and
+    connections on the faces of directions that become singleton (`Reindexing.thin`) are removed."""
     sizes = [block.size for block in grid.blocks]
     blocks = [_block(block, r) for block, r in zip(grid.blocks, by, strict=True)]
     connections = [

@@ -248,8 +248,8 @@ def _nodes(blocks: Sequence[Block], found: Ring, g: int, layers: int) -> np.ndar
 
 
 def connections_across(blocks: Sequence[Block], found: Ring, b: int) -> Iterator[Connection]:
-    """Yield the connections over the pole: from block `b` of the ring to the nodes on the opposite side. In a half
-    model these are the mirror images of nodes of the ring."""
+    """Yield the connections over the pole: from block `b` of the ring `found` to the nodes on the opposite side. In a
+    half model these are the mirror images of nodes of the ring."""
     member = found.member(b)
     size = blocks[b].size
     e = int(np.flatnonzero(member.matrix[:, found.around])[0])

@@ -23,11 +23,11 @@ class ArrayMember:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch job. `name`: of the job; characters that a scheduler may refuse are replaced. `ranks`, `gpus`: per node.
-    `cores`: per rank; None for whole nodes. `seconds`: the time limit. `run`: the words after `hiresx run` for a new
-    run; `again`: those for a run that continues; both without --out and --restart. `out`: the folder of the run.
-    `setup`: lines that make the program available (modules, environment). `members`: the runs of a job array, each with
-    its own `out`."""
+    """A batch job. `name`: the name of the job; characters that a scheduler may refuse are replaced. `ranks`, `gpus`:
+    their numbers per node. `cores`: number of cores per rank; None for whole nodes. `seconds`: the time limit. `run`:
+    the words after `hiresx run` for a new run; `again`: those for a run that continues; both without --out and
+    --restart. `out`: the folder of the run. `setup`: lines that make the program available (modules, environment).
+    `members`: the runs of a job array, each with its own `out`."""
 
     name: str
     nodes: int

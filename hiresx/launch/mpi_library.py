@@ -35,8 +35,8 @@ print(next((line.split()[-1] for line in open("/proc/self/maps") if "/libmpi" in
 
 @dataclass(frozen=True)
 class MpiLibrary:
-    """The MPI library of this installation. `kind`: its family, or "" for another. `version`: such as "5.0.11". `path`:
-    of its file, "" if unknown."""
+    """The MPI library of this installation. `kind`: its family, or "" for another. `version`: its version, such as
+    "5.0.11". `path`: the path of its file, "" if unknown."""
 
     kind: str
     version: str

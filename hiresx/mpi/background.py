@@ -12,9 +12,10 @@ from hiresx.mpi.communicator import Communicator
 
 class Writer:
     """Executes jobs (functions without arguments) in the background, one after the other. At most `outstanding` jobs
-    are running or waiting: whoever submits another one waits for the first of them. `seconds_waited`: of all such
-    waits; `busy`: seconds of the jobs. After a failure no further job is executed, since a gap in a series would be
-    worse than its end; the failure is raised once, by the next call. The process lives until all jobs are done."""
+    are running or waiting: whoever submits another one waits for the first of them. `seconds_waited`: seconds of all
+    such waits; `busy`: seconds that the jobs took. After a failure no further job is executed, since a gap in a series
+    would be worse than its end; the failure is raised once, by the next call. The process lives until all jobs are
+    done."""
 
     def __init__(self, outstanding: int = 2):
         self.outstanding = outstanding

@@ -24,9 +24,10 @@ LONG = 60.0
 
 
 class Communicator:
-    """`mpi_comm`: an mpi4py communicator, None for a process alone. `rank` of `size` processes; `root` is rank 0.
+    """The processes that compute one case together. `mpi_comm`: their mpi4py communicator, or None for a single
+    process. `rank`: the number of this process; `size`: the number of processes; `root`: whether this is rank 0.
 
-    Every call but `together` is collective: all ranks make it, in the same order, from the main thread.
+    Every call except `together` is collective: all ranks make it, in the same order, from the main thread.
     """
 
     def __init__(self, mpi_comm: Any = None):

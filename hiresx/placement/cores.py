@@ -12,8 +12,9 @@ Cpus = frozenset[int]
 
 
 class Share(NamedTuple):
-    """`cores`: whole cores among the `cpus`, at least 1. `node`: their NUMA node, if it is one. `kept`: a launcher had
-    bound the rank to them."""
+    """The CPUs of one rank. `cpus`: their numbers. `cores`: the number of whole cores among them, at least 1. `node`:
+    their NUMA node, or None if they belong to several. `kept`: whether a launcher had already bound the rank to them.
+    `why`: the reasons for this choice, in words."""
 
     cpus: Cpus
     cores: int

@@ -13,10 +13,10 @@ Cpus = frozenset[int]
 
 
 def export(made: PlacementPlan, form: str, hosts: Sequence[str] = ()) -> str:
-    """Format the recommended placement for another launcher, in one of `FORMS`, with a final line end. `hosts`: names
-    for the rankfile; each host gets the ranks of the plan, one host after the other; by default the host on which
-    mpirun runs. Raises HiresxError for an unknown form, for `hosts` with another form, and if the description of the
-    machine lacks data that the form needs."""
+    """Format the recommended placement of the plan `made` for another launcher, in one of `FORMS`, with a final line
+    end. `hosts`: names for the rankfile; each host gets the ranks of the plan, one host after the other; by default the
+    host on which mpirun runs. Raises HiresxError for an unknown form, for `hosts` with another form, and if the
+    description of the machine lacks data that the form needs."""
     if form not in FORMS:
         raise HiresxError(f'no form of export "{form}"', f"the forms are {', '.join(FORMS)}")
     if hosts and form != "rankfile":

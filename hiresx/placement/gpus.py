@@ -30,9 +30,10 @@ def choose(
     off_host: np.ndarray,
     strategy: str | None = None,
 ) -> dict[int, GpuChoice]:
-    """Choose the GPU of each rank of this host that computes on one. `facts`: of these ranks. `machines`: the host, as
-    ranks with the same GPUs on offer see it. `bytes_` (n, n), `off_host` (n,): of all ranks, per exchange. `strategy`:
-    one of `hiresx.topology.place`; None for that with the shortest exchange.
+    """Choose the GPU of each rank of this host that computes on one. `facts`: the facts of these ranks. `machines`: the
+    host, as ranks with the same GPUs on offer see it. `bytes_` (n, n): the bytes that each of all n ranks sends to each
+    other one in an exchange; `off_host` (n,): the bytes that each sends to other hosts. `strategy`: one of
+    `hiresx.topology.place`; None for that with the shortest exchange.
 
     Ranks that are offered different GPUs (a scheduler may give one to each) choose among their own; those with the
     fewest choose first. The order in which CUDA numbers the GPUs makes no difference. Busy GPUs are used only if there

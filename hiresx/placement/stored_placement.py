@@ -35,7 +35,8 @@ class Seat:
 
 @dataclass(frozen=True)
 class Placement:
-    """`seats`: of all ranks, by rank. `backend`: that of this rank. `remarks`: what the hosts lack."""
+    """The placement of all ranks. `seats`: the GPU and the CPUs of each rank, by rank. `backend`: the backend of this
+    rank. `remarks`: what is missing on the hosts."""
 
     seats: tuple[Seat, ...]
     backend: Backend

@@ -30,9 +30,9 @@ _LOOKED_AT = 64
 
 @dataclass(frozen=True, eq=False)
 class ObserverArc:
-    """`n` observers on an arc of the `radius` around `centre`. Their angles against the x axis are equally spaced from
+    """Observers on an arc of the `radius` around `centre`. There are `n` angles against the x axis, equally spaced from
     `start` to `end`, in degrees. `azimuth` is the angle of the half plane of the arc about the x axis, in degrees: 0 is
-    the half plane y > 0, 90 is z > 0. In a plane flow it is 0 or 180. With several `azimuths` there are as many
+    the half plane y > 0, 90 is z > 0. In a plane flow it is 0 or 180. If `azimuths` is above 1, there are that many
     observers at each angle, equally spaced around the axis from `azimuth` on, and their levels are averaged as well."""
 
     radius: float

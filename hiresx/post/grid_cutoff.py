@@ -36,7 +36,7 @@ def highest_waves(run: Run, places: np.ndarray | None) -> np.ndarray | None:
 
 
 def alias_free(taken: Signals, highest: np.ndarray | None) -> np.ndarray | None:
-    """Return the frequencies (signal,) below which a tone in the samples cannot be an alias of a higher tone.
+    """Return the frequencies (signal,) below which a tone in the samples `taken` cannot be an alias of a higher tone.
     `highest`: the highest frequencies of waves on the grid (see `highest_waves`). The result is infinite if half the
     sampling rate exceeds `highest`. Otherwise it is a quarter of the sampling rate for filtered samples, and 0 for
     others. None if `highest` is None."""

@@ -26,9 +26,9 @@ _NEAR = (0.6, 1.6)
 
 @dataclass(frozen=True, eq=False)
 class Screech:
-    """`spectra` of half the sum and half the difference of the pressures at both lips; `summary`: the tones and how
-    they were found, in numbers; "stronger" is the Strouhal number of a tone that is louder than the fundamental, and
-    too far from what formulas give to be taken for it."""
+    """Tones of the screech of a jet. `spectra`: the spectra of half the sum and half the difference of the pressures at
+    both lips. `summary`: the tones and how they were found, as numbers. Its entry "stronger" is the Strouhal number of
+    a tone that is louder than the fundamental, but too far from the frequency of the formulas to be the fundamental."""
 
     spectra: welch.Spectra
     summary: dict[str, Any]

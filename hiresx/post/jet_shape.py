@@ -140,9 +140,10 @@ class DiscardedMaximum:
 
 @dataclass(frozen=True)
 class Cells:
-    """Shock cells: `ends`, where the mean pressure on the axis has its maxima; `expansions`, its minima before them;
-    `lengths` of the cells, the first from the exit, each other one from maximum to maximum; `depths`, the pressure at
-    the maximum less that at the minimum before it; `discarded`: maxima that end none."""
+    """The shock cells of a mean flow, from the pressure on the axis. `ends`: the positions of the maxima of the
+    pressure at which cells end. `expansions`: the positions of the minima before these maxima. `lengths`: the lengths
+    of the cells; the first is measured from the exit, and every other one from maximum to maximum. `depths`: the
+    pressure at each maximum minus that at the minimum before it. `discarded`: maxima at which no cell ends."""
 
     ends: list[float]
     expansions: list[float]

@@ -54,8 +54,9 @@ def expand_jet(
     total_temperature: float = 1.0,
     shape: Shape = "planar",
 ) -> ExpandedJet:
-    """Return the jet of a nozzle, expanded to the ambient pressure. `pressure_ratio`: pressure at the exit over the
-    ambient one. `exit_mach`: Mach number there. `total_temperature`: total temperature over the ambient temperature."""
+    """Return the jet of a nozzle, expanded to the ambient pressure. `pressure_ratio`: pressure at the exit divided by
+    the ambient pressure. `exit_mach`: Mach number there. `total_temperature`: total temperature divided by the ambient
+    temperature."""
     g = 0.5 * (gamma - 1)
     npr = pressure_ratio * (1 + g * exit_mach**2) ** (gamma / (gamma - 1))
     mach = float(np.sqrt((npr ** ((gamma - 1) / gamma) - 1) / g)) if npr > 1 else float("nan")

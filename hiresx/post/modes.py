@@ -21,9 +21,10 @@ Slab = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Modes:
-    """`energy` (frequency, mode), the largest first: mean squares of the fluctuations, weighted and summed over space,
-    per unit of frequency; one-sided. `expansion` (frequency, realisation, mode): with it a mode is that combination of
-    the realisations' transforms."""
+    """Modes of the spectral proper orthogonal decomposition. `energy` (frequency, mode): the mean squares of the
+    fluctuations, weighted and summed over space, per unit of frequency, one-sided, in descending order. `expansion`
+    (frequency, realisation, mode): a mode is the sum of the transforms of the realisations, multiplied by these
+    coefficients."""
 
     frequency: np.ndarray
     energy: np.ndarray

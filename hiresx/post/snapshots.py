@@ -18,8 +18,8 @@ HELD = 1 << 28
 
 
 class Snapshots:
-    """`times` rows of `places` numbers of the precision `kind`, put in one after the other. Raises HiresxError where
-    there is no room for them."""
+    """An array of `times` rows, each with `places` numbers of the precision `kind`. Rows are stored one after the
+    other, in memory or in a temporary file. Raises HiresxError if there is no room for them."""
 
     def __init__(self, times: int, places: int, kind: DTypeLike = np.float64):
         size = np.dtype(kind).itemsize * times * places

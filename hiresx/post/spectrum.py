@@ -46,7 +46,7 @@ def spectrum(
     - `ambient`: the ambient pressure in Pa; levels of the pressure are then in dB re 20 uPa. Without it, and for other
       columns, levels are in dB re the unit of the column.
     - `length`, `velocity`: scales of the Strouhal number f length / velocity, in L and c_ref.
-    - `prominence`: of peaks, in dB, see `welch.peaks`.
+    - `prominence`: the least prominence of peaks, in dB; see `welch.peaks`.
     - `cross`: also compute coherence and phase of the first signal with each of the others.
     - `others`: runs whose spectra of the same signals, with the same number of segments, are drawn for comparison.
     - `reference`: a CSV file that is drawn for comparison. It has a column f and one with the level, named "level" or

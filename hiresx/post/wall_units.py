@@ -9,9 +9,10 @@ from hiresx.output.fields.differences import derivative
 
 
 class WallUnits(NamedTuple):
-    """`u_tau` = (tau_w / rho_w)^(1/2), `viscous_length` = mu_w / (rho_w u_tau); over the nodes (n,): `y_plus` and the
-    semi-local `y_star` = y (tau_w rho)^(1/2) / mu; `u_plus`, `u_van_driest` (van Driest 1951) and `u_trettel_larsson`
-    (Trettel & Larsson 2016, equation 14), None above an unresolved layer."""
+    """Wall units of a mean profile. `u_tau` = (tau_w / rho_w)^(1/2) and `viscous_length` = mu_w / (rho_w u_tau) are
+    numbers. The other fields are arrays (n,) over the nodes: `y_plus`; the semi-local `y_star` = y (tau_w rho)^(1/2) /
+    mu; `u_plus`, `u_van_driest` (van Driest 1951) and `u_trettel_larsson` (Trettel & Larsson 2016, equation 14). The
+    last one is None if the layer at the wall is not resolved."""
 
     u_tau: float
     viscous_length: float
@@ -31,9 +32,9 @@ def wall_units(
     at_wall: tuple[float, float] | None = None,
 ) -> WallUnits:
     """Convert a profile to wall units. `y` (n,): distances from the wall, from 0 on. `u`: mean velocity along the wall.
-    `rho`: mean density. `mu`: mean viscosity over Re_c. `stress`: at the wall. Units: c_ref, rho_ref and L. `at_wall`:
-    density and mu at the wall, if the first node slips along it, as with a wall model. Slopes of density and viscosity
-    in y_star are 6th-order differences (7 nodes or more); integrals over u are trapezoidal."""
+    `rho`: mean density. `mu`: mean viscosity over Re_c. `stress`: the shear stress at the wall. Units: c_ref, rho_ref
+    and L. `at_wall`: density and mu at the wall, if the first node slips along it, as with a wall model. Slopes of
+    density and viscosity in y_star are 6th-order differences (7 nodes or more); integrals over u are trapezoidal."""
     rho_wall, mu_wall = at_wall or (rho[0], mu[0])
     u_tau = float(np.sqrt(stress / rho_wall))
     length = float(mu_wall / (rho_wall * u_tau))

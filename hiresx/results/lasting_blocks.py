@@ -1,4 +1,5 @@
-"""Which blocks of a series of field files are the same at all times: tiles of levels that follow the flow are not."""
+"""Blocks of a series of field files that have the same nodes at all times, unlike tiles of levels that follow the
+flow."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,9 +16,9 @@ def choose_blocks(
     paths: Sequence[Path], headers: Sequence[Mapping[str, Any]], case: Mapping[str, Any], blocks: Iterable[str] | None
 ) -> list[str]:
     """Return those of `blocks` (default: all) that have the same nodes in every file of a series, in the order of the
-    files. `paths`: the files. `headers`: their contents, as `field_file.describe` returns them. `case`: of the run.
-    Raises HiresxError for a block that a file does not have, or has with other nodes. The message names this file, and
-    the blocks that do not change."""
+    files. `paths`: the files. `headers`: their contents, as `field_file.describe` returns them. `case`: the case of the
+    run. Raises HiresxError for a block that a file does not have, or has with other nodes. The message names this file,
+    and the blocks that do not change."""
     first = list(headers[0]["blocks"])
     wanted = first if blocks is None else list(blocks)
     for name in wanted:

@@ -1,4 +1,4 @@
-"""What a run kept at many places, as an xarray.Dataset: samples are read when they are used."""
+"""Samples of a run at many places, as an xarray.Dataset. They are read when they are used."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -76,7 +76,8 @@ class Run:
 
     @property
     def histories(self) -> list[str]:
-        """Names of the histories, for `history`."""
+        """Names of the histories of the run, which are time series of monitors and residuals. `history` reads one of
+        them."""
         return list(histories.histories(self.path))
 
     def fields(self, which: int | float = -1, variables: Iterable[str] | None = None, subset: str = "fields") -> Any:

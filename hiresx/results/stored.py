@@ -21,8 +21,9 @@ from hiresx.output.saved.netcdf_library import LOCK
 @dataclass(frozen=True, eq=False)
 class StoredVariable:
     """The variable `name` of the block `block` in the field files `paths`, one file for each time. `nodes`: the shape
-    (nk, nj, ni) of the block. `gamma`: of the gas, for derived variables. `name` may be in a group of the block, such
-    as "reynolds/u_v". `moving`: whether the first dimension is time; if not, there is one path."""
+    (nk, nj, ni) of the block. `gamma`: the ratio of specific heats of the gas, for derived variables. `name` may be in
+    a group of the block, such as "reynolds/u_v". `moving`: whether the first dimension is time; if not, there is one
+    path."""
 
     paths: tuple[Path, ...]
     block: str
@@ -129,7 +130,7 @@ def lazy(source: Any) -> Any:
     from xarray.backends import BackendArray
     from xarray.core import indexing
 
-    class LazyArray(BackendArray):
+    class StoredArray(BackendArray):
         """See `lazy`."""
 
         shape, dtype = source.shape, source.dtype
@@ -141,4 +142,4 @@ def lazy(source: Any) -> Any:
             with LOCK:
                 return source.read(tuple(int(n) if isinstance(n, np.integer) else n for n in key))
 
-    return indexing.LazilyIndexedArray(LazyArray())
+    return indexing.LazilyIndexedArray(StoredArray())

@@ -1,7 +1,6 @@
-"""How lines are divided into chunks for the kernels that march along them. Even few lines shall fill a large GPU. The
-beginning of a chunk is computed twice, and shall be a small share of it. The sizes are chosen for the number of threads
-that an H100 or H200 runs at a time; they suit other GPUs nearly as well.
-"""
+"""Division of grid lines into chunks for the kernels that march along them. Even few lines should fill a large GPU. The
+beginning of a chunk is computed twice, and should be a small share of it. The sizes are chosen for the number of
+threads that an H100 or H200 runs at a time; they suit other GPUs nearly as well."""
 
 MULTIPROCESSORS = 132
 

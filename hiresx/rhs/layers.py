@@ -101,7 +101,8 @@ def _check_sense(n: int, spec: Sponge, blocks: Sequence[Block]) -> None:
 
 def check(case: Case, blocks: Sequence[Block]) -> None:
     """Raises HiresxError for a sponge that names an unknown block, contains no node, has no node between its start and
-    its end, contains the whole grid, or is thicker than the blocks in which it lies. `case`: from `place_sponges`."""
+    its end, contains the whole grid, or is thicker than the blocks in which it lies. `case`: the result of
+    `place_sponges`."""
     names = [block.name for block in blocks]
     for n, spec in enumerate(case.sponge):
         for name in spec.blocks or ():

@@ -86,7 +86,7 @@ class NoSlip(FaceCondition):
         return self._heat
 
     def set_shares(self, found: CornerShares, walls: np.ndarray) -> None:
-        """Set the weights of this wall at nodes on edges and corners with other no-slip walls. `walls`: see
+        """Set the weights `found` of this wall at nodes on edges and corners with other no-slip walls. `walls`: see
         `beside_walls`."""
         real, put = self.state.real, self._backend.to_device
         rows = np.stack([found.velocity, found.held, found.walls])

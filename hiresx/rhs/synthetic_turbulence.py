@@ -21,9 +21,9 @@ _UNKNOWN = 0.5
 
 @cache
 def integral_length() -> float:
-    """Integral length of the random field, over the spacing of its lattice: the integral over the distance of the
-    correlation of the random numbers, smoothed by B-splines and scaled to unit variance, averaged over positions in the
-    lattice."""
+    """Return the integral length of the random field, divided by the spacing of its lattice. It is the integral of the
+    correlation of the random numbers, smoothed by B-splines and scaled to unit variance, with respect to the distance,
+    averaged over positions in the lattice."""
     steps = 64
     at = (np.arange(steps) + 0.5) / steps
     share = np.stack([_spline(at - k) for k in (-1, 0, 1, 2)])
@@ -90,12 +90,14 @@ def cholesky(stresses: Sequence[np.ndarray], where: Callable[[int], str]) -> np.
 
 
 class SyntheticTurbulence:
-    """`spec` of a case about the flow `mean`, rho, u, v, w, p at `places` x, y, z (3, layers, n2, n1) from the face
-    outwards, into `target`, the device array of the conservative state there (5, layers, n2, n1). `velocity`: that of
-    convection. `what`: the face in words.
+    """The synthetic turbulence of one inflow. It is defined by the table `spec` of a case and is added to the flow
+    `mean`: rho, u, v, w, p at the `places` x, y, z (3, layers, n2, n1), whose layers are counted from the face
+    outwards. The sum is written to `target` (5, layers, n2, n1), the device array of the conservative state there.
+    `velocity`: the velocity of convection. `what`: a name of the face for messages.
 
-    Raises HiresxError, with the place, for stresses that are not finite or not positive semidefinite, and where the
-    convection velocity does not lead into the block."""
+    Raises HiresxError, with the place, for stresses that are not finite or not positive semidefinite, and if the
+    convection velocity does not point into the block.
+    """
 
     def __init__(
         self,

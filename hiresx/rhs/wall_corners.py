@@ -53,8 +53,8 @@ def shares(
     size: tuple[int, int, int], strides: Sequence[int], patches: Sequence[Patch], holds: Sequence[bool]
 ) -> list[CornerShares | None]:
     """Return the weights of no-slip walls at nodes where several of them meet: an entry for each of `patches`, None for
-    a wall that meets no other. `size` (ni, nj, nk): of the part. `strides`: of its padded arrays. `holds`: for each
-    wall, whether its temperature is given."""
+    a wall that meets no other. `size` (ni, nj, nk): the size of the part. `strides`: the strides of its padded arrays.
+    `holds`: for each wall, whether its temperature is given."""
     walls, held, inward = (np.zeros(size[::-1], np.int64) for _ in range(3))
     before = []
     for n in _writing_order(patches):
@@ -76,7 +76,9 @@ def shares(
 
 
 def held_shares(size: tuple[int, int, int], patches: Sequence[Patch]) -> list[np.ndarray | None]:
-    """Return only `CornerShares.held`, for walls that all prescribe a value of a scalar."""
+    """Return, for each of the walls `patches`, its weights at nodes where several walls meet, if all of them prescribe
+    a value of a scalar: arrays (n2, n1), or None for a wall that meets no other (see `CornerShares.held`). `size` (ni,
+    nj, nk): the size of the part."""
     found = shares(size, (0, 0, 0), patches, [True] * len(patches))
     return [None if one is None else one.held for one in found]
 

@@ -1,5 +1,6 @@
-"""Where a no-slip wall goes on behind its edges: differences along it are central there, else one-sided. Where a slip
-wall of the same face does, what flows along the face is counted anew (kernels/wall_edges.h)."""
+"""Edges behind which a no-slip wall continues. Differences along the wall are central there, and one-sided at other
+edges. Where a slip wall continues as a no-slip wall on the same face, the mass flux along the face is corrected
+(kernels/wall_edges.h)."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple

@@ -14,10 +14,11 @@ OTHER_TIME = 0.37
 
 
 class FaceWaves:
-    """`values`, arrays or waves of one shape, into `target`, their device array: the conservative state (5, ...) of the
-    primitive ones of a gas, or a passive scalar. Nodes without waves stay as they are in `target`, and take no memory:
-    the others take 2 M reals for each quantity that has waves and 1 or 5 for the mean, M being the number of
-    frequencies that there are."""
+    """Prescribed values at a face that are sums of waves. `values`: arrays or waves of one shape, which are the
+    primitive variables of a gas or one passive scalar. `target`: the device array of their result, the conservative
+    state (5, ...) or the scalar. Nodes without waves are not changed in `target` and need no memory. With M frequencies
+    in all, every other node needs 2 M reals for each quantity that has waves, and 5 reals (1 for a scalar) for the
+    mean."""
 
     def __init__(self, backend: Backend, values: Sequence[Quantity], target: Any):
         waves = {n: value for n, value in enumerate(values) if isinstance(value, Waves)}

@@ -22,8 +22,9 @@ PROGRAM = (sys.executable, "-P", "-m", "hiresx.scaling.measure")
 
 @dataclass(frozen=True)
 class Job:
-    """`placement`: None where ranks have no GPUs to be placed on, or the usual one is taken. `weights`: speeds of the
-    ranks, as `Simulation` has them."""
+    """One run of a scaling experiment. `ranks`: number of ranks. `placement`: the strategy that places them on GPUs;
+    None if there are no GPUs, or for the default strategy. `weights`: the speeds of the ranks, as `Simulation` takes
+    them."""
 
     ranks: int
     placement: str | None
@@ -48,9 +49,9 @@ def run_jobs(
 ) -> Iterator[dict[str, Any]]:
     """Run the jobs `todo`, and yield the result of `hiresx.scaling.measure` for each, with its `placement`. `mode`:
     "strong" or "weak"; in weak scaling the number of nodes grows with the number of ranks. `steps`: steps of a
-    measurement, which is repeated `repeats` times. `transport`: of the halo exchange. `limit`: largest number of
-    seconds of a job. Raises HiresxError for a case that cannot be refined, without an MPI, and with the message of a
-    job that fails."""
+    measurement, which is repeated `repeats` times. `transport`: the transport of the halo exchange. `limit`: largest
+    number of seconds of a job. Raises HiresxError for a case that cannot be refined, without an MPI, and with the
+    message of a job that fails."""
     launcher = None
     if any(job.ranks > 1 for job in todo):
         _, launcher = mpi_library.find(None)

@@ -40,9 +40,10 @@ NotNegative = Annotated[float, Field(ge=0)]
 class Rates(Table):
     """The measured rates of a machine that a prediction needs, as its JSON file holds them.
 
-    `ns_per_point_step`: of one rank with all its threads, for the case at hand. `rank_slowdown`: how much slower a rank
-    is when all ranks of the host work, for what they share (1: not at all). `fixed_us`: per step, whatever the size.
-    `exchange_us`: per exchange with a neighbour, whatever the bytes. `copy_gb_per_s`: between CPU ranks of a host.
+    `ns_per_point_step`: nanoseconds per point and step of one rank with all its threads, for the case at hand.
+    `rank_slowdown`: how much slower a rank is when all ranks of the host work, for what they share (1: not at all).
+    `fixed_us`: microseconds of a step that do not depend on the size. `exchange_us`: microseconds of an exchange with a
+    neighbour that do not depend on the number of bytes. `copy_gb_per_s`: rate of copies between CPU ranks of a host.
     `overlap`: share of the work during which halos can be on their way. `topology`: a recording that `hiresx topo
     --save` made, None for CPU ranks of one host. `source`: where these figures come from.
     """

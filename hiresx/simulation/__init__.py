@@ -1,7 +1,8 @@
 """A run from Python or from the command line.
 
-`simulation`: build, step, what hangs on a run; `view`: a block of it; `continuation`: from which checkpoint it goes on,
-and what it leaves in the next; `ends`: when it stops; `agreement`: what its ranks have to agree upon.
+`simulation`: construction and steps, with the attachments of a run. `view`: a block of it. `continuation`: the
+checkpoint from which a run continues. `ends`: the conditions at which it stops. `agreement`: what its ranks have to
+agree upon.
 """
 
 from hiresx.estimate import estimate

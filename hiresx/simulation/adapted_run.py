@@ -84,8 +84,8 @@ class AdaptedRun(RecutRun):
         """Evaluate the criterion of refinement and change the tiles accordingly, as `run` does before every
         `refine.every`-th step. The states of tiles that remain are kept to the last bit; those of new tiles are
         interpolated. Returns whether any tile has changed; `solver`, `blocks` and `attachments` are then new objects.
-        Collective. Raises HiresxError, with everything unchanged, for a case without a criterion, for more nodes than
-        `refine.most_nodes`, and if the memory is too small; a checkpoint is written before."""
+        Collective. Raises HiresxError for a case without a criterion, for more nodes than `refine.most_nodes`, and if
+        the memory is too small. The run is then unchanged; in the last two cases a checkpoint is written."""
         if self.adaptations is None or self._ground.hierarchy is None:
             raise HiresxError("the levels of this run stay as they are", "give refine.criterion")
         began = wall.monotonic()

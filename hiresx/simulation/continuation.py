@@ -1,4 +1,4 @@
-"""Where a run goes on from, and what it leaves for one that goes on."""
+"""The data with which a run continues from a checkpoint, and with which it writes checkpoints."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -153,9 +153,9 @@ def as_case(case: Any, found: checkpoint.FoundCheckpoint | None) -> Case:
 def kept_case(
     found: checkpoint.FoundCheckpoint | None, overrides: Sequence[str] = (), unset: Sequence[str] = ()
 ) -> Case:
-    """Return the case that is stored with the run of a checkpoint, with `overrides` and without the keys `unset` (see
-    hiresx.case.load). Functions that it names but does not contain may be given in Python. Raises HiresxError if there
-    is no such case."""
+    """Return the case that is stored with the run of the checkpoint `found`, with `overrides` and without the keys
+    `unset` (see hiresx.case.load). Functions that it names but does not contain may be given in Python. Raises
+    HiresxError if there is no such case."""
     if found is None:
         raise HiresxError("Simulation needs a case, or a run to restart", "give the name of a case, or restart=DIR")
     folder = None if found.directory is None else found.directory / "case"

@@ -1,4 +1,4 @@
-"""From one cut of a run's grid to the next: what goes along, and what run.json says of it."""
+"""Epochs: the intervals of a run between changes of its decomposition, as run.json stores them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""When the grid of a run is worth another cut: how fast its ranks compute, what that promises, and what it costs."""
+"""The decision whether a run gets a new decomposition: the measured speeds of its ranks, the expected gain, and the
+cost."""
 
 import math
 import time as wall

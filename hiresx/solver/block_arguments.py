@@ -1,4 +1,4 @@
-"""What the kernels of kernels/implicit/ make blocks of."""
+"""Arguments of the kernels in kernels/implicit/ that compute the blocks of the preconditioner."""
 
 from typing import Any
 

@@ -60,8 +60,8 @@ def configuration(case: Case) -> Configuration:
 
 
 def check_reference(chosen: Configuration, cut: Decomposition) -> None:
-    """Raise HiresxError if the precision stores differences from a moving reference and a connection rotates vectors:
-    the halo exchange would then rotate the stored differences only."""
+    """Raise HiresxError if the precision of `chosen` stores differences from a moving reference and a connection
+    rotates vectors: the halo exchange would then rotate the stored differences only."""
     moves = any(chosen.reference[momentum] for momentum in range(1, 4)) if chosen.reference else False
     if moves and any(connection.rotation is not None for connection in cut.connections):
         raise HiresxError(

@@ -27,13 +27,14 @@ from hiresx.time.step_clock import StepClock
 
 
 class Conditions:
-    """`all`: the conditions of the patches, in the order in which they write shared nodes. `outflow`: the waves behind
-    outflows. `recycling`: the inflows that take fluctuations from the flow. `poles`: the poles of the grid. `sponges`:
-    the sponge layers. `profiles`: functions that replace those of case.py, by name. `memory`: the memory that ranks
-    share, if any. `mirrored`: patches of the whole blocks whose ghosts come from mirrored positions. `clock`: the
-    device's clock, for conditions prescribed as waves.
+    """The physical boundary conditions and the sponges on the local blocks. `all`: the conditions of the patches, in
+    the order in which they write shared nodes. `outflow`: the outflow conditions. `recycling`: the inflows that take
+    fluctuations from the flow. `poles`: the poles of the grid. `sponges`: the sponge layers. `profiles`: functions that
+    replace those of case.py, by name. `memory`: the memory that ranks share, if any. `mirrored`: patches of the whole
+    blocks whose ghosts come from mirrored positions. `clock`: the device's clock, for conditions that are prescribed as
+    waves.
 
-    Collective; raises HiresxError as `hiresx.solver.Solver`.
+    Collective. Raises the errors of `hiresx.solver.Solver`.
     """
 
     def __init__(

@@ -73,7 +73,7 @@ class DeviceResidentSteps:
         return self._agreed
 
     def forget(self) -> None:
-        """Discard the recorded steps, as their tasks have changed."""
+        """Discard the recorded steps, because the launches of a step have changed. The next steps are recorded anew."""
         self._recorded.clear()
 
     def beside(self, work: Callable[[], None]) -> None:

@@ -1,4 +1,5 @@
-"""Where sweeps without stored blocks of neighbours keep those of nodes on faces with conditions."""
+"""Stored blocks of neighbours at nodes on faces with conditions, for sweeps that store no other blocks of
+neighbours."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

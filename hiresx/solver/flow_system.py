@@ -39,9 +39,9 @@ def one_after_another(tasks: Sequence[Task], stage: int) -> None:
 
 
 class FlowSystem(System):
-    """The tasks of the parts of this rank. `tasks`: of a stage of an explicit integrator, or of a right-hand side of
-    one that iterates. `rates_tasks`: of a right-hand side. `perform` executes tasks; the context `by` replaces it.
-    `timed`: times what an integrator that iterates does besides tasks."""
+    """The tasks of the parts of this rank. `tasks`: the tasks of a stage of an explicit integrator, or of a right-hand
+    side of an integrator that iterates. `rates_tasks`: the tasks of a right-hand side. `perform` executes tasks; the
+    context `by` replaces it. `timed`: measures the time of other work of an integrator that iterates."""
 
     def __init__(
         self,

@@ -14,8 +14,9 @@ from hiresx.solver.block_states import LocalBlocks
 
 
 class Ghosts:
-    """`halo`: the exchange of connected faces. `patched`: that of patched faces. `mirrored`: the ghosts of walls that
-    mirror positions. `overlap` false waits for halos at once, to measure the gain of overlapping. Collective."""
+    """The ghosts of the local blocks that come from other nodes. `halo`: the exchange of connected faces. `patched`:
+    the interpolation at patched faces. `mirrored`: the ghosts of walls that take the flow at mirrored positions. If
+    `overlap` is false, a step waits for halos at once, so that the gain of overlapping can be measured. Collective."""
 
     def __init__(self, case: Case, blocks: LocalBlocks, domain: Domain, transport: str, overlap: bool):
         self._program, self.overlap = blocks.program, overlap

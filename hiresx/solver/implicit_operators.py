@@ -24,7 +24,7 @@ from hiresx.solver.product_nodes import ProductNodes
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.sweeps import SweepInputs, Sweeps
 from hiresx.time.integrator import Integrator
-from hiresx.time.linearised import EXPLICIT_CFL, Implicit, ImplicitSettings, Linearised, Place
+from hiresx.time.linearised import EXPLICIT_CFL, ImplicitIntegrator, ImplicitSettings, Linearised, ResidualPlace
 from hiresx.time.ode_system import Vector
 
 # What is behind a face with a condition, by the kernel of the condition (kernels/implicit/blocks.h); others are given.
@@ -201,8 +201,8 @@ class ImplicitOperators(Linearised):
     def show(self, rates: Vector) -> None:
         self._launch("largest_of_node", lambda s: {"largest": s.array("residual")}, x=rates)
 
-    def largest(self, rates: Vector) -> tuple[float, Place]:
-        found: list[tuple[float, Place]] = []
+    def largest(self, rates: Vector) -> tuple[float, ResidualPlace]:
+        found: list[tuple[float, ResidualPlace]] = []
         for s, array in zip(self._blocks.states, rates.arrays, strict=True):
             values = np.abs(self._blocks.host_values(s, array))
             found.append((float(values.max()), _place(s, np.unravel_index(int(values.argmax()), values.shape))))
@@ -212,7 +212,7 @@ class ImplicitOperators(Linearised):
     def check_blocks(self) -> None:
         """Raise HiresxError, on all ranks, for a diagonal block that cannot be inverted. The message names its
         place."""
-        found: Place | None = None
+        found: ResidualPlace | None = None
         for n, s in enumerate(self._blocks.states):
             for inverses in self._sweeps.inverses(n):
                 bad = np.argwhere(~np.isfinite(inverses).all(axis=(0, 1)))
@@ -241,7 +241,7 @@ def connect(
     system: FlowSystem,
 ) -> None:
     """Give an implicit integrator the operators of its system. Other integrators are left unchanged. Collective."""
-    if isinstance(integrator, Implicit):
+    if isinstance(integrator, ImplicitIntegrator):
         integrator.attach(system, ImplicitOperators(case, blocks, ghosts, conditions, step_size, system))
 
 
@@ -260,10 +260,10 @@ def _flow(s: BlockState) -> dict[str, Any]:
     return {"q": s.q, "r": s.r, "jacobian": s.jacobian, "dt": s.dt}
 
 
-def _place(s: BlockState, at: Any) -> Place:
+def _place(s: BlockState, at: Any) -> ResidualPlace:
     variable, k, j, i = (int(n) for n in at)
     node = (s.first[0] + i, s.first[1] + j, s.first[2] + k)
-    return Place(s.name, node, s.equations.conserved_names[variable])
+    return ResidualPlace(s.name, node, s.equations.conserved_names[variable])
 
 
 def _sides(blocks: LocalBlocks) -> list[np.ndarray]:

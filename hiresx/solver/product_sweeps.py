@@ -1,5 +1,5 @@
-"""What sweeps that store no blocks of neighbours, but along lines, have in common: products with them are computed anew
-(kernels/implicit/products.h), but for nodes on faces with conditions, which have blocks."""
+"""Base class of the sweeps that store no blocks of neighbours, except those along lines. They compute products with
+these blocks anew (kernels/implicit/products.h). Nodes on faces with conditions have stored blocks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,8 @@ from hiresx.solver.sweeps import SweepInputs, Sweeps
 
 
 class ProductSweeps(Sweeps, ABC):
-    """`faces`: where each part has the blocks of nodes on faces. Collective."""
+    """Sweeps that compute the products with the blocks of neighbours anew. `faces`: for each part the stored blocks of
+    nodes on faces with boundary conditions. Collective."""
 
     def __init__(self, given: SweepInputs, faces: Sequence[FaceBlocks]):
         super().__init__(given)

@@ -4,10 +4,10 @@ import numpy as np
 
 
 class StateCache:
-    """`radii`: the largest inviscid and viscous spectral radius over all ranks, or None if not computed. `rates`:
-    whether `r` holds rates of change of this state or of an earlier one; before the first right-hand side it holds
-    nothing. `began`: the time and the number of steps at the start of the last step, whose initial state the integrator
-    or its history stores."""
+    """Data derived from the current state. `radii`: the largest inviscid and viscous spectral radius over all ranks, or
+    None if not computed. `rates`: whether `r` holds rates of change, of this state or of an earlier one; before the
+    first right-hand side it holds nothing. `began`: the time and the number of steps at the start of the last step,
+    whose initial state the integrator or its history stores."""
 
     def __init__(self) -> None:
         self.reset()

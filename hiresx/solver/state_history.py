@@ -14,8 +14,9 @@ from hiresx.time.ode_system import Earlier, Vector
 
 
 class StateHistory:
-    """`earlier`: at most `depth` steps before the current one, the last one first. The state at the start of the
-    current step, or of the last one if none is under way, is also stored, so that this step can be undone."""
+    """The states at the start of the last steps. `earlier`: at most `depth` steps before the current one, the last one
+    first. The state at the start of the current step, or of the last one if none is under way, is also stored, so that
+    this step can be undone."""
 
     def __init__(self, blocks: LocalBlocks, vectors: Vectors, depth: int):
         self._blocks, self._vectors, self._depth = blocks, vectors, depth
@@ -73,7 +74,8 @@ class StateHistory:
         return [step.dt for step in self._steps_to_store]
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield each earlier state (n, nk, nj, ni) of each part as a piece of history.<number>.<whole block>."""
+        """Yield the earlier states for a checkpoint: for each earlier step and each part an array (n, nk, nj, ni) of
+        its n variables, with the name history.<number of the step>.<number of the whole block>."""
         for n, step in enumerate(self._steps_to_store):
             for s, array in zip(self._blocks.states, step.state.arrays, strict=True):
                 values = LazyArray(

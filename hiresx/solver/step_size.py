@@ -15,8 +15,9 @@ from hiresx.time.step_rule import largest_step, step_towards
 
 
 class StepSize:
-    """`state_cache`: of the current state, with its radii if computed. `reductions`: one per local block; the launches
-    `calls` write their radii into `found`. `limits`: further launches for local time steps."""
+    """The size of the time step. `state_cache`: data of the current state, with its spectral radii if computed.
+    `reductions`: one for each local block; the launches `calls` write their radii into `found`. `limits`: further
+    launches for local time steps."""
 
     def __init__(self, case: Case, blocks: LocalBlocks, known: StateCache, limits: Sequence[Call]):
         self._case, self._blocks, self.state_cache = case, blocks, known

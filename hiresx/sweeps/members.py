@@ -21,9 +21,9 @@ GRID_FILES = ("file", "connectivity")
 
 @dataclass(frozen=True)
 class SweepMember:
-    """One run of a sweep. `name`: of its folder. `values`: the values of the keys of the sweep, with the preset if one
-    is named. `case`: the resolved case. `title`: its title. Paths of grid files are absolute in `case`, `overrides` and
-    `words`."""
+    """One run of a sweep. `name`: the name of its folder. `values`: the values of the keys of the sweep, with the
+    preset if one is named. `case`: the resolved case. `title`: its title. Paths of grid files are absolute in `case`,
+    `overrides` and `words`."""
 
     name: str
     values: dict[str, Any]
@@ -47,8 +47,8 @@ class SweepMember:
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """`axes`: the keys, in the order of the columns of a table, with the values of each; `named_by`: those that are in
-    the names of the runs."""
+    """The runs of a sweep. `axes`: the keys that vary, in the order of the columns of a table, with the values of each.
+    `members`: the runs. `named_by`: the keys whose values are part of the names of the runs."""
 
     title: str
     axes: dict[str, list[Any]]

@@ -31,7 +31,9 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class TableRequest:
-    """The requested content of the table and of the picture."""
+    """The content of the table and of the picture of a sweep. `columns`: further columns, each a number of a history.
+    `analyses`: commands of `hiresx post` whose numbers are columns. `plot`: the names of the columns along x and y;
+    None for no picture."""
 
     columns: Sequence[ReducedColumn] = ()
     analyses: Sequence[Analysis] = ()
@@ -105,7 +107,7 @@ def _silent(line: str) -> None:
 
 @dataclass(frozen=True)
 class SweepEnd:
-    """`signal`: the one that stopped the sweep."""
+    """The result of a sweep. `table`: its table. `signal`: the number of the signal that stopped the sweep, or None."""
 
     table: SweepTable
     signal: int | None = None
@@ -121,8 +123,9 @@ class SweepEnd:
 def run(
     of: SweepPlan, out: Path, case: str | Path, how: RunOptions, wanted: TableRequest, say: Say, show: bool = True
 ) -> SweepEnd:
-    """Run all members of the sweep `of` that are not finished, and write the table after each run. `say` prints a line
-    of progress. `show`: whether the output of the runs also goes to stderr. Raises HiresxError as `sweep`."""
+    """Run all members of the sweep `of` that are not finished, and write the table that `wanted` describes after each
+    run. `say` prints a line of progress. `show`: whether the output of the runs also goes to stderr. Raises HiresxError
+    as `sweep`."""
     if (launcher_environment.launched_processes() or 0) > 1:
         raise HiresxError(
             "a launcher started this sweep", "start it without the launcher; -n N gives each of its runs N ranks"

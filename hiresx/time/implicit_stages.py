@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hiresx.time.linearised import Implicit, Linearised, linear_solver
+from hiresx.time.linearised import ImplicitIntegrator, Linearised, linear_solver
 from hiresx.time.newton import newton_step
 from hiresx.time.ode_system import System, Vector
 
@@ -26,9 +26,10 @@ ALEXANDER = 1 - math.sqrt(0.5)
 
 
 class Solved(NamedTuple):
-    """How a stage was solved: `newton` steps, `products` with the Jacobian, `drop`, the fall of the residual,
-    `linear_drop`, the largest residual of linear equations over that at their start, `share`, the smallest share of a
-    Newton step that was taken, the `residual` that is left, and the number of `assemblies` of blocks."""
+    """How a stage was solved: `newton` steps, `products` with the Jacobian, `drop`, the factor by which the residual
+    has fallen, `linear_drop`, the largest ratio of the final to the initial residual of linear equations, `share`, the
+    smallest share of a Newton step that was taken, the `residual` that is left, and the number of `assemblies` of
+    blocks."""
 
     newton: int
     products: int
@@ -39,7 +40,7 @@ class Solved(NamedTuple):
     assemblies: int
 
 
-class Stages(Implicit):
+class Stages(ImplicitIntegrator):
     """An implicit integrator of unsteady flow whose steps have stages. A stage at the time t solves
 
         `over_time` q - `constant` = R(q, t)

@@ -21,7 +21,7 @@ VECTORS = 4 + 1
 EXPLICIT_CFL = 0.5
 
 
-class Place(NamedTuple):
+class ResidualPlace(NamedTuple):
     """A node of a whole block: the `block` by name, `node` (i, j, k), and the `equation`, a conserved variable."""
 
     block: str
@@ -96,20 +96,21 @@ class Linearised(ABC):
         largest magnitude of its components."""
 
     @abstractmethod
-    def largest(self, rates: Vector) -> tuple[float, Place]:
+    def largest(self, rates: Vector) -> tuple[float, ResidualPlace]:
         """Return the component with the largest magnitude in a vector, and its place."""
 
 
 def linear_solver(given: Given | ImplicitSettings) -> type[LinearSolver]:
-    """Return what solves the linear equations: the sweeps alone, or the GMRES that lowers the residual of
-    `implicit.krylov_residual`."""
+    """Return the class that solves the linear equations for the settings `given`: the sweeps alone, or the GMRES that
+    lowers the residual named by `implicit.krylov_residual`."""
     if given.krylov == 0:
         return PreconditionerAlone
     return PreconditionedGmres if given.krylov_residual == "preconditioned" else FlexibleGmres
 
 
-class Implicit(Integrator):
-    """An integrator whose steps solve equations by the linearised flow, the linear ones by `linear_solver`."""
+class ImplicitIntegrator(Integrator):
+    """Base class of the implicit integrators. The nonlinear equations of a step are solved by Newton's method with the
+    linearised right-hand side, and its linear equations by `linear_solver`."""
 
     implicit = True
     # What `attach` was given.
@@ -138,7 +139,7 @@ class Implicit(Integrator):
         """Store the system with its linearisation, and allocate the vectors. Called before the first step."""
 
 
-class Steady(Implicit):
+class Steady(ImplicitIntegrator):
     """Base of integrators that iterate towards steady flow."""
 
     steady = True

@@ -45,7 +45,8 @@ def new_clock() -> np.ndarray:
 
 
 class StepClock:
-    """`array`: the device's clock, in the layout of `DeviceClock`."""
+    """The clock that kernels read: the time and the size of the current step. `array`: the device array of the clock,
+    in the layout of `DeviceClock`."""
 
     def __init__(self, backend: Backend):
         self._backend = backend

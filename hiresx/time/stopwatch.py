@@ -23,10 +23,12 @@ _Entry: TypeAlias = tuple[str, Event, Event]
 
 
 class Stopwatch:
-    """`with stopwatch("inviscid"): ...` adds to `seconds["inviscid"]` once `collect` has read the events.
+    """Measures the seconds of each part of a step. `with stopwatch("inviscid"): ...` adds to `seconds["inviscid"]` once
+    `collect` has read the events.
 
-    A part within another one, while it is `within`, counts as that one. `together`: whether the current step is timed
-    as a whole. `seconds` divides the time of such steps among the parts, in proportion to the steps timed by parts.
+    If `within` is true, a part inside another part counts as that other part. If `together` is true, the current step
+    is timed as a whole. `seconds` divides the time of such steps among the parts, in proportion to the steps that were
+    timed by parts.
     """
 
     def __init__(self, backend: Backend):

@@ -17,7 +17,8 @@ from hiresx.solver import configuration
 
 @dataclass(frozen=True)
 class Limit:
-    """`relation` is "<=", ">=" or "in"; `threshold` a number, or (low, high) for "in"."""
+    """The limit of a number that a check measures. `relation`: "<=", ">=" or "in". `threshold`: a number, or (low,
+    high) for "in"."""
 
     relation: str
     threshold: float | tuple[float, float]

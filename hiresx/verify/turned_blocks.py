@@ -28,7 +28,9 @@ def turns(size: tuple[int, int, int]) -> list[Reindexing]:
 
 @dataclass(frozen=True)
 class TurnedCase:
-    """`case` on `grid` computes what another case does on the blocks of which these are `parts`, each turned."""
+    """A case whose blocks were cut and whose indexes were permuted or reversed. `case` on `grid` computes the same flow
+    as the original case. `parts`: for each block of `grid` the box of the original block. `turns`: for each block the
+    change from its original indexes to the new ones."""
 
     case: Case
     grid: Grid
@@ -136,8 +138,8 @@ def turn_blocks(case: Case, whole: Decomposition, blocks: int, chance: np.random
 
 
 def difference(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> float:
-    """Return the largest difference between conservative states (5, nk, nj, ni), relative to the largest value of the
-    variable or of the density. NaN if any value is NaN."""
+    """Return the largest difference between the conservative states (5, nk, nj, ni) of two lists, relative to the
+    largest value of the variable or of the density. NaN if any value is NaN."""
     scale = np.max([np.abs(q).max(axis=(1, 2, 3)) for q in expected], axis=0)
     scale = np.maximum(scale, scale[0])[:, None, None, None]
     return float(np.max([(np.abs(a - b) / scale).max() for a, b in zip(found, expected, strict=True)]))

@@ -6,7 +6,7 @@ from scipy.sparse.linalg import LinearOperator, gmres
 from hiresx.time.integrator import Integrator
 
 
-class Scheme(Integrator):
+class ImplicitEuler(Integrator):
     """q = C(q0 + dt R(q)), with the conditions C at the nodes of faces."""
 
     order, vectors = 1, 6

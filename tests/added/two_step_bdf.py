@@ -3,7 +3,7 @@
 from hiresx.time.integrators import implicit_euler
 
 
-class Scheme(implicit_euler.Scheme):
+class TwoStepBdf(implicit_euler.ImplicitEuler):
     """E. Hairer, S. P. Norsett & G. Wanner, Solving Ordinary Differential Equations I, section III.5; the first step is
     one of backward Euler."""
 

@@ -53,9 +53,9 @@ def test_what_a_function_gives():
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        (lambda: Waves(0.0, [1.0, 2.0], [0.1]), "cos: wants 2 amplitudes, one of each frequency, got 1"),
-        (lambda: Waves(0.0, 1.0, [0.1]), "frequency: wants a list of finite numbers"),
-        (lambda: Waves(0.0, [np.nan], [0.1]), "frequency: wants a list of finite numbers"),
+        (lambda: Waves(0.0, [1.0, 2.0], [0.1]), "cos: needs 2 amplitudes, one of each frequency, got 1"),
+        (lambda: Waves(0.0, 1.0, [0.1]), "frequency: needs a list of finite numbers"),
+        (lambda: Waves(0.0, [np.nan], [0.1]), "frequency: needs a list of finite numbers"),
         (lambda: Waves(0.0, [1.0], [np.zeros(7)]), "something else than a state"),
         (lambda: Waves(0.0, [1.0], sin=[np.nan * X]), "returned u = nan at"),
     ],

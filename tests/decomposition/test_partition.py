@@ -21,8 +21,8 @@ from hiresx.decomposition import Decomposition, Part, decompose, split
 from hiresx.decomposition.contacts import Contacts, Neighbourhood, boxes
 from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import best_partition, partition
+from hiresx.decomposition.partition_refinement import Refinement
 from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, IMBALANCE, capacity, costs, excess, work
-from hiresx.decomposition.refine import Refinement
 from hiresx.decomposition.sections import CLOSED, _exchange_cost, _inner
 from hiresx.device.fields import Layout
 from hiresx.equations import GAS

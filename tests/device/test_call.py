@@ -33,12 +33,12 @@ def exchanged(arguments: dict, one: str, other: str) -> dict:
         (
             "r",
             "jacobian",
-            r"argument r \(const real \*\): wants 5 variables of nodes up to number \d+, \d+ items; got ",
+            r"argument r \(const real \*\): needs 5 variables of nodes up to number \d+, \d+ items; got ",
         ),
-        ("jacobian", "dt", r"argument jacobian \(const real \*\): wants 1 variables of nodes up to number \d+"),
+        ("jacobian", "dt", r"argument jacobian \(const real \*\): needs 1 variables of nodes up to number \d+"),
         ("q", "dt", "argument q "),
-        ("a", "first", r"argument a \(real\): wants a number with a fraction, got the int 1"),
-        ("a", "q", r"argument q \(real \*\): wants a numpy.ndarray of float64, got float"),
+        ("a", "first", r"argument a \(real\): needs a number with a fraction, got the int 1"),
+        ("a", "q", r"argument q \(real \*\): needs a numpy.ndarray of float64, got float"),
     ],
 )
 def test_swapped_arguments(update, one, other, message):
@@ -60,7 +60,7 @@ def test_whole_numbers_fit_up_to_the_ends_of_their_type(kind):
         scalar(dtype, 1.0)
 
 
-@pytest.mark.parametrize(("value", "said"), [(1, "got the int 1"), ("1", "wants a number, got str")])
+@pytest.mark.parametrize(("value", "said"), [(1, "got the int 1"), ("1", "needs a number, got str")])
 def test_a_real_number_is_no_whole_one(value, said):
     assert scalar(np.dtype("f4"), np.float32(0.5)) == 0.5
     with pytest.raises(TypeError, match=said):
@@ -109,7 +109,7 @@ def test_faces(backend):
     face = {"o": PLACE["o"], "s1": 1, "s2": PLACE["sj"], "sn": PLACE["sk"], "sv": POINTS}
     build = program(backend, SMALL).call
     build("reflect_ghost", extent, **face, m=area, q=q)
-    with pytest.raises(TypeError, match=r"kernel reflect_ghost, argument q \(real \*\): wants 5 variables"):
+    with pytest.raises(TypeError, match=r"kernel reflect_ghost, argument q \(real \*\): needs 5 variables"):
         build("reflect_ghost", extent, **face, m=q, q=area)
     with pytest.raises(TypeError, match=r"argument o .*first node has the number -1"):
         build("reflect_ghost", extent, **(face | {"o": -1}), m=area, q=q)

@@ -87,7 +87,7 @@ def test_a_launch_refuses_what_begins_elsewhere(backend):
             program.call("product_sweep", (1, 1, 1), **numbers, **fields | {name: moved})
             continue
         message = (
-            rf"^kernel product_sweep, argument {name} \(.*real \*\): wants an array that begins at a multiple of 16"
+            rf"^kernel product_sweep, argument {name} \(.*real \*\): needs an array that begins at a multiple of 16"
         )
         with pytest.raises(TypeError, match=message):
             program.call("product_sweep", (1, 1, 1), **numbers, **fields | {name: moved})

@@ -95,16 +95,16 @@ READ_ONLY.flags.writeable = False
         ("a", 2**31, "argument a .int.: 2147483648 does not fit int32"),
         ("a", -(2**31) - 1, "does not fit int32"),
         ("b", 2**63, "argument b .long long.: .* does not fit int64"),
-        ("c", "1", "argument c .real.: wants a number, got str"),
-        ("c", 1, "argument c .real.: wants a number with a fraction, got the int 1"),
-        ("d", np.int64(0), "argument d .double.: wants a number with a fraction, got the int64 0"),
-        ("d", None, "argument d .double.: wants a number, got NoneType"),
-        ("e", np.zeros(4), "argument e .const int .*: wants an array of int32, got one of float64"),
+        ("c", "1", "argument c .real.: needs a number, got str"),
+        ("c", 1, "argument c .real.: needs a number with a fraction, got the int 1"),
+        ("d", np.int64(0), "argument d .double.: needs a number with a fraction, got the int64 0"),
+        ("d", None, "argument d .double.: needs a number, got NoneType"),
+        ("e", np.zeros(4), "argument e .const int .*: needs an array of int32, got one of float64"),
         ("e", np.zeros(8, np.int32)[::2], "argument e .*side by side along the last axis"),
-        ("e", [1, 2], "argument e .*wants a numpy.ndarray of int32, got list"),
-        ("g", np.zeros(4, np.float32), "argument g .const double .*: wants an array of float64, got one of float32"),
-        ("h", READ_ONLY, "argument h .double .*: wants to write, got a read-only array"),
-        ("h", 0, "argument h .double .*: wants a numpy.ndarray"),
+        ("e", [1, 2], "argument e .*needs a numpy.ndarray of int32, got list"),
+        ("g", np.zeros(4, np.float32), "argument g .const double .*: needs an array of float64, got one of float32"),
+        ("h", READ_ONLY, "argument h .double .*: the kernel writes it, but the array is read-only"),
+        ("h", 0, "argument h .double .*: needs a numpy.ndarray"),
     ],
 )
 def test_wrong_argument_is_named(native, name, value, message):
@@ -134,15 +134,15 @@ def test_an_optional_array_may_be_none(native):
     program.prepare([program.call("shift", (3, 1, 1), **nodes, by=None, a=a)])()
     assert np.array_equal(a, [[7, 7, 7], [6, 6, 6]])
     for build in (program.launch, program.call):
-        with pytest.raises(TypeError, match=r"^kernel shift, argument by .*wants 1 variables of nodes up to number 5"):
+        with pytest.raises(TypeError, match=r"^kernel shift, argument by .*needs 1 variables of nodes up to number 5"):
             build("shift", (3, 2, 1), **nodes, by=by[0], a=a)
         with pytest.raises(
-            TypeError, match=r"^kernel shift, argument by .*wants an array of float64, got one of int32"
+            TypeError, match=r"^kernel shift, argument by .*needs an array of float64, got one of int32"
         ):
             build("shift", (3, 2, 1), **nodes, by=native.zeros((2, 3), "int32"), a=a)
-        with pytest.raises(TypeError, match=r"^kernel shift, argument a .*wants a numpy.ndarray of float64, got None"):
+        with pytest.raises(TypeError, match=r"^kernel shift, argument a .*needs a numpy.ndarray of float64, got None"):
             build("shift", (3, 2, 1), **nodes, by=by, a=None)
-        with pytest.raises(TypeError, match=r"^kernel shift, argument a .*: wants 1 variables"):
+        with pytest.raises(TypeError, match=r"^kernel shift, argument a .*: needs 1 variables"):
             build("shift", (3, 2, 1), **nodes, by=None, a=a[0])
         with pytest.raises(TypeError, match=r"^kernel shift: missing argument by "):
             build("shift", (3, 2, 1), **nodes, a=a)

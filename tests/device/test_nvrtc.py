@@ -413,13 +413,13 @@ def test_a_recording_of_several_blocks(program):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("to", np.zeros(3, np.int32), "argument to .const int .*: wants a cupy.ndarray of int32, got ndarray"),
-        ("to", on_host(np.zeros(3)), "argument to .*wants an array of int32, got one of float64"),
+        ("to", np.zeros(3, np.int32), "argument to .const int .*: needs a cupy.ndarray of int32, got ndarray"),
+        ("to", on_host(np.zeros(3)), "argument to .*needs an array of int32, got one of float64"),
         ("to", on_host(np.zeros(6, np.int32))[::2], "argument to .*side by side"),
         ("source_sv", 2**63, "argument source_sv .long long.: .*does not fit int64"),
         ("source_sv", 0.5, "argument source_sv"),
-        ("sign", "1", "argument sign .real.: wants a number"),
-        ("sign", 1, "argument sign .real.: wants a number with a fraction"),
+        ("sign", "1", "argument sign .real.: needs a number"),
+        ("sign", 1, "argument sign .real.: needs a number with a fraction"),
     ],
 )
 def test_wrong_argument_is_named(program, name, value, message):
@@ -451,7 +451,7 @@ def test_fields_that_do_not_hold_the_nodes(program):
     fields |= {"jacobian": on_host(np.ones(SHAPE[1:], real)), "dt": on_host(np.ones(1, real))}
     tail = {"dt_stride": 0, "a": 0.75, "b": 0.25, "first": 0}
     launched.call("update", (34, 3, 3), **PLACE, **fields, **tail)
-    with pytest.raises(TypeError, match=r"kernel update, argument r \(const real \*\): wants 5 variables of nodes"):
+    with pytest.raises(TypeError, match=r"kernel update, argument r \(const real \*\): needs 5 variables of nodes"):
         launched.call("update", (34, 3, 3), **PLACE, **(fields | {"r": fields["jacobian"]}), **tail)
 
 

@@ -18,7 +18,7 @@ import pytest
 from vortices import taylor_green
 
 from hiresx.base import threads as parallel
-from hiresx.bench.kernel_times import TimingBackend
+from hiresx.bench.launch_times import TimingBackend
 from hiresx.case import load
 from hiresx.device import backend, thread_pool
 from hiresx.device.call import Call

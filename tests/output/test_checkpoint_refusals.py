@@ -309,7 +309,7 @@ def test_a_container_refuses_what_it_could_not_give_back(tmp_path):
         container.write(tmp_path / "c", {}, [("a", np.array([None]))])
     with pytest.raises(TypeError, match="neither"):
         container.write(tmp_path / "c", {"a": {1, 2}}, [])
-    with pytest.raises(TypeError, match="attachment probe wants to keep where"):
+    with pytest.raises(TypeError, match="attachment probe returned where"):
         checkpoint.split_captured("probe", {"where": [1, 2]})
     assert not list(tmp_path.iterdir())
 

@@ -62,7 +62,7 @@ def test_ranges_on_the_wrong_side_are_refused(folder, ranges, said):
 
 def test_a_range_is_two_numbers(folder, capsys):
     assert execute(["post", "amplification", str(folder), "--behind", "4,1"]) != 0
-    assert "--behind 4,1: wants two numbers, the smaller one first" in "".join(capsys.readouterr())
+    assert "--behind 4,1: needs two numbers, the smaller one first" in "".join(capsys.readouterr())
 
 
 def test_a_run_of_another_kind_is_refused_with_what_is_wanted(tmp_path):

@@ -169,7 +169,7 @@ ADDED = {
         "hiresx/time/integrators/heun_rk2.py": (
             "",
             "from hiresx.time.explicit import Explicit\n\n\n"
-            "class Scheme(Explicit):\n"
+            "class HeunRk2(Explicit):\n"
             "    order, registers, keeps_start, convex = 2, 1, True, True\n"
             "    cfl, viscous_cfl = 0.1168, 0.794\n"
             "    times = (1.0, 1.0)\n\n"

@@ -17,7 +17,7 @@ from hiresx.time.esdirk import Esdirk, guess_weights
 from hiresx.time.implicit_stages import Stages
 from hiresx.time.integrators import esdirk3, esdirk4, integrator
 
-SCHEMES = {"esdirk3": esdirk3.Scheme, "esdirk4": esdirk4.Scheme}
+SCHEMES = {"esdirk3": esdirk3.Esdirk3, "esdirk4": esdirk4.Esdirk4}
 
 
 def trees(b, a, c, order: int) -> list[float]:

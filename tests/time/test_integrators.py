@@ -1,6 +1,8 @@
 """Time integrators: their order, how far they are stable, and that they do on every backend and cut what one does."""
 
+import sys
 from dataclasses import replace
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -41,6 +43,19 @@ def periodic(name: str, n: int, **tables) -> Case:
     for key, entries in tables.items():
         found[key] = found.get(key, {}) | entries
     return Case.from_dict(found)
+
+
+def test_a_file_with_two_integrators_is_refused_by_name(monkeypatch):
+    """The class that a file imports to derive its own from is not one of them."""
+    name = "hiresx.time.integrators.doubled"
+    module = ModuleType(name)
+    module.Base = Integrator
+    module.First = type("First", (Integrator,), {"__module__": name, "step": lambda self, system: None})
+    monkeypatch.setitem(sys.modules, name, module)
+    assert isinstance(integrator("doubled"), module.First)
+    module.Second = type("Second", (module.First,), {"__module__": name})
+    with pytest.raises(TypeError, match=f"{name} has 2 classes derived from Integrator: define one"):
+        integrator("doubled")
 
 
 # ---- order

@@ -216,13 +216,13 @@ class Alone:
 @pytest.mark.parametrize("right", [True, False])
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_the_exit_status_of_verify_is_what_it_found(place, topo, monkeypatch, right, form):
-    from hiresx.placement import verification
+    from hiresx.placement import placement_check
     from hiresx.placement.stored_placement import Seat
 
     seat = Seat(0, "n1", "cpu", None, "", "", "", "0-3", 4, 0, 4, "hwloc")
-    standing = verification.Standing(seat, "", "0-3" if right else "0-7", "NUMA 0", right, ())
-    monkeypatch.setattr(verification, "comm", Alone)
-    monkeypatch.setattr(verification, "verify", lambda ranks, matrix, strategy: [standing])
+    standing = placement_check.Standing(seat, "", "0-3" if right else "0-7", "NUMA 0", right, ())
+    monkeypatch.setattr(placement_check, "comm", Alone)
+    monkeypatch.setattr(placement_check, "verify", lambda ranks, matrix, strategy: [standing])
     status, out, _ = topo("verify", *form)
     assert status == (0 if right else 1)
     if form:
@@ -234,13 +234,13 @@ def test_the_exit_status_of_verify_is_what_it_found(place, topo, monkeypatch, ri
 def test_verify_sees_a_rank_that_is_elsewhere(monkeypatch):
     """What the placement says and the kernel does not is found: here by a kernel that tells other CPUs."""
     from hiresx.mpi.communicator import single_process
-    from hiresx.placement import cpu_binding, verification
+    from hiresx.placement import cpu_binding, placement_check
 
-    assert [entry.right for entry in verification.verify(single_process(), backends="cpu")] == [True]
+    assert [entry.right for entry in placement_check.verify(single_process(), backends="cpu")] == [True]
     given = cpu_binding.allowed_cpus()
-    monkeypatch.setattr(verification.cpu_binding, "now", lambda: frozenset([4095]))
-    monkeypatch.setattr(verification, "place", lambda *_, **__: _seated(given))
-    (standing,) = verification.verify(single_process(), backends="cpu")
+    monkeypatch.setattr(placement_check.cpu_binding, "now", lambda: frozenset([4095]))
+    monkeypatch.setattr(placement_check, "place", lambda *_, **__: _seated(given))
+    (standing,) = placement_check.verify(single_process(), backends="cpu")
     assert not standing.right and "bound to CPUs 4095, not" in standing.remarks[0]
 
 

@@ -13,7 +13,7 @@ from touched import touched
 
 from hiresx import bench, cli
 from hiresx.bench import results, rhs, start_up
-from hiresx.bench.kernel_times import Launch, TimingBackend
+from hiresx.bench.launch_times import Launch, TimingBackend
 from hiresx.case.scalars import Scalar
 from hiresx.device import backend, rates
 from hiresx.device.call import Call

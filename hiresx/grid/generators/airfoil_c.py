@@ -55,12 +55,16 @@ EXTENDED = 1.0089304113651
 
 
 class Section(Outline):
-    """A four-digit section with closed trailing edge, and the cut behind it, which leaves along the mean line and turns
-    into the chord's direction. Points are complex numbers x + i y.
+    """The outline of a NACA four-digit section with a closed trailing edge, and the cut through the wake behind it. The
+    cut begins along the mean line and turns into the direction of the chord. Points are complex numbers x + i y, in
+    chords.
 
-    Source: Jacobs, Ward & Pinkerton, NACA Report 460 (1933); the last coefficient of the thickness is -0.1036, for
-    which it vanishes at x = 1. `thickness` and `camber`, in chords, replace those of the digits. `extended`: with the
-    coefficient -0.1015 of the report the thickness vanishes at x = EXTENDED, and is shrunk from there to x = 1.
+    `thickness` and `camber`, in chords, replace those of the `digits`. `extended` says how the trailing edge is closed.
+    If it is false, the last coefficient of the thickness polynomial is -0.1036, and the thickness is zero at x = 1. If
+    it is true, the coefficient is -0.1015 as in the report, the thickness is zero at x = EXTENDED, and the section is
+    scaled to the chord 1.
+
+    Source: Jacobs, Ward & Pinkerton, NACA Report 460 (1933).
     """
 
     def __init__(

@@ -35,11 +35,12 @@ class Variable:
 
 
 class FlowState:
-    """The flow on one block: x, y, z and the primitive variables (nk, nj, ni), gradients on demand and kept.
+    """The flow on one block: x, y, z and the primitive variables, arrays (nk, nj, ni). Gradients are computed when they
+    are first needed, and stored.
 
-    `metrics`: gives those of the grid if they are known already. `beyond`: of a coordinate or primitive variable, what
-    lies beyond the faces of the block; without it gradients are one-sided there. Raises HiresxError when a variable is
-    asked of a state that lacks what it is computed from.
+    `metrics`: returns the metrics of the grid, if they are known already. `beyond`: returns the values of a coordinate
+    or primitive variable at the nodes beyond the faces of the block; without it gradients are one-sided there. Raises
+    HiresxError for a variable that cannot be computed from this state.
     """
 
     def __init__(

@@ -71,8 +71,8 @@ class Metrics:
     """Derivatives with respect to x, y, z on one block with node coordinates x, y, z (nk, nj, ni).
 
     A singleton direction stands for a unit extrusion (k along z, j along y, i along x), so that every field is constant
-    along it. The gradient of x, y and z themselves is exact to round-off on any grid. `beyond`: of "x", "y", "z", what
-    lies beyond the faces.
+    along it. The gradient of x, y and z themselves is exact to round-off on any grid. `beyond`: the coordinates "x",
+    "y", "z" of the nodes beyond the faces.
     """
 
     def __init__(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, beyond: Callable[[str], Sides] | None = None):

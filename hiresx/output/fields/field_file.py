@@ -90,12 +90,11 @@ def write(
 
 
 class Series:
-    """Field files of the same blocks, variables and case at many times. Arguments as those of `write`; of the `blocks`
-    only names, shapes and gaps count here. `linked`: the name of the file beside them that has the coordinates (see
-    `Coordinates`); "": each has its own. `joined_by`: the connections of the blocks, of
-    `block_neighbours.encode_connections`. `levels`: of refinement, of which the blocks are. Raises HiresxError for an
-    unknown variable and bad block names.
-    """
+    """Field files of the same blocks, variables and case at many times. The arguments are those of `write`; only names,
+    shapes and gaps of the `blocks` matter here. `linked`: the name of the file beside them that has the coordinates
+    (see `Coordinates`); "": each has its own. `joined_by`: the connections of the blocks, as
+    `block_neighbours.encode_connections` returns them. `levels`: the levels of refinement of the blocks. Raises
+    HiresxError for an unknown variable and bad block names."""
 
     _numbers: tuple[tuple[str, str, str, str], ...] = (
         ("time", "f8", "time", "L / c_ref"),

@@ -48,8 +48,9 @@ class PartBox:
     """A box of nodes of a block that part number `state` of this process gives, its ghosts at cuts included, and how
     the values wanted are taken from an array of it.
 
-    `box`: in the whole block. `x`, `y`, `z` (bk, bj, bi): coordinates in the box. `take`: from (bk, bj, bi) to any
-    shape. `margin`: whether variables need gradients, and the box has the nodes which those take.
+    `box`: its range of nodes in the whole block. `x`, `y`, `z` (bk, bj, bi): coordinates in the box. `take`: selects
+    the values from an array (bk, bj, bi); the result may have any shape. `margin`: whether variables need gradients,
+    and the box has the nodes which those take.
     """
 
     state: int
@@ -110,9 +111,10 @@ class PartBox:
 
 
 class LocalBoxes:
-    """The points of a `NodeBlock` in this process: a box for each of its parts that meets the block.
+    """The nodes of an output block `piece` that this process computes: a box of nodes for each of its parts that
+    overlaps the block.
 
-    `own`: its parts; `margin`: whether variables need gradients.
+    `blocks`: the whole blocks; `own`: the parts of this process; `margin`: whether variables need gradients.
     """
 
     waits = False
@@ -243,7 +245,8 @@ class LocalSamples:
         return self._ready.regions(names, values, dtype), values if self.waits else None
 
     def values_for_ranks(self, values: np.ndarray | None) -> list[np.ndarray]:
-        """Split the `values` (variables, nodes) that `regions` returned into those for each other rank."""
+        """Return the values that each rank needs from this process: one array (variables, nodes) for each rank, empty
+        if that rank needs none. `values` (variables, nodes): the second result of `regions`, which may be None."""
         return [values[:, places] if places.size and values is not None else np.empty((0, 0)) for places in self._send]
 
     def late_regions(

@@ -302,7 +302,7 @@ def split_captured(
         elif isinstance(value, list) and all(isinstance(item, Piece) for item in value):
             spread[key] = value
         else:
-            raise TypeError(f"attachment {name} wants to keep {key} = {value!r}, no number, text, array or pieces")
+            raise TypeError(f"attachment {name} returned {key} = {value!r}, which is no number, text, array or pieces")
     return values, arrays, spread
 
 
@@ -323,8 +323,8 @@ def pack(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None = 
 
 
 def unpack(found: Container) -> dict[str, dict[str, Any]]:
-    """Return the data of each attachment, by its name, from a checkpoint. In place of pieces there is a function
-    read(name, box) -> array. Call it inside `reading_contents`."""
+    """Return the data of each attachment, by its name, from the checkpoint `found`. In place of pieces there is a
+    function read(name, box) -> array. Call it inside `reading_contents`."""
     return {
         name: part["values"]
         | {key: found.array(_place(name, key)) for key in part["arrays"]}

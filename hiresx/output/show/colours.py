@@ -204,8 +204,8 @@ def default_scale(
     name: str, values: np.ndarray, difference: bool = False, exponent: float = 0.5
 ) -> tuple[Any, str, str]:
     """Return the default colour scale of the variable `name` for these `values`: norm, colour map, and the ends of the
-    bar beyond which there are values. `difference`: whether the values are differences of two fields. `exponent`: of
-    the shades of a gradient; 0.5 suits the perceived brightness of a schlieren picture."""
+    bar beyond which there are values. `difference`: whether the values are differences of two fields. `exponent`: the
+    exponent of the shades of a gradient; 0.5 suits the perceived brightness of a schlieren picture."""
     from matplotlib.colors import Normalize, PowerNorm
 
     values = values[np.isfinite(values)]

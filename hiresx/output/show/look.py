@@ -15,12 +15,12 @@ DEFAULT_LEVELS = 10
 class Look:
     """How a picture looks. Every entry that is None has a default.
 
-    `plane`: of a three-dimensional field, such as "z=0". `limits`: of the colours, or of the values of curves.
-    `symmetric`: colours symmetric around 0. `colours`: a colour map of matplotlib. `zoom`: least and greatest
-    horizontal, then vertical coordinate; of curves the first two, or all. `width`, `height`: exact size of the picture
-    in inches. `title`: in place of the usual one; "" for none. `font`: size in points. `contours`: variable of the
-    contour lines, by default the one that is drawn. `levels`: number or values of contour lines. `exponent`: of the
-    shades of gradients (schlieren), by default 0.5; 1 is linear.
+    `plane`: the plane through a three-dimensional field, such as "z=0". `limits`: the limits of the colours, or of the
+    values of curves. `symmetric`: colours symmetric around 0. `colours`: a colour map of matplotlib. `zoom`: least and
+    greatest horizontal, then vertical coordinate; of curves the first two, or all. `width`, `height`: exact size of the
+    picture in inches. `title`: in place of the usual one; "" for none. `font`: size in points. `contours`: variable of
+    the contour lines, by default the one that is drawn. `levels`: number or values of contour lines. `exponent`: the
+    exponent of the shades of gradients (schlieren), by default 0.5; 1 is linear.
     """
 
     plane: str | None = None

@@ -112,7 +112,7 @@ class _SelectedColumns:
 
     @property
     def norms(self) -> set[str]:
-        """Columns that want a logarithmic axis."""
+        """Columns whose axis is logarithmic by default."""
         residual = {"rho", "rho_u", "rho_v", "rho_w", "e"} if self.kind == "residual" else set()
         return {name for name in residual if name in self.data and (self.data[name] > 0).any()}
 

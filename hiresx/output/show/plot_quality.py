@@ -32,7 +32,7 @@ def plot_quality(path: str | Path, out: str | Path | None = None, look: Look | N
 
 def worst_place(grid: Grid) -> tuple[Block, str, dict[str, Any]]:
     """Return (block, measure, {"value", "node", "position"}) of the worst place of a grid: the smallest volume if one
-    is not positive, else the measure that is largest over its limit (`LIMITS`)."""
+    is not positive, else the measure whose ratio to its limit (`LIMITS`) is largest."""
     found, blocks = quality(grid), {block.name: block for block in grid.blocks}
     by_volume = min(found, key=lambda record: record["volume_min"]["value"])
     if by_volume["volume_min"]["value"] <= 0:

@@ -77,9 +77,9 @@ def _about(name: str, kind: str) -> tuple[str, str]:
 
 class Averages:
     """The file `path`, which the ranks of `comm` write together, each time anew, with the averages `kinds` of the whole
-    `blocks`. `case`: the resolved case; averaging began at `start`, which is counted in `unit`.
-    `joined_by`: what connects the blocks (`hiresx.output.fields.block_neighbours.encode_connections`). `lines`: of each
-    block the directions over which its nodes are averaged too, along which `blocks` have one node."""
+    `blocks`. `case`: the resolved case; averaging began at `start`, which is counted in `unit`. `joined_by`: what
+    connects the blocks (`hiresx.output.fields.block_neighbours.encode_connections`). `lines`: for each block the
+    directions over which its nodes are also averaged; along these, the arrays have one node."""
 
     def __init__(
         self,

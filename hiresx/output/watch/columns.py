@@ -69,7 +69,7 @@ class ColumnSums:
 
 def volumes(solver: Solver, n: int, kept: bool = False) -> np.ndarray:
     """Return the weights (nk, nj, ni) of the nodes of part `n` in an integral over its block: quadrature weight times
-    cell volume. `kept`: as for `block_weights`."""
+    cell volume. `kept`: see `block_weights`."""
     state = solver.states[n]
     weights = block_weights(solver.decomposition, state.part.whole, state.part.box, kept) / _jacobian(solver, state)
     return weights * circumference(solver.case, state.block.y) * off_poles(solver, state)

@@ -1,4 +1,5 @@
-"""Samples that are a few numbers, which launches leave on the device: the host reads them while the device goes on."""
+"""Samples that consist of a few numbers. Launches compute them on the device, and the host reads them during the next
+steps of the device."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -38,7 +39,7 @@ class DeviceMonitor(Monitor):
         self._samples = samples
 
     def numbers(self, solver: Solver) -> np.ndarray:
-        """The numbers of the state as it is."""
+        """Return the numbers of this monitor for the current state."""
         if self._samples is None:
             self._samples = DeviceSamples(solver, [self])
         return self._samples.read(self)
@@ -72,9 +73,9 @@ class DeviceMonitor(Monitor):
 
 
 class DeviceSamples(Attachment):
-    """The numbers of all `monitors`, in one array. Those that are due after a step are found by one set of launches and
-    fetched together, and the host stores them during the next steps of the device, before it waits for these. It comes
-    behind the monitors."""
+    """The numbers of all `monitors`, in one array on the device. One set of launches computes the numbers of all
+    monitors that are due after a step, and one copy fetches them. The host stores them while the device computes the
+    next steps. This attachment must come after the monitors."""
 
     name = "samples on the device"
 
@@ -95,7 +96,8 @@ class DeviceSamples(Attachment):
         self._due.append(monitor)
 
     def read(self, monitor: DeviceMonitor) -> np.ndarray:
-        """The numbers of `monitor`, of the state as it is."""
+        """Return the numbers of `monitor` for the current state: float64 (count,), or an array of the shape of
+        `monitor.array`."""
         self._launch([monitor])
         found = self._numbers[self._places[monitor]] if monitor.array is None else monitor.array
         return np.asarray(self._solver.backend.to_host(found))

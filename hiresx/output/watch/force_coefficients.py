@@ -14,8 +14,8 @@ _ALONG_UP = 1e-6
 
 
 class ForceCoefficients:
-    """Coefficients of the forces on nodes, by the `spec` of the table `key` of a case: over rho V^2/2 and the reference
-    area, the moment also over the reference length.
+    """Coefficients of the forces on nodes, by the `spec` of the table `key` of a case. Forces are divided by rho V^2/2
+    and the reference area, the moment also by the reference length.
 
     Drag is along the stream, lift across it, in its plane with `up`. The side force is along their vector product lift
     x drag. The moment about this direction through `centre` is positive where it turns the upstream side upwards.

@@ -16,13 +16,15 @@ from hiresx.decomposition import Decomposition
 from hiresx.decomposition.level_quadrature import covered_cells
 from hiresx.decomposition.levels import Levels
 from hiresx.grid.blocks import Range, direction, directions_along, layer, rectangles, side
-from hiresx.output.watch.wall_quadrature import Place, Shares, Walls
+from hiresx.output.watch.wall_quadrature import FaceWeights, Place, Walls
 
 # Weights below this are what is left of 1 - 1.
 _NOTHING = 1e-12
 
 
-def level_wall_shares(decomposition: Decomposition, walls: Mapping[Place, np.ndarray]) -> dict[Place, list[Shares]]:
+def level_wall_shares(
+    decomposition: Decomposition, walls: Mapping[Place, np.ndarray]
+) -> dict[Place, list[FaceWeights]]:
     """Return the weights of the nodes of all blocks in integrals over `walls`, as `wall_quadrature.wall_shares` does
     for a grid without levels. `walls`: masks of the nodes of faces of the blocks of the grid itself ([k, j, i] without
     the face's direction). Nodes under finer levels have no weight."""
@@ -51,9 +53,9 @@ class _Sums:
     """Sums of shares by place and sides."""
 
     def __init__(self) -> None:
-        self.of: dict[Place, dict[tuple[int, ...], Shares]] = {}
+        self.of: dict[Place, dict[tuple[int, ...], FaceWeights]] = {}
 
-    def add(self, more: Mapping[Place, Mapping[tuple[int, ...], Shares]], sign: int) -> None:
+    def add(self, more: Mapping[Place, Mapping[tuple[int, ...], FaceWeights]], sign: int) -> None:
         for place, by_sides in more.items():
             own = self.of.setdefault(place, {})
             for sides, shares in by_sides.items():
@@ -141,7 +143,9 @@ def _parts(levels: Levels, level: int, base: int, face: str, cells: Range, per: 
 # ---- nodes under finer levels
 
 
-def _moved(levels: Levels, found: Mapping[Place, Mapping[tuple[int, ...], Shares]]) -> dict[Place, list[Shares]]:
+def _moved(
+    levels: Levels, found: Mapping[Place, Mapping[tuple[int, ...], FaceWeights]]
+) -> dict[Place, list[FaceWeights]]:
     """The shares of each place, of which those of nodes under a finer level went to the finest one."""
     made = {
         place: [s._replace(weights=np.where(np.abs(s.weights) < _NOTHING, 0.0, s.weights)) for s in by_sides.values()]
@@ -182,9 +186,9 @@ def _same_nodes(levels: Levels, n: int, other: int, face: str) -> tuple[tuple[sl
     return tuple(here), tuple(there)
 
 
-def _spread(like: Shares, there: tuple[slice, ...], given: np.ndarray, areas: np.ndarray) -> Shares:
-    """Shares of the nodes `there` of a face, whose shares are as large as `like`."""
+def _spread(like: FaceWeights, there: tuple[slice, ...], given: np.ndarray, areas: np.ndarray) -> FaceWeights:
+    """Quadrature of a face like that of `like`, whose nodes `there` have these `given` weights and `areas`."""
     weights, along = np.zeros_like(like.weights), np.zeros_like(like.along)
     weights[there] = given
     along[:, *there] = areas
-    return Shares(weights, along, along)
+    return FaceWeights(weights, along, along)

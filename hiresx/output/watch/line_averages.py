@@ -46,9 +46,10 @@ class _Lines:
 
 
 class LineAverages:
-    """The averages `kinds` of the parts of `solver` over the directions `over`. `velocities`: of a budget; None without
-    one. `directions`: of each whole block, as `hiresx.decomposition.homogeneous` finds them. `boxes`: of each part its
-    averages (i, j, k) in those of its whole block; `owned`: the parts that are the first on their lines.
+    """The averages `kinds` of the parts of `solver` over the directions `over`. `velocities`: the mean velocities of a
+    budget; None without a budget. `directions`: the homogeneous directions of each whole block, as
+    `hiresx.decomposition.homogeneous` returns them. `boxes`: for each part the range (i, j, k) of its averages in those
+    of its whole block. `owned`: the parts that are the first on their lines.
 
     Raises HiresxError for a block that is not homogeneous along one of `over`."""
 
@@ -97,7 +98,7 @@ class LineAverages:
 
     def sample(self, means: Sequence[Any], before: float) -> None:
         """Add the present flow to the averages `means` of each part. `before`: the total weight of the earlier samples
-        over that of this one. Collective."""
+        divided by that of this one. Collective."""
         for lines, mean in zip(self._lines, means, strict=True):
             self._average(lines)
             if self._cut:

@@ -26,7 +26,7 @@ class Places:
     each point times the outward unit normal; in the plane per unit length along z. `caps`: x of the end caps among
     which one may choose; one nan if there is no choice. A choice of the cap `caps[m - 1]` gives surface m; `first` and
     `last` (n,): a point belongs to the surfaces with numbers from `first` to `last`. `block` (n,) and `index` (n, 3):
-    the nodes, if the points are nodes, else None. `gaps`: in words, where the surface is open."""
+    the nodes, if the points are nodes, else None. `gaps`: a description of the places where the surface is open."""
 
     at: np.ndarray
     areas: np.ndarray

@@ -26,7 +26,8 @@ KIND = Kind(
 
 class WallFile(PlaceFile):
     """Samples of the walls of a force in <folder>/<name>.nc. `where` (4, n), `places` (3, n), `normals` (3, n) and
-    `areas` (n,) of their nodes are those of `WallNodes`; `unit`: of the areas; `blocks`: names of the whole blocks."""
+    `areas` (n,) of their nodes are those of `WallNodes`; `unit`: the unit of the areas; `blocks`: names of the whole
+    blocks."""
 
     _kind_of_change = "nodes or precision"
 

@@ -31,7 +31,7 @@ Place = tuple[int, str]
 _AROUND = max(REACH, DIFFERENCE_NODES)
 
 
-class Shares(NamedTuple):
+class FaceWeights(NamedTuple):
     """Quadrature of one face of a block. `weights`: the weights of its nodes, [k, j, i] without the direction of the
     face. `areas` (3, ...): the area vector of each node, pointing out of the block; nan where the metrics are to be
     used. `along` (3, ...): the area vectors of all nodes by differences along the wall alone; nan at the end of a
@@ -62,7 +62,7 @@ class _End(NamedTuple):
     shared: bool
 
 
-def wall_shares(decomposition: Decomposition, walls: Mapping[Place, np.ndarray]) -> dict[Place, list[Shares]]:
+def wall_shares(decomposition: Decomposition, walls: Mapping[Place, np.ndarray]) -> dict[Place, list[FaceWeights]]:
     """Return the weights of the nodes of `walls` in integrals over all of these walls together. `walls`: masks of the
     nodes of faces ([k, j, i] without the face's direction). The integral of a field is the sum of weight times area
     times field, over the nodes and over the list of each face. The first entry of a list has all nodes. Further entries
@@ -101,7 +101,7 @@ class Walls:
             for n, run in enumerate(self._runs)
         ]
 
-    def shares(self, parts: Mapping[Place, np.ndarray]) -> dict[Place, dict[tuple[int, ...], Shares]]:
+    def shares(self, parts: Mapping[Place, np.ndarray]) -> dict[Place, dict[tuple[int, ...], FaceWeights]]:
         """Return the weights of the nodes of `parts` of the walls in an integral over these parts. `parts`: masks like
         those of the walls. The result has the weights of each face by the sides of edges; the first sides are all 0
         (see `wall_shares`)."""
@@ -219,9 +219,9 @@ def _derivative(nodes: int, at: int) -> np.ndarray:
 
 def _shares(
     place: Place, mask: np.ndarray, lines: Mapping[int, tuple[_Lines, np.ndarray]]
-) -> dict[tuple[int, ...], Shares]:
+) -> dict[tuple[int, ...], FaceWeights]:
     """The shares of the nodes of a `mask` by their sides. `lines`: by direction, with the weights along them."""
-    face, found = place[1], dict[tuple[int, ...], Shares]()
+    face, found = place[1], dict[tuple[int, ...], FaceWeights]()
     for sides in product((0, 1), repeat=len(lines)):
         of = dict(zip(lines, sides, strict=True))
         weights, near = mask.astype(float), np.zeros(mask.shape, dtype=bool)
@@ -235,7 +235,7 @@ def _shares(
             continue
         d = direction(face)
         areas = side(face) * np.cross(slopes[(d + 1) % 3], slopes[(d + 2) % 3], axis=0)
-        found[sides] = Shares(weights, np.where(near, areas, np.nan), areas)
+        found[sides] = FaceWeights(weights, np.where(near, areas, np.nan), areas)
     return found
 
 

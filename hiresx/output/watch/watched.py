@@ -9,7 +9,7 @@ from hiresx.solver import Solver
 
 
 class WatchedRun(Protocol):
-    """`solver`; `out`, the run directory, or None; `history` as of run.json; `monitors`, functions of the user."""
+    """What monitors can read of a run. `history` has the entries of run.json; `monitors` are functions of the user."""
 
     @property
     def comm(self) -> Communicator:

@@ -60,7 +60,7 @@ class FaceFlow:
     heat: np.ndarray
 
 
-class Shares(NamedTuple):
+class NodeContributions(NamedTuple):
     """Contributions of single nodes of this rank to results that are sums over nodes. `states` (n,): for each node the
     index of its state in `solver.states`. `places` (n,): its flat index in the padded arrays of that state. `values`:
     for each result by name, the contributions (n,)."""
@@ -177,15 +177,16 @@ class WatchedSurface:
         return calls
 
     def sum_calls(self, kernel: str, numbers: Any, **own: Any) -> Calls:
-        """The launches that compute the flow at all nodes and leave the sums of `kernel` over groups of up to _CHUNK
-        nodes in `numbers` (rows * chunks,). `own`: the arguments that only this kernel has."""
+        """Return the launches that compute the flow at all nodes, and the sums of `kernel` over groups of up to _CHUNK
+        nodes. They write the sums to `numbers` (rows * chunks,). `own`: the arguments that only this kernel has."""
         if not self.n:
             return []
         sums = self._solver.program.call(kernel, (self.chunks, 1, 1), **self._summed, **own, partial=numbers)
         return [*self.flow_calls, sums]
 
     def by_group(self, numbers: np.ndarray, rows: int) -> np.ndarray:
-        """Sums over the nodes of this rank in each group of faces, (groups, rows), of what `sum_calls` left."""
+        """Return the sums (groups, rows) over the nodes of this rank in each group of faces. `numbers` (rows *
+        chunks,): the results of the launches of `sum_calls`, on the host."""
         found = np.zeros((self.groups, rows))
         if self.n:
             np.add.at(found, self._group_of_chunk, numbers.reshape(rows, self.chunks).T)
@@ -209,8 +210,9 @@ class WatchedSurface:
         return self.sums(self.sizes[None])[:, 0]
 
     def nodes(self, places: np.ndarray) -> np.ndarray:
-        """Return the block and the indices i, j, k, (4, n). `places` (n,): for each of this rank's nodes, the index of
-        a node in the padded array of the same part."""
+        """Return block and indices (4, n) of nodes: the number of the whole block, and i, j, k in it. There is one node
+        for each of the n nodes of this rank on the surface, in the same part. `places` (n,): its flat index in the
+        padded arrays of that part."""
         found = np.empty((4, self.n), np.int64)
         for n, state in enumerate(self._solver.states):
             here = self.states == n
@@ -220,8 +222,7 @@ class WatchedSurface:
         return found
 
     def coordinates(self, places: np.ndarray) -> np.ndarray:
-        """Return the coordinates x, y, z, (3, n). `places` (n,): for each of this rank's nodes, the index of a node in
-        the padded array of the same part."""
+        """Return the coordinates x, y, z (3, n) of the nodes that `nodes` returns for the same `places`."""
         found, nodes = np.empty((3, self.n)), self.nodes(places)
         for b in np.unique(nodes[0]):
             here, block = nodes[0] == b, self._solver.decomposition.blocks[b]

@@ -1,4 +1,5 @@
-"""Time integrators: each file here is one. Its name is the option `time.integrator`, its class `Scheme`.
+"""Time integrators: each file here is one. Its name is the option `time.integrator`, and it
+defines one class derived from `Integrator`.
 
 hiresx.time.integrator defines the interface.
 """
@@ -12,9 +13,16 @@ from hiresx.time.integrator import Integrator
 
 
 def integrator(name: str) -> Integrator:
-    """Return the integrator called `name`."""
-    found: Integrator = importlib.import_module(f"{__name__}.{name}").Scheme()
-    return found
+    """Return the integrator called `name`: an instance of the integrator class that its file defines. Raises TypeError
+    for a file that does not define exactly one."""
+    module = importlib.import_module(f"{__name__}.{name}")
+    found: list[type[Integrator]] = [
+        value for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Integrator) and value.__module__ == module.__name__
+    ]  # fmt: skip
+    if len(found) != 1:
+        raise TypeError(f"{module.__name__} has {len(found)} classes derived from Integrator: define one")
+    return found[0]()
 
 
 def check_integrator(case: Case, scheme: Integrator) -> None:

@@ -17,7 +17,7 @@ LARGEST_RATIO = 1 + 2**0.5
 OF_GUESS = 0.03
 
 
-class Scheme(ControlledStages):
+class Bdf2(ControlledStages):
     """With w, the step over the one before, a step solves ((1 + 2 w)/(1 + w) q - (1 + w) q_n + w^2/(1 + w) q_(n-1))/dt
     = R(q): E. Hairer, S. P. Norsett & G. Wanner, Solving Ordinary Differential Equations I, section III.5. The first
     step, and one that is much longer than the one before, has two stages of order two (`Stages.two_stages`).

@@ -3,7 +3,7 @@
 from hiresx.time.low_storage import LowStorage, stage_times
 
 
-class Scheme(LowStorage):
+class CarpenterKennedyRk4(LowStorage):
     """Low-storage Runge-Kutta scheme of fourth order with five stages. Source: M. H. Carpenter & C. A. Kennedy, NASA TM
     109112 (1994), solution 3."""
 

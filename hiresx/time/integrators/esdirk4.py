@@ -8,7 +8,7 @@ from hiresx.time.esdirk import Esdirk, Tableau, row
 UNSTEADY = True
 
 
-class Scheme(Esdirk):
+class Esdirk4(Esdirk):
     """The implicit part of ARK4(3)6L[2]SA: C. A. Kennedy & M. H. Carpenter, Applied Numerical Mathematics 44 (2003)
     139, appendix C. Six stages of which the first is explicit, L-stable, stiffly accurate, of stage order two."""
 

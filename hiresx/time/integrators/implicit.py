@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.time.linearised import EXPLICIT_CFL, Linearised, Place, Steady, linear_solver
+from hiresx.time.linearised import EXPLICIT_CFL, Linearised, ResidualPlace, Steady, linear_solver
 from hiresx.time.newton import newton_step
 from hiresx.time.ode_system import System, Vector
 
@@ -26,7 +26,7 @@ COLLAPSED = 1e-3
 ROUNDING = 0.5 * float(np.finfo(np.float64).eps)
 
 
-class Scheme(Steady):
+class NewtonSteady(Steady):
     """A step solves (1/c - df/dx) d = f(x) for the update d of x, where f is the change by an explicit step with the
     conditions at nodes (`hiresx.time.linearised`) and c the pseudo-time step over it: W. A. Mulder & B. van Leer,
     Journal of Computational Physics 59 (1985) 232, and D. A. Knoll & D. E. Keyes, Journal of Computational Physics 193
@@ -140,7 +140,7 @@ class Scheme(Steady):
         return system.norm(self._work)
 
     def _report(
-        self, cfl: float, share: float, drop: float, products: int, residual: float, value: float, place: Place
+        self, cfl: float, share: float, drop: float, products: int, residual: float, value: float, place: ResidualPlace
     ) -> dict[str, Any]:
         first = self.memory["first_residual"]
         return {

@@ -14,7 +14,7 @@ _SHARES = rounding_shares([b for _, b, _ in STAGES])
 _BESIDE = tuple({"share": share, "last": int(stage == len(STAGES) - 1)} for stage, share in enumerate(_SHARES))
 
 
-class Scheme(Explicit):
+class SspRk3(Explicit):
     """Strong-stability-preserving Runge-Kutta scheme of third order with three stages. Source: C.-W. Shu & S. Osher,
     Journal of Computational Physics 77 (1988) 439."""
 

@@ -3,7 +3,7 @@
 from hiresx.time.low_storage import LowStorage, stage_times
 
 
-class Scheme(LowStorage):
+class WilliamsonRk3(LowStorage):
     """Low-storage Runge-Kutta scheme of third order with three stages. Its amplification of a wave, and so its
     stability limits, are those of every scheme of third order with three stages. Source: J. H. Williamson, Journal of
     Computational Physics 35 (1980) 48, case 7."""

@@ -67,7 +67,7 @@ def change(aided: CompletedRun, bare: CompletedRun) -> float:
 
 
 def interpolation_errors(bench: Workbench, configuration: Configuration, points: int) -> float:
-    """Mean error of both interpolated states over the half points of a periodic line, all variables."""
+    """Mean error of both interpolated states at the half points of a periodic line, for all variables."""
     device = find_backend(bench.backend)
     program = device.compile(configuration)
     h = 2 * np.pi / points

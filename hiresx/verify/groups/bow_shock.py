@@ -28,7 +28,8 @@ def mach(run: CompletedRun) -> float:
 
 
 def axis(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Distance from the wall and pressure over that of the free stream, on the axis ahead of the cylinder."""
+    """Return the distance from the wall, and the pressure divided by that of the free stream, on the axis ahead of the
+    cylinder."""
     block, p, free = run.blocks[0], run.state("p")[0], run.case.initial.state
     assert free is not None
     middle = block.x.shape[2] // 2
@@ -54,7 +55,7 @@ def pitot_error(run: CompletedRun) -> float:
 
 
 def asymmetry(run: CompletedRun) -> float:
-    """Largest difference of the density from its mirror image, over its maximum."""
+    """Return the largest difference of the density from its mirror image, divided by the largest density."""
     rho = run.state("rho")
     return abs(rho - rho[:, :, ::-1]).max() / rho.max()
 

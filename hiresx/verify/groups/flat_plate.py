@@ -55,7 +55,8 @@ def friction(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
 
 
 def profile(run: CompletedRun, i: int) -> tuple[np.ndarray, np.ndarray]:
-    """Dorodnitsyn's eta and u over that at the edge, from the wall to the edge, at column i."""
+    """Return Dorodnitsyn's eta, and u divided by its value at the edge, from the wall to the edge, at column i of the
+    grid."""
     found = lines(run)
     stretch = np.sqrt(reynolds(run, found["x"][i])) / found["x"][i]
     j = int(np.searchsorted(found["y"] * stretch, EDGE)) + 1
@@ -65,7 +66,7 @@ def profile(run: CompletedRun, i: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def displacement(run: CompletedRun, i: int) -> float:
-    """Displacement thickness at column `i`, in units of the similarity variable eta."""
+    """Return the displacement thickness at column `i` of the grid, as a value of the similarity variable eta."""
     eta, u = profile(run, i)
     return np.trapezoid(1 - u, eta)
 
@@ -93,7 +94,7 @@ def points_in_layer(run: CompletedRun) -> float:
 
 
 def curves(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Friction over x, and the velocity over eta at x = 0.5."""
+    """Friction as a function of x, and the velocity as a function of eta at x = 0.5."""
     x, cf = friction(run)
     i = int(np.searchsorted(run.blocks[0].x[0, 0], 0.5))
     eta, u = profile(run, i)

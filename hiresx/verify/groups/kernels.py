@@ -25,7 +25,7 @@ from hiresx.equations.stencil import suited_weights
 from hiresx.kernels import choices
 from hiresx.rhs import compact
 from hiresx.solver import Solver
-from hiresx.time.linearised import Implicit
+from hiresx.time.linearised import ImplicitIntegrator
 from hiresx.verify import kernel_data
 from hiresx.verify.checks import Check, CheckRun, Workbench, at_most
 
@@ -207,7 +207,7 @@ def sweeps(bench: Workbench, run: CheckRun) -> float:
     for name in backends_to_compare(bench.backend):
         solver = Solver(run.loaded_case, find_backend(name))
         solver.initialize()
-        linear, system = cast(Implicit, solver.integrator).linearised, solver.system
+        linear, system = cast(ImplicitIntegrator, solver.integrator).linearised, solver.system
         x, right, found = (system.vector() for _ in range(3))
         system.state(x)
         linear.begin()

@@ -222,9 +222,9 @@ AXISYMMETRIC = ("axis",)
 @dataclass(frozen=True)
 class Setup:
     """A manufactured flow on grids with `points` cells along each direction. `boundary`: the name of the condition in
-    the directions that are not `periodic`. `amplitude`: of the waves of the grid. `scheme`: keys and values of the
-    table [scheme]. `reynolds`: the Reynolds number, None for an inviscid flow. `law`: the viscosity law. `end`: the end
-    time."""
+    the directions that are not `periodic`. `amplitude`: the amplitude of the waves of the grid. `scheme`: keys and
+    values of the table [scheme]. `reynolds`: the Reynolds number, None for an inviscid flow. `law`: the viscosity law.
+    `end`: the end time."""
 
     flow: Formulas
     points: tuple[int, ...]
@@ -309,7 +309,8 @@ def curves(bench: Workbench, setup: Setup) -> dict[str, list[float]]:
 
 
 def orders(found: Mapping[str, Sequence[float]]) -> list[float]:
-    """Order of accuracy of each of the three norms, between the two finest grids."""
+    """Return the order of accuracy of each of the three norms of the error, between the two finest grids. `found`: for
+    each grid the number of nodes, "n", and the errors by norm."""
     ratio = np.log(found["n"][-1] / found["n"][-2])
     return [float(np.log(found[norm][-2] / found[norm][-1]) / ratio) for norm in NORMS]
 

@@ -53,7 +53,7 @@ def largest_difference(run: CompletedRun, other: CompletedRun) -> float:
 
 
 def over_amplitude(run: CompletedRun, other: CompletedRun) -> float:
-    """Return the difference between two runs over the amplitude of the disturbance."""
+    """Return the difference between two runs, divided by the amplitude of the disturbance."""
     return largest_difference(run, other) / AMPLITUDE
 
 

@@ -45,7 +45,7 @@ def pitot_error(run: CompletedRun) -> float:
 class StrongFlow:
     """A flow that may break a scheme, and the check of its end state. `small`: settings with which the run takes a
     fraction of a second. `error`: a function that measures the error of the run. `limit`: the largest accepted error.
-    `fault`: in words, what a larger one means."""
+    `fault`: the meaning of a larger error, in words."""
 
     title: str
     case: str

@@ -58,7 +58,7 @@ def stem_foot(run: CompletedRun) -> float:
 
 
 def sedov_radius(run: CompletedRun) -> float:
-    """Return the radius of the shock over the exact one, 0.75 sqrt(t)."""
+    """Return the radius of the shock, divided by the exact one, 0.75 sqrt(t)."""
     block, rho = run.blocks[0], run.state("rho")
     return np.hypot(block.x, block.y).flat[rho.argmax()] / (0.75 * run.time**0.5)
 

@@ -54,7 +54,7 @@ def energy_at(run: CompletedRun, t: float) -> float:
 
 
 def energy_ratio(more: CompletedRun, less: CompletedRun) -> float:
-    """Return the kinetic energy of the run `more` over that of the run `less`, at the time 9, in turnover times."""
+    """Return the kinetic energy of the run `more`, divided by that of the run `less`, at 9 turnover times."""
     return energy_at(more, 9.0) / energy_at(less, 9.0)
 
 

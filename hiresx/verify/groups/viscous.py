@@ -53,12 +53,12 @@ def temperature(rho: np.ndarray, p: np.ndarray, gamma: float) -> np.ndarray:
 
 
 def couette_velocity(run: CompletedRun) -> float:
-    """Largest error of the velocity of Couette flow, over the speed of the wall."""
+    """Return the largest error of the velocity of Couette flow, divided by the speed of the wall."""
     return abs(run.state("u") - run.exact("u")).max() / run.case.parameters["wall_speed"]
 
 
 def couette_temperature(run: CompletedRun) -> float:
-    """Largest error of the temperature of Couette flow, over that of the lower wall."""
+    """Return the largest error of the temperature of Couette flow, divided by the temperature of the lower wall."""
     gamma = run.case.gas.gamma
     found = temperature(run.state("rho"), run.state("p"), gamma)
     exact = temperature(run.exact("rho"), run.exact("p"), gamma)
@@ -66,7 +66,7 @@ def couette_temperature(run: CompletedRun) -> float:
 
 
 def couette_pressure(run: CompletedRun) -> float:
-    """Largest difference of the pressure in Couette flow, which is uniform, over its mean."""
+    """Return the largest difference of the pressure in Couette flow, which should be uniform, divided by its mean."""
     p = run.state("p")
     return np.ptp(p) / p.mean()
 

@@ -27,7 +27,7 @@ SMALL, LOUD = 1e-6, 1e-3
 
 
 def ratio(run: CompletedRun) -> complex:
-    """First harmonic of the pressure over that of the exact solution."""
+    """Return the first harmonic of the pressure, divided by that of the exact solution."""
     x = np.asarray(run.blocks[0].x)
     wave = np.exp(-2j * np.pi * x)
     return complex(np.mean(run.state("p") * wave) / np.mean(run.exact("p") * wave))

@@ -24,7 +24,7 @@ from hiresx.output.watch.wall_file import KIND
 from hiresx.output.watch.wall_nodes import WallNodes
 from hiresx.output.watch.wall_quadrature import wall_shares
 from hiresx.output.watch.watched import WatchedRun
-from hiresx.output.watch.watched_surface import FaceFlow, FaceNodes, Shares, WatchedSurface, mask
+from hiresx.output.watch.watched_surface import FaceFlow, FaceNodes, NodeContributions, WatchedSurface, mask
 from hiresx.solver import Solver
 
 # Sums of kernels/face_flow.h: forces of pressure and of friction along x, y, z, heat, moments of both forces about
@@ -131,7 +131,7 @@ class ForceMonitor(DeviceMonitor):
         return self.nodes.measure(self._surface.measure() if self._measured is None else self._measured)
 
     def integrals(self) -> dict[str, float]:
-        """Return every column that is an integral over the walls, in its unit, of the state as it is. Collective."""
+        """Return every column that is an integral over the walls, in its unit, for the current state. Collective."""
         return self.values(self.numbers(self._solver), self._solver.time)
 
     @cached_property
@@ -139,7 +139,7 @@ class ForceMonitor(DeviceMonitor):
         """The nodes of the walls of this rank."""
         return WallNodes(self._solver, self._surface)
 
-    def shares(self) -> Shares:
+    def shares(self) -> NodeContributions:
         """Return what single nodes of this rank add to every integral but the area, in the column's unit."""
         flow, surface = self._surface.measure(), self._surface
         pressure, torque = (flow.p - self._pressure) * flow.push, surface.radii * flow.friction[2]
@@ -147,7 +147,7 @@ class ForceMonitor(DeviceMonitor):
         if self._arms is not None:
             moment = np.cross(self._arms, pressure + flow.friction, axis=0)
         rows = self._columns(pressure, flow.friction, flow.heat[None], moment, torque[None])
-        return Shares(surface.states, surface.places, dict(zip(self._integrals[:-1], rows, strict=True)))
+        return NodeContributions(surface.states, surface.places, dict(zip(self._integrals[:-1], rows, strict=True)))
 
     def _columns(
         self, pressure: np.ndarray, friction: np.ndarray, heat: np.ndarray, moment: np.ndarray, torque: np.ndarray

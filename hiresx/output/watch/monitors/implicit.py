@@ -70,9 +70,9 @@ class StageProgress(_OfReport):
 
 
 def stalled_stages(memory: Mapping[str, Any], last: Mapping[str, Any], drop: float | None) -> str:
-    """Return a text on the number of stages that were not solved, and on the place of the last one. `memory`: of the
-    integrator. `last`: data of the last such stage. `drop`: the fall of the residual that the case requires, if it
-    gives one."""
+    """Return a text on the number of stages that were not solved, and on the place of the last one. `memory`: the
+    memory of the integrator. `last`: data of the last such stage. `drop`: the fall of the residual that the case
+    requires, if it gives one."""
     asked = "the error in time needs" if drop is None else f"implicit.newton_drop = {drop:.3g}"
     said = (
         f"the residual of {memory['stalled']:g} stages of steps fell by less than {asked}, "
@@ -107,8 +107,8 @@ class NewtonProgress(_OfReport):
 
 
 def convergence(memory: Mapping[str, float], drop: float, steps: int) -> str:
-    """Return a text that reports the end of an iteration that has converged after `steps` steps. `memory`: of the
-    integrator. `drop`: the factor by which the case requires the residual to fall."""
+    """Return a text that reports the end of an iteration that has converged after `steps` steps. `memory`: the memory
+    of the integrator. `drop`: the factor by which the case requires the residual to fall."""
     first, last = memory["first_residual"], memory["residual"]
     if 0 < last * drop <= first:
         fell = f"fell by {first / last:.2g} (implicit.drop = {drop:g}) in"

@@ -20,7 +20,7 @@ from hiresx.output.watch.history import Column
 from hiresx.output.watch.monitors.force import ForceMonitor
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.watched import WatchedRun
-from hiresx.output.watch.watched_surface import Shares
+from hiresx.output.watch.watched_surface import NodeContributions
 from hiresx.rhs.boundary import Characteristic
 from hiresx.solver import Solver
 from hiresx.time.linearised import Steady
@@ -90,10 +90,10 @@ class VortexMonitor(Monitor):
     def measure(self, solver: Solver) -> dict[str, float]:
         return {"circulation": self.circulation, "lift": self._lift()}
 
-    def shares(self) -> Shares:
+    def shares(self) -> NodeContributions:
         """Return the contributions of single nodes to the circulation that follows from the lift."""
         states, places, force = self._force.shares()
-        return Shares(states, places, {"circulation": self._across(force) * self._per_lift})
+        return NodeContributions(states, places, {"circulation": self._across(force) * self._per_lift})
 
     def _lift(self) -> float:
         return float(self._across(self._force.integrals()))

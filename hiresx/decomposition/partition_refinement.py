@@ -13,8 +13,8 @@ from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, excess, work
 PASSES = 6
 # Number of boxes of another rank that are tried in an exchange.
 EXCHANGED = 6
-# Ranks of more than this share of the dearest one's cost are among the dearest.
-DEAR = 0.97
+# Ranks with more than this share of the highest cost count as the most expensive ones.
+EXPENSIVE = 0.97
 TINY = 1e-9
 
 
@@ -53,10 +53,10 @@ class Refinement:
     def run(self) -> np.ndarray:
         """Return the improved ranks (n,) of the boxes."""
         for _ in range(PASSES):
-            dearest = max(self._cost)
+            highest = max(self._cost)
             steps = 0
             for n in sorted(range(len(self.rank)), key=lambda n: (-self._cost[self.rank[n]], n)):
-                steps += self._step(n, dearest)
+                steps += self._step(n, highest)
             if not steps:
                 break
         return np.array(self.rank)
@@ -66,19 +66,20 @@ class Refinement:
         over = excess(self._nodes[r] + nodes, self._ideal * self._speed[r])
         return (self._load[r] + load + over) / self._speed[r] + EXCHANGE * (self._remote[r] + remote)
 
-    def _step(self, n: int, dearest: float) -> bool:
-        """Move box n to a rank that it touches or, off a dear one, to the cheapest; or exchange it for a box there."""
+    def _step(self, n: int, highest: float) -> bool:
+        """Move box n to a rank that it touches or from an expensive rank to the one with the lowest
+        cost; or exchange it for a box of that rank."""
         own = self.rank[n]
         targets = set(self._drawn[n])
-        if self._cost[own] > DEAR * dearest:
+        if self._cost[own] > EXPENSIVE * highest:
             targets.add(min(range(len(self._cost)), key=self._cost.__getitem__))
         for to in sorted(targets - {own}):
-            if len(self._held[own]) > 1 and self._better(n, None, own, to, dearest):
+            if len(self._held[own]) > 1 and self._better(n, None, own, to, highest):
                 self._move(n, own, to)
                 return True
             if len(self._held[own]) + len(self._held[to]) > 2:
                 for m in self._loosest(to, own):
-                    if self._better(n, m, own, to, dearest):
+                    if self._better(n, m, own, to, highest):
                         self._move(n, own, to)
                         self._move(m, to, own)
                         return True
@@ -89,9 +90,9 @@ class Refinement:
         drawn = ((self._drawn[m].get(rank, 0) - self._drawn[m].get(other, 0), m) for m in self._held[rank])
         return [m for _, m in nsmallest(EXCHANGED, drawn)]
 
-    def _better(self, n: int, m: int | None, own: int, to: int, dearest: float) -> bool:
-        """True if box n of rank `own` for box m of rank `to` (None: for nothing) makes one of the dearest ranks
-        cheaper, or lessens what is exchanged while no rank becomes dearer than the dearest."""
+    def _better(self, n: int, m: int | None, own: int, to: int, highest: float) -> bool:
+        """True if it is better to exchange box n of rank `own` for box m of rank `to` (None: to move box n): the cost
+        of one of the most expensive ranks falls, or less is sent while no cost exceeds the highest one."""
         mine, theirs = self._drawn[n], {} if m is None else self._drawn[m]
         between = 0 if m is None else self._near[n].get(m, 0)
         # Contacts of n with boxes of its own rank become remote; contacts with boxes of the other rank become local.
@@ -102,14 +103,14 @@ class Refinement:
             more_to += 2 * theirs.get(to, 0) + 2 * between - self._all[m]
         more = more_own + more_to
         before = max(self._cost[own], self._cost[to])
-        if more > -TINY and before <= DEAR * dearest:
+        if more > -TINY and before <= EXPENSIVE * highest:
             return False
         load = self._work[n] - (0 if m is None else self._work[m])
         nodes = self._points[n] - (0 if m is None else self._points[m])
         after = max(self._price(own, -load, -nodes, more_own), self._price(to, load, nodes, more_to))
-        if more < -TINY and after <= max(before, DEAR * dearest):
+        if more < -TINY and after <= max(before, EXPENSIVE * highest):
             return True
-        return before > DEAR * dearest and after < before - TINY * dearest
+        return before > EXPENSIVE * highest and after < before - TINY * highest
 
     def _move(self, n: int, own: int, to: int) -> None:
         self._remote[own] += 2 * self._drawn[n].get(own, 0) - self._all[n]

@@ -1,12 +1,12 @@
-"""The sweeps that precondition the implicit integrator, by the storage of the blocks of neighbours: what they read and
-what they cost."""
+"""Times of the sweeps that precondition the implicit integrator, and the bytes that they move, for each storage of the
+blocks of neighbours."""
 
 import time
 from collections import defaultdict
 from statistics import median
 from typing import Any, cast
 
-from hiresx.bench.kernel_times import TimingBackend
+from hiresx.bench.launch_times import TimingBackend
 from hiresx.bench.rhs import LEAST_NODES
 from hiresx.case import load
 from hiresx.device.interface import Backend
@@ -21,7 +21,7 @@ from hiresx.equations.storage import (
 )
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
-from hiresx.time.linearised import Implicit
+from hiresx.time.linearised import ImplicitIntegrator
 
 # The kernels of a sweep.
 SWEEPING = (
@@ -56,11 +56,12 @@ def bytes_of_sweep(storage: BlockStorage, precision: SweepPrecision, lines: bool
 def measure(
     device: Backend, nodes: int, storage: BlockStorage, precision: SweepPrecision, lines: str, repeats: int
 ) -> dict[str, Any]:
-    """Time sweeps over both colours on `nodes`^3 nodes of a Taylor-Green vortex. `lines`: as the key implicit.lines.
-    Returns the median of `repeats` of one sweep, `ns_per_node` (its kernels alone); the bytes that a sweep must move,
-    `bytes_per_node`, and the rate that follows, `gb_per_s`; the size of the stored blocks of a node, `block_bytes`; and
-    the time of each kernel, `kernels_ns` per node, including those that compute and invert the blocks. On a CPU also
-    `processor_ns`, the processor time per node, ghosts included. Raises HiresxError for too few nodes."""
+    """Time sweeps over both colours on `nodes`^3 nodes of a Taylor-Green vortex. `lines`: a value of the key
+    implicit.lines. Returns the median of `repeats` of one sweep, `ns_per_node` (its kernels alone); the bytes that a
+    sweep must move, `bytes_per_node`, and the rate that follows, `gb_per_s`; the size of the stored blocks of a node,
+    `block_bytes`; and the time of each kernel, `kernels_ns` per node, including those that compute and invert the
+    blocks. On a CPU also `processor_ns`, the processor time per node, ghosts included. Raises HiresxError for too few
+    nodes."""
     if nodes < LEAST_NODES:
         raise HiresxError(f"{nodes} points in a direction are too few", f"take at least {LEAST_NODES}")
     case = load(
@@ -75,7 +76,7 @@ def measure(
     timed = TimingBackend(device)
     solver = Solver(case, timed)
     solver.initialize()
-    linear, system = cast(Implicit, solver.integrator).linearised, solver.system
+    linear, system = cast(ImplicitIntegrator, solver.integrator).linearised, solver.system
     x, right, found = (system.vector() for _ in range(3))
     system.state(x)
     linear.begin()

@@ -1,4 +1,4 @@
-"""Times the launches of kernels where they are made, among others."""
+"""Measurement of the time of each launch of a kernel during a run."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -51,7 +51,8 @@ class Launch(NamedTuple):
 
 
 class TimingBackend:
-    """A backend whose programs time their launches. They are added to `launches` while that is a list."""
+    """A backend that measures the time of each launch of its programs. While `launches` is a list, a `Launch` is
+    appended to it for each launch; while it is None, nothing is measured."""
 
     def __init__(self, backend: Backend):
         self._backend = backend
@@ -66,7 +67,7 @@ class TimingBackend:
 
 
 class TimingProgram:
-    """A program of the backend of `timed`, whose launches it times."""
+    """A program of a `TimingBackend`. It wraps `program` and measures the time of each of its launches."""
 
     def __init__(self, timed: TimingBackend, program: Program):
         self._timed, self.program = timed, program
