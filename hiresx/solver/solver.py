@@ -81,7 +81,8 @@ class Solver:
         self.time, self.steps = 0.0, 0
         # A factor of the case's dt or CFL numbers, lowered when a run goes back after a blow-up.
         self.step_factor = 1.0
-        self.plan = choose_plan(case, backend, domain, plan)
+        there = 0 if reused is None else sum(state.bytes for state in reused.states.values())
+        self.plan = choose_plan(case, backend, domain, plan, there)
         boundary.check(self.decomposition.patches)
         scalars.check(case, self.decomposition.patches)
         spatial_filter.check(case, self.decomposition.blocks)
@@ -441,24 +442,35 @@ class Solver:
         """Continue from the content of `values` and `pieces`, to the last bit on the same backend and cut. `read(name,
         box)` returns the nodes `box` of an array that was written in pieces. Collective; raises ValueError for numbers
         that no run can have had, and for an array of another shape or type."""
+
+        def fill() -> None:
+            with self.comm.together():
+                if self.system.history is not None:
+                    self.integrator.memory = dict(values.get("memory", {}))
+                    self.system.history.read(values.get("history", ()), read)
+                self._blocks.take(self._blocks.read(read))
+
+        self.go_on(values, fill)
+
+    def go_on(self, values: Mapping[str, Any], fill: Callable[[], None]) -> None:
+        """Continue from `values`, as `restore`, with a state that `fill` sets on the device. Nodes that it does not set
+        keep their state. Collective."""
         time, dt, factor = (float(values[key]) for key in ("time", "dt", "step_factor"))
         steps = int(values["steps"])
         if not (0 <= time < np.inf and 0 <= dt < np.inf and 0 < factor <= 1 and steps >= 0):
             raise ValueError(f"time {time}, dt {dt}, step {steps}, {factor} times the step of the case")
         self.settle()
         with self.comm.together():
-            self._conditions.nodes(0.0)  # a steady profile is that at time 0
+            self._conditions.prepare(0.0)  # a steady profile is that at time 0
             self.time, self.steps, self.dt, self.step_factor = time, steps, dt, factor
             self._give()
-            if self.system.history is not None:
-                self.integrator.memory = dict(values.get("memory", {}))
-                self.system.history.read(values.get("history", ()), read)
-            found = self._blocks.read(read)
-            self._blocks.take(found)
+        fill()
+        with self.comm.together():
+            # The nodes satisfy their conditions already: imposing them again may change the rounding. It is needed for
+            # ghosts and targets only.
+            put_back = self._blocks.copy_at_conditions()
             self._conditions.nodes(self.time)
-            # The stored nodes satisfy their conditions already: imposing them again may change the rounding. The call
-            # above was needed for ghosts and targets only.
-            self._blocks.take(found, at_conditions=True)
+            put_back()
         self._ghosts.start_state()
         self.settle()
 
