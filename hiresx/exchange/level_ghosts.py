@@ -13,6 +13,7 @@ from hiresx.decomposition.patched_donors import Rows
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.exchange.patched_ghosts import InterpolatedGhosts, PatchedExchange
+from hiresx.grid.patched import WIDTH
 from hiresx.mpi.communicator import Communicator
 
 TAG = 5
@@ -34,6 +35,36 @@ class LevelGhosts(PatchedExchange):
 
     def _shares(self, domain: Domain, found: Sequence[TileGhosts]) -> Iterator[Rows]:
         return level_rows(domain.whole, domain.cut, found, self._kept)
+
+    def _weights(self, shares: Sequence[tuple[Rows, np.ndarray]]) -> list[Any]:
+        if not shares or self._states[0].storage.stored != self._real.name:  # the kernel copies numbers of the state
+            return super()._weights(shares)
+        return self._weights_of_lines([(share.weights, mine) for share, mine in shares])
+
+    def _weights_of_lines(self, shares: Sequence[tuple[Any, np.ndarray]]) -> list[Any]:
+        """As `_weights`, assembled on the device from the weights along lines."""
+        backend, real = self._backend, self._real.name
+        every, *columns = self._on_device(
+            [[np.arange(max(len(mine) for _, mine in shares))], *(own.columns[:, mine] for own, mine in shares)]
+        )
+        lines = backend.to_device(
+            np.concatenate([line.ravel() for own, _ in shares for line in own.lines]).astype(real)
+        )
+        made, calls, first = [], [], 0
+        for (own, mine), of_ghosts in zip(shares, columns, strict=True):
+            made.append(backend.empty((2, 3, WIDTH, len(mine)), real))
+            for d, (line, column) in enumerate(zip(own.lines, of_ghosts, strict=True)):
+                for n, weights in enumerate(made[-1]):
+                    along = lines[first + n * line[0].size : first + (n + 1) * line[0].size]
+                    calls.append(
+                        self._program.call(
+                            "copy_halo", (len(mine), WIDTH, 1), to=every[0][: len(mine)], giving=column, source=along,
+                            source_sv=line.shape[-1], target=weights[d], target_sv=len(mine), sign=1.0,
+                        )
+                    )  # fmt: skip
+                first += line.size
+        self._program.prepare([calls])()
+        return [weights.reshape(36, -1) for weights in made]
 
     def close(self) -> None:
         super().close()

@@ -135,13 +135,11 @@ class InterpolatedGhosts(ABC):
         numbers: list[tuple[np.ndarray, ...]] = [
             (share.start[mine], n + (0 if other == rank else out[other])) for share, mine, other, n in gives
         ]
-        self._gives = []
-        for (share, mine, other, _), (start, to) in zip(gives, self._on_device(numbers), strict=True):
-            weights = share.weights if len(mine) == len(share.ghost) else share.weights[..., mine]
-            weights = weights.reshape(36, -1).astype(real, copy=False)
-            self._gives.append(
-                _Give(places[share.part], len(mine), share.widths, start, to, device(weights), other == rank)
-            )
+        weights = self._weights([(share, mine) for share, mine, *_ in gives])
+        self._gives = [
+            _Give(places[share.part], len(mine), share.widths, start, to, own, other == rank)
+            for (share, mine, other, _), (start, to), own in zip(gives, self._on_device(numbers), weights, strict=True)
+        ]
         ghost = np.concatenate([g for _, g, _, _ in comes]) if comes else np.zeros(0, int)
         row = np.concatenate([into[giver] + n for giver, _, n, _ in comes]) if comes else np.zeros(0, int)
         order = np.argsort(ghost, kind="stable")
@@ -172,6 +170,11 @@ class InterpolatedGhosts(ABC):
                 extra |= self._acceleration(self._states[places[p]])
             takes.append((places[p], d, len(chosen), _kernel(entry), extra))
         self._takes = [_Take(*take, *lists) for take, lists in zip(takes, self._on_device(numbers), strict=True)]
+
+    def _weights(self, shares: Sequence[tuple[patched_donors.Rows, np.ndarray]]) -> list[Any]:
+        """Weights (36, n) on the device, of the chosen ghosts of each share."""
+        of_each = (share.weights_of(mine).reshape(36, -1) for share, mine in shares)
+        return [self._backend.to_device(weights.astype(self._real, copy=False)) for weights in of_each]
 
     def _on_device(self, numbers: Sequence[Sequence[np.ndarray]]) -> list[list[Any]]:
         """Lists of integers on the device, int32. They go there in one piece, since each copy takes its time."""

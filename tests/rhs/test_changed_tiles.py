@@ -10,6 +10,7 @@ from hiresx.decomposition.held_arrays import Piece
 from hiresx.decomposition.parts import Part
 from hiresx.device.cpu import CpuBackend
 from hiresx.device.native import NativeBackend
+from hiresx.exchange.patched_ghosts import InterpolatedGhosts
 from hiresx.mpi.communicator import single_process
 from hiresx.rhs import metrics
 from hiresx.simulation import prolongation
@@ -100,3 +101,23 @@ def test_blocks_that_stay_are_not_touched(monkeypatch):
     assert simulation.adapt() and simulation.solver.states[0] is stay
     assert copied and not any(np.shares_memory(to, stay.q) for to in copied)
     assert np.array_equal(stay.interior(stay.q), state)
+
+
+def test_nodes_of_new_tiles_have_the_flow_at_their_place(monkeypatch):
+    simulation = moved_ball(monkeypatch, (64, 56, 1), levels=2)
+    before = set(tiles(simulation))
+    assert simulation.adapt()
+    new = [b for b, tile in zip(simulation.blocks, tiles(simulation), strict=True) if tile not in before]
+    assert len(new) > 3
+    assert max(np.abs(b.state("rho") - spot(b.x, b.y, b.z)[0]).max() for b in new) < 0.003
+
+
+@pytest.mark.parametrize("n", [(40, 36, 1), (24, 20, 18)])
+def test_weights_made_on_the_device_are_those_of_the_host(monkeypatch, n):
+    simulation = moved_ball(monkeypatch, n)
+    ghosts = simulation.solver._ghosts.patched
+    made = [give.weights for give in ghosts._gives]
+    monkeypatch.setattr(type(ghosts), "_weights", InterpolatedGhosts._weights)
+    ghosts._prepare(simulation._ground, ghosts.located)
+    for one, give in zip(made, ghosts._gives, strict=True):
+        assert one is not give.weights and np.array_equal(one, give.weights)
