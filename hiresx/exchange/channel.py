@@ -14,7 +14,7 @@ from hiresx.base.kept import Kept
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.exchange.endpoint import QuantityMessages
 from hiresx.exchange.halo_layout import HaloLayout, HaloLink, Peer, merge_links
-from hiresx.exchange.rows import rows
+from hiresx.exchange.rows import lists_on_device, rows
 from hiresx.exchange.transport import Transport
 
 # A rank that waits looks without a pause for so many seconds, then lets others have its core in between, and at last
@@ -64,13 +64,16 @@ class Channel:
         self._local: list[tuple[HaloLink, Any, Any]] = []
         self._local_rows: list[tuple[HaloLink, Any, int]] = []
         by_rows = self._kernel("copy_halo_rows") in program.signatures
-        for link in merge_links(layout.local, "donor", "block", *ends):
+        local = merge_links(layout.local, "donor", "block", *ends)
 
-            def make(link: HaloLink = link) -> Any:
-                found = rows(link.to, link.source) if by_rows else None
-                return None if found is None else backend.to_device(found)
+        def rows_of(missing: list[int]) -> list[Any]:
+            made = [rows(local[n].to, local[n].source) if by_rows else None for n in missing]
+            there = lists_on_device(backend, [[own.ravel()] for own in made if own is not None])
+            views = (view.reshape(-1, 3) for (view,) in there)
+            return [None if own is None else next(views) for own in made]
 
-            found = kept(("rows", by_rows, *link.keys), (), make)
+        found_rows = kept.together([(("rows", by_rows, *link.keys), ()) for link in local], rows_of)
+        for link, found in zip(local, found_rows, strict=True):
             if found is None:
                 self._local += lists([link], "donor")
             else:

@@ -13,6 +13,7 @@ from hiresx.decomposition.patched_donors import Rows
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.exchange.patched_ghosts import InterpolatedGhosts, PatchedExchange
+from hiresx.exchange.rows import lists_on_device
 from hiresx.grid.patched import WIDTH
 from hiresx.mpi.communicator import Communicator
 
@@ -44,8 +45,9 @@ class LevelGhosts(PatchedExchange):
     def _weights_of_lines(self, shares: Sequence[tuple[Any, np.ndarray]]) -> list[Any]:
         """As `_weights`, assembled on the device from the weights along lines."""
         backend, real = self._backend, self._real.name
-        every, *columns = self._on_device(
-            [[np.arange(max(len(mine) for _, mine in shares))], *(own.columns[:, mine] for own, mine in shares)]
+        every, *columns = lists_on_device(
+            backend,
+            [[np.arange(max(len(mine) for _, mine in shares))], *(own.columns[:, mine] for own, mine in shares)],
         )
         lines = backend.to_device(
             np.concatenate([line.ravel() for own, _ in shares for line in own.lines]).astype(real)
@@ -89,15 +91,15 @@ class UnderFiner:
         with comm.together():
             found = injections(domain.whole, domain.cut, kept)
             here = [e for e in found if owner[e.donor] == owner[e.block] == rank]
+
+            def copies_of(missing: list[int]) -> list[list[Any]]:
+                lists = lists_on_device(backend, [[here[n].to, here[n].source] for n in missing])
+                return [[*self._copies(here[n], *own)] for n, own in zip(missing, lists, strict=True)]
+
             # Launches of parts that stay are those of the solver before.
-            copies = [
-                kept(
-                    ("copies", e.pairs),
-                    (self._states[e.donor], self._states[e.block]),
-                    lambda e=e: [*self._copies(e)],  # type: ignore[misc]
-                )
-                for e in here
-            ]
+            copies = kept.together(
+                [(("copies", e.pairs), (self._states[e.donor], self._states[e.block])) for e in here], copies_of
+            )
             self._copy = program.prepare([[call for calls in copies for call in calls]])
             # Both ends of a message have its entries in one order.
             self._out = self._messages(found, owner, rank, lambda e: (owner[e.donor], owner[e.block]))
@@ -111,8 +113,7 @@ class UnderFiner:
             if array is not None:
                 yield array, len(array)
 
-    def _copies(self, e: Injection) -> Iterator[Any]:
-        to, giving = self._backend.to_device(np.stack([e.to, e.source]))
+    def _copies(self, e: Injection, to: Any, giving: Any) -> Iterator[Any]:
         ends = zip(self._arrays(e.donor), self._arrays(e.block), strict=True)
         for (source, variables), (target, _) in ends:
             yield self._program.call(
