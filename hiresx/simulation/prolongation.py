@@ -102,10 +102,12 @@ def _prolong(
         coarse = values[a:b].reshape(variables, *sizes(window.box))
         assert not np.isnan(coarse).any()  # the level before lies around every tile
         made.append(interpolate(coarse, window.weights, gas))
-    values = backend.to_device(np.concatenate([nodes.ravel() for nodes in made]))
-    for window, nodes, first in zip(mine, made, np.cumsum([0, *(nodes.size for nodes in made)]).tolist(), strict=False):
+    values = backend.to_device(np.concatenate([new.ravel() for new in made]))
+    first = 0
+    for window, new in zip(mine, made, strict=True):
         target = into[window.place][(..., *slices(within(parts[window.place].box, window.nodes)))]
-        backend.copy(target, values[first : first + nodes.size].reshape(nodes.shape))
+        backend.copy(target, values[first : first + new.size].reshape(new.shape))
+        first += new.size
 
 
 class _CoarseNodes:

@@ -56,6 +56,11 @@ class Reused(NamedTuple):
     kept: Results = MappingProxyType({})
     held: Sequence[HeldBlock] = ()
 
+    @property
+    def bytes(self) -> int:
+        """Bytes of the fields of the states that may be used again."""
+        return sum(state.bytes for state in self.states.values())
+
 
 def nodes_of(whole: Decomposition, part: Part) -> Tile | None:
     """Return the nodes of a part in the indexes of its level of refinement; None in a run without levels."""

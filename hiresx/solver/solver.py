@@ -81,8 +81,7 @@ class Solver:
         self.time, self.steps = 0.0, 0
         # A factor of the case's dt or CFL numbers, lowered when a run goes back after a blow-up.
         self.step_factor = 1.0
-        there = 0 if reused is None else sum(state.bytes for state in reused.states.values())
-        self.plan = choose_plan(case, backend, domain, plan, there)
+        self.plan = choose_plan(case, backend, domain, plan, 0 if reused is None else reused.bytes)
         boundary.check(self.decomposition.patches)
         scalars.check(case, self.decomposition.patches)
         spatial_filter.check(case, self.decomposition.blocks)
@@ -94,6 +93,7 @@ class Solver:
         # The seconds of the compilation.
         self.compile_s = self._blocks.compile_s
         self.states, self.reusable, self.kept = self._blocks.states, self._blocks.reusable, self._blocks.kept
+        self.primitives = self._blocks.primitives
         self._ghosts = Ghosts(case, self._blocks, domain, transport, overlap)
         self.halo = self._ghosts.halo
         self.close = self._ghosts.close  # gives back what MPI and the device hold
@@ -101,6 +101,7 @@ class Solver:
             case, self._blocks, self.grid, profiles or {}, self.halo.memory, self._ghosts.mirrored.places
         )
         self.conditions, self.sponges = self._conditions.all, self._conditions.sponges
+        self.profile_statistics = self._conditions.profile_statistics
         self.terms = Terms(case, self._blocks, self._ghosts, self._conditions, self.plan, self.integrator)
         self._state_cache = StateCache()
         limits = [call for a in self.terms.axisymmetric for call in a.steps]
@@ -474,15 +475,6 @@ class Solver:
         self._ghosts.start_state()
         self.settle()
 
-    def profile_statistics(self) -> dict[str, list[float]]:
-        """Return the mean and the root mean square of every conservative variable that steady profiles, waves and
-        sponges prescribe, by place. Collective."""
-        return self._conditions.profile_statistics()
-
-    def primitives(self, block: int) -> dict[str, np.ndarray]:
-        """Return rho, u, v, w, p and the passive scalars of `states[block]`, float64 (nk, nj, ni)."""
-        return self._blocks.primitives(block)
-
     def norms(self) -> tuple[np.ndarray, float, float]:
         """Return the root mean square of dq/dt over all points (5), nan before the first step from a new state, the
         least density and the least pressure. Collective."""
@@ -504,9 +496,4 @@ class Solver:
     @property
     def bytes(self) -> int:
         """The device memory of the fields of this rank."""
-        return (
-            sum(s.bytes for s in self.states)
-            + self.system.bytes
-            + self.step_size.bytes
-            + sum(layer.bytes for layer in self.sponges)
-        )
+        return sum(part.bytes for part in (*self.states, self.system, self.step_size, *self.sponges))

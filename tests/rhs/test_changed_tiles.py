@@ -8,10 +8,12 @@ from test_adapted_levels import adapted, spot, tiles
 from hiresx import Simulation
 from hiresx.decomposition.held_arrays import Piece
 from hiresx.decomposition.parts import Part
+from hiresx.decomposition.quadrature import face_weights
 from hiresx.device.cpu import CpuBackend
 from hiresx.device.native import NativeBackend
 from hiresx.exchange.patched_ghosts import InterpolatedGhosts
 from hiresx.mpi.communicator import single_process
+from hiresx.output.watch.monitors import outflow
 from hiresx.rhs import metrics
 from hiresx.simulation import prolongation
 from hiresx.simulation.redistribution import fill
@@ -121,3 +123,30 @@ def test_weights_made_on_the_device_are_those_of_the_host(monkeypatch, n):
     ghosts._prepare(simulation._ground, ghosts.located)
     for one, give in zip(made, ghosts._gives, strict=True):
         assert one is not give.weights and np.array_equal(one, give.weights)
+
+
+def test_weights_of_outflows_are_kept_by_face_and_surroundings(monkeypatch):
+    """Blocks of tiles of two sizes at outflows, some of which get other neighbours."""
+    place = [0.1]
+
+    def corner(table, flow, nodes, beyond):
+        x, y = nodes[0][:, 1:-1, 1:-1], nodes[1][:, 1:-1, 1:-1]
+        return ((x > 0.8) & (y > place[0]) & (y < 0.6) | (y > 0.8) & (x < 0.3)).astype(float)
+
+    choose_tiles(monkeypatch, corner)
+    grid = {"generator": "box", "n": [40, 36, 1], "lower": [0.0, 0.0, 0.0], "upper": [1.0, 1.0, 0.0]}
+    faces = [{"faces": "all", "type": "supersonic-outflow"}]
+    table = {"levels": 1, "margin": 0, "every": 1000}
+    simulation = Simulation(adapted(grid=grid, boundary=faces, refine=table, steps=9), initial=spot, backend="cpu")
+    seen = []
+    for place[0] in (0.1, 0.4):
+        changed = simulation.adapt()
+        solver = simulation.solver
+        patches = [p for p in solver.decomposition.patches if p.condition.type == "supersonic-outflow"]
+        weights = [outflow._weights(solver, p.block, p.face) for p in patches]
+        for p, own in zip(patches, weights, strict=True):
+            assert np.array_equal(own, face_weights(solver.decomposition, p.block, p.face))
+        seen.append(weights)
+    assert changed
+    again = [own for own in seen[1] if any(own is other for other in seen[0])]
+    assert 0 < len(again) < len(seen[1])
