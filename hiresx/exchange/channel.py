@@ -66,18 +66,18 @@ class Channel:
         by_rows = self._kernel("copy_halo_rows") in program.signatures
         local = merge_links(layout.local, "donor", "block", *ends)
 
-        def rows_of(missing: list[int]) -> list[Any]:
-            made = [rows(local[n].to, local[n].source) if by_rows else None for n in missing]
-            there = lists_on_device(backend, [[own.ravel()] for own in made if own is not None])
-            views = (view.reshape(-1, 3) for (view,) in there)
-            return [None if own is None else next(views) for own in made]
+        def nodes_of(missing: list[int]) -> list[list[Any]]:
+            made = [(local[n], rows(local[n].to, local[n].source) if by_rows else None) for n in missing]
+            return lists_on_device(
+                backend, [[link.to, link.source] if own is None else [own.ravel()] for link, own in made]
+            )
 
-        found_rows = kept.together([(("rows", by_rows, *link.keys), ()) for link in local], rows_of)
-        for link, found in zip(local, found_rows, strict=True):
-            if found is None:
-                self._local += lists([link], "donor")
+        found = kept.together([(("rows", by_rows, *link.keys), ()) for link in local], nodes_of)
+        for link, (nodes, *source) in zip(local, found, strict=True):
+            if source:
+                self._local.append((link, nodes, *source))
             else:
-                self._local_rows.append((link, found, len(link.to)))
+                self._local_rows.append((link, nodes.reshape(-1, 3), len(link.to)))
         self._pack = lists(layout.outgoing, "donor", *ends[0::2])
         self._unpack = {peer.rank: lists(peer.links, "block", *ends[1:2]) for peer in layout.peers}
         self._turned = {peer.rank: rotated_links(peer.links) for peer in layout.peers} | {
