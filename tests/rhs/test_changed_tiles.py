@@ -11,6 +11,7 @@ from hiresx.decomposition.parts import Part
 from hiresx.decomposition.quadrature import face_weights
 from hiresx.device.cpu import CpuBackend
 from hiresx.device.native import NativeBackend
+from hiresx.errors import HiresxError
 from hiresx.exchange.patched_ghosts import InterpolatedGhosts
 from hiresx.mpi.communicator import single_process
 from hiresx.output.watch.monitors import outflow
@@ -18,6 +19,7 @@ from hiresx.rhs import metrics
 from hiresx.simulation import prolongation
 from hiresx.simulation.redistribution import fill
 from hiresx.solver import Solver, block_states
+from hiresx.solver import solver as solver_module
 
 
 def moved_ball(monkeypatch, n, to=0.45, levels=1):
@@ -150,3 +152,24 @@ def test_weights_of_outflows_are_kept_by_face_and_surroundings(monkeypatch):
     assert changed
     again = [own for own in seen[1] if any(own is other for other in seen[0])]
     assert 0 < len(again) < len(seen[1])
+
+
+def test_a_change_that_fails_leaves_tiles_and_states_as_they_were(monkeypatch):
+    """The new solver cannot be built once its blocks have their metrics."""
+    simulation = moved_ball(monkeypatch, (40, 36, 1))
+    simulation.step()
+    before, states = tiles(simulation), [s.interior(s.q).copy() for s in simulation.solver.states]
+    ghosts, failures = solver_module.Ghosts, [HiresxError("no memory", "take less")]
+
+    def failing(*given):
+        if failures:
+            raise failures.pop()
+        return ghosts(*given)
+
+    monkeypatch.setattr(solver_module, "Ghosts", failing)
+    with pytest.raises(HiresxError, match="no memory"):
+        simulation.adapt()
+    assert tiles(simulation) == before
+    for state, q in zip(simulation.solver.states, states, strict=True):
+        assert np.array_equal(state.interior(state.q), q)
+    assert simulation.adapt() and tiles(simulation) != before
