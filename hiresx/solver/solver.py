@@ -496,4 +496,5 @@ class Solver:
     @property
     def bytes(self) -> int:
         """The device memory of the fields of this rank."""
-        return sum(part.bytes for part in (*self.states, self.system, self.step_size, *self.sponges))
+        blocks = sum(state.bytes for state in self.states) + sum(layer.bytes for layer in self.sponges)
+        return blocks + self.system.bytes + self.step_size.bytes
