@@ -13,13 +13,17 @@ the backend, such as the arguments of batches in a graph, are not counted.
 import sys
 import time
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from hiresx import Simulation, load
 from hiresx.base import garbage
+from hiresx.decomposition import Domain
+from hiresx.decomposition.refinement import Taken
 from hiresx.simulation import adapted_run
+from hiresx.solver import Solver
 
 
 def counted(backend: Any, program: Any) -> Counter[str]:
@@ -47,6 +51,10 @@ def counted(backend: Any, program: Any) -> Counter[str]:
     return found
 
 
+def _given(taken: list[Taken], ground: Domain, solver: Solver) -> list[Taken]:
+    return taken
+
+
 def main(name: str, preset: str, changes: str, backend: str, repeats: str, *overrides: str) -> None:
     case = load(name, preset=None if preset == "-" else preset, overrides=[*overrides])
     assert case.refine is not None
@@ -68,7 +76,7 @@ def main(name: str, preset: str, changes: str, backend: str, repeats: str, *over
     shown: list[str] = ["", ""]
     with garbage.repeatedly():  # as in a run
         for n in range(2 * int(repeats) + 2):
-            adapted_run.tiles_of_flow = lambda ground, solver, wanted=ends[n % 2]: wanted  # type: ignore[assignment]
+            setattr(adapted_run, "tiles_of_flow", partial(_given, ends[n % 2]))  # noqa: B010
             before = set(simulation.solver.decomposition.levels.tiles)  # type: ignore[union-attr]
             counts.clear()
             began = time.process_time()
