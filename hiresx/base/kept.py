@@ -1,6 +1,7 @@
 """Results that are made once and used again as long as the objects that they were made of are there."""
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -23,6 +24,15 @@ class Kept:
             self._used[place] = self._given[place] if place in self._given else make()
         found: T = self._used[place]
         return found
+
+    def together(
+        self, places: Sequence[tuple[Hashable, tuple[Any, ...]]], make: Callable[[list[int]], Sequence[T]]
+    ) -> list[T]:
+        """Return a result for each key with its objects in `places`, as calls do. Those that are missing are made by
+        one call of `make`, which takes their numbers in `places`."""
+        missing = [n for n, place in enumerate(places) if place not in self._used and place not in self._given]
+        made = dict(zip(missing, make(missing), strict=True)) if missing else {}
+        return [self(*place, partial(made.__getitem__, n)) for n, place in enumerate(places)]
 
     def with_all_of(self, there: Collection[Any]) -> Results:
         """Return the results that were used and whose objects are all in `there`. The next instance takes them as

@@ -12,14 +12,11 @@ from hiresx.base.arrays import triple
 from hiresx.base.kept import Kept
 from hiresx.decomposition.halo_copies import flat_box, flat_index
 from hiresx.decomposition.levels import Tile, part_on_level, stencils
-from hiresx.decomposition.patched_donors import Rows, layers_behind, linear, share
+from hiresx.decomposition.patched_donors import LineWeights, Rows, layers_behind, linear, share
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.grid import Block
 from hiresx.grid.blocks import Range, direction, side
 from hiresx.grid.patched import PATCHED, WIDTH
-
-# Ghosts for which a part keeps what it gives to them: 36 weights each, which for more would take much memory.
-FEW_GHOSTS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,18 +83,16 @@ def level_rows(
                 ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
                     columns = [face.columns(lines) for face in some]
                     ends = np.cumsum([0, *(prod(len(own) for own, _ in of_face) for of_face in columns)])
-                    first, weights = np.empty((3, ends[-1]), int), np.empty((2, 3, WIDTH, ends[-1]))
+                    first, own = np.empty((3, ends[-1]), int), np.empty((3, ends[-1]), np.int32)
                     ghosts = [
-                        face.share(lines, of_face, first[:, a:b], weights[..., a:b])
+                        face.share(lines, of_face, first[:, a:b], own[:, a:b])
                         for face, of_face, (a, b) in zip(some, columns, pairwise(ends), strict=True)
                     ]
-                    return ghosts, flat_index(first, cut.blocks[p], halo), weights
+                    return ghosts, flat_index(first, cut.blocks[p], halo), own
 
-                few = sum(face.count for face in some) <= FEW_GHOSTS
-                ghosts, flat, weights = (
-                    kept(("donors", tile, turn, *(face.key for face in some)), (), make) if few else make()
-                )
+                ghosts, flat, columns = kept(("donors", tile, turn, *(face.key for face in some)), (), make)
                 ghost = np.concatenate([face.number + own for face, own in zip(some, ghosts, strict=True)])
+                weights = LineWeights(triple(line.weights for line in lines), columns)
                 yield Rows(p, ghost, flat, triple(WIDTH if n > 1 else 1 for n in space.size), weights)
 
 
@@ -156,11 +151,6 @@ class _GhostFace:
         return triple((int(along.min()), int(along.max()) + 1) for along in self.nodes)
 
     @property
-    def count(self) -> int:
-        """The number of ghosts."""
-        return prod(map(len, self.nodes))
-
-    @property
     def key(self) -> tuple[int, bytes]:
         """Says which ghosts these are, in their order."""
         return self.direction, b"".join(along.tobytes() for along in self.nodes)
@@ -177,10 +167,10 @@ class _GhostFace:
 
     def share(
         self, lines: Sequence[_Line], columns: Sequence[tuple[np.ndarray, np.ndarray]], first: np.ndarray,
-        weights: np.ndarray,
+        places: np.ndarray,
     ) -> np.ndarray:  # fmt: skip
-        """The ghosts (n,) at these `columns`, counted from the first of the face. Their first nodes in the part (3, n)
-        and their weights (2, 3, WIDTH, n) are written into `first` and `weights`."""
+        """The ghosts (n,) at these `columns`, counted from the first of the face. Their first nodes in the part, and
+        their places in the lines, (3, n) each, are written into `first` and `places`."""
         axes = [0 if d == self.direction else 3 - d for d in range(3)]
         sizes, found, shapes = [1] * 4, [1] * 4, [[1] * 4 for _ in range(3)]
         for d, axis in enumerate(axes):
@@ -189,7 +179,7 @@ class _GhostFace:
         steps = np.cumprod([1, *sizes[:0:-1]])[::-1]
         for d, (line, (_, column), shape) in enumerate(zip(lines, columns, shapes, strict=True)):
             first[d].reshape(found)[...] = line.start[column].reshape(shape)
-            weights[:, d].reshape(2, WIDTH, *found)[...] = line.weights[..., column].reshape(2, WIDTH, *shape)
+            places[d].reshape(found)[...] = column.reshape(shape)
         ghost = sum((own * steps[axis]).reshape(s) for axis, s, (own, _) in zip(axes, shapes, columns, strict=True))
         return np.ravel(ghost)
 

@@ -84,12 +84,12 @@ def find_interpolable(
 def layers_behind(patch: Patch, layers: Sequence[int]) -> np.ndarray:
     """Return the nodes (3, layers, n) of layers behind a patch, as indexes in the whole block. Layer 0 is the patch
     itself."""
-    d = direction(patch.face)
-    axes = [np.arange(*r) for r in patch.range]
-    face = np.stack(np.meshgrid(*axes, indexing="ij")).transpose(0, 3, 2, 1).reshape(3, -1)
-    index = np.repeat(face[:, None], len(layers), axis=1)
-    index[d] += side(patch.face) * np.array(layers)[:, None]
-    return index
+    d, (ni, nj, nk) = direction(patch.face), (hi - lo for lo, hi in patch.range)
+    index = np.empty((3, len(layers), nk, nj, ni), int)
+    for e, (lo, hi) in enumerate(patch.range):
+        index[e] = np.arange(lo, hi).reshape([-1 if axis == 2 - e else 1 for axis in range(3)])
+    index[d] += side(patch.face) * np.reshape(layers, (-1, 1, 1, 1))
+    return index.reshape(3, len(layers), -1)
 
 
 def _in_memory(extended: Sequence[Coordinates | GhostLayers]) -> list[Coordinates]:
@@ -194,6 +194,15 @@ def _nearest_on_faces(other: BlockMap, points: np.ndarray, skip: str | None) -> 
 
 
 @dataclass(frozen=True, eq=False)
+class LineWeights:
+    """Weights as of `Rows`, where many ghosts share their factors along a direction. `lines`: those along i, j and k,
+    (2, WIDTH, m) each. `columns` (3, n): the place in these of each ghost."""
+
+    lines: tuple[np.ndarray, np.ndarray, np.ndarray]
+    columns: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Contributions of one part to ghosts: shares of interpolations, whose sum over all parts is the ghost's value.
 
@@ -207,8 +216,15 @@ class Rows:
     ghost: np.ndarray
     start: np.ndarray
     widths: tuple[int, int, int]
-    weights: np.ndarray
+    weights: np.ndarray | LineWeights
     turn: np.ndarray | None = None
+
+    def weights_of(self, chosen: np.ndarray) -> np.ndarray:
+        """Return the weights (2, 3, WIDTH, m) of the contributions number `chosen` (m,)."""
+        if isinstance(self.weights, LineWeights):
+            columns = self.weights.columns[:, chosen]
+            return np.stack([line[..., own] for line, own in zip(self.weights.lines, columns, strict=True)], axis=1)
+        return self.weights if len(chosen) == len(self.ghost) else self.weights[..., chosen]
 
 
 def interpolation_rows(

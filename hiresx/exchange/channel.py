@@ -14,7 +14,7 @@ from hiresx.base.kept import Kept
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.exchange.endpoint import QuantityMessages
 from hiresx.exchange.halo_layout import HaloLayout, HaloLink, Peer, merge_links
-from hiresx.exchange.rows import rows
+from hiresx.exchange.rows import lists_on_device, rows
 from hiresx.exchange.transport import Transport
 
 # A rank that waits looks without a pause for so many seconds, then lets others have its core in between, and at last
@@ -64,17 +64,20 @@ class Channel:
         self._local: list[tuple[HaloLink, Any, Any]] = []
         self._local_rows: list[tuple[HaloLink, Any, int]] = []
         by_rows = self._kernel("copy_halo_rows") in program.signatures
-        for link in merge_links(layout.local, "donor", "block", *ends):
+        local = merge_links(layout.local, "donor", "block", *ends)
 
-            def make(link: HaloLink = link) -> Any:
-                found = rows(link.to, link.source) if by_rows else None
-                return None if found is None else backend.to_device(found)
+        def nodes_of(missing: list[int]) -> list[list[Any]]:
+            made = [(local[n], rows(local[n].to, local[n].source) if by_rows else None) for n in missing]
+            return lists_on_device(
+                backend, [[link.to, link.source] if own is None else [own.ravel()] for link, own in made]
+            )
 
-            found = kept(("rows", by_rows, *link.keys), (), make)
-            if found is None:
-                self._local += lists([link], "donor")
+        found = kept.together([(("rows", by_rows, *link.keys), ()) for link in local], nodes_of)
+        for link, (nodes, *source) in zip(local, found, strict=True):
+            if source:
+                self._local.append((link, nodes, *source))
             else:
-                self._local_rows.append((link, found, len(link.to)))
+                self._local_rows.append((link, nodes.reshape(-1, 3), len(link.to)))
         self._pack = lists(layout.outgoing, "donor", *ends[0::2])
         self._unpack = {peer.rank: lists(peer.links, "block", *ends[1:2]) for peer in layout.peers}
         self._turned = {peer.rank: rotated_links(peer.links) for peer in layout.peers} | {

@@ -13,6 +13,8 @@ from hiresx.decomposition.patched_donors import Rows
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.exchange.patched_ghosts import InterpolatedGhosts, PatchedExchange
+from hiresx.exchange.rows import lists_on_device
+from hiresx.grid.patched import WIDTH
 from hiresx.mpi.communicator import Communicator
 
 TAG = 5
@@ -34,6 +36,37 @@ class LevelGhosts(PatchedExchange):
 
     def _shares(self, domain: Domain, found: Sequence[TileGhosts]) -> Iterator[Rows]:
         return level_rows(domain.whole, domain.cut, found, self._kept)
+
+    def _weights(self, shares: Sequence[tuple[Rows, np.ndarray]]) -> list[Any]:
+        if not shares or self._states[0].storage.stored != self._real.name:  # the kernel copies numbers of the state
+            return super()._weights(shares)
+        return self._weights_of_lines([(share.weights, mine) for share, mine in shares])
+
+    def _weights_of_lines(self, shares: Sequence[tuple[Any, np.ndarray]]) -> list[Any]:
+        """As `_weights`, assembled on the device from the weights along lines."""
+        backend, real = self._backend, self._real.name
+        every, *columns = lists_on_device(
+            backend,
+            [[np.arange(max(len(mine) for _, mine in shares))], *(own.columns[:, mine] for own, mine in shares)],
+        )
+        lines = backend.to_device(
+            np.concatenate([line.ravel() for own, _ in shares for line in own.lines]).astype(real)
+        )
+        made, calls, first = [], [], 0
+        for (own, mine), of_ghosts in zip(shares, columns, strict=True):
+            made.append(backend.empty((2, 3, WIDTH, len(mine)), real))
+            for d, (line, column) in enumerate(zip(own.lines, of_ghosts, strict=True)):
+                for n, weights in enumerate(made[-1]):
+                    along = lines[first + n * line[0].size : first + (n + 1) * line[0].size]
+                    calls.append(
+                        self._program.call(
+                            "copy_halo", (len(mine), WIDTH, 1), to=every[0][: len(mine)], giving=column, source=along,
+                            source_sv=line.shape[-1], target=weights[d], target_sv=len(mine), sign=1.0,
+                        )
+                    )  # fmt: skip
+                first += line.size
+        self._program.prepare([calls])()
+        return [weights.reshape(36, -1) for weights in made]
 
     def close(self) -> None:
         super().close()
@@ -58,15 +91,15 @@ class UnderFiner:
         with comm.together():
             found = injections(domain.whole, domain.cut, kept)
             here = [e for e in found if owner[e.donor] == owner[e.block] == rank]
+
+            def copies_of(missing: list[int]) -> list[list[Any]]:
+                lists = lists_on_device(backend, [[here[n].to, here[n].source] for n in missing])
+                return [[*self._copies(here[n], *own)] for n, own in zip(missing, lists, strict=True)]
+
             # Launches of parts that stay are those of the solver before.
-            copies = [
-                kept(
-                    ("copies", e.pairs),
-                    (self._states[e.donor], self._states[e.block]),
-                    lambda e=e: [*self._copies(e)],  # type: ignore[misc]
-                )
-                for e in here
-            ]
+            copies = kept.together(
+                [(("copies", e.pairs), (self._states[e.donor], self._states[e.block])) for e in here], copies_of
+            )
             self._copy = program.prepare([[call for calls in copies for call in calls]])
             # Both ends of a message have its entries in one order.
             self._out = self._messages(found, owner, rank, lambda e: (owner[e.donor], owner[e.block]))
@@ -80,8 +113,7 @@ class UnderFiner:
             if array is not None:
                 yield array, len(array)
 
-    def _copies(self, e: Injection) -> Iterator[Any]:
-        to, giving = self._backend.to_device(np.stack([e.to, e.source]))
+    def _copies(self, e: Injection, to: Any, giving: Any) -> Iterator[Any]:
         ends = zip(self._arrays(e.donor), self._arrays(e.block), strict=True)
         for (source, variables), (target, _) in ends:
             yield self._program.call(

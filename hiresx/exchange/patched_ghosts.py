@@ -6,7 +6,6 @@ that mirror places, from the blocks before them.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from hiresx.decomposition.level_donors import TileGhosts
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GAS
+from hiresx.exchange.rows import lists_on_device
 from hiresx.mpi.communicator import Communicator
 from hiresx.rhs.terms.body_force import acceleration
 
@@ -135,13 +135,12 @@ class InterpolatedGhosts(ABC):
         numbers: list[tuple[np.ndarray, ...]] = [
             (share.start[mine], n + (0 if other == rank else out[other])) for share, mine, other, n in gives
         ]
-        self._gives = []
-        for (share, mine, other, _), (start, to) in zip(gives, self._on_device(numbers), strict=True):
-            weights = share.weights if len(mine) == len(share.ghost) else share.weights[..., mine]
-            weights = weights.reshape(36, -1).astype(real, copy=False)
-            self._gives.append(
-                _Give(places[share.part], len(mine), share.widths, start, to, device(weights), other == rank)
-            )
+        lists = lists_on_device(self._backend, numbers)
+        weights = self._weights([(share, mine) for share, mine, *_ in gives])
+        self._gives = [
+            _Give(places[share.part], len(mine), share.widths, start, to, own, other == rank)
+            for (share, mine, other, _), (start, to), own in zip(gives, lists, weights, strict=True)
+        ]
         ghost = np.concatenate([g for _, g, _, _ in comes]) if comes else np.zeros(0, int)
         row = np.concatenate([into[giver] + n for giver, _, n, _ in comes]) if comes else np.zeros(0, int)
         order = np.argsort(ghost, kind="stable")
@@ -171,15 +170,13 @@ class InterpolatedGhosts(ABC):
                 extra |= {"n": len(chosen), "geometry": device(geometry)}
                 extra |= self._acceleration(self._states[places[p]])
             takes.append((places[p], d, len(chosen), _kernel(entry), extra))
-        self._takes = [_Take(*take, *lists) for take, lists in zip(takes, self._on_device(numbers), strict=True)]
+        lists = lists_on_device(self._backend, numbers)
+        self._takes = [_Take(*take, *own) for take, own in zip(takes, lists, strict=True)]
 
-    def _on_device(self, numbers: Sequence[Sequence[np.ndarray]]) -> list[list[Any]]:
-        """Lists of integers on the device, int32. They go there in one piece, since each copy takes its time."""
-        single = [one for some in numbers for one in some]
-        whole = self._backend.to_device(np.concatenate([*single, [0]]).astype(np.int32))
-        ends = np.cumsum([0, *map(len, single)]).tolist()
-        views = iter([whole[a:b] for a, b in pairwise(ends)])
-        return [[next(views) for _ in some] for some in numbers]
+    def _weights(self, shares: Sequence[tuple[patched_donors.Rows, np.ndarray]]) -> list[Any]:
+        """Weights (36, n) on the device, of the chosen ghosts of each share."""
+        of_each = (share.weights_of(mine).reshape(36, -1) for share, mine in shares)
+        return [self._backend.to_device(weights.astype(self._real, copy=False)) for weights in of_each]
 
     def _acceleration(self, state: BlockState) -> dict[str, Any]:
         """Arguments of the kernel of curved walls: the body force."""

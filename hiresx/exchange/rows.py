@@ -1,6 +1,12 @@
 """Lists of nodes as rows that follow each other in memory at both ends, for the kernel of kernels/halo_rows.h."""
 
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
 import numpy as np
+
+from hiresx.device.interface import Backend
 
 # Nodes that the rows of a list hold on average at least: with shorter ones the list itself is copied as fast.
 SHORTEST = 3
@@ -22,3 +28,15 @@ def rows(to: np.ndarray, source: np.ndarray) -> np.ndarray | None:
         return None
     lengths = np.diff(np.append(begins, len(to)))
     return np.stack([to[begins], source[begins], lengths], axis=1).astype(np.int32)
+
+
+def lists_on_device(backend: Backend, lists: Sequence[Sequence[np.ndarray]]) -> list[list[Any]]:
+    """Return lists of integers on the device, int32, in the groups of `lists`. They go there in one piece, since each
+    copy takes its time."""
+    single = [one for some in lists for one in some]
+    if not single:
+        return [[] for _ in lists]
+    whole = backend.to_device(np.concatenate([*single, [0]]).astype(np.int32))
+    ends = np.cumsum([0, *map(len, single)]).tolist()
+    views = iter([whole[a:b] for a, b in pairwise(ends)])
+    return [[next(views) for _ in some] for some in lists]

@@ -1,15 +1,18 @@
 """Metrics and Jacobian of a block on its device."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
+from hiresx.base.arrays import triple
 from hiresx.decomposition import Patch
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
+from hiresx.grid.blocks import Range, whole_box
 from hiresx.grid.quality import why_not_positive
 from hiresx.rhs.pole import set_pole_metrics
 
@@ -25,25 +28,38 @@ def compute_metrics(
     `coordinates`: x, y, z with the ghost layers of `state` in every direction, singleton ones included. The ghosts of
     the Jacobian have the value of the face's node. On the poles among `patches` the metrics are those of the next
     nodes. Raises HiresxError, which names the worst node, if a cell volume is not positive."""
-    xyz = {name: backend.to_device(c) for name, c in zip("xyz", coordinates, strict=True)}
-    _, rows, width = coordinates[0].shape
-    strides = (1, width, width * rows)
-    halo = max(state.halo)
-    start, coordinate_strides = halo * sum(strides), {"cj": strides[1], "ck": strides[2]}
     for d in set(range(DIRECTIONS)) - set(state.active):
         state.areas[d][...] = 0  # nothing goes through there
+    compute_in_box(backend, program, state, coordinates, whole_box(state.size))
+    set_pole_metrics(backend, state, patches)
+    check_volumes(backend, program, [state])
+    repeat_faces(state)
+
+
+def compute_in_box(
+    backend: Backend, program: Program, state: BlockState, coordinates: tuple[np.ndarray, ...], box: Range
+) -> None:
+    """Compute areas and Jacobian, as `compute_metrics`, at the nodes `box`, and the areas in the ghosts behind those of
+    these nodes that lie on faces."""
+    halo = max(state.halo)
+    around = tuple(slice(lo, hi + 2 * halo) for lo, hi in reversed(box))
+    nodes = backend.to_device(np.stack([c[around] for c in coordinates]))
+    xyz = {name: nodes[n] for n, name in enumerate("xyz")}
+    _, _, rows, width = nodes.shape
+    strides = (1, width, width * rows)
+    start, coordinate_strides = halo * sum(strides), {"cj": strides[1], "ck": strides[2]}
+    size = triple(hi - lo for lo, hi in box)
+    first = state.origin + sum(lo * stride for (lo, _), stride in zip(box, state.strides, strict=True))
     for d in state.active:
         following, after = strides[(d + 1) % 3], strides[(d + 2) % 3]
-        ni, nj, nk = (n + (2 * halo if e == d else 0) for e, n in enumerate(state.size))
+        below, above = (halo * end for end in (box[d][0] == 0, box[d][1] == state.size[d]))
+        ni, nj, nk = (n + (below + above if e == d else 0) for e, n in enumerate(size))
         program.launch(
-            "metrics", (ni, nj, nk), c=start - halo * strides[d], **coordinate_strides, s1=following, s2=after, **xyz,
-            **(state.place | {"o": state.origin - halo * state.strides[d]}), sv=state.variable_stride,
-            m=state.areas[d],
+            "metrics", (ni, nj, nk), c=start - below * strides[d], **coordinate_strides, s1=following, s2=after, **xyz,
+            **(state.place | {"o": first - below * state.strides[d]}), sv=state.variable_stride, m=state.areas[d],
         )  # fmt: skip
-    program.launch("jacobian", state.size, c=start, **coordinate_strides, **xyz, **state.place, result=state.jacobian)
-    set_pole_metrics(backend, state, patches)
-    _check(backend, program, state)
-    repeat_faces(state)
+    place = state.place | {"o": first}
+    program.launch("jacobian", size, c=start, **coordinate_strides, **xyz, **place, result=state.jacobian)
 
 
 def repeat_faces(state: BlockState) -> None:
@@ -56,16 +72,23 @@ def repeat_faces(state: BlockState) -> None:
             jacobian[tuple(to)] = jacobian[tuple(source)]
 
 
-def _check(backend: Backend, program: Program, state: BlockState) -> None:
-    ni, nj, nk = state.size
-    least = backend.empty((nj, ni), state.real)
-    program.launch(
-        "least_jacobian", (ni, nj, 1), **state.place, nodes=nk, jacobian=state.jacobian, width=ni, least=least
-    )  # fmt: skip
-    if (backend.to_host(least) > 0).all():
+def check_volumes(backend: Backend, program: Program, states: Sequence[BlockState]) -> None:
+    """Raises HiresxError, which names the worst node of the first such block, if a cell volume of `states` is not
+    positive."""
+    if not states:
         return
-    volume = 1 / backend.to_host(state.interior(state.jacobian)).astype(float)
-    refuse_volumes(state.name, state.block, state.first, volume)
+    ends = np.cumsum([0, *(state.size[0] * state.size[1] for state in states)]).tolist()
+    least = backend.empty((ends[-1],), states[0].real)
+    for state, (a, b) in zip(states, pairwise(ends), strict=True):
+        ni, nj, nk = state.size
+        program.launch(
+            "least_jacobian", (ni, nj, 1), **state.place, nodes=nk, jacobian=state.jacobian, width=ni, least=least[a:b]
+        )  # fmt: skip
+    positive = backend.to_host(least) > 0
+    for state, (a, b) in zip(states, pairwise(ends), strict=True):
+        if not positive[a:b].all():
+            volume = 1 / backend.to_host(state.interior(state.jacobian)).astype(float)
+            refuse_volumes(state.name, state.block, state.first, volume)
 
 
 def refuse_volumes(name: str, block: Block, first: Sequence[int], volume: np.ndarray, plane: int = 0) -> None:

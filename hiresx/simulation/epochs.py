@@ -9,20 +9,20 @@ from hiresx.base import garbage
 from hiresx.decomposition import Domain
 from hiresx.decomposition.held_arrays import Piece
 from hiresx.decomposition.parts import points_by_rank
-from hiresx.equations.gas import Gas
 from hiresx.output.saved import checkpoint
 from hiresx.output.saved.attachment import Attachment
-from hiresx.output.saved.distributed_arrays import Reader, read_from_memory
+from hiresx.output.saved.distributed_arrays import Reader
 from hiresx.simulation.prolongation import carry_over
 from hiresx.simulation.rebalance import Plan
 from hiresx.simulation.redistribution import redistribute
 from hiresx.solver import Solver
+from hiresx.solver.held_blocks import HeldBlock
 
 
 class HandOver:
     """The data that pass from `solver` to the next solver on `ground`: the content of a checkpoint, and measured times.
-    If `ground` has other tiles, the state of new tiles is interpolated. `captured`: the data that `attachments`, and
-    earlier ones, pass on. Collective."""
+    If `ground` has other tiles, the state stays on the device, and that of new tiles is interpolated (`carry_over`).
+    `captured`: the data that `attachments`, and earlier ones, pass on. Collective."""
 
     def __init__(
         self,
@@ -35,14 +35,9 @@ class HandOver:
         move = partial(redistribute, parts=ground.cut.parts, comm=self._comm)
         solver.settle()
         self._values = solver.values()
-        pieces = solver.pieces()
         before, after = solver.decomposition.levels, ground.whole.levels
-        self._kept: Reader | None = None  # the state on other tiles, to go back to
-        if before is not None and after is not None and before.tiles != after.tiles:
-            self._kept = read_from_memory(pieces)
-            self._read = carry_over(self._kept.pieces or (), before, ground, Gas.of(solver.case))
-        else:
-            self._read = move(pieces)
+        self._before = before if after is not None and before is not None and before.tiles != after.tiles else None
+        self._read = move(solver.pieces()) if self._before is None else None
         self._stopwatch, self._overlap, self._retaken = solver.stopwatch, solver.overlap, solver.retaken
         self._waited = 0.0
         self.captured = _move(captured, move)
@@ -51,9 +46,10 @@ class HandOver:
     def move(self, ground: Domain) -> None:
         """Convert the data to another decomposition, that of `ground`. Collective."""
         move = partial(redistribute, parts=ground.cut.parts, comm=self._comm)
-        pieces = (self._kept or self._read).pieces
-        assert pieces is not None  # they lie in memory
-        self._read, self.captured = move(pieces), _move(self.captured, move)
+        if self._read is not None:
+            assert self._read.pieces is not None  # they lie in memory
+            self._read = move(self._read.pieces)
+        self.captured = _move(self.captured, move)
 
     def close(self, solver: Solver) -> None:
         """Free the resources of MPI and of the device that the previous solver holds. Collective."""
@@ -65,9 +61,14 @@ class HandOver:
         """Free the memory of the previous solver. Nothing may refer to it any more."""
         garbage.collect()  # solver, tasks and conditions know each other
 
-    def restore(self, solver: Solver) -> None:
-        """Set the state of `solver` to that of the previous solver. Collective."""
-        solver.restore(self._values, self._read)
+    def restore(self, solver: Solver, ground: Domain, held: Sequence[HeldBlock]) -> None:
+        """Set the state of `solver`, on `ground`, to that of the previous solver, whose arrays are `held`.
+        Collective."""
+        if self._read is not None:
+            solver.restore(self._values, self._read)
+        else:
+            assert self._before is not None
+            solver.go_on(self._values, partial(carry_over, held, self._before, ground, solver))
         solver.stopwatch, solver.overlap, solver.retaken = self._stopwatch, self._overlap, self._retaken
         solver.halo.waited_before = self._waited
 

@@ -4,26 +4,27 @@ A new tile takes what nodes of the level before have where its own nodes lie on 
 sixth order in the spacing, by polynomials of degree 5, or the linear one where density or pressure of the two differ by
 a tenth and more, with a smooth passage between, as ghosts of tiles do (kernels/interpolated.h)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
+from math import prod
+from typing import Any
 
 import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.decomposition import Domain
 from hiresx.decomposition.held_arrays import Piece, sizes
-from hiresx.decomposition.levels import Levels, Space, Tile, stencils
+from hiresx.decomposition.levels import Levels, Space, Tile, part_on_level, stencils
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patched_donors import linear
 from hiresx.decomposition.refinement import joined_boxes
 from hiresx.equations.gas import Gas
 from hiresx.grid.blocks import Range, intersection, shift_range, slices, whole_box
 from hiresx.grid.cutting import within
-from hiresx.mpi.communicator import Communicator
-from hiresx.output.saved import distributed_arrays
-from hiresx.output.saved.distributed_arrays import Reader
-from hiresx.simulation.redistribution import redistribute
+from hiresx.simulation.redistribution import fill
+from hiresx.solver import Solver
+from hiresx.solver.held_blocks import HeldBlock
 
 # Difference of the two values, in shares of the linear one, around which the linear one takes over.
 APART = 0.1
@@ -32,109 +33,81 @@ LEAST = 0.1
 STATE = "q"
 
 
-def carry_over(pieces: Iterable[Piece], before: Levels, ground: Domain, gas: Gas) -> Reader:
-    """Return a reader of the state on the parts of `ground`, for a run whose tiles change. `pieces`: the state of this
-    rank on the previous tiles `before`. The state is copied or interpolated from them. Collective."""
+def carry_over(held: Sequence[HeldBlock], before: Levels, ground: Domain, solver: Solver) -> None:
+    """Set the state of `solver`, on `ground`, after a change of tiles. `held`: the state of this rank on the previous
+    tiles, whose levels are `before`. Parts whose array `q` is among `held` stay as they are. Other nodes are copied on
+    the device, and those of new tiles are interpolated on the host. Collective."""
     whole, hierarchy, comm = ground.whole.levels, ground.hierarchy, ground.comm
     assert whole is not None and hierarchy is not None
     # Every block of the grid is one array on each level, whatever blocks its tiles were and will be joined to.
     numbers = {key: n for n, key in enumerate(sorted(whole.spaces))}
-    held = [piece for piece in pieces if piece.name.startswith(f"{STATE}.")]
-    held = [_on_level(piece, before.tiles[int(piece.name.rpartition(".")[2])], numbers) for piece in held]
+
+    def piece(tile: Tile, nodes: Any) -> Piece:
+        return Piece(f"{STATE}.{numbers[tile.level, tile.base]}", tile.box, nodes)
+
+    tiles = [part_on_level(whole, part) for part in ground.cut.parts]
     parts = [
-        Part(numbers[tile.level, tile.base], _own_box(part.box, tile), part.rank)
-        for part in ground.cut.parts
-        for tile in [whole.tiles[part.whole]]
+        Part(numbers[tile.level, tile.base], tile.box, part.rank)
+        for tile, part in zip(tiles, ground.cut.parts, strict=True)
     ]
-    state = _State(parts, held, comm)
+    own = {state.index: state.interior(state.q) for state in solver.states}
+    stayed = {one.tile: one.q for one in held}
+    fresh = {s.index: own[s.index] for s in solver.states if stayed.get(tiles[s.index]) is not s.q}
+    for nodes in fresh.values():
+        nodes[...] = np.nan  # what is filled by nothing is seen
+    fill([piece(one.tile, one.at(one.q, one.tile.box)) for one in held], parts, fresh, comm, solver.backend)
     old, now = hierarchy.of(before.tiles), hierarchy.of(whole.tiles)
-    new = [
-        [
-            (b, box)
-            for b, lattice in enumerate(hierarchy.lattices[level])
-            for box in joined_boxes(lattice, now[level][b] & ~old[level][b])
-        ]
-        for level in range(hierarchy.finest + 1)
-    ]
-    for level, boxes in enumerate(new):
-        state.forget([(numbers[level, b], box) for b, box in boxes])
     for level in range(1, hierarchy.finest + 1):
         windows = [
             _CoarseNodes(place, shared, numbers[level - 1, b], whole.spaces[level - 1, b])
-            for b, box in new[level]
+            for b, lattice in enumerate(hierarchy.lattices[level])
+            for box in joined_boxes(lattice, now[level][b] & ~old[level][b])
             for place, part in enumerate(parts)
             if part.whole == numbers[level, b] and (shared := intersection(part.box, box)) is not None
         ]
         if windows:
-            state.prolong(windows, gas)
-    arrays = ((part, state.arrays[n]) for n, part in enumerate(ground.cut.parts) if n in state.arrays)
-    return distributed_arrays.read_from_memory(
-        Piece(f"{STATE}.{part.whole}", part.box, array) for part, array in arrays
-    )
+            coarser = [piece(tiles[n], nodes) for n, nodes in own.items() if tiles[n].level == level - 1]
+            _prolong(windows, coarser, parts, own, solver)
 
 
-def _own_box(box: Range, tile: Tile) -> Range:
-    """Nodes of a tile in the indexes of its level."""
-    return shift_range(box, triple(lo for lo, _ in tile.box))
-
-
-def _on_level(piece: Piece, tile: Tile, numbers: Mapping[tuple[int, int], int]) -> Piece:
-    """A piece of a tile as one of the array of its level."""
-    return Piece(f"{STATE}.{numbers[tile.level, tile.base]}", _own_box(piece.box, tile), piece.array)
-
-
-class _State:
-    """The state on `parts`, whose `whole` is the number of a block of the grid on a level, those of all ranks, from the
-    pieces `held` by this rank. `arrays`: of the parts of this rank, by their place in `parts`; nodes that nobody held
-    are to be filled (`forget`, `prolong`). Collective."""
-
-    def __init__(self, parts: Sequence[Part], held: Sequence[Piece], comm: Communicator):
-        self._parts, self._comm = parts, comm
-        known = comm.allgather([(piece.array.shape[:-3], np.dtype(piece.array.dtype).str) for piece in held[:1]])
-        leading, dtype = next(description for theirs in known for description in theirs)
-        arrays = self._move(held, parts)
-        self.arrays = {
-            n: arrays[part.whole, part.box]
-            if (part.whole, part.box) in arrays
-            else np.empty((*leading, *sizes(part.box)), dtype)
-            for n, part in enumerate(parts)
-            if part.rank == comm.rank
-        }
-
-    def _move(self, pieces: Sequence[Piece], parts: Sequence[Part]) -> dict[tuple[int, Range], np.ndarray]:
-        """What pieces hold of `parts`, by number and box, of those of this rank."""
-        found = redistribute(pieces, parts, self._comm).pieces
-        assert found is not None  # they lie in memory
-        return {(int(piece.name.rpartition(".")[2]), piece.box): np.asarray(piece.array) for piece in found}
-
-    def forget(self, boxes: Iterable[tuple[int, Range]]) -> None:
-        """Nothing is known at the nodes `boxes`, each with its number."""
-        for number, box in boxes:
-            for n, array in self.arrays.items():
-                part = self._parts[n]
-                shared = intersection(part.box, box) if part.whole == number else None
-                if shared is not None:
-                    array[(..., *slices(within(part.box, shared)))] = np.nan
-
-    def prolong(self, windows: Sequence["_CoarseNodes"], gas: Gas) -> None:
-        """Interpolate the nodes `windows` of all ranks from those of the level before."""
-        below = {window.number for window in windows}
-        held = [
-            Piece(f"{STATE}.{self._parts[n].whole}", self._parts[n].box, array)
-            for n, array in self.arrays.items()
-            if self._parts[n].whole in below
-        ]
-        wanted = [
-            Part(window.number, nodes, self._parts[window.place].rank)
-            for window in windows
-            for _, nodes in window.shares()
-        ]
-        arrays = self._move(held, wanted)
-        for window in windows:
-            part = self._parts[window.place]
-            if part.rank == self._comm.rank:
-                made = interpolate(window.assemble(arrays), window.weights, gas)
-                self.arrays[window.place][(..., *slices(within(part.box, window.nodes)))] = made
+def _prolong(
+    windows: Sequence["_CoarseNodes"], coarser: Sequence[Piece], parts: Sequence[Part], into: Mapping[int, Any],
+    solver: Solver,
+) -> None:  # fmt: skip
+    """Interpolate the nodes `windows` of all ranks, and put those of this rank into its parts, the arrays `into`.
+    `coarser`: the state of this rank on the level before. The windows of a rank go to the host in one copy, and the
+    nodes go to the device in one. Collective."""
+    comm, backend, gas = solver.comm, solver.backend, Gas.of(solver.case)
+    mine = [window for window in windows if parts[window.place].rank == comm.rank]
+    variables, kind = solver.layout.equations.variables, np.dtype(solver.layout.storage.stored)
+    ends = np.cumsum([0, *(variables * prod(sizes(window.box)) for window in mine)]).tolist()
+    given = backend.empty((ends[-1],), kind.name)
+    arrays = [
+        given[a:b].reshape(variables, *sizes(window.box)) for window, (a, b) in zip(mine, pairwise(ends), strict=True)
+    ]
+    wanted, targets, turn = list[Part](), dict[int, Any](), iter(arrays)
+    for window in windows:
+        rank = parts[window.place].rank
+        array = next(turn) if rank == comm.rank else None
+        for place, nodes in window.shares():
+            if array is not None:
+                targets[len(wanted)] = array[(..., *slices(place))]
+            wanted.append(Part(window.number, nodes, rank))
+    fill(coarser, wanted, targets, comm, backend)
+    if not mine:
+        return
+    values = backend.to_host(given)
+    made = []
+    for window, (a, b) in zip(mine, pairwise(ends), strict=True):
+        coarse = values[a:b].reshape(variables, *sizes(window.box))
+        assert not np.isnan(coarse).any()  # the level before lies around every tile
+        made.append(interpolate(coarse, window.weights, gas))
+    values = backend.to_device(np.concatenate([new.ravel() for new in made]))
+    first = 0
+    for window, new in zip(mine, made, strict=True):
+        target = into[window.place][(..., *slices(within(parts[window.place].box, window.nodes)))]
+        backend.copy(target, values[first : first + new.size].reshape(new.shape))
+        first += new.size
 
 
 class _CoarseNodes:
@@ -161,15 +134,6 @@ class _CoarseNodes:
             shared = intersection(shift_range(whole_box(self._space.size), triple(turn)), self.box)
             if shared is not None:
                 yield within(self.box, shared), shift_range(shared, triple(-t for t in turn))
-
-    def assemble(self, arrays: Mapping[tuple[int, Range], np.ndarray]) -> np.ndarray:
-        """The values (variables, nk, nj, ni) of the window, from those of its shares."""
-        own = [(to, arrays[self.number, nodes]) for to, nodes in self.shares()]
-        found = np.empty((len(own[0][1]), *sizes(self.box)), own[0][1].dtype)
-        for to, array in own:
-            found[(..., *slices(to))] = array
-        assert not np.isnan(found).any()  # the level before lies around every tile
-        return found
 
 
 @lru_cache(maxsize=1024)

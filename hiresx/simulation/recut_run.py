@@ -99,7 +99,8 @@ class RecutRun(AttachedRun):
             carried.free()
             carried.move(before)
             self._build(before, None, reused)
-        carried.restore(self.solver)
+        carried.restore(self.solver, self._ground, reused.held)
+        del reused
         self._trace.remember()
         self._continuation.captured = carried.captured
         self.attachments = self._build_attachments()

@@ -1,9 +1,10 @@
-"""Arrays over the nodes of whole blocks, moved from the boxes of one cut to those of another, from memory to memory."""
+"""Arrays over the nodes of whole blocks, moved from the boxes of one cut to those of another, from memory to memory:
+that of the host, or that of a device."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,6 +19,24 @@ from hiresx.output.saved.distributed_arrays import Reader
 # Bytes that a rank sends, and that it receives, at a time beside the arrays themselves.
 BUFFER = 16 << 20
 _TAG = 7100
+
+
+class Memory(Protocol):
+    """Where arrays lie: a part of the interface of a backend (hiresx.device.interface)."""
+
+    def copy(self, destination: Any, source: Any) -> None:
+        """Copy `source` into `destination`."""
+
+    def to_host(self, array: Any) -> np.ndarray:
+        """Return the array in the memory of the host."""
+
+    def to_device(self, array: np.ndarray) -> Any:
+        """Return an array of this memory with the values of `array`."""
+
+
+class _HostMemory:
+    copy = staticmethod(np.copyto)
+    to_host = to_device = staticmethod(np.asarray)
 
 
 @dataclass(frozen=True)
@@ -40,7 +59,7 @@ def redistribute(pieces: Iterable[Piece], parts: Sequence[Part], comm: Communica
     arrays: dict[str, list[Piece]] = {}
     for piece in pieces:
         arrays.setdefault(piece.name, []).append(piece)
-    held_by_rank = comm.allgather([(name, [_description(piece) for piece in some]) for name, some in arrays.items()])
+    held_by_rank = comm.allgather([(name, [*map(_description, some)]) for name, some in arrays.items()])
     found: list[Piece] = []
     for name in dict.fromkeys(name for theirs in held_by_rank for name, _ in theirs):
         found += _array(
@@ -70,19 +89,53 @@ def _array(
         if part.rank == comm.rank and part.whole == block
     }
     with comm.together():
-        held = [np.asarray(piece.array) for piece in pieces]
-    of_node = prod(leading) * np.dtype(dtype).itemsize
+        held = [Piece(piece.name, piece.box, np.asarray(piece.array)) for piece in pieces]
+    boxes = [[box for box, _, _ in theirs] for theirs in held_by_rank]
+    _transfer(block, boxes, prod(leading) * np.dtype(dtype).itemsize, held, parts, into, comm, _HostMemory())
+    return [Piece(name, parts[n].box, array) for n, array in into.items()]
+
+
+def fill(
+    pieces: Sequence[Piece], parts: Sequence[Part], into: Mapping[int, Any], comm: Communicator, memory: Memory
+) -> None:
+    """Fill arrays in `memory`: `into[n]`, of the shape of pieces over the box of `parts[n]`. `pieces`: those of this
+    rank, likewise. A part of this rank that `into` omits keeps what it has: no other rank holds nodes of it. Nodes that
+    no rank holds keep their values. Data of other ranks go through the memory of the host. Collective, with the same
+    `parts` on all ranks."""
+    held_by_rank = comm.allgather([(_number(piece), *_description(piece)) for piece in pieces])
+    for block in sorted({number for theirs in held_by_rank for number, *_ in theirs}):
+        leading, dtype = next((shape, kind) for theirs in held_by_rank for number, _, shape, kind in theirs)
+        boxes = [[box for number, box, *_ in theirs if number == block] for theirs in held_by_rank]
+        held = [piece for piece in pieces if _number(piece) == block]
+        _transfer(block, boxes, prod(leading) * np.dtype(dtype).itemsize, held, parts, into, comm, memory)
+
+
+def _number(piece: Piece) -> int:
+    return int(piece.name.rpartition(".")[2])
+
+
+def _transfer(
+    block: int,
+    held_by_rank: Sequence[Sequence[Range]],
+    of_node: int,
+    pieces: Sequence[Piece],
+    parts: Sequence[Part],
+    into: Mapping[int, Any],
+    comm: Communicator,
+    memory: Memory,
+) -> None:
+    """Fill `into` with the array of the whole block number `block`. `held_by_rank`: the boxes of all pieces of it, by
+    rank; `pieces`: those of this rank. `of_node`: bytes of a node."""
     transfers = (
         _Transfer(source, m, part.rank, n, slab, of_node * prod(sizes(slab)))
         for source, theirs in enumerate(held_by_rank)
-        for m, (box, _, _) in enumerate(theirs)
+        for m, box in enumerate(theirs)
         for n, part in enumerate(parts)
         if part.whole == block and (common := intersection(box, part.box)) is not None
         for slab in _slabs(common, of_node)
     )
     for some in _rounds(transfers):
-        _move(some, held, pieces, into, parts, comm)
-    return [Piece(name, parts[n].box, array) for n, array in into.items()]
+        _move(some, pieces, into, parts, comm, memory)
 
 
 def _slabs(box: Range, of_node: int) -> Iterator[Range]:
@@ -113,11 +166,11 @@ def _rounds(transfers: Iterable[_Transfer]) -> Iterator[list[_Transfer]]:
 
 def _move(
     transfers: Sequence[_Transfer],
-    held: Sequence[np.ndarray],
     pieces: Sequence[Piece],
-    into: dict[int, np.ndarray],
+    into: Mapping[int, Any],
     parts: Sequence[Part],
     comm: Communicator,
+    memory: Memory,
 ) -> None:
     requests: list[Any] = []
     arriving: list[tuple[_Transfer, np.ndarray]] = []
@@ -128,13 +181,14 @@ def _move(
             requests[-1].Start()
             arriving.append((t, buffer))
     for t in transfers:
-        if t.source != comm.rank:
+        if t.source != comm.rank or (t.to == comm.rank and t.part not in into):
             continue
-        nodes = held[t.piece][_within(t.box, pieces[t.piece].box)]
+        nodes: Any = pieces[t.piece].array
+        nodes = nodes[_within(t.box, pieces[t.piece].box)]
         if t.to == comm.rank:
-            into[t.part][_within(t.box, parts[t.part].box)] = nodes
+            memory.copy(into[t.part][_within(t.box, parts[t.part].box)], nodes)
         else:
-            buffer = np.ascontiguousarray(nodes).reshape(-1).view(np.uint8)
+            buffer = np.ascontiguousarray(memory.to_host(nodes)).reshape(-1).view(np.uint8)
             requests.append(comm.mpi_comm.Send_init(buffer, t.to, _TAG))
             requests[-1].Start()
     for request in requests:
@@ -142,7 +196,7 @@ def _move(
         request.Free()
     for t, buffer in arriving:
         place = into[t.part][_within(t.box, parts[t.part].box)]
-        place[...] = buffer.view(place.dtype).reshape(place.shape)
+        memory.copy(place, memory.to_device(buffer.view(place.dtype).reshape(place.shape)))
 
 
 def _within(box: Range, whole: Range) -> tuple[Any, ...]:

@@ -1,5 +1,6 @@
 """The local blocks: the parts of the grid that this rank computes, with their fields on its device."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -12,6 +13,7 @@ from hiresx.base.kept import Kept, Results
 from hiresx.base.threads import lines_of, map_ahead, planes
 from hiresx.case import Case
 from hiresx.decomposition import Domain
+from hiresx.decomposition.halo_copies import padded_shape
 from hiresx.decomposition.held_arrays import LazyArray, Piece
 from hiresx.decomposition.levels import Tile, part_on_level
 from hiresx.decomposition.parts import Part
@@ -21,16 +23,21 @@ from hiresx.device.fields import Layout
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations.gas import Gas, alive, conservative
-from hiresx.grid.blocks import Block, Range, face_range, slices
+from hiresx.grid.blocks import Block, Range, face_range, slices, whole_box
 from hiresx.grid.patched import PATCHED
 from hiresx.rhs import grid_spacings, wall_distance
-from hiresx.rhs.metrics import compute_metrics, repeat_faces
+from hiresx.rhs.metrics import check_volumes, compute_in_box, repeat_faces
+from hiresx.rhs.pole import set_pole_metrics
 from hiresx.rhs.terms import viscous_damping
 from hiresx.solver.case_configuration import check_reference, configuration
+from hiresx.solver.held_blocks import HeldBlock, copy_metrics
 from hiresx.solver.initial_flow import Flow
 
 # Bytes of an array of a block that is filled in one piece.
 AT_ONCE = 1 << 20
+
+# Share of the free memory of a device that blocks fill after a change of tiles beside what is copied from.
+ROOM = 0.8
 
 # Planes k and lines j of a block.
 Lines: TypeAlias = tuple[slice, slice]
@@ -40,12 +47,19 @@ class Reused(NamedTuple):
     """What a solver takes over from an earlier solver of the same case. `configuration`, `program`: its kernels.
     `states`: the block states of its parts on levels of refinement, by their nodes. The new solver uses a state, with
     its metrics, where it has a part of the same nodes. `kept`: what was made of these states alone, or of whole blocks
-    that are those of the new solver, too."""
+    that are those of the new solver, too. `held`: arrays of all parts on levels, from which those of new parts are
+    copied."""
 
     configuration: Configuration
     program: Program
     states: Mapping[Tile, BlockState] = {}
     kept: Results = MappingProxyType({})
+    held: Sequence[HeldBlock] = ()
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the fields of the states that may be used again."""
+        return sum(state.bytes for state in self.states.values())
 
 
 def nodes_of(whole: Decomposition, part: Part) -> Tile | None:
@@ -103,12 +117,13 @@ class LocalBlocks:
         self.compile_s = time.monotonic() - compiling
         with self.comm.together():
             self.extended = {s.index: domain.coordinates(s.part) for s in self.states}
-            for state, old in zip(self.states, before, strict=True):
-                if old is not None:
-                    repeat_faces(state)  # other blocks may lie there now
-                    continue
+            fresh = [state for state, old in zip(self.states, before, strict=True) if old is None]
+            for state in fresh:
                 _fill_coordinates(backend, state)
-                compute_metrics(backend, self.program, state, self.extended[state.index], self.cut.patches)
+                self._fill_metrics(state, () if reused is None else reused.held)
+            check_volumes(backend, self.program, fresh)
+            for state in self.states:
+                repeat_faces(state)  # of blocks that stay too: other blocks may lie there now
             for s in self.states if layout.has("damping_reach") or layout.has("transported_reach") else ():
                 viscous_damping.fill(backend, s, self.decomposition, case.implicit.damping_at_walls)
             if layout.has(wall_distance.FIELD):
@@ -120,13 +135,37 @@ class LocalBlocks:
                     grid_spacings.fill(backend, s, self.extended[s.index], walls)
         self.place = {state.index: n for n, state in enumerate(self.states)}
 
+    def _fill_metrics(self, state: BlockState, held: Sequence[HeldBlock]) -> None:
+        """Copy the metrics of nodes that blocks `held` have, and compute the others."""
+        tile, boxes = nodes_of(self.decomposition, state.part), [whole_box(state.size)]
+        if tile is not None:
+            boxes = copy_metrics(self.backend, held, state, tile)
+        for box in boxes:
+            compute_in_box(self.backend, self.program, state, self.extended[state.index], box)
+        set_pole_metrics(self.backend, state, self.cut.patches)
+
     def reusable(self, domain: Domain) -> Reused:
-        """Return those data of this object that a solver on `domain` can use again: the kernels, and the states of
-        parts with the same nodes."""
-        wanted = {nodes_of(domain.whole, domain.cut.parts[n]) for n in domain.mine}
-        own = ((nodes_of(self.decomposition, state.part), state) for state in self.states)
-        kept = {nodes: state for nodes, state in own if nodes is not None and nodes in wanted}
-        return Reused(self.configuration, self.program, kept, self.kept.with_all_of({domain.whole, *kept.values()}))
+        """Return those data of this object that a solver on `domain` can use again: the kernels, the states of parts
+        with the same nodes, and arrays to copy from."""
+        wanted = {nodes_of(domain.whole, domain.cut.parts[n]): n for n in domain.mine}
+        own = {nodes: s for s in self.states if (nodes := nodes_of(self.decomposition, s.part)) is not None}
+        kept = {nodes: state for nodes, state in own.items() if nodes in wanted}
+        leaving = [state for nodes, state in own.items() if nodes not in wanted]
+        fresh = [domain.cut.blocks[n] for nodes, n in wanted.items() if nodes not in own]
+        room = self._has_room(leaving, fresh)
+        held = [HeldBlock.of(state, nodes, room or nodes in kept) for nodes, state in own.items()]
+        results = self.kept.with_all_of({domain.whole, *kept.values()})
+        return Reused(self.configuration, self.program, kept, results, held)
+
+    def _has_room(self, leaving: Sequence[BlockState], fresh: Sequence[Block]) -> bool:
+        """True if the device can hold the metrics of the blocks `leaving` beside the arrays of the blocks `fresh`."""
+        free = self.backend.free_memory()
+        if free is None:
+            return True
+        held = sum(s.q.nbytes + s.metrics.nbytes + s.jacobian.nbytes for s in leaving)
+        points = sum(math.prod(padded_shape(block, self.cut.stencil.halo)) for block in fresh)
+        room = free + sum(state.bytes for state in leaving)
+        return held + points * self.layout.bytes_per_point <= ROOM * room
 
     def compile_kernels(self, chosen: Configuration) -> Program:
         """Return the kernels of the configuration `chosen`. One rank of each host compiles them; the others find them
@@ -194,20 +233,32 @@ class LocalBlocks:
             found.append(arrays)
         return found
 
-    def take(self, found: Sequence[dict[str, np.ndarray]], at_conditions: bool = False) -> None:
-        """Set the states from `found`, the result of `read`. `at_conditions`: only the nodes of faces with a
-        condition."""
+    def take(self, found: Sequence[dict[str, np.ndarray]]) -> None:
+        """Set the states from `found`, the result of `read`."""
         for state, arrays in zip(self.states, found, strict=True):
             ni, nj, nk = state.size
-            places: list[Any] = [np.s_[:, k] for k in planes(nk, ni * nj)]
-            if at_conditions:
-                mine = [patch for patch in self.cut.patches if patch.block == state.index]
-                faces = {patch.face for patch in mine if patch.condition.type != PATCHED}
-                places = [(..., *slices(face_range(face, state.size))) for face in sorted(faces)]
             for name, array in state.restarting.items():
-                for at in places:
-                    values = np.ascontiguousarray(arrays[name][at])
-                    self.backend.copy(state.interior(array)[at], self.backend.to_device(values))
+                for k in planes(nk, ni * nj):
+                    values = np.ascontiguousarray(arrays[name][:, k])
+                    self.backend.copy(state.interior(array)[:, k], self.backend.to_device(values))
+
+    def copy_at_conditions(self) -> Callable[[], None]:
+        """Copy the nodes of all faces with a condition, on the device. Returns a function that sets them to these
+        values again."""
+        faces = {(p.block, p.face) for p in self.cut.patches if p.condition.type != PATCHED and p.block in self.place}
+        copies = []
+        for index, face in sorted(faces):
+            state = self.states[self.place[index]]
+            for array in state.restarting.values():
+                nodes = state.interior(array)[(..., *slices(face_range(face, state.size)))]
+                copies.append((nodes, self.backend.empty(nodes.shape, nodes.dtype.name)))
+                self.backend.copy(copies[-1][1], nodes)
+
+        def put_back() -> None:
+            for nodes, copy in copies:
+                self.backend.copy(nodes, copy)
+
+        return put_back
 
     def alive_before(self) -> bool:
         """True if the state at the start of the last step is admissible."""

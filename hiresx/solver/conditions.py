@@ -163,8 +163,7 @@ class Conditions:
     def nodes(self, time: float, dt: float = 0.0, share: float = 0.0, given: bool = False) -> None:
         """Set the nodes on physical faces for the time `time` + `share` * `dt`. `given`: whether the state was set from
         outside rather than computed."""
-        for c in self._changing:
-            c.prepare(time + share * dt)
+        self.prepare(time + share * dt)
         self.recycling()
         self.begin(time, dt)
         self._move(share)
@@ -178,6 +177,11 @@ class Conditions:
         """Wait until no condition reads a file in the background any more."""
         for c in self._changing:
             c.finish_reads()
+
+    def prepare(self, time: float) -> None:
+        """Evaluate the values that conditions prescribe at `time` on the host."""
+        for c in self._changing:
+            c.prepare(time)
 
     def begin(self, time: float, dt: float) -> None:
         """Pass the start `time` of a step and its size `dt` to the device, if it needs them."""

@@ -24,10 +24,10 @@ def check_plan(plan: str, backend: str) -> None:
         raise HiresxError(f'the {backend} backend has no plan "{plan}"', f"take {', '.join(own)}, or auto")
 
 
-def choose_plan(case: Case, backend: Backend, domain: Domain, asked: str | None = None) -> str:
+def choose_plan(case: Case, backend: Backend, domain: Domain, asked: str | None = None, there: int = 0) -> str:
     """Return the plan `asked`, or that of the case's key `plan`. Where neither is set, return the backend's default, or
-    on all ranks the compact plan if the GPU of a rank lacks memory for the fields of its parts. Collective; nothing is
-    allocated.
+    on all ranks the compact plan if the GPU of a rank lacks memory for the fields of its parts. `there`: bytes of
+    those of them that are allocated already. Collective; nothing is allocated.
 
     Raises HiresxError for a plan that the backend does not have or that does not support the case, and where the fields
     do not fit the memory of a GPU.
@@ -37,6 +37,7 @@ def choose_plan(case: Case, backend: Backend, domain: Domain, asked: str | None 
     why = compact.obstacle(case, domain.cut)
     wanted = asked or (None if case.plan == "auto" else case.plan)
     free = backend.free_memory()
+    free = None if free is None else free + there
     with comm.together():
         if wanted is not None:
             check_plan(wanted, backend.name)

@@ -81,7 +81,7 @@ class Solver:
         self.time, self.steps = 0.0, 0
         # A factor of the case's dt or CFL numbers, lowered when a run goes back after a blow-up.
         self.step_factor = 1.0
-        self.plan = choose_plan(case, backend, domain, plan)
+        self.plan = choose_plan(case, backend, domain, plan, 0 if reused is None else reused.bytes)
         boundary.check(self.decomposition.patches)
         scalars.check(case, self.decomposition.patches)
         spatial_filter.check(case, self.decomposition.blocks)
@@ -93,6 +93,7 @@ class Solver:
         # The seconds of the compilation.
         self.compile_s = self._blocks.compile_s
         self.states, self.reusable, self.kept = self._blocks.states, self._blocks.reusable, self._blocks.kept
+        self.primitives = self._blocks.primitives
         self._ghosts = Ghosts(case, self._blocks, domain, transport, overlap)
         self.halo = self._ghosts.halo
         self.close = self._ghosts.close  # gives back what MPI and the device hold
@@ -100,6 +101,7 @@ class Solver:
             case, self._blocks, self.grid, profiles or {}, self.halo.memory, self._ghosts.mirrored.places
         )
         self.conditions, self.sponges = self._conditions.all, self._conditions.sponges
+        self.profile_statistics = self._conditions.profile_statistics
         self.terms = Terms(case, self._blocks, self._ghosts, self._conditions, self.plan, self.integrator)
         self._state_cache = StateCache()
         limits = [call for a in self.terms.axisymmetric for call in a.steps]
@@ -415,19 +417,14 @@ class Solver:
         self._ghosts.finish_state()
 
     def finish_reads(self) -> None:
-        """Wait until no file is read in the background any more, as planes of a precursor are. After that, and until
-        the next step, the caller may call netCDF4, which is not safe for two threads."""
+        """Wait until no file is read in the background any more: netCDF4 is not safe for two threads."""
         self._conditions.finish_reads()
 
     def values(self) -> dict[str, Any]:
         """Return everything on which the next step depends besides `pieces`: time, steps, dt, step_factor, and the
         sizes of earlier steps that the integrator needs."""
-        found: dict[str, Any] = {
-            "time": self.time,
-            "steps": self.steps,
-            "dt": float(self.dt),
-            "step_factor": self.step_factor,
-        }
+        found: dict[str, Any] = {"time": self.time, "steps": self.steps, "dt": float(self.dt)}
+        found["step_factor"] = self.step_factor
         if self.configuration.storage.carries:
             found["reference"] = list(self.configuration.reference)
         if self.system.history is not None:
@@ -446,35 +443,37 @@ class Solver:
         """Continue from the content of `values` and `pieces`, to the last bit on the same backend and cut. `read(name,
         box)` returns the nodes `box` of an array that was written in pieces. Collective; raises ValueError for numbers
         that no run can have had, and for an array of another shape or type."""
+
+        def fill() -> None:
+            with self.comm.together():
+                if self.system.history is not None:
+                    self.integrator.memory = dict(values.get("memory", {}))
+                    self.system.history.read(values.get("history", ()), read)
+                self._blocks.take(self._blocks.read(read))
+
+        self.go_on(values, fill)
+
+    def go_on(self, values: Mapping[str, Any], fill: Callable[[], None]) -> None:
+        """Continue from `values`, as `restore`, with a state that `fill` sets on the device. Nodes that it does not set
+        keep their state. Collective."""
         time, dt, factor = (float(values[key]) for key in ("time", "dt", "step_factor"))
         steps = int(values["steps"])
         if not (0 <= time < np.inf and 0 <= dt < np.inf and 0 < factor <= 1 and steps >= 0):
             raise ValueError(f"time {time}, dt {dt}, step {steps}, {factor} times the step of the case")
         self.settle()
         with self.comm.together():
-            self._conditions.nodes(0.0)  # a steady profile is that at time 0
+            self._conditions.prepare(0.0)  # a steady profile is that at time 0
             self.time, self.steps, self.dt, self.step_factor = time, steps, dt, factor
             self._give()
-            if self.system.history is not None:
-                self.integrator.memory = dict(values.get("memory", {}))
-                self.system.history.read(values.get("history", ()), read)
-            found = self._blocks.read(read)
-            self._blocks.take(found)
+        fill()
+        with self.comm.together():
+            # The nodes satisfy their conditions already: imposing them again may change the rounding. It is needed for
+            # ghosts and targets only.
+            put_back = self._blocks.copy_at_conditions()
             self._conditions.nodes(self.time)
-            # The stored nodes satisfy their conditions already: imposing them again may change the rounding. The call
-            # above was needed for ghosts and targets only.
-            self._blocks.take(found, at_conditions=True)
+            put_back()
         self._ghosts.start_state()
         self.settle()
-
-    def profile_statistics(self) -> dict[str, list[float]]:
-        """Return the mean and the root mean square of every conservative variable that steady profiles, waves and
-        sponges prescribe, by place. Collective."""
-        return self._conditions.profile_statistics()
-
-    def primitives(self, block: int) -> dict[str, np.ndarray]:
-        """Return rho, u, v, w, p and the passive scalars of `states[block]`, float64 (nk, nj, ni)."""
-        return self._blocks.primitives(block)
 
     def norms(self) -> tuple[np.ndarray, float, float]:
         """Return the root mean square of dq/dt over all points (5), nan before the first step from a new state, the
@@ -497,9 +496,5 @@ class Solver:
     @property
     def bytes(self) -> int:
         """The device memory of the fields of this rank."""
-        return (
-            sum(s.bytes for s in self.states)
-            + self.system.bytes
-            + self.step_size.bytes
-            + sum(layer.bytes for layer in self.sponges)
-        )
+        blocks = sum(state.bytes for state in self.states) + sum(layer.bytes for layer in self.sponges)
+        return blocks + self.system.bytes + self.step_size.bytes

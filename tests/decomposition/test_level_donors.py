@@ -66,7 +66,8 @@ def test_shares_add_up_to_the_interpolation_of_every_ghost(region, periodic, par
         own, (wi, wj, _) = values[rows.part], rows.widths
         row = padded_shape(ground.cut.blocks[rows.part], halo)[2]
         nodes = rows.start + np.arange(wi)[:, None, None] + row * np.arange(wj)[:, None]
-        weights = rows.weights[:, 0, :wi, None] * rows.weights[:, 1, None, :wj] * rows.weights[:, 2, None, None, 0]
+        factors = rows.weights_of(np.arange(len(rows.ghost)))
+        weights = factors[:, 0, :wi, None] * factors[:, 1, None, :wj] * factors[:, 2, None, None, 0]
         sums[:, rows.ghost] += (weights * own[nodes]).sum(axis=(1, 2))
     number = 0
     assert found

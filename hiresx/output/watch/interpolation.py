@@ -147,7 +147,7 @@ class Interpolation:
             n, s = len(part.ghost), states[part.part]
             to = np.arange(row, row + n, dtype=np.int32)
             # without the linear interpolation, which the kernel then skips
-            weights = part.weights.copy()
+            weights = part.weights_of(np.arange(n)).copy()
             weights[1] = 0.0
             self.calls.append(
                 solver.program.call(

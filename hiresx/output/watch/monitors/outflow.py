@@ -1,6 +1,7 @@
 """A warning if the flow through a `supersonic-outflow` is subsonic."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -24,6 +25,19 @@ def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
     return [SubsonicOutflow(solver, patches)] if patches else []
 
 
+def _weights(solver: Solver, b: int, face: str) -> np.ndarray:
+    """The weights of a face. While tiles change, those of a block whose nodes and connections stay are kept."""
+    whole = solver.decomposition
+    make = partial(face_weights, whole, b, face)
+    if whole.levels is None:
+        return make()
+    tiles = whole.levels.tiles
+    around = (
+        (c.face, c.range, tiles[c.donor], c.matrix, c.offset, c.over_a_pole) for c in whole.connections if c.block == b
+    )
+    return solver.kept(("face weights", tiles[b], face, *around), (), make)
+
+
 class SubsonicOutflow(Attachment):
     """Check all nodes on supersonic outflows every `monitor.every` steps. Reports once for each condition where the
     velocity through the face is below the speed of sound, since the condition reflects a part of the flow there. Places
@@ -39,8 +53,8 @@ class SubsonicOutflow(Attachment):
         here, faces = {state.part.whole for state in solver.states}, []
         for patch in patches:
             if patch.block in here:
-                weights = face_weights(solver.decomposition, patch.block, patch.face)
-                weights *= mask(solver.decomposition, patch.block, patch.face, patch.range)
+                inside = mask(solver.decomposition, patch.block, patch.face, patch.range)
+                weights = _weights(solver, patch.block, patch.face) * inside
                 group = next(n for n, c in enumerate(conditions) if c is patch.condition)
                 faces.append(FaceNodes(patch.block, patch.face, weights, group))
         self._surface = WatchedSurface(solver, faces, len(conditions), viscous=False)

@@ -1,0 +1,74 @@
+"""Arrays on a device of blocks of one solver, from which the next solver copies at nodes that its blocks have, too."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hiresx.base.arrays import triple
+from hiresx.decomposition.levels import Tile
+from hiresx.decomposition.refinement import joined_boxes
+from hiresx.device.interface import Backend
+from hiresx.device.state import BlockState
+from hiresx.grid.blocks import Range, intersection, shift_range, slices, whole_box
+from hiresx.grid.cutting import within
+
+
+@dataclass(frozen=True, eq=False)
+class HeldBlock:
+    """Arrays of the nodes `tile` of a level with `halo` ghost layers (along i, j, k), as a BlockState has them: the
+    state `q`, and the `areas` and the `jacobian` of the metrics, None where there is no memory to hold them."""
+
+    tile: Tile
+    halo: tuple[int, int, int]
+    q: Any
+    areas: tuple[Any, ...] | None
+    jacobian: Any
+
+    @classmethod
+    def of(cls, state: BlockState, tile: Tile, metrics: bool = True) -> "HeldBlock":
+        """Return the arrays of `state`, which has the nodes `tile`, without its metrics if `metrics` is false."""
+        return cls(tile, state.halo, state.q, *((state.areas, state.jacobian) if metrics else (None, None)))
+
+    def at(self, array: Any, box: Range) -> Any:
+        """Return a view [..., k, j, i] of one of the arrays at the nodes `box`, counted as on the level."""
+        first = triple(h - lo for h, (lo, _) in zip(self.halo, self.tile.box, strict=True))
+        return array[(..., *slices(shift_range(box, first)))]
+
+
+def copy_metrics(backend: Backend, held: Iterable[HeldBlock], state: BlockState, tile: Tile) -> list[Range]:
+    """Copy areas and Jacobian of `state`, which has the nodes `tile`, from those of `held` with some of these nodes;
+    areas with the ghosts that lie behind them. Returns boxes of the other nodes, counted from the first one of
+    `state`. The values are those that would be computed: they depend on the coordinates of the level alone."""
+    to = HeldBlock.of(state, tile)
+    copied = []
+    for one in held:
+        same = (one.tile.level, one.tile.base) == (tile.level, tile.base)
+        shared = intersection(one.tile.box, tile.box) if same else None
+        if shared is None or one.areas is None:
+            continue
+        copied.append(within(tile.box, shared))
+        for d in state.active:
+            box = with_ghosts(shared, tile.box, d, state.halo[d])
+            backend.copy(to.at(state.areas[d], box), one.at(one.areas[d], box))
+        backend.copy(to.at(state.jacobian, shared), one.at(one.jacobian, shared))
+    return _others(whole_box(state.size), copied)
+
+
+def with_ghosts(box: Range, whole: Range, d: int, halo: int) -> Range:
+    """Return a box of nodes with the `halo` ghost layers along direction `d` that lie behind it, where it ends with
+    `whole`."""
+    (lo, hi), (first, last) = box[d], whole[d]
+    ends = lo - halo * (lo == first), hi + halo * (hi == last)
+    return triple(ends if e == d else own for e, own in enumerate(box))
+
+
+def _others(whole: Range, boxes: Sequence[Range]) -> list[Range]:
+    """Boxes of the nodes of `whole` that are in none of `boxes`."""
+    lattice = [sorted({*ends, *(n for box in boxes for n in box[d])}) for d, ends in enumerate(whole)]
+    free = np.ones([len(line) - 1 for line in reversed(lattice)], bool)
+    for box in boxes:
+        at = [slice(line.index(lo), line.index(hi)) for line, (lo, hi) in zip(lattice, box, strict=True)]
+        free[tuple(reversed(at))] = False
+    return list(joined_boxes(lattice, free))

@@ -1,0 +1,175 @@
+"""A change of tiles on the device: what is copied there, what is computed again, what passes through the host."""
+
+import numpy as np
+import pytest
+from chosen_tiles import choose_tiles
+from test_adapted_levels import adapted, spot, tiles
+
+from hiresx import Simulation
+from hiresx.decomposition.held_arrays import Piece
+from hiresx.decomposition.parts import Part
+from hiresx.decomposition.quadrature import face_weights
+from hiresx.device.cpu import CpuBackend
+from hiresx.device.native import NativeBackend
+from hiresx.errors import HiresxError
+from hiresx.exchange.patched_ghosts import InterpolatedGhosts
+from hiresx.mpi.communicator import single_process
+from hiresx.output.watch.monitors import outflow
+from hiresx.rhs import metrics
+from hiresx.simulation import prolongation
+from hiresx.simulation.redistribution import fill
+from hiresx.solver import Solver, block_states
+from hiresx.solver import solver as solver_module
+
+
+def moved_ball(monkeypatch, n, to=0.45, levels=1):
+    """A simulation whose tiles lie around one place, and will lie around another one."""
+    place = [0.3]
+
+    def ball(table, flow, nodes, beyond):
+        inner = tuple(slice(1, -1) if m > 1 else slice(None) for m in nodes[0].shape)
+        away = sum((c[inner] - place[0]) ** 2 for c in nodes[: 2 + (n[2] > 1)])
+        return (away < 0.03).astype(float)
+
+    choose_tiles(monkeypatch, ball)
+    amplitude = (0.04, 0.05, 0.0) if n[2] == 1 else (0.03, 0.04, 0.03)
+    table = {"levels": levels, "margin": 0, "every": 1000}
+    simulation = Simulation(adapted(n, 9, amplitude, table), initial=spot, backend="cpu")
+    place[0] = to
+    return simulation
+
+
+@pytest.mark.parametrize("n", [(40, 36, 1), (24, 20, 18)])
+@pytest.mark.parametrize("room", [True, False])
+def test_metrics_of_nodes_that_were_there_are_copied_and_are_those_of_a_solver_made_anew(monkeypatch, n, room):
+    simulation = moved_ball(monkeypatch, n)
+    before, computed = set(tiles(simulation)), []
+    of_box = metrics.compute_in_box
+
+    def counted(backend, program, state, coordinates, box):
+        computed.append(np.prod([hi - lo for lo, hi in box]))
+        of_box(backend, program, state, coordinates, box)
+
+    free = int(0.8 * simulation.solver.bytes)  # enough for new blocks, not for all
+    with monkeypatch.context() as given:
+        given.setattr(block_states, "compute_in_box", counted)
+        given.setattr(NativeBackend, "free_memory", lambda self: free)
+        given.setattr(block_states, "ROOM", 0.8 if room else 0.0)
+        assert simulation.adapt()
+    fresh = [s for s, tile in zip(simulation.solver.states, tiles(simulation), strict=True) if tile not in before]
+    nodes = sum(np.prod(state.size) for state in fresh)
+    assert fresh and (0 < sum(computed) < nodes if room else sum(computed) == nodes)
+    anew = Solver(simulation.case, simulation.backend, domain=simulation._ground)
+    for one, other in zip(simulation.solver.states, anew.states, strict=True):
+        assert np.array_equal(one.metrics, other.metrics) and np.array_equal(one.jacobian, other.jacobian)
+
+
+def test_states_stay_on_the_device(monkeypatch):
+    """No array of a state passes between host and device, only windows around new nodes and these nodes."""
+    simulation = moved_ball(monkeypatch, (64, 56, 1), 0.33)
+    before, seen = set(tiles(simulation)), {"to_host": [], "to_device": []}
+    for name, some in seen.items():
+        original = getattr(NativeBackend, name)
+
+        def counted(self, array, original=original, some=some):
+            some.append(array)
+            return original(self, array)
+
+        monkeypatch.setattr(NativeBackend, name, counted)
+    interpolated, interpolate = [], prolongation.interpolate
+
+    def noted(*given):
+        interpolated.append(interpolate(*given))
+        return interpolated[-1]
+
+    monkeypatch.setattr(prolongation, "interpolate", noted)
+    assert simulation.adapt() and set(tiles(simulation)) - before
+    assert not any(len(a) == 5 and a.ndim == 4 for some in seen.values() for a in some)
+    (nodes,) = (a for a in seen["to_device"] if a.dtype.kind == "f" and a.size == sum(n.size for n in interpolated))
+    assert 0 < nodes.size < sum(one.q.size for one in simulation.solver.states) / 8
+
+
+def test_a_node_that_nobody_holds_keeps_its_value():
+    held = [Piece("q.3", ((2, 6), (0, 4), (0, 1)), np.ones((5, 1, 4, 4)))]
+    parts = [Part(3, ((0, 4), (1, 5), (0, 1)), 0), Part(2, ((2, 6), (0, 4), (0, 1)), 0), Part(3, held[0].box, 0)]
+    into = {n: np.zeros((5, 1, 4, 4)) for n in (0, 1)}  # the last one keeps what it has
+    fill(held, parts, into, single_process(), CpuBackend())
+    assert into[0][:, 0, :3, 2:].all() and into[0].sum() == 30 and not into[1].any()
+
+
+def test_blocks_that_stay_are_not_touched(monkeypatch):
+    simulation = moved_ball(monkeypatch, (40, 36, 1))
+    stay, copied, copy = simulation.solver.states[0], [], NativeBackend.copy
+    state = stay.interior(stay.q).copy()
+    monkeypatch.setattr(NativeBackend, "copy", lambda self, to, of: copied.append(to) or copy(self, to, of))
+    assert simulation.adapt() and simulation.solver.states[0] is stay
+    assert copied and not any(np.shares_memory(to, stay.q) for to in copied)
+    assert np.array_equal(stay.interior(stay.q), state)
+
+
+def test_nodes_of_new_tiles_have_the_flow_at_their_place(monkeypatch):
+    simulation = moved_ball(monkeypatch, (64, 56, 1), levels=2)
+    before = set(tiles(simulation))
+    assert simulation.adapt()
+    new = [b for b, tile in zip(simulation.blocks, tiles(simulation), strict=True) if tile not in before]
+    assert len(new) > 3
+    assert max(np.abs(b.state("rho") - spot(b.x, b.y, b.z)[0]).max() for b in new) < 0.003
+
+
+@pytest.mark.parametrize("n", [(40, 36, 1), (24, 20, 18)])
+def test_weights_made_on_the_device_are_those_of_the_host(monkeypatch, n):
+    simulation = moved_ball(monkeypatch, n)
+    ghosts = simulation.solver._ghosts.patched
+    made = [give.weights for give in ghosts._gives]
+    monkeypatch.setattr(type(ghosts), "_weights", InterpolatedGhosts._weights)
+    ghosts._prepare(simulation._ground, ghosts.located)
+    for one, give in zip(made, ghosts._gives, strict=True):
+        assert one is not give.weights and np.array_equal(one, give.weights)
+
+
+def test_weights_of_outflows_are_kept_by_face_and_surroundings(monkeypatch):
+    """Blocks of tiles of two sizes at outflows, some of which get other neighbours."""
+    place = [0.1]
+
+    def corner(table, flow, nodes, beyond):
+        x, y = nodes[0][:, 1:-1, 1:-1], nodes[1][:, 1:-1, 1:-1]
+        return ((x > 0.8) & (y > place[0]) & (y < 0.6) | (y > 0.8) & (x < 0.3)).astype(float)
+
+    choose_tiles(monkeypatch, corner)
+    grid = {"generator": "box", "n": [40, 36, 1], "lower": [0.0, 0.0, 0.0], "upper": [1.0, 1.0, 0.0]}
+    faces = [{"faces": "all", "type": "supersonic-outflow"}]
+    table = {"levels": 1, "margin": 0, "every": 1000}
+    simulation = Simulation(adapted(grid=grid, boundary=faces, refine=table, steps=9), initial=spot, backend="cpu")
+    seen = []
+    for place[0] in (0.1, 0.4):
+        changed = simulation.adapt()
+        solver = simulation.solver
+        patches = [p for p in solver.decomposition.patches if p.condition.type == "supersonic-outflow"]
+        weights = [outflow._weights(solver, p.block, p.face) for p in patches]
+        for p, own in zip(patches, weights, strict=True):
+            assert np.array_equal(own, face_weights(solver.decomposition, p.block, p.face))
+        seen.append(weights)
+    assert changed
+    again = [own for own in seen[1] if any(own is other for other in seen[0])]
+    assert 0 < len(again) < len(seen[1])
+
+
+def test_a_change_that_fails_leaves_tiles_and_states_as_they_were(monkeypatch):
+    """The new solver cannot be built once its blocks have their metrics."""
+    simulation = moved_ball(monkeypatch, (40, 36, 1))
+    simulation.step()
+    before, states = tiles(simulation), [s.interior(s.q).copy() for s in simulation.solver.states]
+    ghosts, failures = solver_module.Ghosts, [HiresxError("no memory", "take less")]
+
+    def failing(*given):
+        if failures:
+            raise failures.pop()
+        return ghosts(*given)
+
+    monkeypatch.setattr(solver_module, "Ghosts", failing)
+    with pytest.raises(HiresxError, match="no memory"):
+        simulation.adapt()
+    assert tiles(simulation) == before
+    for state, q in zip(simulation.solver.states, states, strict=True):
+        assert np.array_equal(state.interior(state.q), q)
+    assert simulation.adapt() and tiles(simulation) != before
