@@ -6,7 +6,7 @@ result. The right-hand side is computed for a rough flow on the wavy grid of the
 `pencils` on the CPU, by `decomposed` on the CPU, and on this backend. Together, the sets of choices contain every file
 in kernels/ that a case can choose; files that the listed sets leave out get a set of their own.
 Then the vortex on a wavy grid and the planar jet are compared in the same way after 20 steps, and the updates that the
-sweeps of the implicit integrator give, over lines and over nodes, with stored blocks and without.
+sweeps of the implicit integrator give, over lines and over nodes, each with stored blocks and without.
 """
 
 import re
@@ -246,6 +246,7 @@ def _check(name: str, function: Callable[[Workbench, Any], float], argument: Any
 # variable, which round-off changes by 1e-9.
 SWEEPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "lines, bump": ("bump", "subsonic", ("implicit.lines=j",)),
+    "lines without stored blocks, bump": ("bump", "subsonic", ("implicit.lines=j", "implicit.storage=none")),
     "nodes without stored blocks, bump": ("bump", "subsonic", ("implicit.lines=none", "implicit.storage=none")),
     "lines, blocks in 16 bits, plate by SST": ("flat-plate-sa", "sst", ("implicit.storage=fp16",)),
 }
