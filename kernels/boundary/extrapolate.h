@@ -12,7 +12,7 @@ KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride s
     continue_cubically(q, p, sn, sv, increment);
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
     for (int d = 0; d < 3; ++d) inward[d] = direction * m[d * sv + p];
-    if (rated) add_quartic(q, p, sn, sv, inward, inverse_reynolds * jacobian[p], increment);
+    add_quartic(q, p, sn, sv, rated ? viscous_share(q, p, sv, inward, inverse_reynolds * jacobian[p]) : real(1), increment);
     CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
     for (int l = 0; l < ghost_layers; ++l) {
         space.project(increment[l], field);
