@@ -66,3 +66,19 @@ HD void continue_cubically(const_state_pointer q, long long p, int sn, stride sv
             increment[l][v] = share * sum;
         }
 }
+
+// Makes `whole` of the quartics of the cubics behind a face, less where the fourth difference is large (of density, momentum
+// and energy over rho, rho c and rho c^2). By cubics the rates of the nodes at the face are of third order.
+HD void add_quartic(const_state_pointer q, long long p, int sn, stride sv, real whole,
+                    real increment[ghost_layers][gas_variables]) {
+    real state[4][gas_variables], fourth[gas_variables];
+    const real share = smooth_share(q, p, sn, sv, state);
+    const real rho = state[0][0], sound2 = gas_gamma * primitive(state[0]).p / rho;
+    for (int v = 0; v < gas_variables; ++v)
+        fourth[v] = fourth_difference(state[0][v], state[1][v], state[2][v], state[3][v], q[v * sv + p + 4ll * sn]);
+    real square = fourth[0] * fourth[0] * sound2 + fourth[4] * fourth[4] / sound2;
+    for (int v = 1; v <= 3; ++v) square += fourth[v] * fourth[v];
+    const real quartic = share * quartic_share(square / (rho * rho * sound2)) * whole;
+    for (int l = 0; l < ghost_layers; ++l)
+        for (int v = 0; v < gas_variables; ++v) increment[l][v] += quartic * real(quartic_weight(l + 1)) * fourth[v];
+}

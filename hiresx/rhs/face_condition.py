@@ -229,4 +229,4 @@ class GivenNodes(FaceCondition):
         self._launch("precursor_node", self._box, **self._face, n1=n1, n2=n2, state=self._target, q=self.state.q)
 
     def ghost(self) -> None:
-        self._launch("total_inflow_ghost", self._box, **self._face, q=self.state.q)
+        self._launch("total_inflow_ghost", self._box, **self._face, quartic=0.0, q=self.state.q)

@@ -45,4 +45,4 @@ class TotalInflow(SubsonicFace):
         self._launch("total_inflow_node", self._box, **self._face, direction=self._inward, **self._total, m=area, q=q)
 
     def ghost(self) -> None:
-        self._launch("total_inflow_ghost", self._box, **self._face, q=self.state.q)
+        self._launch("total_inflow_ghost", self._box, **self._face, quartic=1.0, q=self.state.q)

@@ -5,7 +5,8 @@ The equations are those of the solver: rho, rho u, rho v, rho w and e with the i
 
     tau_ij = mu/Re_c (du_i/dx_j + du_j/dx_i - 2/3 delta_ij div u),    q_i = -mu/(Re_c Pr (gamma - 1)) dT/dx_i
 
-where the gas has a Reynolds number, mu by its viscosity law. Scales are those of the solver.
+where the gas has a Reynolds number, mu by its viscosity law, and rho s of passive scalars with the diffusive flux
+-mu/(Re_c Sc) ds/dx_i. Scales are those of the solver.
 
     gas = case.gas
     flow = ManufacturedSolution(("1 + 0.1*sin(x)", "0.3", "0", "0", "0.7"), gas)
@@ -17,7 +18,7 @@ where the gas has a Reynolds number, mu by its viscosity law. Scales are those o
         solver.watched_step(lambda stage, task: True)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -51,18 +52,25 @@ def sympy() -> ModuleType:
 class ManufacturedSolution:
     """A manufactured flow of a `gas`. `formulas`: the texts of rho, u, v, w and p as functions of x, y, z and t in
     Python's notation, such as "1 + 0.1*sin(2*pi*x)", with the functions of SymPy. If it is `axisymmetric`, y is the
-    distance from the axis, v the radial velocity and w the swirl; v and w must be odd in y, the others even.
+    distance from the axis, v the radial velocity and w the swirl; v and w must be odd in y, the others even. `scalars`:
+    the formula and the Schmidt number of each passive scalar, in the order of the case.
 
     Raises HiresxError without SymPy, and ValueError for a formula that cannot be read or that has other names in it.
     """
 
-    def __init__(self, formulas: tuple[str, str, str, str, str], gas: Gas, axisymmetric: bool = False):
+    def __init__(
+        self,
+        formulas: tuple[str, str, str, str, str],
+        gas: Gas,
+        axisymmetric: bool = False,
+        scalars: Sequence[tuple[str, float]] = (),
+    ):
         sp = sympy()
         self.formulas, self.gas, self.axisymmetric = formulas, gas, axisymmetric
         self._names = sp.symbols("x y z t", real=True)
         named = {str(name): name for name in self._names}
         found = []
-        for variable, text in zip(PRIMITIVE, formulas, strict=True):
+        for variable, text in (*zip(PRIMITIVE, formulas, strict=True), *(("s", text) for text, _ in scalars)):
             try:
                 formula = sp.sympify(text, locals=named)
             except (sp.SympifyError, TypeError, SyntaxError) as error:
@@ -70,28 +78,33 @@ class ManufacturedSolution:
             if strange := formula.free_symbols - set(self._names):
                 raise ValueError(f'{variable} = "{text}": {min(map(str, strange))} is none of x, y, z and t')
             found.append(formula)
-        self._primitive = found
-        rho, u, v, w, p = found
+        self._primitive, self._scalars = found[: len(PRIMITIVE)], found[len(PRIMITIVE) :]
+        self._schmidt = [schmidt for _, schmidt in scalars]
+        rho, u, v, w, p = self._primitive
         energy = p / (sp.nsimplify(gas.gamma) - 1) + rho * (u * u + v * v + w * w) / 2
-        self._conservative = [rho, rho * u, rho * v, rho * w, energy]
+        self._conservative = [rho, rho * u, rho * v, rho * w, energy, *(rho * s for s in self._scalars)]
 
     def state(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> tuple[np.ndarray, ...]:
         """Return rho, u, v, w, p, in the shape to which x, y and z broadcast."""
-        return _values(self._state, x, y, z, t)
+        return _values(self._state, x, y, z, t)[: len(PRIMITIVE)]
+
+    def scalars(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> tuple[np.ndarray, ...]:
+        """Return the passive scalars, in the shape to which x, y and z broadcast."""
+        return _values(self._state, x, y, z, t)[len(PRIMITIVE) :]
 
     def flux_divergence(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
-        """Return div(F - F_viscous) of the five conservative variables, (5, ...). The exact right-hand side at this
-        state, dq/dt without a source, is its negative."""
+        """Return div(F - F_viscous) of the n conservative variables, those of scalars last, (n, ...). The exact
+        right-hand side at this state, dq/dt without a source, is its negative."""
         return np.stack(_values(self._divergence, x, self._off_the_axis(y), z, t))
 
     def source(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
-        """Return the source dq/dt + div(F - F_viscous), (5, ...), with which the flow solves the equations."""
+        """Return the source dq/dt + div(F - F_viscous), (n, ...), with which the flow solves the equations."""
         return np.stack(_values(self._source, x, self._off_the_axis(y), z, t))
 
     def viscous_flux(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
-        """Return the viscous fluxes of momentum and energy along x, y and z, (4, 3, ...)."""
-        found = np.stack(_values(self._stresses, x, y, z, t))
-        return found.reshape(4, 3, *found.shape[1:])
+        """Return the viscous fluxes of momentum, energy and scalars along x, y and z, (n - 1, 3, ...)."""
+        found = np.stack(_values(self._fluxes, x, y, z, t))
+        return found.reshape(-1, 3, *found.shape[1:])
 
     def _off_the_axis(self, y: Reals) -> Reals:
         """Return y, with a place beside the axis for each place on it if the flow is axisymmetric. The formulas are 0/0
@@ -100,7 +113,7 @@ class ManufacturedSolution:
 
     @cached_property
     def _state(self) -> Callable[..., Any]:
-        return self._function(self._primitive)
+        return self._function([*self._primitive, *self._scalars])
 
     @cached_property
     def _divergence(self) -> Callable[..., Any]:
@@ -112,10 +125,8 @@ class ManufacturedSolution:
         return self._function([change + out for change, out in zip(changes, self._flux_divergence, strict=True)])
 
     @cached_property
-    def _stresses(self) -> Callable[..., Any]:
-        velocity, (stress, heat) = self._primitive[1:4], self._viscous_fluxes()
-        energy = [sum(velocity[c] * stress[c][d] for c in range(3)) - heat[d] for d in range(3)]
-        return self._function([part for row in (*stress, energy) for part in row])
+    def _fluxes(self) -> Callable[..., Any]:
+        return self._function([part for row in self._viscous_fluxes() for part in row])
 
     def _function(self, expressions: list[Any]) -> Callable[..., Any]:
         function: Callable[..., Any] = sympy().lambdify(self._names, expressions, "numpy", cse=True)
@@ -126,28 +137,27 @@ class ManufacturedSolution:
         sp = sympy()
         space, (rho, *velocity, p) = self._names[:3], self._primitive
         energy = self._conservative[4]
-        stress, heat = self._viscous_fluxes()
-        total = [sp.Integer(0)] * 5
+        viscous = self._viscous_fluxes()
+        total = [sp.Integer(0)] * len(self._conservative)
         for d, (axis, speed) in enumerate(zip(space, velocity, strict=True)):
             flux = [rho * speed, *(rho * speed * component for component in velocity), speed * (energy + p)]
+            flux += [rho * speed * s for s in self._scalars]
             flux[1 + d] += p
-            if stress is not None:
-                for c in range(3):
-                    flux[1 + c] -= stress[c][d]
-                flux[4] -= sum(velocity[c] * stress[c][d] for c in range(3)) - heat[d]
+            for n, row in enumerate(viscous):
+                flux[1 + n] -= row[d]
             total = [before + sp.diff(part, axis) for before, part in zip(total, flux, strict=True)]
             if self.axisymmetric and d == 1:
                 # Per ring of the width dy, and with the hoop stress, which points to the axis, and what turns with it.
-                flux[2] -= rho * velocity[2] ** 2 + p - (stress[2][2] if stress is not None else 0)
+                flux[2] -= rho * velocity[2] ** 2 + p - (viscous[2][2] if viscous else 0)
                 flux[3] *= 2
                 total = [before + part / axis for before, part in zip(total, flux, strict=True)]
         return total
 
-    def _viscous_fluxes(self) -> tuple[Any, Any]:
-        """tau_ij and q_i; None of an inviscid gas."""
+    def _viscous_fluxes(self) -> list[list[Any]]:
+        """Along x, y and z, of momentum (tau_ij), of energy, and of each scalar; empty for an inviscid gas."""
         gas, sp = self.gas, sympy()
         if gas.reynolds is None:
-            return None, None
+            return []
         space, (rho, *velocity, p) = self._names[:3], self._primitive
         temperature = sp.nsimplify(gas.gamma) * p / rho
         mu = viscosity(gas)(temperature) / sp.Float(gas.reynolds)
@@ -160,7 +170,13 @@ class ManufacturedSolution:
             for i in range(3)
         ]
         conduction = mu / (sp.Float(gas.prandtl) * (sp.nsimplify(gas.gamma) - 1))
-        return stress, [-conduction * sp.diff(temperature, axis) for axis in space]
+        work = [sum(velocity[c] * stress[c][d] for c in range(3)) for d in range(3)]
+        energy = [done + conduction * sp.diff(temperature, axis) for done, axis in zip(work, space, strict=True)]
+        diffusion = [
+            [mu / sp.Float(schmidt) * sp.diff(s, axis) for axis in space]
+            for s, schmidt in zip(self._scalars, self._schmidt, strict=True)
+        ]
+        return [*stress, energy, *diffusion]
 
 
 def viscosity(gas: Gas) -> Callable[[Any], Any]:
@@ -187,15 +203,15 @@ def _values(function: Callable[..., Any], x: Reals, y: Reals, z: Reals, t: float
 
 def truncation_error(solver: Solver, flow: ManufacturedSolution, time: float = 0.0) -> list[np.ndarray]:
     """Return the error of the right-hand side of `solver` for the state of `flow`: for each part the computed rates of
-    the conserved variables of the gas minus the exact ones, (5, nk, nj, ni). The state of the solver is set to `flow`.
-    At nodes whose rates are not used, such as those of an inflow, the values have no meaning."""
+    the conserved variables minus the exact ones, those of scalars last, (n, nk, nj, ni). The state of the solver
+    is set to `flow`. At nodes whose rates are not used, such as those of an inflow, the values have no meaning."""
     start(solver, flow, time)
     solver.right_hand_side()
     found = []
     for state in solver.states:
         rates, jacobian = (state.interior(solver.backend.to_host(a)) for a in (state.r, state.jacobian))
         exact = -flow.flux_divergence(*_places(state), time)
-        found.append(rates[: len(PRIMITIVE)] * jacobian - exact)
+        found.append(rates[: len(exact)] * jacobian - exact)
     return found
 
 
@@ -203,7 +219,8 @@ def start(solver: Solver, flow: ManufacturedSolution, time: float = 0.0) -> None
     """Set the nodes of a `solver` to the state of `flow`."""
     for n, state in enumerate(solver.states):
         rho, u, v, w, p = flow.state(*_places(state), time)
-        solver.set_state(n, rho, u, v, w, p)
+        names = (scalar.name for scalar in solver.case.scalar)
+        solver.set_state(n, rho, u, v, w, p, dict(zip(names, flow.scalars(*_places(state), time), strict=True)))
     solver.complete_state()
 
 
@@ -231,7 +248,7 @@ def add_source(solver: Solver, flow: ManufacturedSolution) -> None:
 
 
 def _add_flux_derivative(source: np.ndarray, flow: ManufacturedSolution, face: SubsonicFace, time: float) -> None:
-    """Add to the `source` (5, nk, nj, ni), which has the factor 1/J of the nodes, the derivative of the viscous
+    """Add to the `source` (n, nk, nj, ni), which has the factor 1/J of the nodes, the derivative of the viscous
     flux of `flow` along the grid lines that meet a subsonic `face`, at its nodes, which the scheme sets to zero
     (kernels/boundary/subsonic_face.h). The derivative is the one of sixth order of the flux at the nodes."""
     d, inward = direction(face.patch.face), -side(face.patch.face)

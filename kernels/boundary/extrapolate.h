@@ -12,8 +12,10 @@ KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride s
     continue_cubically(q, p, sn, sv, increment);
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
     for (int d = 0; d < 3; ++d) inward[d] = direction * m[d * sv + p];
-    if (rated) add_quartic(q, p, sn, sv, inward, inverse_reynolds * jacobian[p], increment);
     CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
+    // Elsewhere of the quartic all where every field leaves, from Mach 1.1 on, and none below Mach 1.
+    const real fast = larger(real(0), smaller(real(1), real(-10) * (space.un / space.sound + real(1))));
+    add_quartic(q, p, sn, sv, rated ? viscous_share(q, p, sv, inward, inverse_reynolds * jacobian[p]) : fast, increment);
     for (int l = 0; l < ghost_layers; ++l) {
         space.project(increment[l], field);
         entering_shares(space, state[0], field, share);

@@ -34,11 +34,13 @@ KERNEL(total_inflow_node, int i, int j, int k, int o, int s1, int s2, int sn, st
     q[4 * sv + p] = pressure * real(1.0 / (HX_GAMMA - 1.0)) + real(0.5) * rho * speed * speed;
 }
 
-// Ghosts go on cubically: what enters is at the node already.
-KERNEL(total_inflow_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, state_field<gas_variables> q) {
+// Ghosts go on cubically, with the share `quartic` of the quartic: what enters is at the node already.
+KERNEL(total_inflow_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real quartic,
+       state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real increment[ghost_layers][gas_variables], state[gas_variables], ghost[gas_variables];
     continue_cubically(q, p, sn, sv, increment);
+    add_quartic(q, p, sn, sv, quartic, increment);
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
     for (int l = 0; l < ghost_layers; ++l) {
         for (int v = 0; v < gas_variables; ++v) ghost[v] = state[v] + increment[l][v];

@@ -47,6 +47,18 @@ def test_an_exact_solution_needs_no_source(formulas, gas):
         assert abs(manufactured.ManufacturedSolution(formulas, Gas(**other)).source(X, Y, Z, 0.3)).max() > 1e-4
 
 
+def test_a_scalar_that_is_carried_and_decays_needs_no_source():
+    """Its diffusivity is 1/(Re_c Sc)."""
+    decays, carried = "exp(-4*t/21)", "sin(2*x - t)"
+    flow, gas = ("1.0", "0.5", "0", "0", "1/1.4"), Gas(reynolds=30.0)
+    scalars = [(f"{decays}*{carried}", 0.7), ("0.2", 2.0)]
+    found = manufactured.ManufacturedSolution(flow, gas, scalars=scalars)
+    assert abs(found.source(X, Y, Z, 0.3)).max() < 1e-14
+    np.testing.assert_allclose(found.scalars(X, Y, Z, 0.3)[0], np.exp(-0.4 / 7) * np.sin(2 * X - 0.3))
+    faster = manufactured.ManufacturedSolution(flow, gas, scalars=[(scalars[0][0], 0.6)])
+    assert abs(faster.source(X, Y, Z, 0.3)[5]).max() > 1e-3
+
+
 def test_an_axisymmetric_flow_is_the_same_one_in_space():
     """By its formulas over the distance from the x axis, with v and w along the radius and around it."""
     flow = (
@@ -167,13 +179,16 @@ def test_orders(name):
         ("inflow and outflow", mms.THROUGH, 500.0, 4.5),
         ("characteristic-inflow", mms.SUBSONIC, 100.0, 4.5),
         ("pressure-outflow", mms.LEAVING, 100.0, 4.5),
+        ("pressure-outflow, scalar", mms.LEAVING, 100.0, 4.0),
     ],
-    ids=["prescribed", "supersonic outflow", "subsonic inflow", "subsonic outflow"],
+    ids=["prescribed", "supersonic outflow", "subsonic inflow", "subsonic outflow", "scalar"],
 )
 def test_viscous_flow_through_faces(boundary, flow, reynolds, least):
     """It was of order 1.3 where the flow is prescribed, of .5 where it leaves faster than sound, and of none where it
     enters or leaves more slowly."""
-    setup = mms.Setup(flow, (16, 24), (("weights", "linear"),), boundary, "y", reynolds, amplitude=0.0)
+    scalar = mms.COLOUR if "scalar" in boundary else None
+    linear = (("weights", "linear"),)
+    setup = mms.Setup(flow, (16, 24), linear, boundary, "y", reynolds, amplitude=0.0, scalar=scalar)
     found = mms.curves(Workbench("cpu"), setup)
     assert min(mms.orders(found)) > least, found
 
