@@ -228,13 +228,10 @@ class Simulation(AdaptedRun):
         """
         check_steps(steps)
         spec = self.case.time
-        limits = [self.step_count + steps] if steps is not None else []
-        if spec.steps is not None:
-            limits.append(spec.steps)
-        last_step = min(limits) if limits else None
-        bar = Progress(
-            self.solver.points, spec.end, last_step, self.case.title, quiet=not (progress and self.comm.root)
-        )
+        limits = [n for n in (spec.steps, None if steps is None else self.step_count + steps) if n is not None]
+        last_step = min(limits, default=None)
+        quiet = not (progress and self.comm.root)
+        bar = Progress(self.solver.points, spec.end, last_step, self.case.title, quiet=quiet)
         with ExitStack() as held:
             if self.out is not None:
                 folder = directories.make_directory(self.out, self.comm)
