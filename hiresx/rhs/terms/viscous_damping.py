@@ -16,6 +16,8 @@ from hiresx.rhs.terms import HALOS, RATES, Term
 
 FIELD = "damping_reach"
 OF_TRANSPORTED = "transported_reach"
+# The kernel of conditions that leave all but the momentum through the face to the equations.
+COMPUTED = "reflect"
 # As the second difference of neighbours damps.
 _OF_TRANSPORTED = 1.0
 
@@ -24,7 +26,8 @@ def fill(backend: Backend, state: BlockState, whole: Decomposition, at_walls: bo
     """Fill the fields `damping_reach` and `transported_reach` of a part, where it has them. Each is (3, nk, nj, ni):
     how many nodes the damping at a node may use along i, j and k. In the interior this is the half-width of the
     differences. Near a patch of the `whole` blocks it is the distance to it in nodes, negative for the upper end of a
-    grid line, and on a patch 0.
+    grid line. On a patch it is 0, along a plane of symmetry or slip wall only normal to it: what alternates from node
+    to node along such a face is damped, too.
 
     `damping_reach` is also 0 along grid lines that end at a wall with friction, unless the case asks for it `at_walls`:
     the damping would act on the curvature of the velocity in the layer there, and change the friction."""
@@ -52,7 +55,8 @@ def _reaches(state: BlockState, whole: Decomposition, half: int, left_alone: str
         distance = whole.blocks[patch.block].size[d] - 1 - nodes if upper else nodes
         axes = [1, 1, 1]
         axes[DIRECTIONS - 1 - d] = -1
-        on_faces[lines] |= (distance == 0).reshape(axes)
+        if patch.condition.kernel != COMPUTED:
+            on_faces[lines] |= (distance == 0).reshape(axes)
         if patch.condition.kernel == left_alone:
             found[d][lines] = 0.0
         else:
