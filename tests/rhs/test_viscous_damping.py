@@ -66,7 +66,7 @@ def rows(count, width, periodic):
 
 def reference(primitives, width, periodic, along, left=0):
     """The same by NumPy: -4^(1 - m) D^T K D w along both directions, K being uniform. The lines between walls end
-    `left` nodes from them, and their ends see nothing; where nothing is left of them, they and the walls see nothing."""
+    `left` nodes from them, and their ends see nothing; where nothing is left of them, nor do the walls."""
     h = np.array([WIDTH / along, HEIGHT / (NORMAL if periodic else NORMAL - 1)])
     heat = 1 / (PRANDTL * (GAMMA - 1))
     total = np.zeros(primitives.shape)
