@@ -85,8 +85,8 @@ def walls(whole: "Decomposition") -> list[Wall]:
         for wall in group:
             normal, point = (None, None) if curved else (wall.normal, wall.point)
             at_edge = bool(_planes_of(whole, whole.patches[wall.place], of_edges))
-            places = (oblique or curved) and not pieces and not at_edge
-            made.append(Wall(wall.place, normal, point, wall.angle, curved, smooth, edged or at_edge, places))
+            mirrored = (oblique or curved) and not pieces and not at_edge
+            made.append(Wall(wall.place, normal, point, wall.angle, curved, smooth, edged or at_edge, mirrored))
     return sorted(made, key=lambda wall: wall.place)
 
 
@@ -214,19 +214,24 @@ def _planes_of_edges(whole: "Decomposition") -> list[Motion]:
     or out of the layers before it."""
     found: list[Motion] = []
     for patch in whole.patches:
-        block, d = whole.blocks[patch.block], direction(patch.face)
+        block = whole.blocks[patch.block]
         if patch.condition.type != "symmetry" or _planes_of(whole, patch, found):
             continue
         dimensions = len(block.active)
         normal, point = plane_of(inward_rows(block, patch.face, patch.range, 1)[0, :dimensions].reshape(dimensions, -1))
         if normal is None or point is None:
             continue
-        walls = [p for p in whole.patches if p.block == patch.block and p.condition.kernel in FRICTION]
-        met = [intersection(patch.range, wall.range) for wall in walls if direction(wall.face) != d]
-        rows = [inward_rows(block, patch.face, common, 3) for common in met if common is not None]
+        rows = [inward_rows(block, patch.face, common, 3) for common in met_by_friction(whole, patch)]
         if any(ends_in_edge(r[:, :dimensions].reshape(3, dimensions, -1).transpose(1, 2, 0), normal) for r in rows):
             found.append(reflection(np.pad(normal, (0, 3 - dimensions)), float(point @ normal)))
     return found
+
+
+def met_by_friction(whole: "Decomposition", patch: "Patch") -> list[Range]:
+    """The nodes of a patch at which walls with friction on other faces of its block meet it."""
+    d, beside = direction(patch.face), [p for p in whole.patches if p.block == patch.block]
+    walls = [p for p in beside if p.condition.kernel in FRICTION and direction(p.face) != d]
+    return [common for wall in walls if (common := intersection(patch.range, wall.range)) is not None]
 
 
 def _stays(block: Block, range_: Range, plane: Motion) -> bool:

@@ -66,8 +66,7 @@ def rows(count, width, periodic):
 
 def reference(primitives, width, periodic, along, left=0):
     """The same by NumPy: -4^(1 - m) D^T K D w along both directions, K being uniform. The lines between walls end
-    `left` nodes from them, and their ends see nothing; where nothing is left of them, nor do the walls. Nor do walls
-    without friction that cells are longer along than across."""
+    `left` nodes from them, and their ends see nothing; where nothing is left of them, they see nothing."""
     h = np.array([WIDTH / along, HEIGHT / (NORMAL if periodic else NORMAL - 1)])
     heat = 1 / (PRANDTL * (GAMMA - 1))
     total = np.zeros(primitives.shape)
@@ -88,35 +87,50 @@ def reference(primitives, width, periodic, along, left=0):
             found[:, [0, -1]] = 0.0
             found = np.pad(found, ((0, 0), (left, left), (0, 0)))
         total -= np.moveaxis(found, 1, 2 - axis)
-    if 2 * left == NORMAL or (not periodic and h[0] > h[1]):
+    if not periodic:
         total[:, [0, -1]] = 0.0
     return total
 
 
 @pytest.mark.parametrize("where", ["cpu", "emulated"])
 @pytest.mark.parametrize(("interpolation", "width"), [("modified", 3), ("modified7", 4)])
-@pytest.mark.parametrize(("boundary", "left", "along"), [
-    ("no-slip-wall", NORMAL // 2, 10), ("slip-wall", 0, 10), ("slip-wall", 0, 80),
-])  # fmt: skip
-def test_it_is_that_of_the_formula(boundary, left, along, interpolation, width, where):
-    """Between walls, whose nodes it leaves alone, and with friction the lines that end there; along walls without
-    friction where cells are thin along them; and across a periodic connection."""
+@pytest.mark.parametrize(("boundary", "left"), [("no-slip-wall", NORMAL // 2), ("slip-wall", 0)])
+def test_it_is_that_of_the_formula(boundary, left, interpolation, width, where):
+    """Between walls, whose nodes it leaves alone, and with friction the lines that end there; and across a periodic
+    connection."""
     scheme = {"scheme": {"interpolation": interpolation, "weights": "js", "positivity": "none"}}
-    found, primitives = change(rough, where, boundary=boundary, along=along, **scheme)
-    wanted = reference(primitives, width, False, along, left)
+    found, primitives = change(rough, where, boundary=boundary, **scheme)
+    wanted = reference(primitives, width, False, 10, left)
     assert np.abs(wanted).max() > 1e-3
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-13)
 
 
 def test_lines_to_walls_are_damped_where_the_case_asks_for_it():
-    """As those to walls without friction, but for the walls themselves."""
+    """As those to walls without friction."""
     reach = []
     for boundary, at_walls in (("slip-wall", False), ("no-slip-wall", True), ("no-slip-wall", False)):
         made = case(0.25, boundary=boundary, implicit={"viscous_damping": 0.25, "damping_at_walls": at_walls})
         (state,) = Solver(made, backend("cpu")).states
-        reach.append(state.interior(state.array(FIELD))[:, :, 1:-1])
+        reach.append(state.interior(state.array(FIELD)))
     np.testing.assert_array_equal(reach[1], reach[0])
     assert np.abs(reach[1] - reach[2]).max() > 0
+
+
+@pytest.mark.parametrize(("wall", "along", "damped"), [
+    ("no-slip-wall", 80, True),
+    ("no-slip-wall", 10, False),  # cells are longer along the plane than across
+    ("slip-wall", 80, False),
+])  # fmt: skip
+def test_planes_of_symmetry_that_a_wall_with_friction_meets_are_damped_along_thin_cells(wall, along, damped):
+    sides = {"faces": ["jmin", "imax", "jmax"], "type": "symmetry"}
+    given = case(0.25, along, implicit={"viscous_damping": 0.25, "damping_at_walls": True})
+    box = {"generator": "box", "n": [along, NORMAL, 1], "lower": [0, 0, 0], "upper": [WIDTH, HEIGHT, 0]}
+    tables = {"grid": box, "boundary": [{"faces": ["imin"], "type": wall}, sides]}
+    made = Case.from_dict(given.model_dump(mode="json", exclude_none=True) | tables)
+    (state,) = Solver(made, backend("cpu")).states
+    i, j = state.interior(state.array(FIELD))[:2, 0]
+    assert not i[:, [0, -1]].any() and not j[[0, -1]].any()
+    assert np.array_equal(i[0, 1:-1], i[1, 1:-1]) if damped else not i[0].any()
 
 
 @pytest.mark.parametrize("boundary", ["no-slip-wall", "slip-wall"])
