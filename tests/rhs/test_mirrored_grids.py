@@ -8,8 +8,10 @@ from hiresx import Simulation
 from hiresx.decomposition import oblique_walls
 from hiresx.decomposition.domain import domain
 from hiresx.grid import Block, Grid
+from hiresx.grid.cutting import cut_along_i
+from hiresx.rhs.terms.viscous_damping import _layered
 
-CHORD, SPAN, LAYERS = 13, 8, 9
+CHORD, SPAN, LAYERS = 15, 8, 9
 FAR = {"faces": "all", "type": "far-field", "state": REST}
 SYMMETRY = {"faces": ["kmin"], "type": "symmetry"}
 
@@ -41,6 +43,16 @@ def test_where_the_grid_is_mirrored(bend, lean, wall, mirrored):
     assert np.allclose(x[::-1], x, rtol=0, atol=1e-12) == (mirrored or lean == 0)
     (plane,) = (n for n, patch in enumerate(of.whole.patches) if patch.condition.type == "symmetry")
     assert (plane in oblique_walls.mirrored_places(of.whole)) == (not mirrored and lean != 0)
+
+
+def test_planes_are_treated_alike_in_the_next_block():
+    """That has no wall: its grid is mirrored, and what alternates on the plane is damped."""
+    grid = cut_along_i(block(), (0, CHORD // 2), ("wing", "wake"))
+    wall = {"block": "wing", "faces": ["jmin"], "type": "no-slip-wall"}
+    whole = domain(case([wall, SYMMETRY, FAR], {"local": True, "steps": 1}, gas={"reynolds": 1e3}), grid=grid).whole
+    planes = [n for n, patch in enumerate(whole.patches) if patch.condition.type == "symmetry"]
+    assert len(planes) == 2 and _layered(whole) == set(planes)
+    assert all(len(oblique_walls.mirrors(whole, whole.patches[n])) == 1 for n in planes)
 
 
 def rates(halves, **tables):
