@@ -12,7 +12,6 @@ import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.decomposition.ghost_layers import GhostLayers, coordinates_in_box
-from hiresx.decomposition.mirrored_layers import shares_in_layers
 from hiresx.decomposition.oblique_walls import Wall, mirrored_places
 from hiresx.decomposition.patched_donors import layers_behind
 from hiresx.decomposition.patches import Decomposition, Patch
@@ -39,22 +38,19 @@ OF_PLACES = ("donor", "face", "xi", "base", "share", "turn")
 
 @dataclass(frozen=True, eq=False)
 class MirrorSources:
-    """Where the ghosts behind one wall patch take their values. `place`: the number of the patch among the patches of
-    the whole blocks. `index` (3, n): the nodes of the whole block that are these ghosts.
+    """The ghosts of one patch: `place`, the patch of the whole blocks; `index` (3, n), their nodes in the whole block.
+    Each takes the flow at `per` places, one behind the other: `donor` (per n,), whole blocks, `face` (per n,), the
+    numbers of their faces along which the wall goes on, `xi` (per n, 3), places in their index space, `base` (per n,
+    3), the first nodes of interpolations, which may lie in connected blocks, `share` (per n, 3), that of the last five
+    of their nodes (`hiresx.grid.blended`), and `turn` (per n, 3, 3), what brings vectors from there.
 
-    Each ghost takes the flow at `per` points, which are consecutive entries of the arrays. `donor` (per n,): the whole
-    block in which the point lies. `face` (per n,): the number of the face of that block along which the wall continues.
-    `xi` (per n, 3): the point in index space. `base` (per n, 3): the first node of the interpolation, which may lie in
-    a connected block. `share` (per n, 3): the weight of the last five nodes of the interpolation
-    (`hiresx.grid.blended`). `turn` (per n, 3, 3): the matrix that vectors from there are multiplied by.
-
-    Behind a plane, `per` is 1. The point is the mirror image, and `turn` includes the reflection. Behind a curved wall,
-    `per` is 3: the mirror image, the foot of the normal, and a third point on the normal. The third point of the first
-    ghost is twice as far from the wall as its image; that of the other ghosts is as far as the image of the first
-    ghost. There `turn` includes no reflection, and `geometry` (12, n) has: the normal at the foot, into the flow (3
-    rows); the distance of the image; the derivative of the normal along the wall (xx, yy, zz, xy, xz, yz); the distance
-    of the third point divided by that of the image; the square of STAGNANT cells along the wall divided by the
-    distance. `moved`: by how many cells a point was moved at most, because it was outside the grid."""
+    Behind a plane there is one, the mirror image, and `turn` has the reflection. Behind a curved wall there are three,
+    the mirror image, the foot of the normal and a third place on it: from the first ghost twice as far from the wall as
+    the image, from the others as far as the first. `turn` then has no reflection, and `geometry` (12, n) holds the
+    normal at the foot, into the flow, the distance of the image, the derivative of the normal along the wall, xx, yy,
+    zz, xy, xz, yz, the distance of the third place over that of the image, and the square of STAGNANT cells along the
+    wall over the distance. `moved`: cells by which a place was moved at most, as it lies outside the grid.
+    """
 
     place: int
     index: np.ndarray
@@ -73,7 +69,7 @@ class MirrorSources:
         return len(self.donor) // self.index.shape[1]
 
     def some(self, chosen: np.ndarray) -> "MirrorSources":
-        """Return the entries of the ghosts of the mask `chosen` (n,) only."""
+        """The ghosts of the mask `chosen` (n,) alone."""
         places = np.repeat(chosen, self.per)
         of_places = {name: getattr(self, name)[places] for name in OF_PLACES}
         geometry = None if self.geometry is None else self.geometry[:, chosen]
@@ -81,8 +77,7 @@ class MirrorSources:
 
 
 def find_mirror_sources(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[MirrorSources]:
-    """Return, for each wall whose ghosts take the flow at mirrored places, these places in the blocks. `extended`:
-    coordinates with ghosts, as `extended_coordinates` returns them."""
+    """Find where all ghosts of mirroring walls take the flow from; `extended`: see `extended_coordinates`."""
     of_grid = _of_grid(whole)
     found = mirrored_places(of_grid)
     maps, near = _Maps(whole, extended), _near_edges(of_grid, found.values())
@@ -147,9 +142,7 @@ def _mirrored_nodes(index: np.ndarray, place: int, patch: Patch, maps: "_Maps") 
     first = np.where(np.arange(3) == d, rows.first, 0)
     base = rows.map.base(image - first) + first
     share, _ = rows.map.share(image - first, base - first)
-    _, normals, _, _ = _geometry(
-        maps, _Places(donor, face, on_wall, turn, np.zeros((count, 3)), base, share, image, 0 * image, 0.0)
-    )
+    _, normals, _, _ = _geometry(maps, _Places(donor, face, on_wall, turn, np.zeros((count, 3)), base, share, 0.0))
     turn = turn - 2 * normals[:, :, None] * normals[:, None, :]
     return MirrorSources(place, index, donor, face, image, base, share, turn, None, 0.0)
 
@@ -225,8 +218,7 @@ class _Maps:
 class _Places:
     """Places: `donor` (n,), blocks, `face` (n,), number of the face of theirs along which the wall goes on, `xi` (n, 3)
     and `base` and `share` (n, 3), see `MirrorSources`. The point x there is `turn` (n, 3, 3) @ x + `shift` (n, 3) as
-    the block that asked sees it. `own` (n, 3): the place from which it was searched, and `shares` (n, 3) that of `own`
-    in it (`hiresx.decomposition.mirrored_layers`), as `donor` has them. `moved`: see `MirrorSources`."""
+    the block that asked sees it. `moved`: see `MirrorSources`."""
 
     donor: np.ndarray
     face: np.ndarray
@@ -235,8 +227,6 @@ class _Places:
     shift: np.ndarray
     base: np.ndarray
     share: np.ndarray
-    own: np.ndarray
-    shares: np.ndarray
     moved: float
 
     def groups(self, among: np.ndarray) -> Iterator[tuple[int, str, np.ndarray]]:
@@ -251,7 +241,9 @@ def _find_sources(
     patch = whole.patches[wall.place]
     b, face, d, halo = patch.block, patch.face, direction(patch.face), whole.stencil.halo
     index = layers_behind(patch, range(1, halo + 1)).reshape(3, -1)
-    ghosts = _nodes(extended[b], halo, index)
+    k, j, i = (index[e] + halo for e in (2, 1, 0))
+    given = extended[b]
+    ghosts = given[:, k, j, i].T if isinstance(given, GhostLayers) else np.stack([c[k, j, i] for c in given], axis=1)
     edge = patch.range[d][0]
     start = index.T.astype(float)
     start[:, d] = edge
@@ -263,16 +255,7 @@ def _find_sources(
         normals = np.broadcast_to(normal, ghosts.shape)
         distance = (point - ghosts) @ normal
         feet, curvature, cells = None, None, None
-
-        def off_wall(e: int, roots: np.ndarray) -> np.ndarray:
-            points, at, shares = _nodes(extended[b], halo, roots), roots.T.astype(float), np.zeros((roots.shape[1], 3))
-            points = points + 2 * ((point - points) @ normal)[:, None] * normal
-            at[:, d], shares[:, e] = 2 * edge - roots[d], 1.0
-            return _off_wall(maps, _walk(whole, maps, b, face, points, at, shares=shares), points)
-
-        shares = shares_in_layers(whole, patch, index, lambda at: _nodes(extended[b], halo, at), off_wall)
     else:
-        shares = None
         feet = _walk(whole, maps, b, face, ghosts, start, on_wall=True)
         places, normals, curvature, cells = _geometry(maps, feet)
         if whole.axisymmetric:  # around the axis, the normal turns by its y component over a length y
@@ -281,7 +264,7 @@ def _find_sources(
         distance = np.sum((places - ghosts) * normals, axis=1)
     images = ghosts + 2 * distance[:, None] * normals
     start[:, d] = 2 * edge - index[d]
-    image = _walk(whole, maps, b, face, images, start, shares=shares)
+    image = _walk(whole, maps, b, face, images, start)
     if not wall.curved or feet is None or curvature is None or cells is None:
         reflection = np.eye(3) - 2 * normals[:, :, None] * normals[:, None, :]
         if patch.condition.kernel == "axis":
@@ -305,12 +288,6 @@ def _find_sources(
     return MirrorSources(place=wall.place, index=index, geometry=geometry, moved=moved, **of_places)
 
 
-def _nodes(given: Coordinates | GhostLayers, halo: int, index: np.ndarray) -> np.ndarray:
-    """Coordinates (n, 3) of nodes and ghosts `index` (3, n) of a block."""
-    k, j, i = (index[e] + halo for e in (2, 1, 0))
-    return given[:, k, j, i].T if isinstance(given, GhostLayers) else np.stack([c[k, j, i] for c in given], axis=1)
-
-
 def _walk(
     whole: Decomposition,
     maps: _Maps,
@@ -319,17 +296,14 @@ def _walk(
     points: np.ndarray,
     start: np.ndarray,
     on_wall: bool = False,
-    shares: np.ndarray | None = None,
 ) -> _Places:
     """Locate `points` (n, 3) in the rows along the wall `face` of block `b`, or of the blocks in which it goes on, from
-    the starting places `start` (n, 3) in `b`; `on_wall`: find the feet of the normals through them; `shares`
-    (n, 3): those of `start` in what is found, none if absent. What lies outside of all blocks is moved to where these
-    end."""
+    the starting places `start` (n, 3) in `b`; `on_wall`: find the feet of the normals through them. What lies outside
+    of all blocks is moved to where these end."""
     count = len(points)
     at = _Places(
         np.full(count, b), np.full(count, FACES.index(face)), start.copy(), np.tile(np.eye(3), (count, 1, 1)),
-        np.zeros((count, 3)), np.zeros((count, 3), dtype=int), np.zeros((count, 3)), start.copy(),
-        np.zeros((count, 3)) if shares is None else shares.copy(), 0.0,
+        np.zeros((count, 3)), np.zeros((count, 3), dtype=int), np.zeros((count, 3)), 0.0,
     )  # fmt: skip
     left = np.arange(count)
     for _ in range(HOPS):
@@ -353,7 +327,6 @@ def _walk(
         size = np.array(whole.blocks[own].size)
         low, high = np.where(rows.open.T, 1.0, BEYOND) * [[-1.0], [1.0]] + [[0, 0, 0], size - 1]
         low[d], high[d] = rows.first, rows.first + rows.map.block.size[d] - 1
-        at.xi[chosen] += at.shares[chosen] * (at.own[chosen] - at.xi[chosen])
         kept = np.clip(at.xi[chosen], low, high)
         moved = max(moved, float(np.abs(kept - at.xi[chosen]).max()))
         at.xi[chosen] = kept
@@ -396,7 +369,6 @@ def _hop(
         room = 0.5 + 1e-6 if rows.open[e, int(side(c.face) > 0)] else 1e-6
         over = side(c.face) * at.xi[chosen, e] > (0 if side(c.face) < 0 else size[e] - 1) + room
         node = np.clip(np.round(at.xi[chosen]), 0, size - 1)
-        over &= at.shares[chosen, e] == 0  # what lies across a wake stays on the side of its ghost
         for f, (lo, hi) in enumerate(c.range):
             over &= (f == e) | ((node[:, f] >= lo) & (node[:, f] < hi))
         mine = chosen[over]
@@ -409,23 +381,11 @@ def _hop(
         at.shift[mine] += at.turn[mine] @ np.array(c.translation)
         at.turn[mine] = at.turn[mine] @ turn
         at.xi[mine] = at.xi[mine] @ matrix.T + offset
-        at.own[mine], at.shares[mine] = at.own[mine] @ matrix.T + offset, at.shares[mine] @ np.abs(matrix).T
         at.donor[mine] = c.donor
         at.face[mine] = 2 * normal + (2 * wall > whole.blocks[c.donor].size[normal] - 1)
         chosen = chosen[~over]
         gone.append(mine)
     return np.concatenate(gone) if gone else np.zeros(0, dtype=int)
-
-
-def _off_wall(maps: _Maps, at: _Places, points: np.ndarray) -> np.ndarray:
-    """The distances (n,) of `points` (n, 3) from places on a wall, along its normal, the direction of `at.shares`."""
-    off = np.zeros(len(points))
-    for own, along, chosen in at.groups(np.arange(len(points))):
-        rows, e = maps(own, along), int(np.argmax(at.shares[chosen[0]]))
-        place, slopes = rows.map.at(at.xi[chosen] - np.where(np.arange(3) == direction(along), rows.first, 0))
-        seen = np.einsum("nba,nb->na", at.turn[chosen], points[chosen] - at.shift[chosen])[:, : rows.map.dimensions]
-        off[chosen] = np.abs(np.sum((seen - place) * _normals(slopes, e, 1), axis=1))
-    return off
 
 
 def _geometry(maps: _Maps, feet: _Places) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

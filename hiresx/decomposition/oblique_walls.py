@@ -1,7 +1,7 @@
 """Slip walls, planes of symmetry and axes whose ghosts are not mirror images of nodes: walls that grid lines do not
 meet at right angles, curved walls, and walls against which a body force pushes the gas."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hiresx.case.boundaries import Condition, Place
-from hiresx.decomposition.wall_edges import is_bent, is_edged
+from hiresx.decomposition.wall_edges import ends_in_edge, is_bent, is_edged
 from hiresx.decomposition.wall_seams import same_face
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
-from hiresx.grid.blocks import FACES, Range, direction, side, slices
+from hiresx.grid.blocks import FACES, Range, direction, intersection, side, slices
 from hiresx.grid.connections import TOLERANCE
-from hiresx.grid.motions import Motion
+from hiresx.grid.motions import Motion, reflection
 from hiresx.grid.patched import HIGHEST, degree_of
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 FLAT = 1e-6
 # Sine of the angle to the normal below which grid lines are normal to a plane.
 NORMAL = 1e-4
+# Walls with friction, before which layers are thin.
+FRICTION = ("no_slip", "modelled_wall")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +36,8 @@ class Wall:
     plane of the wall; both None for a wall that is not plane, and for a `curved` one. `angle`: the largest angle
     between a grid line at the wall and the normal, in degrees. `curved`: whether the pressure may have a gradient along
     the normal, since the flow along the wall is curved or a body force acts. `smooth`: whether polynomials of the
-    highest degree continue the grid lines of the wall. `edged`: whether it has an edge, where the normal is not unique.
+    highest degree continue the grid lines of the wall. `edged`: whether it has an edge, where the normal is not unique,
+    or is a plane in which a wall with friction and its mirror image have one, behind which the grid is mirrored, too.
     `mirrors_places`: whether a ghost takes the flow at the mirror image of its own place, and not at a node. Beside an
     edge, ghosts take it at nodes, and so do all ghosts of a wall of straight pieces with edges
     (`hiresx.decomposition.wall_edges`).
@@ -55,13 +58,14 @@ class Wall:
 
 def walls(whole: "Decomposition") -> list[Wall]:
     """Find all walls of the whole blocks behind which ghosts mirror the flow: slip walls, planes of symmetry and axes.
-    Walls behind which the coordinates themselves are mirrored are left out. Returns one entry for each patch, by its
-    number, with what decides how its ghosts are computed (see `Wall`)."""
+    Planes through poles are left out. Returns one entry for each patch, by its number, with what decides how its ghosts
+    are computed (see `Wall`)."""
     found = []
+    through_poles, of_edges = _planes_through_poles(whole), _planes_of_edges(whole)
     for n, patch in enumerate(whole.patches):
         block = whole.blocks[patch.block]
         mirror = patch.condition.kernel in ("reflect", "axis")
-        if mirror and len(block.active) > 1 and not mirrors(whole, patch):
+        if mirror and len(block.active) > 1 and not _planes_of(whole, patch, through_poles):
             found.append(_wall(block, n, patch, whole))
     made: list[Wall] = []
     of_place = {wall.place: wall for wall in found}
@@ -80,9 +84,9 @@ def walls(whole: "Decomposition") -> list[Wall]:
         oblique = any(wall.angle > np.degrees(NORMAL) for wall in group) or not flat
         for wall in group:
             normal, point = (None, None) if curved else (wall.normal, wall.point)
-            made.append(
-                Wall(wall.place, normal, point, wall.angle, curved, smooth, edged, (oblique or curved) and not pieces)
-            )
+            at_edge = bool(_planes_of(whole, whole.patches[wall.place], of_edges))
+            mirrored = (oblique or curved) and not pieces and not at_edge
+            made.append(Wall(wall.place, normal, point, wall.angle, curved, smooth, edged or at_edge, mirrored))
     return sorted(made, key=lambda wall: wall.place)
 
 
@@ -191,9 +195,43 @@ def unrefinable_places(whole: "Decomposition") -> list[int]:
 
 def mirrors(whole: "Decomposition", patch: "Patch") -> list[Motion]:
     """Return the reflections by which the coordinates continue behind a plane of symmetry that cuts the rings around a
-    pole. The list is empty for other patches."""
-    planes = {c.motion for c in whole.connections if c.over_a_pole and c.rotation is not None}
+    pole, or that a wall with friction meets in an edge. The list is empty for other patches."""
+    return _planes_of(whole, patch, [*_planes_through_poles(whole), *_planes_of_edges(whole)])
+
+
+def _planes_of(whole: "Decomposition", patch: "Patch", planes: Iterable[Motion]) -> list[Motion]:
+    """Those of `planes` in which the nodes of a patch lie."""
     return [plane for plane in planes if _stays(whole.blocks[patch.block], patch.range, plane)]
+
+
+def _planes_through_poles(whole: "Decomposition") -> set[Motion]:
+    return {c.motion for c in whole.connections if c.over_a_pole and c.rotation is not None}
+
+
+def _planes_of_edges(whole: "Decomposition") -> list[Motion]:
+    """The reflections about planes of symmetry at which a wall with friction and its mirror image make an edge, as at
+    the root of a swept wing. Grid lines that went on straight behind the plane would lead into the image of the body,
+    or out of the layers before it."""
+    found: list[Motion] = []
+    for patch in whole.patches:
+        block = whole.blocks[patch.block]
+        if patch.condition.type != "symmetry" or _planes_of(whole, patch, found):
+            continue
+        dimensions = len(block.active)
+        normal, point = plane_of(inward_rows(block, patch.face, patch.range, 1)[0, :dimensions].reshape(dimensions, -1))
+        if normal is None or point is None:
+            continue
+        rows = [inward_rows(block, patch.face, common, 3) for common in met_by_friction(whole, patch)]
+        if any(ends_in_edge(r[:, :dimensions].reshape(3, dimensions, -1).transpose(1, 2, 0), normal) for r in rows):
+            found.append(reflection(np.pad(normal, (0, 3 - dimensions)), float(point @ normal)))
+    return found
+
+
+def met_by_friction(whole: "Decomposition", patch: "Patch") -> list[Range]:
+    """The nodes of a patch at which walls with friction on other faces of its block meet it."""
+    d, beside = direction(patch.face), [p for p in whole.patches if p.block == patch.block]
+    walls = [p for p in beside if p.condition.kernel in FRICTION and direction(p.face) != d]
+    return [common for wall in walls if (common := intersection(patch.range, wall.range)) is not None]
 
 
 def _stays(block: Block, range_: Range, plane: Motion) -> bool:

@@ -96,6 +96,23 @@ def edges(face: np.ndarray) -> np.ndarray:
     return np.asarray(found)
 
 
+def ends_in_edge(rows: np.ndarray, normal: np.ndarray) -> bool:
+    """True if a wall and its mirror image in a plane of symmetry make an edge. `rows` (dimensions, n, 3): nodes of the
+    wall in this plane, and in the two rows beside it; `normal` (dimensions,): the unit normal of the plane."""
+    steps = np.diff(rows, axis=-1)
+    if len(rows) == 2:
+        across = np.stack([-steps[1], steps[0]])
+    elif rows.shape[1] > 1:
+        along = np.gradient(rows, axis=1)
+        across = np.cross(along[..., 1:] + along[..., :-1], steps, axis=0)
+    else:
+        return False
+    across /= np.maximum(np.sqrt((across**2).sum(axis=0)), 1e-300)
+    turn = 2 * np.arcsin(np.clip(np.abs(normal @ across[..., 0]), 0, 1))
+    beside = np.arccos(np.clip((across[..., 0] * across[..., 1]).sum(axis=0), -1, 1))
+    return bool(((turn > EDGE) & (turn > SHARPER * beside)).any())
+
+
 def _bends(face: np.ndarray) -> np.ndarray:
     """Where grid lines along the last axis turn without a corner, but for the first and the last turn."""
     return np.asarray(((_turns(face) > STRAIGHT) & ~edges(face))[..., 1:-1])

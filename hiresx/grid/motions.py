@@ -101,6 +101,11 @@ def motion(
     return Motion(_matrix(rotation), _vector(np.array(centre) - rotation @ np.array(centre) + np.array(translation)))
 
 
+def reflection(normal: np.ndarray, height: float) -> Motion:
+    """The reflection about the plane of all x with `normal` @ x = `height`; `normal`: a unit vector (3,)."""
+    return Motion(_matrix(np.eye(3) - 2 * np.outer(normal, normal)), _vector(2 * height * normal))
+
+
 def _cosine_sine(degrees: float) -> tuple[float, float]:
     quarters = degrees / 90.0
     if quarters == round(quarters):

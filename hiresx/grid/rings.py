@@ -13,7 +13,7 @@ from hiresx.equations.stencil import DIFFERENCE_REACH
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, direction, side
 from hiresx.grid.connections import IDENTITY, TOLERANCE, Connection
-from hiresx.grid.motions import Motion
+from hiresx.grid.motions import Motion, reflection
 from hiresx.grid.singular import PAGE, collapsed_direction
 
 
@@ -231,8 +231,7 @@ def _mirror(where: str, blocks: Sequence[Block], half: Ring, ends: Sequence[tupl
             f"'{blocks[p].name}', do not lie in one plane",
             f"a half model ends at its plane of symmetry on both sides of the pole; {PAGE}",
         )
-    reflection = np.eye(3) - 2 * np.outer(normal, normal)
-    return Motion(triple(map(triple, reflection.tolist())), triple((2 * height * normal).tolist()))
+    return reflection(normal, height)
 
 
 def _nodes(blocks: Sequence[Block], found: Ring, g: int, layers: int) -> np.ndarray:

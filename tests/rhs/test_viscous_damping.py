@@ -116,6 +116,23 @@ def test_lines_to_walls_are_damped_where_the_case_asks_for_it():
     assert np.abs(reach[1] - reach[2]).max() > 0
 
 
+@pytest.mark.parametrize(("wall", "along", "damped"), [
+    ("no-slip-wall", 80, True),
+    ("no-slip-wall", 10, False),  # cells are longer along the plane than across
+    ("slip-wall", 80, False),
+])  # fmt: skip
+def test_planes_of_symmetry_that_a_wall_with_friction_meets_are_damped_along_thin_cells(wall, along, damped):
+    sides = {"faces": ["jmin", "imax", "jmax"], "type": "symmetry"}
+    given = case(0.25, along, implicit={"viscous_damping": 0.25, "damping_at_walls": True})
+    box = {"generator": "box", "n": [along, NORMAL, 1], "lower": [0, 0, 0], "upper": [WIDTH, HEIGHT, 0]}
+    tables = {"grid": box, "boundary": [{"faces": ["imin"], "type": wall}, sides]}
+    made = Case.from_dict(given.model_dump(mode="json", exclude_none=True) | tables)
+    (state,) = Solver(made, backend("cpu")).states
+    i, j = state.interior(state.array(FIELD))[:2, 0]
+    assert not i[:, [0, -1]].any() and not j[[0, -1]].any()
+    assert np.array_equal(i[0, 1:-1], i[1, 1:-1]) if damped else not i[0].any()
+
+
 @pytest.mark.parametrize("boundary", ["no-slip-wall", "slip-wall"])
 def test_parts_of_a_block_reach_as_far_as_the_whole(boundary):
     """Also a part that has no wall of its own."""

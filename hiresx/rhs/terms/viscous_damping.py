@@ -8,14 +8,20 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.case.implicit import viscous_damping
 from hiresx.decomposition import Decomposition
+from hiresx.decomposition.oblique_walls import groups, inward_rows, met_by_friction
+from hiresx.decomposition.patches import Patch
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS
-from hiresx.grid.blocks import direction, side, slices
+from hiresx.grid.blocks import Block, direction, side, slices
 from hiresx.rhs.terms import HALOS, RATES, Term
 
 FIELD = "damping_reach"
 OF_TRANSPORTED = "transported_reach"
+# The kernel of conditions that leave all but the momentum through the face to the equations. Where walls with friction
+# meet such a face, its nodes are damped along directions in which cells, at this share of them, are thinner than normal
+# to it. Along others the neighbours before the face hold them.
+COMPUTED, THIN = "reflect", 0.1
 # As the second difference of neighbours damps.
 _OF_TRANSPORTED = 1.0
 
@@ -24,7 +30,8 @@ def fill(backend: Backend, state: BlockState, whole: Decomposition, at_walls: bo
     """Fill the fields `damping_reach` and `transported_reach` of a part, where it has them. Each is (3, nk, nj, ni):
     how many nodes the damping at a node may use along i, j and k. In the interior this is the half-width of the
     differences. Near a patch of the `whole` blocks it is the distance to it in nodes, negative for the upper end of a
-    grid line, and on a patch 0.
+    grid line. On a patch it is 0, but for directions along a plane of symmetry or slip wall in which cells are thin, if
+    a wall with friction meets it, or another that it goes on from.
 
     `damping_reach` is also 0 along grid lines that end at a wall with friction, unless the case asks for it `at_walls`:
     the damping would act on the curvature of the velocity in the layer there, and change the friction."""
@@ -39,10 +46,11 @@ def fill(backend: Backend, state: BlockState, whole: Decomposition, at_walls: bo
 def _reaches(state: BlockState, whole: Decomposition, half: int, left_alone: str | None) -> np.ndarray:
     """(3, nk, nj, ni). `left_alone`: the kernel of conditions at which lines end that nothing is damped on."""
     shape = tuple(reversed(state.size))
-    found, on_faces = np.zeros((DIRECTIONS, *shape)), np.zeros(shape, dtype=bool)
+    found, on_faces = np.zeros((DIRECTIONS, *shape)), np.zeros((DIRECTIONS, *shape), dtype=bool)
+    layered = _layered(whole)
     for d in state.active:
         found[d] = half
-    for patch in (p for p in whole.patches if p.block == state.part.whole):
+    for place, patch in ((n, p) for n, p in enumerate(whole.patches) if p.block == state.part.whole):
         d = direction(patch.face)
         own = [range_of(patch.range[e], state.first[e], n) for e, n in enumerate(state.size)]
         own[d] = (0, state.size[d])
@@ -52,14 +60,32 @@ def _reaches(state: BlockState, whole: Decomposition, half: int, left_alone: str
         distance = whole.blocks[patch.block].size[d] - 1 - nodes if upper else nodes
         axes = [1, 1, 1]
         axes[DIRECTIONS - 1 - d] = -1
-        on_faces[lines] |= (distance == 0).reshape(axes)
+        thin = _thin(whole.blocks[patch.block], patch) if place in layered else ()
+        for e in (e for e in range(DIRECTIONS) if e not in thin):
+            on_faces[e][lines] |= (distance == 0).reshape(axes)
         if patch.condition.kernel == left_alone:
             found[d][lines] = 0.0
         else:
             near = (-distance if upper else distance).reshape(axes)
             found[d][lines] = np.where(abs(near) < np.minimum(half, found[d][lines]), near, found[d][lines])
-    found[:, on_faces] = 0.0
+    found[on_faces] = 0.0
     return found
+
+
+def _layered(whole: Decomposition) -> set[int]:
+    """The numbers of the patches of `COMPUTED` that walls with friction meet, and of those that continue them."""
+    places = [n for n, patch in enumerate(whole.patches) if patch.condition.kernel == COMPUTED]
+    together = groups(whole, places)
+    return {n for group in together if any(met_by_friction(whole, whole.patches[m]) for m in group) for n in group}
+
+
+def _thin(block: Block, patch: Patch) -> list[int]:
+    """The directions along a patch in which its cells are thinner than normal to it."""
+    d, rows = direction(patch.face), inward_rows(block, patch.face, patch.range, 2)
+    across = np.linalg.norm(rows[1] - rows[0], axis=0)
+    along = {e: DIRECTIONS - 1 - e for e in block.active if e != d and rows.shape[-1 - e] > 1}
+    spacing = {e: np.linalg.norm(np.gradient(rows[0], axis=1 + axis), axis=0) for e, axis in along.items()}
+    return [e for e, h in spacing.items() if (h < across).mean() >= THIN]
 
 
 def range_of(nodes: tuple[int, int], first: int, count: int) -> tuple[int, int]:

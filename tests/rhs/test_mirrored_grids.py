@@ -1,0 +1,78 @@
+"""The grid behind a plane in which a wall with friction and its mirror image make an edge is the mirror image."""
+
+import numpy as np
+import pytest
+from oblique_grids import REST, P, case
+
+from hiresx import Simulation
+from hiresx.decomposition import oblique_walls
+from hiresx.decomposition.domain import domain
+from hiresx.grid import Block, Grid
+from hiresx.grid.cutting import cut_along_i
+from hiresx.rhs.terms.viscous_damping import _layered
+
+CHORD, SPAN, LAYERS = 15, 8, 9
+FAR = {"faces": "all", "type": "far-field", "state": REST}
+SYMMETRY = {"faces": ["kmin"], "type": "symmetry"}
+
+
+def block(bend=1.0, lean=1.0, halves=1):
+    """Nodes above the arc y = -`bend` s^2/2 that leans by `lean` dz along x from plane to plane of z; `halves` 2: with
+    the mirror image in z = 0."""
+    k = np.arange(SPAN * 1.0) if halves == 1 else np.arange(1.0 - SPAN, SPAN)
+    z, h, s = np.meshgrid(0.1 * k, 0.02 * (1.3 ** np.arange(LAYERS) - 1), np.linspace(-1, 1, CHORD), indexing="ij")
+    return Block("wing", s + lean * abs(z), h - 0.5 * bend * s * s, z)
+
+
+def whole_of(grid, wall="no-slip-wall"):
+    return domain(case([{"faces": ["jmin"], "type": wall}, SYMMETRY, FAR], {"local": True, "steps": 1},
+                       gas={"reynolds": 1e3}), grid=grid)  # fmt: skip
+
+
+@pytest.mark.parametrize(("bend", "lean", "wall", "mirrored"), [
+    (1.0, 1.0, "no-slip-wall", True),
+    (1.0, -0.3, "no-slip-wall", True),
+    (1.0, 1.0, "slip-wall", False),  # lines go on straight, the ghosts of which take the flow at mirrored places
+    (0.0, 1.0, "no-slip-wall", False),  # a plane wall is its own image
+    (1.0, 0.0, "no-slip-wall", False),  # and so is any wall normal to the plane
+])  # fmt: skip
+def test_where_the_grid_is_mirrored(bend, lean, wall, mirrored):
+    of = whole_of(Grid((block(bend, lean),)), wall)
+    x, y, z = (c[:7, 3:-3, 3:-3] for c in of.extended[0])  # three ghosts, the plane and three nodes
+    assert np.allclose(z[::-1], -z, rtol=0, atol=1e-12) and np.allclose(y[::-1], y, rtol=0, atol=1e-12)
+    assert np.allclose(x[::-1], x, rtol=0, atol=1e-12) == (mirrored or lean == 0)
+    (plane,) = (n for n, patch in enumerate(of.whole.patches) if patch.condition.type == "symmetry")
+    assert (plane in oblique_walls.mirrored_places(of.whole)) == (not mirrored and lean != 0)
+
+
+def test_planes_are_treated_alike_in_the_next_block():
+    """That has no wall: its grid is mirrored, and what alternates on the plane is damped."""
+    grid = cut_along_i(block(), (0, CHORD // 2), ("wing", "wake"))
+    wall = {"block": "wing", "faces": ["jmin"], "type": "no-slip-wall"}
+    whole = domain(case([wall, SYMMETRY, FAR], {"local": True, "steps": 1}, gas={"reynolds": 1e3}), grid=grid).whole
+    planes = [n for n, patch in enumerate(whole.patches) if patch.condition.type == "symmetry"]
+    assert len(planes) == 2 and _layered(whole) == set(planes)
+    assert all(len(oblique_walls.mirrors(whole, whole.patches[n])) == 1 for n in planes)
+
+
+def rates(halves, **tables):
+    """Rates of change of the conserved variables, by [variable, k, j, i], from a flow that is symmetric."""
+
+    def flow(x, y, z):
+        rho, p = 1 + 0.1 * np.cos(2 * x + z * z), P * (1 + 0.1 * np.sin(x + 9 * y) * np.cos(z))
+        return rho, 0.3 * np.tanh(9 * y) + z * z, 0.1 * np.cos(x) + 0 * z, 0.2 * z * np.cos(x), p
+
+    wall = {"faces": ["jmin"], "type": "no-slip-wall", "temperature": 1.0}
+    spec = case([wall, *([SYMMETRY] if halves == 1 else []), FAR], {"local": True, "steps": 1, "cfl": 0.5},
+                gas={"reynolds": 1e2}, **tables)  # fmt: skip
+    run = Simulation(spec, "cpu", grid=Grid((block(halves=halves),)), initial=flow)
+    run.solver.right_hand_side()
+    (state,) = run.solver.states
+    return state.interior(run.backend.to_host(state.r)).astype(float)
+
+
+@pytest.mark.slow
+def test_half_a_flow_has_the_rates_of_the_whole():
+    half, whole = (rates(halves) for halves in (1, 2))
+    off = np.abs(half - whole[:, SPAN - 1 :])
+    assert off.max() < 1e-11 * np.abs(half).max()
