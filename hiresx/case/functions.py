@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hiresx.base.arrays import masked_place
 from hiresx.base.signals import SIGNALLED
 from hiresx.case.error_messages import did_you_mean
 from hiresx.case.validation import check_state
@@ -196,6 +197,9 @@ def _evaluate(
                 raise ValueError("waves, where nothing depends on time")
             if any(not isinstance(part, Waves) and np.iscomplexobj(part) for part in parts):
                 raise ValueError("complex values")
+            masked = {name: masked_place(part) for name, part in zip(quantities, parts, strict=True)}
+            if any(masked.values()):
+                raise ValueError(", ".join(f"{name} is masked at {at}" for name, at in masked.items() if at))
             state = [
                 part.on(shape) if isinstance(part, Waves) else np.array(np.broadcast_to(np.asarray(part, float), shape))
                 for part in parts

@@ -16,6 +16,7 @@ import pytest
 from case_texts import boundary, box
 
 from hiresx import HiresxError, Simulation, load
+from hiresx.base.whole_files import write_text
 from hiresx.cli import execute
 from hiresx.device import rates
 from hiresx.output.show.estimate import Estimator
@@ -303,3 +304,22 @@ def test_a_rate_is_never_negative():
     estimator.update(202.0, 2, 0.15)
     assert estimator.overall_seconds_per_step == pytest.approx(2.0)
     assert estimator.remaining() > 0
+
+
+# --- what is no regular file
+
+
+def test_what_is_no_file_is_called_what_it_is():
+    os.mkfifo("pipe")
+    Path("empty").touch()
+    for command in ("check", "info", "plot", "run --restart", "diff", "history", "new --from"):
+        for name, kind in (("/dev/null", "a device"), ("pipe", "a pipe"), ("empty", "empty")):
+            status, text = said(*command.split(), name, *(["copy"] if command[:2] in ("di", "ne") else []))
+            assert status == 2 and kind in text, (command, name, text)
+
+
+def test_no_file_comes_in_the_place_of_a_pipe():
+    os.mkfifo("pipe")
+    with pytest.raises(HiresxError, match="cannot write pipe: it is a pipe"):
+        write_text("pipe", "x")
+    assert Path("pipe").is_fifo()

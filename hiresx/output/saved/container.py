@@ -41,6 +41,12 @@ class DamagedCheckpoint(HiresxError):
     placed = True  # whichever rank found it
 
 
+class RemovedCheckpoint(HiresxError):
+    """The file was removed since it was found, as by a run under way that keeps only its newest ones."""
+
+    placed = True
+
+
 def write(
     path: str | Path, values: Mapping[str, Any], arrays: Iterable[tuple[str, Any]], comm: Communicator | None = None
 ) -> None:
@@ -175,6 +181,8 @@ class Container:
         self.path = Path(path)
         with self._open_file() as file:
             size = os.fstat(file.fileno()).st_size
+            if not size:
+                raise self.damage_error("it is empty")
             if size < len(MAGIC) + _TAIL or file.read(len(MAGIC)) != MAGIC:
                 raise self.damage_error("it does not begin like one")
             file.seek(size - _TAIL)
@@ -274,8 +282,16 @@ class Container:
 
     @contextmanager
     def _open_file(self) -> Iterator[BufferedReader]:
-        with files.naming_errors(self.path, "read"), self.path.open("rb") as file:
-            yield file
+        with files.naming_errors(self.path, "read"):
+            try:
+                file = self.path.open("rb")
+            except FileNotFoundError:
+                raise RemovedCheckpoint(
+                    f"cannot read {self.path}: it is no longer there",
+                    "a run that goes on removes its older ones (checkpoint.keep): wait for its end, or try again",
+                ) from None
+            with file:
+                yield file
 
     def damage_error(self, reason: str) -> DamagedCheckpoint:
         """The error that this file is damaged, with the `reason`."""

@@ -35,6 +35,8 @@ def describe(path: str | Path) -> Mapping[str, Any]:
     path = Path(path)
     if os.path.isdir(path):
         return _read(_run, path)
+    if os.path.exists(path) and (kind := files.describe_path(path)):
+        raise HiresxError(f"{path} {kind}", "give the folder of a run, or a file: hiresx info FILE")
     head = _head(path)
     for _, fits, reader in _KINDS:
         if fits(path, head):
