@@ -85,7 +85,7 @@ def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
     """
     path = Path(path)
     if os.path.exists(path) and not os.path.isfile(path):
-        raise HiresxError(f"cannot write {path}: it {describe_path(path)}", "name a file")
+        raise HiresxError(f"cannot write {path}: it {describe_path(path)}", "name a file, or remove what is there")
     temporary = temporary_path(path, os.getpid())
     # Opened by us first: netCDF calls every failure to create a file "permission denied".
     temporary.open("wb").close()

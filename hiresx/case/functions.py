@@ -35,7 +35,7 @@ def _execute(path: Path, stamp: tuple[int, int]) -> dict[str, Callable[..., Any]
     module.__file__ = str(path)
     try:
         # Not imported: a case folder is no package, may be read-only, and must not fill with __pycache__.
-        exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), module.__dict__)
+        exec(compile(path.read_text(encoding="utf-8-sig"), str(path), "exec"), module.__dict__)
     except SIGNALLED:
         raise
     except PermissionError as error:
@@ -53,7 +53,7 @@ def _execute(path: Path, stamp: tuple[int, int]) -> dict[str, Callable[..., Any]
 
 def _place(error: BaseException, path: Path) -> str:
     """File and line of `path` at which `error` arose."""
-    if isinstance(error, SyntaxError):
+    if isinstance(error, SyntaxError) and error.lineno:
         return f"{path}, line {error.lineno}"
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return f"{path}, line {lines[-1]}" if lines else str(path)

@@ -17,6 +17,7 @@ from case_texts import boundary, box
 
 from hiresx import HiresxError, Simulation, load
 from hiresx.base.whole_files import write_text
+from hiresx.case.bundle import bundled_directory
 from hiresx.cli import execute
 from hiresx.device import rates
 from hiresx.output.show.estimate import Estimator
@@ -323,3 +324,17 @@ def test_no_file_comes_in_the_place_of_a_pipe():
     with pytest.raises(HiresxError, match="cannot write pipe: it is a pipe"):
         write_text("pipe", "x")
     assert Path("pipe").is_fifo()
+
+
+def test_functions_may_begin_with_a_byte_order_mark_and_a_record_holds_a_case():
+    for name in ("case.toml", "case.py"):
+        source = bundled_directory("sod") / name
+        Path(name).write_bytes(b"\xef\xbb\xbf" + source.read_bytes().replace(b"\n", b"\r\n"))
+    assert said("check", "case.toml")[0] == 0 and said("info", "case.toml")[0] == 0
+    Path("case.py").write_bytes(b"\0")
+    assert "line None" not in said("check", "case.toml")[1]
+    for case in (3, {"grid": 3}):
+        Path("run.json").write_text(json.dumps({"case": case}))
+        for words in (["post", "jet", "."], ["info", "."]):
+            status, text = said(*words)
+            assert status == 2 and "run.json is not a run record: its case is none" in text, text

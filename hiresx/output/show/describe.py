@@ -282,12 +282,11 @@ def _checkpoint(path: Path) -> dict[str, Any]:
 
 
 def _case(path: Path) -> dict[str, Any]:
-    import tomllib
-
     from hiresx.case import load
+    from hiresx.case.toml import read
 
     case = load(path)
-    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    document = read(path)
     return {
         "kind": "case",
         "title": case.title,
