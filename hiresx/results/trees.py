@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.device.averaging import MOMENTS
+from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, field_file
 from hiresx.output.fields.field_reader import AXES, attribute, open_file
 from hiresx.output.fields.field_reader import variables as stored_variables
@@ -44,6 +45,12 @@ def fields(
     taken = lasting_blocks.choose_blocks(paths, about, first["case"], blocks) if series else list(first["blocks"])
     names = list(first["variables"] if variables is None else variables)
     field_file.check_variables(names, first, f"{paths[0]}: ")
+    lacking = [name for name in derived.PRIMITIVE if name not in first["variables"]]
+    if lacking and (following := [name for name in names if name not in first["variables"]]):
+        raise HiresxError(
+            f"{paths[0]}: {following[0]} follows from rho, u, v, w, p, of which {', '.join(lacking)} are not stored",
+            f"there are {', '.join(first['variables'])}",
+        )
     gamma, dimensions = first["case"]["gas"]["gamma"], (("time",) if series else ()) + INDEXES
     moments = {key: np.array([a[key] for a in about]) if series else first[key] for key in ("time", "step")}
     over = ("time",) if series else ()

@@ -271,7 +271,7 @@ def _describe(blocks: FieldReader) -> dict[str, Any]:
 
 def check_variables(names: Iterable[str], about: Mapping[str, Any], where: str = "") -> None:
     """Raises HiresxError, which begins with `where`, for the first of the variables `names` that a field file of the
-    content `about` (see `describe`) does not give."""
+    content `about` (see `describe`) does not give, whatever of rho, u, v, w, p it holds."""
     stored = about["variables"]
     lacking = [name for name in derived.PRIMITIVE if name not in stored]
     found = [name for name, of in derived.VARIABLES.items() if not lacking and (of.local or not about["part"])]
@@ -287,11 +287,6 @@ def check_variables(names: Iterable[str], about: Mapping[str, Any], where: str =
             raise HiresxError(
                 f"{where}{name} needs gradients, which do not follow from a part of the fields ({about['part']})",
                 f'write "{name}" in the variables of this output.subset',
-            )
-        if lacking:
-            raise HiresxError(
-                f"{where}{name} follows from rho, u, v, w, p, of which {', '.join(lacking)} are not stored",
-                f"there are {', '.join(about['variables'])}",
             )
 
 
