@@ -12,6 +12,7 @@ import json
 import math
 import os
 import re
+import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -173,12 +174,22 @@ def _json_number(value: Any) -> Any:
 class Container:
     """A file that `write` made, opened: `values`, and `names` of the arrays.
 
-    Its index is checked on opening, an array when it is read, everything by `verify`. Nothing is allocated that the
-    file does not hold. Raises DamagedCheckpoint for a file that is not whole, HiresxError when it cannot be read.
+    Its index is checked on opening, an array when it is read, everything by `verify`. The file may be removed
+    meanwhile, as by a run under way. Nothing is allocated that the file does not hold. Raises DamagedCheckpoint for a
+    file that is not whole, HiresxError when it cannot be read.
     """
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
+        with files.naming_errors(self.path, "read"):
+            try:
+                self._handle = os.open(self.path, os.O_RDONLY)
+            except FileNotFoundError:
+                raise RemovedCheckpoint(
+                    f"cannot read {self.path}: it is no longer there",
+                    "a run that goes on removes its older ones (checkpoint.keep): wait for its end, or try again",
+                ) from None
+        weakref.finalize(self, os.close, self._handle)
         with self._open_file() as file:
             size = os.fstat(file.fileno()).st_size
             if not size:
@@ -282,16 +293,9 @@ class Container:
 
     @contextmanager
     def _open_file(self) -> Iterator[BufferedReader]:
-        with files.naming_errors(self.path, "read"):
-            try:
-                file = self.path.open("rb")
-            except FileNotFoundError:
-                raise RemovedCheckpoint(
-                    f"cannot read {self.path}: it is no longer there",
-                    "a run that goes on removes its older ones (checkpoint.keep): wait for its end, or try again",
-                ) from None
-            with file:
-                yield file
+        # By the handle, as the path may be gone; opened anew, the file has a position of its own.
+        with files.naming_errors(self.path, "read"), Path(f"/proc/self/fd/{self._handle}").open("rb") as file:
+            yield file
 
     def damage_error(self, reason: str) -> DamagedCheckpoint:
         """The error that this file is damaged, with the `reason`."""

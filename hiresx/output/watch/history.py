@@ -433,8 +433,8 @@ def read(path: str | Path) -> HistoryTable:
     except FileNotFoundError as error:
         raise files.io_error(path, error, "read") from None
     except (OSError, AttributeError, LookupError, TypeError, ValueError, RuntimeError, MemoryError) as error:
-        what = f"is not a history ({describe_path(path) or error})"
-        raise HiresxError(f"{path} {what}", "give one from the folder history of a run") from None
+        what = f"{path} is not a history ({describe_path(path) or error})"
+        raise HiresxError(what, "give one from the folder history of a run") from None
 
 
 def check_header(file: BinaryIO) -> None:
