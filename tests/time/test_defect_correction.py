@@ -43,7 +43,7 @@ def test_a_cut_that_divides_no_lines_changes_no_step_of_defect_correction(lines,
     """Where it divides lines the flows differ on the way, by less than the residual that is left."""
 
     def parts(whole):
-        ends = [(0, block.size[0] * 2 // 5, block.size[0]) for block in whole.blocks]
+        ends = [(0, block.size[0] * 2 // 5 | 1, block.size[0]) for block in whole.blocks]  # an odd first node
         return [
             Part(b, ((lo, hi), *((0, n) for n in block.size[1:])))
             for b, block in enumerate(whole.blocks)
