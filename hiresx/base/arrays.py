@@ -1,7 +1,7 @@
 """The types of arrays, and of what is counted along i, j and k."""
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,13 @@ def triple(items: Iterable[_T]) -> tuple[_T, _T, _T]:
     are not three."""
     a, b, c = items
     return a, b, c
+
+
+def masked_place(given: Any) -> str:
+    """Return the indexes of the first masked entry of an array, such as "[0, 3, 2]"; "" if none is masked, and for what
+    is no array. (NumPy turns a masked array into a plain one without its mask.)"""
+    mask = np.ma.getmask(given)
+    return str([int(n) for n in np.argwhere(mask)[0]]) if np.any(mask) else ""
 
 
 def prime_factors(number: int) -> list[int]:

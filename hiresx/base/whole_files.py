@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -38,6 +39,28 @@ def io_error(path: str | Path, error: OSError, action: str = "write") -> HiresxE
     return HiresxError(f"cannot {action} {path}: {reason}", hint)
 
 
+_KINDS = (
+    (stat.S_ISDIR, "is a folder"),
+    (stat.S_ISFIFO, "is a pipe"),
+    (stat.S_ISSOCK, "is a socket"),
+    (stat.S_ISCHR, "is a device"),
+    (stat.S_ISBLK, "is a device"),
+)
+ABSENT = "does not exist"
+
+
+def describe_path(path: str | Path) -> str:
+    """Return, as the end of a sentence, why `path` is no file with content ("is a pipe"); "" for one that is."""
+    try:
+        about = os.stat(path)
+    except PermissionError:
+        return "cannot be reached: permission denied"
+    except (OSError, ValueError):  # a ValueError for a name that no file can have
+        return "is a symbolic link that leads to nothing" if os.path.islink(path) else ABSENT
+    kind = next((words for fits, words in _KINDS if fits(about.st_mode)), "")
+    return kind or ("" if about.st_size else "is an empty file")
+
+
 @contextmanager
 def naming_errors(path: str | Path, action: str = "write") -> Iterator[None]:
     """Return a context that turns an OSError into the HiresxError of `io_error`, for `path` and `action`."""
@@ -58,8 +81,11 @@ def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
     """Yield an empty file next to `path` to write to. At the end it is synced to disk and renamed to `path`.
 
     After an error, or with `keep` false, it is removed and `path` is unchanged. OSErrors pass through: see `io_error`.
+    Raises HiresxError if there is a device, a pipe or a socket at `path`, in whose place no file may come.
     """
     path = Path(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise HiresxError(f"cannot write {path}: it {describe_path(path)}", "name a file, or remove what is there")
     temporary = temporary_path(path, os.getpid())
     # Opened by us first: netCDF calls every failure to create a file "permission denied".
     temporary.open("wb").close()

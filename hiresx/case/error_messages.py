@@ -67,13 +67,18 @@ def describe_validation_error(error: ValidationError, model: type[BaseModel], or
     key."""
     faults: dict[tuple[str | int, ...], list[tuple[str, str]]] = {}
     wanted: dict[tuple[str | int, ...], str] = {}
-    for item in error.errors(include_url=False):
-        path, level = _walk(model, item["loc"])
+    items = [(item, *_walk(model, item["loc"])) for item in error.errors(include_url=False)]
+    unknown = [path for item, path, _ in items if item["loc"] and item["loc"][-1] == "[key]"]
+    for item, path, level in items:
+        if item["loc"] and item["loc"][-1] != "[key]" and any(path[: len(key)] == key for key in unknown):
+            continue  # of a key that there is not, the value has no type
         if item["type"] == "missing" and path and isinstance(path[-1], int):
             path = path[:-1]  # a list that is too short: the fault is the list's, and the last entry says its length
             faults.pop(path, None)
         faults.setdefault(path, []).append(_describe(item, path, level, model))
-        wanted.setdefault(path, "" if item["type"] == "case" else _meaning(model, item["loc"]))
+        # of a key in a dictionary the description is that of the dictionary
+        location = item["loc"][:-2] if path in unknown else item["loc"]
+        wanted.setdefault(path, "" if item["type"] == "case" else _meaning(model, location))
     lines, hints, meanings = [], [], []
     for path, found in faults.items():
         if any(other[: len(path)] == path and len(other) > len(path) for other in faults):
@@ -83,7 +88,8 @@ def describe_validation_error(error: ValidationError, model: type[BaseModel], or
         # a fault of the case as a whole has no key to begin with
         line = f"{dotted_key(path)}{_join_messages(texts)}".removeprefix(": ")
         lines.append(f"{label} {line}" if label else line)
-        hints.append("; ".join(dict.fromkeys(hint for _, hint in found if hint)))
+        about = [wanted[path]] if path in unknown and wanted[path] else []
+        hints.append("; ".join(dict.fromkeys([*(hint for _, hint in found if hint), *about])))
         meanings.append(wanted[path])
     if len(lines) == 1:
         return HiresxError(f"{origin.file}: {lines[0]}", hints[0] or meanings[0])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hiresx.base.arrays import masked_place
 from hiresx.base.signals import SIGNALLED
 from hiresx.case.error_messages import did_you_mean
 from hiresx.case.validation import check_state
@@ -34,7 +35,7 @@ def _execute(path: Path, stamp: tuple[int, int]) -> dict[str, Callable[..., Any]
     module.__file__ = str(path)
     try:
         # Not imported: a case folder is no package, may be read-only, and must not fill with __pycache__.
-        exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), module.__dict__)
+        exec(compile(path.read_text(encoding="utf-8-sig"), str(path), "exec"), module.__dict__)
     except SIGNALLED:
         raise
     except PermissionError as error:
@@ -52,7 +53,7 @@ def _execute(path: Path, stamp: tuple[int, int]) -> dict[str, Callable[..., Any]
 
 def _place(error: BaseException, path: Path) -> str:
     """File and line of `path` at which `error` arose."""
-    if isinstance(error, SyntaxError):
+    if isinstance(error, SyntaxError) and error.lineno:
         return f"{path}, line {error.lineno}"
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return f"{path}, line {lines[-1]}" if lines else str(path)
@@ -196,6 +197,9 @@ def _evaluate(
                 raise ValueError("waves, where nothing depends on time")
             if any(not isinstance(part, Waves) and np.iscomplexobj(part) for part in parts):
                 raise ValueError("complex values")
+            masked = {name: masked_place(part) for name, part in zip(quantities, parts, strict=True)}
+            if any(masked.values()):
+                raise ValueError(", ".join(f"{name} is masked at {at}" for name, at in masked.items() if at))
             state = [
                 part.on(shape) if isinstance(part, Waves) else np.array(np.broadcast_to(np.asarray(part, float), shape))
                 for part in parts

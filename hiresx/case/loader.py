@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hiresx.base.shell import quote
+from hiresx.base.whole_files import ABSENT, describe_path
 from hiresx.case import functions
 from hiresx.case.bundle import bundled_cases, bundled_directory
 from hiresx.case.error_messages import Origin, did_you_mean, format_value
@@ -212,7 +213,7 @@ def find(name_or_path: str | Path) -> Path:
     # of os.path, as pathlib's raise for a name that no file can have
     if os.path.isfile(path / FILE):
         return path / FILE
-    if os.path.isfile(path):
+    if os.path.isfile(path) and os.path.getsize(path):
         return path
     for wanted in (path, path / FILE):
         try:
@@ -228,6 +229,8 @@ def find(name_or_path: str | Path) -> Path:
         if os.path.isfile(path / "case" / FILE):
             hint = f"it is a run: go on with it by --restart {quote(text)}, or name its case, {quote(f'{text}/case')}"
         raise HiresxError(f"{text}: this folder holds no {FILE}", hint)
+    if (kind := describe_path(path)) != ABSENT:
+        raise HiresxError(f"{text} {kind}", "name a bundled case, a TOML file or a case's folder")
     if looks_like_path:
         near = sorted(str(other) for other in path.parent.glob("*.toml")) if os.path.isdir(path.parent) else []
         raise HiresxError(f"{text}: no such file", did_you_mean(text, near, "case files there"))

@@ -180,7 +180,8 @@ class Force(SampledTable, Place):
     In axisymmetric flow force_y is the sum of the radial components, force_z the sum of the components along the swirl,
     and torque the moment of the latter about the axis, in rho_ref c_ref^2 L^3. The area of a `range` ends at its last
     nodes. An exception is a range up to the last node of a block that continues in another block one step further: half
-    of that step counts as well, so the area depends on where blocks meet."""
+    of that step counts as well, so the area depends on where blocks meet. With levels of refinement every place has the
+    friction and heat of its finest level; where a level ends, [conservation] has others, by truncation error."""
 
     name: Name = Field(description="name of the history")
     faces: Faces = Field("all", description='faces of the block whose walls count, or "all"')
@@ -215,8 +216,11 @@ class Conservation(SampledTable):
     sponges.
 
     An integral changes by the sources minus the fluxes, to truncation error. If everything is periodic, the integrals
-    are constant to round-off. In axisymmetric flow the balance holds only for mass, momentum_x and energy: momentum_y
-    is the sum of radial components, momentum_z that of components along the swirl."""
+    are constant to round-off. On a wall with levels of refinement friction and heat differ from those of a [[force]] by
+    truncation error, where a level ends: the fluxes belong to the integrals, in which the nodes of both levels count
+    there, while a [[force]] takes the friction of the finest level at every place. In axisymmetric flow the balance
+    holds only for mass, momentum_x and energy: momentum_y is the sum of radial components, momentum_z that of
+    components along the swirl."""
 
 
 class KineticEnergy(SampledTable):

@@ -6,6 +6,8 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hiresx.base.arrays import masked_place
+
 Shape: TypeAlias = tuple[int, ...]
 
 
@@ -20,7 +22,7 @@ class Waves:
     mean: a number or an array that broadcasts to the shape of x, as the quantity itself; `frequency`: the M >= 0
     numbers f_m in c_ref / L (t is in L / c_ref), in any order; `cos`, `sin`: M amplitudes, each a number or an array
     that broadcasts to the shape of x; or one number for all of them. Raises ValueError for other numbers of
-    amplitudes and for frequencies that are not finite.
+    amplitudes, for masked entries and for frequencies that are not finite.
     """
 
     def __init__(
@@ -30,6 +32,10 @@ class Waves:
         cos: Sequence[ArrayLike] | np.ndarray | float = 0.0,
         sin: Sequence[ArrayLike] | np.ndarray | float = 0.0,
     ):
+        for name, given in (("mean", [mean]), ("frequency", [frequency]), ("cos", cos), ("sin", sin)):
+            parts = given if isinstance(given, list | tuple) else [given]
+            if place := next(filter(None, map(masked_place, parts)), ""):
+                raise ValueError(f"{name}: is masked at {place}")
         self.mean = np.asarray(mean, float)
         self.frequency = np.array(frequency, float)
         if self.frequency.ndim != 1 or not np.isfinite(self.frequency).all():

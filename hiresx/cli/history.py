@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from hiresx.base.plural import plural
+from hiresx.base.whole_files import describe_path
 from hiresx.cli import options, terminal
 from hiresx.cli.options import argument, option
 from hiresx.errors import HiresxError
@@ -78,6 +79,8 @@ def _path(run: Path, name: str | None) -> Path | None:
         if name is not None:
             raise HiresxError(f"{run} is a file and has no history {name}", "give the folder of the run")
         return run
+    if not run.is_dir():
+        raise HiresxError(f"{run} {describe_path(run)}", "give the folder of a run, or one of its histories")
     found = kept.histories(run)
     if not found:
         raise HiresxError(f"there are no histories in {run}", "give the folder of a run that has begun")

@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.base.arrays import triple
 from hiresx.case.refine import Refine
 from hiresx.decomposition.ghost_layers import GhostLayers
-from hiresx.decomposition.levels import Extended, Space, Tile, finer, refined_extended, refuse_large, spaces_of
+from hiresx.decomposition.levels import Extended, Space, Tile, make_levels, spaces_of
 from hiresx.decomposition.oblique_walls import mirrored_places
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patches import Decomposition, with_conditions
@@ -107,7 +107,7 @@ def shared_hierarchy(
     with comm.together():
         base = refuse_in_file(extended)
         if comm.local.root:
-            first = _levels(coarse, base, table)
+            first = make_levels(coarse, base, table.finest)
     grids, nodes = first or ([], [])
     finer_grids = comm.local.bcast([replace(g, blocks=()) for g in grids[1:]] if first is not None else None)
     views = comm.share_on_host(
@@ -127,17 +127,6 @@ def shared_hierarchy(
         choice = TileChoice.of(all_grids, lattices, regions_taken(all_grids, lattices, table), table)
         spaces = {key: space for n, g in enumerate(all_grids) for key, space in spaces_of(g, n).items()}
     return Hierarchy(comm, table, grid, tuple(all_grids), all_nodes, lattices, spaces, choice)
-
-
-def _levels(
-    coarse: Decomposition, base: list[Extended], table: Refine
-) -> tuple[list[Decomposition], list[list[Extended]]]:
-    refuse_large(coarse, table.finest)
-    grids, nodes = [coarse], [base]
-    for _ in range(table.finest):
-        grids.append(finer(grids[-1], nodes[-1]))
-        nodes.append(refined_extended(grids[-1]))
-    return grids, nodes
 
 
 def _inner(name: str, extended: Extended, halo: int) -> Block:

@@ -5,6 +5,7 @@ l by polynomials through six of them along each direction (sixth order in the sp
 of its own: its metrics are those of its own coordinates, ghosts included, and a uniform flow stays uniform in it.
 """
 
+import time
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -12,6 +13,7 @@ from math import prod
 import numpy as np
 
 from hiresx.base.arrays import triple
+from hiresx.base.notify import notify
 from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.finer_faces import finer_ranges
 from hiresx.decomposition.kinks import Kink, between_kinks, find_kinks
@@ -24,6 +26,9 @@ from hiresx.grid.connections import IDENTITY
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.patched import WIDTH, Wrap, lagrange, wraps
 from hiresx.grid.size import host_memory, in_bytes
+
+# Nodes of a level from which on it is announced: some seconds.
+ANNOUNCED = 1_000_000
 
 Extended = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -132,6 +137,27 @@ def refuse_large(coarse: Decomposition, finest: int) -> None:
             "memory",
             "give the regions a lower level, or take a finer grid and lower levels",
         )
+
+
+def make_levels(
+    coarse: Decomposition, extended: Sequence[Extended], finest: int
+) -> tuple[list[Decomposition], list[list[Extended]]]:
+    """Return the whole blocks of all levels from `coarse` to the `finest`, and their coordinates with ghosts, which for
+    `coarse` are `extended`. A large level is announced, with the seconds that the one before it lets expect. Raises
+    HiresxError as `refuse_large` and `finer`."""
+    refuse_large(coarse, finest)
+    grids, nodes = [coarse], [list(extended)]
+    took = 0.0
+    for level in range(1, finest + 1):
+        size, before = (levels_size(coarse, n)[0] for n in (level, level - 1))
+        if size > ANNOUNCED:
+            expected = f", about {took * size / before:.2g} s" if before else ""
+            notify(f"refine: level {level} of {finest} is made: {size:,} nodes{expected}")
+        began = time.monotonic()
+        grids.append(finer(grids[-1], nodes[-1]))
+        nodes.append(refined_extended(grids[-1]))
+        took = time.monotonic() - began
+    return grids, nodes
 
 
 def refined_extended(fine: Decomposition) -> list[Extended]:

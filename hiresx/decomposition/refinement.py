@@ -18,11 +18,9 @@ from hiresx.decomposition.levels import (
     Levels,
     Space,
     Tile,
-    finer,
+    make_levels,
     may_end,
     patches_of,
-    refined_extended,
-    refuse_large,
     spaces_of,
 )
 from hiresx.decomposition.oblique_walls import unrefinable_places
@@ -57,11 +55,7 @@ def refine(coarse: Decomposition, extended: Sequence[Extended], table: Refine) -
     on a join of blocks, for tiles beside a condition that does not support refinement, and for levels that do not fit
     the memory.
     """
-    refuse_large(coarse, table.finest)
-    grids, nodes = [coarse], [list(extended)]
-    for _ in range(table.finest):
-        grids.append(finer(grids[-1], nodes[-1]))
-        nodes.append(refined_extended(grids[-1]))
+    grids, nodes = make_levels(coarse, extended, table.finest)
     lattices = lattices_of(grids, table)
     return with_tiles(grids, nodes, lattices, _choose_tiles(grids, lattices, table))
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hiresx.base.arrays import triple
+from hiresx.base.arrays import masked_place, triple
 from hiresx.equations.stencil import Stencil
 from hiresx.errors import HiresxError
 from hiresx.grid.stored_coordinates import Nodes, StoredCoordinates
@@ -127,8 +127,8 @@ class Block:
     direction of a single node makes the block 2-D (nk = 1, in the x-y plane) or 1-D (nj = nk = 1, along x). `regions`
     names parts of faces for the boundary conditions of a case: name -> ((face, node range), ...).
 
-    Raises HiresxError for arrays of different shape, for coordinates that are not finite or beyond 1e50, and for a
-    direction of 2 to 6 nodes.
+    Raises HiresxError for arrays of different shape, for coordinates that are masked, not finite or beyond 1e50, and
+    for a direction of 2 to 6 nodes.
     """
 
     name: str
@@ -141,6 +141,11 @@ class Block:
         for name in "xyz":
             array = getattr(self, name)
             if not isinstance(array, StoredCoordinates):
+                if place := masked_place(array):
+                    raise HiresxError(
+                        f"block '{self.name}': {name} is masked at {place}, in the order k, j, i",
+                        "give every node a place: a block has no holes; cut the grid around them",
+                    )
                 array = np.asarray(array, dtype=np.float64)
             if array.ndim != 3 or array.shape != np.shape(self.x):
                 other = f"; x has {np.shape(self.x)}" if name != "x" else ""

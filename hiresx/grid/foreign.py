@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from hiresx.base.plural import plural
+from hiresx.base.whole_files import describe_path
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import AXES, FACES, Block, direction, format_size
 from hiresx.grid.patched import PATCHED
@@ -37,6 +38,8 @@ class Lines:
 
     def __init__(self, path: Path, comment: str = ""):
         self.path = path
+        if kind := describe_path(path):
+            raise HiresxError(f"{path} {kind}", "check grid.connectivity")
         try:
             text = path.read_text(encoding="utf-8", errors="replace")
         except OSError as error:

@@ -1,10 +1,12 @@
 """Grid of a case that names a file: Plot3D, alone or with a connectivity file, or CGNS."""
 
 import logging
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hiresx.base.whole_files import describe_path
 from hiresx.case.error_messages import format_value
 from hiresx.case.grid_file import GridFile, Rotation
 from hiresx.errors import HiresxError
@@ -143,6 +145,8 @@ def describe_form(path: Path) -> str:
 def file_kind(path: Path) -> str:
     """Return "CGNS" or "Plot3D", by how the file begins. Raises HiresxError for a file that cannot be read."""
     try:
+        if os.path.exists(path) and not os.path.isfile(path):  # a pipe that nobody writes to would wait for ever
+            raise ValueError(f"it {describe_path(path)}")
         with Path(path).open("rb") as file:
             start = file.read(64)
     except (OSError, ValueError) as error:  # a ValueError for a name that no file can have

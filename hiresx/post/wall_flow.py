@@ -14,6 +14,7 @@ from hiresx.case.monitors import Force
 from hiresx.errors import HiresxError
 from hiresx.output.saved import checkpoint
 from hiresx.results import Run
+from hiresx.results.run_reader import nearest_time
 
 if TYPE_CHECKING:
     from hiresx.output.watch.monitors.force import ForceMonitor
@@ -103,11 +104,7 @@ def nearest(flow: WallFlow, time: float) -> int:
     """Return the number of the sample nearest to `time`. Raises HiresxError for samples without times of their own, and
     for a time that is outside their range by more than their interval."""
     _check_timed(flow, "--time")
-    first, last = flow.times[[0, -1]]
-    beyond = max(first - time, time - last)
-    if beyond > max(np.diff(flow.times), default=0.0):
-        raise HiresxError(f"there is no sample at time {time:g}", f"there are some from {first:g} to {last:g}")
-    return int(np.abs(flow.times - time).argmin())
+    return nearest_time(flow.times, time, "there is no sample")
 
 
 def mean_weights(flow: WallFlow, start: float | None, end: float | None) -> tuple[np.ndarray, np.ndarray]:

@@ -1,14 +1,13 @@
 """A run that was opened to look at: its record, fields, series, histories and averages."""
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hiresx.base.notify import notify
 from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file
@@ -85,8 +84,8 @@ class Run:
         Values are read from the file when they are used.
 
         `which`: a step (an int of 0 or more), a position from the end (a negative int; -1 is the last time), or a time
-        (a float; the nearest stored one is taken). `variables`: stored or derived ones; default: those stored.
-        `subset`: the name of an `[[output.subset]]`; default: the whole fields.
+        (a float; the nearest stored one is taken, see `nearest_time`). `variables`: stored or derived ones; default:
+        those stored. `subset`: the name of an `[[output.subset]]`; default: the whole fields.
         """
         return trees.fields([self.file(which, subset)], _as_list(variables))
 
@@ -213,10 +212,7 @@ class Run:
                 return found[step]
             raise HiresxError(f"{self.path} has no {subset} of step {step}", f"there are {_abbreviate(steps)}")
         times = {path: field_file.read_time(path) for path in found.values()}
-        nearest = min(times, key=lambda path: abs(times[path] - which))
-        if not min(times.values()) <= which <= max(times.values()):
-            notify(f"{self.path} has no {subset} at time {which:g}: the nearest are those of time {times[nearest]:g}")
-        return nearest
+        return list(times)[nearest_time(list(times.values()), which, f"{self.path} has no {subset}")]
 
     def plot(self, *variables: str, which: int | float = -1, subset: str = "fields", **how: Any) -> tuple[Any, Any]:
         """Plot `variables` of the fields that `which` selects, as in `fields`. Returns Figure and Axes. `how`:
@@ -248,6 +244,18 @@ class Run:
             for name, text in self._facts()
         )
         return f"<div><strong>{html.escape(self.title)}</strong><table>{rows}</table></div>"
+
+
+def nearest_time(times: Sequence[float] | np.ndarray, asked: float, lacking: str) -> int:
+    """Return the index of the time nearest to `asked`, both in L / c_ref. Raises HiresxError, which begins with
+    `lacking`, where `asked` is outside the range of `times` by more than their largest interval."""
+    first, last = min(times), max(times)
+    # Messages have 6 digits: what they name must be found.
+    apart = max([*np.diff(np.sort(times)), 1e-5 * abs(asked)])
+    if not first - apart <= asked <= last + apart:
+        there = f"there are some from {first:g} to {last:g}"
+        raise HiresxError(f"{lacking} at time {asked:g}", there if len(times) > 1 else f"there is one at {first:g}")
+    return int(np.abs(np.asarray(times) - asked).argmin())
 
 
 def _as_list(variables: Iterable[str] | str | None) -> list[str] | None:

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from hiresx.device.averaging import MOMENTS
-from hiresx.device.fields import output_fields
-from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import derived, field_file
 from hiresx.output.fields.field_reader import AXES, attribute, open_file
@@ -46,7 +44,13 @@ def fields(
     about = [field_file.describe(path) for path in paths] if series else [first]
     taken = lasting_blocks.choose_blocks(paths, about, first["case"], blocks) if series else list(first["blocks"])
     names = list(first["variables"] if variables is None else variables)
-    _check(names, first, paths[0])
+    field_file.check_variables(names, first, f"{paths[0]}: ")
+    lacking = [name for name in derived.PRIMITIVE if name not in first["variables"]]
+    if lacking and (following := [name for name in names if name not in first["variables"]]):
+        raise HiresxError(
+            f"{paths[0]}: {following[0]} follows from rho, u, v, w, p, of which {', '.join(lacking)} are not stored",
+            f"there are {', '.join(first['variables'])}",
+        )
     gamma, dimensions = first["case"]["gas"]["gamma"], (("time",) if series else ()) + INDEXES
     moments = {key: np.array([a[key] for a in about]) if series else first[key] for key in ("time", "step")}
     over = ("time",) if series else ()
@@ -152,28 +156,3 @@ def _places(path: Path, block: str, shape: tuple[int, int, int], gamma: float) -
 def _about(name: str) -> dict[str, str]:
     entry = derived.about(name)
     return {"long_name": entry.long_name, "units": entry.scale, "symbol": entry.symbol}
-
-
-def _check(names: Sequence[str], about: dict[str, Any], path: Path) -> None:
-    """Raises HiresxError for a variable that these files cannot give."""
-    stored = about["variables"]
-    lacking = [name for name in derived.PRIMITIVE if name not in stored]
-    found = [name for name, of in derived.VARIABLES.items() if not lacking and (of.local or not about["part"])]
-    known = {*derived.VARIABLES, *output_fields(), *equations(about["case"]).scalars}
-    for name in names:
-        if name in stored:
-            continue
-        if name not in known:
-            raise derived.unknown_variable(name, list(dict.fromkeys([*stored, *found])), f"{path}: ")
-        if name not in derived.VARIABLES:
-            raise HiresxError(f"{path}: {name} was not stored", derived.how_to_store(name))
-        if about["part"] and not derived.about(name).local:
-            raise HiresxError(
-                f"{path}: {name} needs gradients, which do not follow from a part of the fields ({about['part']})",
-                f'write "{name}" in the variables of this output.subset',
-            )
-        if lacking:
-            raise HiresxError(
-                f"{path}: {name} follows from rho, u, v, w, p, of which {', '.join(lacking)} are not stored",
-                f"there are {', '.join(about['variables'])}",
-            )

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hiresx.base.arrays import masked_place
 from hiresx.case.functions import STATE
 from hiresx.case.validation import check_state
 from hiresx.device.fields import output_fields
@@ -45,8 +46,8 @@ class BlockView:
     ) -> None:  # fmt: skip
         """Replace the state by arrays (or numbers) that broadcast to (nk, nj, ni). Passive scalars that `scalars` omits
         keep their values. Collective: all ranks must call it equally often. Raises HiresxError, with the state
-        unchanged, for arrays of another shape, and for the first node whose values are not finite, or whose rho or p is
-        not positive."""
+        unchanged, for arrays of another shape or with masked entries, and for the first node whose values are not
+        finite, or whose rho or p is not positive."""
         state: dict[str, np.ndarray] = {}
         with self._solver.comm.together():
             known = self._solver.layout.equations.scalars
@@ -55,6 +56,11 @@ class BlockView:
                 raise HiresxError(f'the case has no scalar "{unknown[0]}"', there)
             named = {**dict(zip(STATE, (rho, u, v, w, p), strict=True)), **(scalars or {})}
             for name, given in named.items():
+                if place := masked_place(given):
+                    raise HiresxError(
+                        f"set_state of block '{self.name}': {name} is masked at {place}",
+                        "give every node a value: numpy.ma.filled, or set one where the mask is",
+                    )
                 try:
                     state[name] = np.broadcast_to(np.asarray(given, dtype=float), self.x.shape)
                 except (TypeError, ValueError):

@@ -16,6 +16,8 @@ import pytest
 from case_texts import boundary, box
 
 from hiresx import HiresxError, Simulation, load
+from hiresx.base.whole_files import write_text
+from hiresx.case.bundle import bundled_directory
 from hiresx.cli import execute
 from hiresx.device import rates
 from hiresx.output.show.estimate import Estimator
@@ -303,3 +305,36 @@ def test_a_rate_is_never_negative():
     estimator.update(202.0, 2, 0.15)
     assert estimator.overall_seconds_per_step == pytest.approx(2.0)
     assert estimator.remaining() > 0
+
+
+# --- what is no regular file
+
+
+def test_what_is_no_file_is_called_what_it_is():
+    os.mkfifo("pipe")
+    Path("empty").touch()
+    for command in ("check", "info", "plot", "run --restart", "diff", "history", "new --from"):
+        for name, kind in (("/dev/null", "a device"), ("pipe", "a pipe"), ("empty", "empty")):
+            status, text = said(*command.split(), name, *(["copy"] if command[:2] in ("di", "ne") else []))
+            assert status == 2 and kind in text, (command, name, text)
+
+
+def test_no_file_comes_in_the_place_of_a_pipe():
+    os.mkfifo("pipe")
+    with pytest.raises(HiresxError, match="cannot write pipe: it is a pipe"):
+        write_text("pipe", "x")
+    assert Path("pipe").is_fifo()
+
+
+def test_functions_may_begin_with_a_byte_order_mark_and_a_record_holds_a_case():
+    for name in ("case.toml", "case.py"):
+        source = bundled_directory("sod") / name
+        Path(name).write_bytes(b"\xef\xbb\xbf" + source.read_bytes().replace(b"\n", b"\r\n"))
+    assert said("check", "case.toml")[0] == 0 and said("info", "case.toml")[0] == 0
+    Path("case.py").write_bytes(b"\0")
+    assert "line None" not in said("check", "case.toml")[1]
+    for case in (3, {"grid": 3}):
+        Path("run.json").write_text(json.dumps({"case": case}))
+        for words in (["post", "jet", "."], ["info", "."]):
+            status, text = said(*words)
+            assert status == 2 and "run.json is not a run record: its case is none" in text, text

@@ -1,15 +1,19 @@
 """What `hiresx check` refuses or remarks before a run would: distances to walls, plans, models, forces, axes."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from command_line import command
 
-from hiresx import Case, HiresxError
+from hiresx import Case, HiresxError, load
+from hiresx.base.notify import notifications_to
 from hiresx.cli.check_inflow import notes_of_characteristic_inflows
-from hiresx.decomposition import decompose
+from hiresx.cli.check_levels import computed_grid
+from hiresx.cli.grid_checks import check_grid
+from hiresx.decomposition import decompose, levels
 from hiresx.grid import build
 
 CASE = """
@@ -187,3 +191,15 @@ def test_a_state_that_does_not_enter_slower_than_sound_is_remarked(nodes, across
 def test_check_says_that_a_state_enters_faster_than_sound(speed, remarked):
     status, out, _ = command("check", "free-stream", "--set", f"boundary.0.state.u={speed}")
     assert status == 0 and ('take type = "supersonic-inflow"' in " ".join(out.split())) == remarked
+
+
+def test_levels_of_many_nodes_are_announced_with_what_they_take(monkeypatch):
+    monkeypatch.setattr(levels, "ANNOUNCED", 2000)
+    case = load("isentropic-vortex", overrides=["grid.n=[16,16,1]", "refine.region=[{level=3, x=[-1,1], y=[-1,1]}]"])
+    notes: list[str] = []
+    with notifications_to(notes.append):
+        computed_grid(case, check_grid(case))
+    assert [re.sub("about .* s", "about N s", note) for note in notes] == [
+        "refine: level 2 of 3 is made: 4,096 nodes, about N s",
+        "refine: level 3 of 3 is made: 16,384 nodes, about N s",
+    ]

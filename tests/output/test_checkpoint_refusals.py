@@ -318,3 +318,26 @@ def test_differences_of_cases():
     old, new = vortex().model_dump(mode="json"), vortex(time__end=3.0, scheme__flux="'roe'").model_dump(mode="json")
     assert identity.differences(old, new) == [("scheme.flux", "steger_warming", "roe"), ("time.end", 2.0, 3.0)]
     assert identity.differences({"a": [{"b": 1}]}, {"a": [{"b": 1}, {"b": 2}]}) == [("a.1.b", None, 2)]
+
+
+def test_one_that_rotation_removes_while_it_is_looked_for_is_passed_over(run, monkeypatch):
+    found = checkpoint.list_checkpoints(run)
+    newer = found[0].with_name("checkpoint_000099_step_000004.hxc")
+    listed = checkpoint._candidates
+
+    def rotating(path):
+        candidates = listed(path)
+        if not newer.exists():
+            shutil.copy(found[0], newer)
+            for old in found:
+                old.unlink()
+        return candidates
+
+    monkeypatch.setattr(checkpoint, "_candidates", rotating)
+    taken = checkpoint.find(run)
+    assert taken.container.path == newer and not taken.passed
+    newer.unlink()
+    taken.container.verify()
+    with pytest.raises(HiresxError, match="it is no longer there") as caught:
+        container.Container(newer)
+    assert "checkpoint.keep" in caught.value.hint

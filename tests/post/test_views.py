@@ -18,6 +18,7 @@ from hiresx.output.fields import field_file
 from hiresx.output.fields.field_file import FieldBlock
 from hiresx.output.fields.formats import netcdf
 from hiresx.output.show import colours, raster
+from hiresx.output.show.run_plot import plot_run
 from hiresx.post import Look, animate, correlate, modes, profile, signal_reading, spod, xt
 from hiresx.post.correlate import _integral as integral
 
@@ -364,10 +365,11 @@ def test_passive_scalars_are_drawn_and_a_field_that_is_not_stored_says_how(tmp_p
     field_file.write(netcdf.frame(run, 0), [FieldBlock("box", x, y, 0 * x, state)], 0.0, 0, case)
     assert sliced(run, "dye", look=Look(contours="p")).summary["greatest"] == pytest.approx(0.9)
     assert animate(run, "dye", tmp_path / "film.gif").is_file()
-    with pytest.raises(HiresxError, match="soot was not stored"):
-        sliced(run, "soot")
-    for draw in sliced, animate:
-        with pytest.raises(HiresxError, match=r"eddy_viscosity (is needed but )?was not stored") as caught:
+    for draw in sliced, animate, plot_run:
+        with pytest.raises(HiresxError, match="soot was not stored") as caught:
+            draw(run, "soot")
+        assert caught.value.hint.startswith('write "soot" in output.variables')
+        with pytest.raises(HiresxError, match=r"eddy_viscosity was not stored") as caught:
             draw(run, "eddy_viscosity")
         assert caught.value.hint.startswith('write "eddy_viscosity" in output.variables')
         with pytest.raises(HiresxError, match='there is no variable "dya"') as caught:

@@ -9,7 +9,6 @@ pytest.importorskip("xarray", reason="pip install 'hiresx[post]'")
 
 import hiresx
 from hiresx import Case, HiresxError, Simulation
-from hiresx.base.notify import notifications_to
 from hiresx.output.fields import field_file, field_reader
 from hiresx.output.fields.derived import VARIABLES
 from hiresx.output.fields.field_file import FieldBlock
@@ -119,13 +118,13 @@ def test_fields_by_step_by_number_and_by_time(run):
         run.fields(variables=["vorticity"], subset="wall")
 
 
-def test_a_time_outside_those_that_are_kept_is_told(run):
-    notes = []
-    last = run.fields(-1).coords["time"]
-    with notifications_to(notes.append):
-        assert float(run.fields(float(last) / 2).coords["time"]) <= last and notes == []
-        assert run.fields(99.0).coords["time"] == last
-    assert notes == [f"{run.path} has no fields at time 99: the nearest are those of time {float(last):g}"]
+def test_a_time_outside_those_that_are_kept_is_refused(run):
+    last = float(run.fields(-1).coords["time"])
+    assert run.fields(last / 2).coords["time"] <= last and run.fields(float(f"{last:.6g}")).coords["time"] == last
+    for time in (99.0, -5.0):
+        with pytest.raises(HiresxError, match=f"has no fields at time {time:g}") as caught:
+            run.fields(time)
+        assert caught.value.hint == f"there are some from 0 to {last:g}"
 
 
 def test_histories_have_time_places_and_units(run):

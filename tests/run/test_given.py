@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from hiresx import HiresxError, Simulation, load
+from hiresx import HiresxError, Simulation, Waves, load
 from hiresx.case import Case
+from hiresx.grid import Block
 
 P = 1 / 1.4
 BOX = {"generator": "box", "n": [9, 8, 1], "lower": [0, 0, 0], "upper": [0.8, 1, 0]}
@@ -81,3 +82,19 @@ def test_profiles_of_conditions_and_sponges_are_taken():
         return 1.0, 2.0, 0.0, 0.0, P
 
     Simulation(case(ASKS, sponge=[SPONGE]), "cpu", profiles={"inflow": inflow, "quiet": quiet})
+
+
+def test_masked_entries_are_refused_by_place():
+    block = Simulation(case(), "cpu").blocks[0]
+    rho = np.ma.masked_array(np.ones(block.x.shape))
+    block.set_state(rho, 0, 0, 0, P)
+    rho[0, 2, 5] = np.ma.masked
+    with pytest.raises(HiresxError, match=r"block 'box': rho is masked at \[0, 2, 5\]"):
+        block.set_state(rho, 0, 0, 0, P)
+    with pytest.raises(HiresxError, match=r"something else than a state: p is masked at \[0, 2, 5\]"):
+        Simulation(case(), "cpu", initial=lambda x, y, z: (1, 0, 0, 0, rho))
+    with pytest.raises(HiresxError, match=r"block 'a': y is masked at \[0, 2, 5\]"):
+        Block("a", block.x, rho, block.z)
+    for given in ((rho, [1.0]), (1.0, [2.0], [rho])):
+        with pytest.raises(ValueError, match=r"is masked at \[0, 2, 5\]"):
+            Waves(*given)

@@ -1,25 +1,33 @@
 """Defect correction, steps towards steady flow by the sweeps alone (`implicit.krylov = 0`), and what is refused beside
 them and beside sweeps without stored blocks."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from wholes import whole
 
 from hiresx import Simulation, load
+from hiresx.decomposition.parts import Part
 from hiresx.errors import HiresxError
 from hiresx.estimate.resources import _vectors
 from hiresx.output.watch.monitors.implicit import stall
 from hiresx.verify.turned_blocks import difference
 
+ALONE = ["implicit.krylov=0", "implicit.largest_cfl=100.0"]
+
+
+def aerofoil(*more):
+    keys = [
+        'time.integrator="implicit"', "grid.n_airfoil=41", "grid.n_wake=12", "grid.n_normal=21",
+        "grid.first_spacing=2e-2", "grid.trailing_edge_spacing=3e-2",
+    ]  # fmt: skip
+    return load("naca0012", preset=["quick", "subsonic"], overrides=[*keys, *more])
+
 
 def test_sweeps_without_gmres_find_the_same_steady_flow():
     """In more steps, without a product and without the vectors of GMRES."""
-    keys = [
-        'time.integrator="implicit"', "grid.n_airfoil=41", "grid.n_wake=12", "grid.n_normal=21",
-        "grid.first_spacing=2e-2", "grid.trailing_edge_spacing=3e-2", "implicit.drop=1e10",
-    ]  # fmt: skip
-    alone = ["implicit.krylov=0", "implicit.largest_cfl=100.0"]
-    cases = [load("naca0012", preset=["quick", "subsonic"], overrides=[*keys, *more]) for more in ([], alone)]
+    cases = [aerofoil("implicit.drop=1e10", *more) for more in ([], ALONE)]
     wanted, found = (Simulation(case, "cpu") for case in cases)
     for simulation in (wanted, found):
         simulation.run(progress=False)
@@ -28,6 +36,27 @@ def test_sweeps_without_gmres_find_the_same_steady_flow():
     assert report["products"] == 0 and np.isnan(report["linear_drop"]) and found.step_count > wanted.step_count
     assert 0.0 < difference(whole(found.solver), whole(wanted.solver)) < 1e-6
     assert _vectors(cases[0]) - _vectors(cases[1]) == 2 * cases[0].implicit.krylov
+
+
+@pytest.mark.parametrize(("lines", "alike"), [("none", True), ("j", True), ("i", False)])
+def test_a_cut_that_divides_no_lines_changes_no_step_of_defect_correction(lines, alike):
+    """Where it divides lines the flows differ on the way, by less than the residual that is left."""
+
+    def parts(whole):
+        ends = [(0, block.size[0] * 2 // 5 | 1, block.size[0]) for block in whole.blocks]  # an odd first node
+        return [
+            Part(b, ((lo, hi), *((0, n) for n in block.size[1:])))
+            for b, block in enumerate(whole.blocks)
+            for lo, hi in pairwise(ends[b])
+        ]
+
+    case = aerofoil(*ALONE, f'implicit.lines="{lines}"')
+    one, two = (Simulation(case, "cpu", parts=cut) for cut in (None, parts))
+    for simulation in (one, two):
+        simulation.run(steps=3, progress=False)
+    assert len(two.solver.states) == 2 * len(one.solver.states)
+    found = difference(whole(two.solver), whole(one.solver))
+    assert found < 1e-10 if alike else 1e-9 < found < 1e-6
 
 
 @pytest.mark.parametrize(

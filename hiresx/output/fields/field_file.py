@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hiresx.device.fields import output_fields
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.output.fields import block_neighbours, coordinate_file, derived
@@ -229,13 +230,15 @@ def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileC
     """
     with open_file(path) as blocks:
         coordinate_file.check(Path(path))
-        case, part = json.loads(attribute(blocks.file, "case")), attribute(blocks.file, "part")
+        about = _describe(blocks)
+        case, names = about["case"], about["variables"] if variables is None else list(variables)
+        check_variables(names, about)
         near = neighbours(blocks)
         found = [
-            _read_block(name, blocks[n], variables, case["gas"]["gamma"], part, partial(near.of, n))
+            _read_block(name, blocks[n], names, case["gas"]["gamma"], partial(near.of, n))
             for n, name in enumerate(blocks.names)
         ]
-        return FieldFileContent(Path(path), blocks.time, blocks.step, case, found, part)
+        return FieldFileContent(Path(path), blocks.time, blocks.step, case, found, about["part"])
 
 
 def describe(path: str | Path) -> dict[str, Any]:
@@ -244,21 +247,46 @@ def describe(path: str | Path) -> dict[str, Any]:
     grid, and the first node i, j, k there (empty without refinement). Raises HiresxError if the file is missing or is
     not a field file."""
     with open_file(path) as blocks:
-        names = stored_variables(blocks[0])
-        return {
-            "time": blocks.time,
-            "step": blocks.step,
-            "case": json.loads(attribute(blocks.file, "case")),
-            "variables": names,
-            "precision": "fp32" if names and blocks[0][names[0]].dtype == np.float32 else "fp64",
-            "blocks": blocks.sizes,
-            "part": attribute(blocks.file, "part"),
-            "levels": {
-                name: (int(np.ravel(group.attrs["level"])[0]), attribute(group, "of"), group.attrs["first"].tolist())
-                for name in blocks.names
-                if "level" in (group := blocks.file[name]).attrs
-            },
-        }
+        return _describe(blocks)
+
+
+def _describe(blocks: FieldReader) -> dict[str, Any]:
+    names = stored_variables(blocks[0])
+    return {
+        "time": blocks.time,
+        "step": blocks.step,
+        "case": json.loads(attribute(blocks.file, "case")),
+        "variables": names,
+        "precision": "fp32" if names and blocks[0][names[0]].dtype == np.float32 else "fp64",
+        "blocks": blocks.sizes,
+        "part": attribute(blocks.file, "part"),
+        "levels": {
+            name: (int(np.ravel(group.attrs["level"])[0]), attribute(group, "of"), group.attrs["first"].tolist())
+            for name in blocks.names
+            if "level" in (group := blocks.file[name]).attrs
+        },
+    }
+
+
+def check_variables(names: Iterable[str], about: Mapping[str, Any], where: str = "") -> None:
+    """Raises HiresxError, which begins with `where`, for the first of the variables `names` that a field file of the
+    content `about` (see `describe`) does not give, whatever of rho, u, v, w, p it holds."""
+    stored = about["variables"]
+    lacking = [name for name in derived.PRIMITIVE if name not in stored]
+    found = [name for name, of in derived.VARIABLES.items() if not lacking and (of.local or not about["part"])]
+    known = {*derived.VARIABLES, *output_fields(), *equations(about["case"]).scalars}
+    for name in names:
+        if name in stored:
+            continue
+        if name not in known:
+            raise derived.unknown_variable(name, list(dict.fromkeys([*stored, *found])), where)
+        if name not in derived.VARIABLES:
+            raise HiresxError(f"{where}{name} was not stored", derived.how_to_store(name))
+        if about["part"] and not derived.about(name).local:
+            raise HiresxError(
+                f"{where}{name} needs gradients, which do not follow from a part of the fields ({about['part']})",
+                f'write "{name}" in the variables of this output.subset',
+            )
 
 
 def read_time(path: str | Path) -> float:
@@ -282,21 +310,13 @@ def neighbours(blocks: FieldReader) -> block_neighbours.Neighbours:
 
 
 def _read_block(
-    block: str, group: Any, wanted: Iterable[str] | None, gamma: float, part: str, beyond: Callable[[str], Sides]
+    block: str, group: Any, wanted: Sequence[str], gamma: float, beyond: Callable[[str], Sides]
 ) -> FieldBlock:
     x, y, z = (group[axis][...] for axis in "xyz")
     stored = stored_variables(group)
-    wanted = stored if wanted is None else list(wanted)
-    derived.check(wanted, "variables", [name for name in stored if not derived.is_known(name)])
     state = {name: group[name][...] for name in wanted if name in stored}
     missing = [name for name in wanted if name not in stored]
     if missing:
-        gradients = [name for name in missing if not derived.about(name).local]
-        if part and gradients:
-            raise HiresxError(
-                f"{gradients[0]} needs gradients, which do not follow from a part of the fields ({part})",
-                f'write "{gradients[0]}" in the variables of this output.subset',
-            )
         primitive = {name: group[name][...] for name in derived.PRIMITIVE if name in stored}
         state |= derived.evaluate(missing, derived.FlowState(x, y, z, primitive, gamma, beyond=beyond))
     gaps = tuple(int(n) for n in np.atleast_1d(group.attrs.get("gaps", ())))

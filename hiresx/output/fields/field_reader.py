@@ -72,7 +72,7 @@ def open_file(path: str | Path) -> Iterator[FieldReader]:
         raise files.io_error(path, error, "read") from None
     except FAULTS as error:
         raise HiresxError(
-            f"{path} is not a whole field file ({error})",
+            f"{path} is not a whole field file ({files.describe_path(path) or error})",
             "give one that hiresx run wrote; if it was cut off or changed, copy it again",
         ) from None
 

@@ -26,7 +26,7 @@ from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import Communicator, single_process
 from hiresx.output.saved import container, directories, distributed_arrays, files
 from hiresx.output.saved.attachment import MANY, Attachment
-from hiresx.output.saved.container import Container, DamagedCheckpoint
+from hiresx.output.saved.container import Container, DamagedCheckpoint, RemovedCheckpoint
 from hiresx.output.saved.distributed_arrays import Reader
 from hiresx.solver import Solver
 
@@ -78,16 +78,24 @@ def find(path: str | Path, comm: Communicator | None = None) -> FoundCheckpoint:
     if files.on_root(comm, path.is_file):
         parent = path.absolute().parent
         return FoundCheckpoint(open_checkpoint(path, comm), path.parent.parent if parent.name == FOLDER else None)
-    directory, candidates = files.on_root(comm, lambda: _candidates(path))
     passed: list[tuple[Path, str]] = []
-    for candidate in candidates:
+    removed: list[tuple[Path, str]] = []
+    while True:
+        # Looked for each time: a run under way may have written a newer one and removed the others meanwhile.
+        directory, candidates = files.on_root(comm, lambda: _candidates(path))
+        tried = {found for found, _ in (*passed, *removed)}
+        candidate = next((found for found in candidates if found not in tried), None)
+        if candidate is None:
+            break
         try:
             return FoundCheckpoint(open_checkpoint(candidate, comm), directory, passed)
         except DamagedCheckpoint as error:
             passed.append((candidate, error.message))
+        except RemovedCheckpoint as error:
+            removed.append((candidate, error.message))
     with (comm or single_process()).together():
         raise HiresxError(
-            f"no checkpoint in {directory} is whole: {'; '.join(reason for _, reason in passed)}",
+            f"no checkpoint in {directory} is whole: {'; '.join(reason for _, reason in (*passed, *removed))}",
             f"begin the run again: hiresx run {quote(directory / 'case')} --out ANOTHER_DIR",
         )
 
@@ -95,7 +103,9 @@ def find(path: str | Path, comm: Communicator | None = None) -> FoundCheckpoint:
 def _candidates(path: Path) -> tuple[Path, list[Path]]:
     """The run directory that `path` means, and its checkpoints, of which there is at least one."""
     if not path.is_dir():
-        raise HiresxError(f"{path}: no such run and no such checkpoint", "give the folder of a run, or a file in it")
+        kind = files.describe_path(path)
+        what = ": no such run and no such checkpoint" if kind == files.ABSENT else f" {kind}"
+        raise HiresxError(f"{path}{what}", "give the folder of a run, or a file in it")
     if path.absolute().name == FOLDER and not list_checkpoints(path):
         path = path.parent
     found = list_checkpoints(path)

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import re
+import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -39,6 +40,12 @@ class DamagedCheckpoint(HiresxError):
     """The file is incomplete or changed, or is no checkpoint."""
 
     placed = True  # whichever rank found it
+
+
+class RemovedCheckpoint(HiresxError):
+    """The file was removed since it was found, as by a run under way that keeps only its newest ones."""
+
+    placed = True
 
 
 def write(
@@ -167,14 +174,26 @@ def _json_number(value: Any) -> Any:
 class Container:
     """A file that `write` made, opened: `values`, and `names` of the arrays.
 
-    Its index is checked on opening, an array when it is read, everything by `verify`. Nothing is allocated that the
-    file does not hold. Raises DamagedCheckpoint for a file that is not whole, HiresxError when it cannot be read.
+    Its index is checked on opening, an array when it is read, everything by `verify`. The file may be removed
+    meanwhile, as by a run under way. Nothing is allocated that the file does not hold. Raises DamagedCheckpoint for a
+    file that is not whole, HiresxError when it cannot be read.
     """
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
+        with files.naming_errors(self.path, "read"):
+            try:
+                self._handle = os.open(self.path, os.O_RDONLY)
+            except FileNotFoundError:
+                raise RemovedCheckpoint(
+                    f"cannot read {self.path}: it is no longer there",
+                    "a run that goes on removes its older ones (checkpoint.keep): wait for its end, or try again",
+                ) from None
+        weakref.finalize(self, os.close, self._handle)
         with self._open_file() as file:
             size = os.fstat(file.fileno()).st_size
+            if not size:
+                raise self.damage_error("it is empty")
             if size < len(MAGIC) + _TAIL or file.read(len(MAGIC)) != MAGIC:
                 raise self.damage_error("it does not begin like one")
             file.seek(size - _TAIL)
@@ -274,7 +293,8 @@ class Container:
 
     @contextmanager
     def _open_file(self) -> Iterator[BufferedReader]:
-        with files.naming_errors(self.path, "read"), self.path.open("rb") as file:
+        # By the handle, as the path may be gone; opened anew, the file has a position of its own.
+        with files.naming_errors(self.path, "read"), Path(f"/proc/self/fd/{self._handle}").open("rb") as file:
             yield file
 
     def damage_error(self, reason: str) -> DamagedCheckpoint:

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from hiresx.base.whole_files import ABSENT as ABSENT
+from hiresx.base.whole_files import describe_path as describe_path
 from hiresx.base.whole_files import io_error as io_error
 from hiresx.base.whole_files import naming_errors as naming_errors
 from hiresx.base.whole_files import replacing as replacing

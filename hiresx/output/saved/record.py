@@ -78,6 +78,10 @@ class Record:
         self._written = self._clock()
 
 
+# Tables that the case of a record has, if it is one.
+_TABLES = ("grid", "gas", "time", "output", "parameters")
+
+
 def read(directory: str | Path) -> dict[str, Any]:
     """Return the record of the run in `directory`. If it says "running" but the process has ended, the status is
     "lost". Raises HiresxError if there is no record, or if it cannot be parsed."""
@@ -92,6 +96,9 @@ def read(directory: str | Path) -> dict[str, Any]:
         raise HiresxError(f"{path} is not a run record: {error}", _NO_RECORD) from None
     if not isinstance(found, dict):
         raise HiresxError(f"{path} is not a run record: it holds no table", _NO_RECORD)
+    case = found.get("case") or {}
+    if not isinstance(case, dict) or not all(isinstance(case.get(key, {}), dict) for key in _TABLES):
+        raise HiresxError(f"{path} is not a run record: its case is none", _NO_RECORD)
     keeper = found.get("process")
     if found.get("status") == "running" and isinstance(keeper, dict) and process.has_ended(keeper):
         found |= {"status": "lost", "error": f"process {keeper['pid']} on {keeper['host']} ended without a word"}

@@ -80,7 +80,8 @@ class _Side:
             return
         if not self.path.is_dir():
             raise HiresxError(
-                f"{self.path} does not exist", "give the folder of a run, or one of its fields or checkpoints"
+                f"{self.path} {files.describe_path(self.path)}",
+                "give the folder of a run, or one of its fields or checkpoints",
             )
         self.record, self.frames = record.read(self.path), fields.frames(self.path)
         self.case = self.record.get("case") or {}

@@ -35,6 +35,8 @@ def describe(path: str | Path) -> Mapping[str, Any]:
     path = Path(path)
     if os.path.isdir(path):
         return _read(_run, path)
+    if os.path.exists(path) and (kind := files.describe_path(path)):
+        raise HiresxError(f"{path} {kind}", "give the folder of a run, or a file: hiresx info FILE")
     head = _head(path)
     for _, fits, reader in _KINDS:
         if fits(path, head):
@@ -280,12 +282,11 @@ def _checkpoint(path: Path) -> dict[str, Any]:
 
 
 def _case(path: Path) -> dict[str, Any]:
-    import tomllib
-
     from hiresx.case import load
+    from hiresx.case.toml import read
 
     case = load(path)
-    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    document = read(path)
     return {
         "kind": "case",
         "title": case.title,

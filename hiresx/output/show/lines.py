@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.base.plural import plural
+from hiresx.base.whole_files import describe_path
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, derived
 from hiresx.output.fields import field_file as fields
@@ -155,8 +156,10 @@ def read_table(path: Path, along: str) -> dict[str, np.ndarray]:
 
     Raises HiresxError naming file and line for a line that cannot be read.
     """
+    if kind := describe_path(path):
+        raise HiresxError(f"cannot read the table {path}: it {kind}", "give a CSV file")
     try:
-        lines = [text.strip() for text in path.read_text().splitlines()]
+        lines = [text.strip() for text in path.read_text(encoding="utf-8-sig").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         raise HiresxError(f"cannot read the table {path}: {error}", "give a CSV file") from None
     header: list[str] = []

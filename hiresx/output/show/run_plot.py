@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.base.notify import notify
-from hiresx.equations import equations
+from hiresx.base.whole_files import describe_path
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut, derived
 from hiresx.output.fields import field_file as fields
@@ -120,8 +120,7 @@ class _Request:
         # A block of one point in a direction is flat there.
         self.dimensions = _dimensions(about["blocks"].values())
         self.names = [name.strip() for name in self.variable.split(",")] if self.variable else self._default(about)
-        scalars = equations(about["case"]).scalars
-        derived.check(self.names, "", scalars)
+        fields.check_variables(self.names, about, f"{self.path}: ")
         self.as_lines = self.dimensions <= 1 or self.line is not None
         if self.as_lines and self.plane is not None:
             raise HiresxError("both a plane and a line were asked for", "a line in space alone: --line y=0,z=0")
@@ -132,7 +131,7 @@ class _Request:
             self._refuse_colours()
         else:
             colours.check_exponent(self.names, self.look)
-        derived.check([contours] if contours else [], "contours", scalars)
+        fields.check_variables([contours] if contours else [], about, f"contours: {self.path}: ")
         self.read_too = [contours] if contours and contours not in self.names else []
         self.scales: dict[str, Any] | None = None
         self._known: tuple[list[colours.View], list[raster.Raster]] | None = None
@@ -288,7 +287,7 @@ def _field_file(path: Path, step: int | None, name: str) -> Path:
     if path.name == "averages.nc" and (path.parent / "run.json").is_file():
         raise record.no_averages(path.parent)
     if not path.is_dir():
-        raise HiresxError(f"{path} does not exist", "give the directory of a run, or one of its fields_*.nc")
+        raise HiresxError(f"{path} {describe_path(path)}", "give the directory of a run, or one of its fields_*.nc")
     if step is None:
         return fields.last(path, name)
     found = fields.frames(path, name)

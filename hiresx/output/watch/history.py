@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, NamedTuple, TextIO
 import numpy as np
 
 from hiresx.base.plural import plural
+from hiresx.base.whole_files import describe_path
 from hiresx.errors import HiresxError
 from hiresx.output.saved import directories, files
 from hiresx.output.saved.netcdf_library import LOCK, library
@@ -432,7 +433,8 @@ def read(path: str | Path) -> HistoryTable:
     except FileNotFoundError as error:
         raise files.io_error(path, error, "read") from None
     except (OSError, AttributeError, LookupError, TypeError, ValueError, RuntimeError, MemoryError) as error:
-        raise HiresxError(f"{path} is not a history ({error})", "give one from the folder history of a run") from None
+        what = f"{path} is not a history ({describe_path(path) or error})"
+        raise HiresxError(what, "give one from the folder history of a run") from None
 
 
 def check_header(file: BinaryIO) -> None:
