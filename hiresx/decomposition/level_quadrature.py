@@ -133,10 +133,10 @@ def _box_weights(
 
 def covered_cells(levels: Levels, level: int, base: int) -> list[tuple[tuple[Range, ...], float]]:
     """Return boxes of the cells of the next coarser level that `level` covers completely in block `base` of the grid,
-    each cell once; those of every order of the directions along which boxes extend, with their shares in an integral,
-    which is symmetric if the cells are. A cell lies between a node and the next one. It is covered if the finer level has
-    all of its nodes and all nodes between them. In a block that continues in itself, one step from its last node, there
-    is also a cell behind the last node."""
+    each cell once. There are several such covers, one for every order of the directions along which boxes extend, each
+    with its share in an integral: the integral is then symmetric if the cells are. A cell lies between a node and the
+    next one. It is covered if the finer level has all of its nodes and all nodes between them. In a block that
+    continues in itself, one step from its last node, there is also a cell behind the last node."""
     space, tiles = levels.spaces[level, base], [levels.tiles[n] for n in levels.of(level, base)]
     if not tiles:
         return []

@@ -19,7 +19,7 @@ from hiresx.decomposition.level_donors import Injection, injections
 from hiresx.decomposition.level_quadrature import LevelWeights, covered_cells
 from hiresx.decomposition.patches import Decomposition
 from hiresx.decomposition.quadrature import SHARED, block_weights, ends
-from hiresx.device.interface import Backend, Call
+from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED
 from hiresx.grid.blocks import Range, direction, intersection, layer, slices
@@ -27,8 +27,8 @@ from hiresx.grid.patched import PATCHED
 from hiresx.rhs.terms import Task
 from hiresx.solver.block_states import LocalBlocks
 
-# Nodes behind the end of a level that take its defect: where the grid under the level ends, the weights of six of its nodes
-# differ from 1, so a defect arises as far as this. With 8 the nodes behind a blast's shock did not reach the defect.
+# Nodes behind the end of a level that take its defect, which arises as far as this: the weights of the six nodes of the
+# coarser level before its end are not 1. With 8 a blast's defect met cold gas alone, which could not bear it.
 RING = 12
 # The least part of its volume for which a node that takes a share counts: near ends some count nothing in integrals.
 LEAST = 0.25
@@ -97,9 +97,9 @@ class LevelConservation:
         self._of_rates.change()
 
     def add(self, integrals: np.ndarray, dt: float) -> bool:
-        """Change the state of the levels so that `integrals` are added to those of the conservative variables: by the
-        shares of a defect that is given back in a step `dt`, that of the kernels, at present rates, with all nodes of all
-        levels in one group. Returns false where there is none. Collective."""
+        """Change the state of the levels so that `integrals` are added to those of the conservative variables: as in a
+        step `dt`, the one of the kernels, with a defect of this size that all nodes of all levels share by their
+        present rates. Returns false where there is no level. Collective."""
 
         def all_levels(values: np.ndarray) -> None:
             values[:] = values.sum(axis=0)
@@ -140,19 +140,21 @@ class LevelConservation:
         found = [(one, self._arguments(one)) for one in self._lists]
         for group in range(self._groups):
             own = [(one, given) for one, given in found if one.group == group]
-            whole = {"sums": self._sums.whole[group]}
-            self._add_sums(sums, self._sums.own[group], [
-                ("level_sums", len(one.nodes), {**given, "count": len(one.nodes), "ends": takers(one)}) for one, given in own
-            ])  # fmt: skip
-            taking = [(one, given) for one, given in own if takers(one)]
-            steps = [(one, {**given, **whole, "dt": one.state.dt}) for one, given in taking]
-            self._add_sums(rest, self._rest.own[group], [
-                ("level_rest", takers(one), {**given, "ends": takers(one)}) for one, given in steps
-            ])  # fmt: skip
-            for one, given in steps:
-                given = {name: value for name, value in given.items() if name != "weights"}
-                extent = (takers(one), 1, 1)
-                change.append(program.call(kernel, extent, **given, rest=self._rest.whole[group]))
+            of_lists = [
+                ("level_sums", len(one.nodes), {**given, "count": len(one.nodes), "ends": takers(one)})
+                for one, given in own
+            ]
+            self._add_sums(sums, self._sums.own[group], of_lists)
+            parts: list[tuple[str, int, dict[str, Any]]] = []
+            for one, given in own:
+                if not (count := takers(one)):
+                    continue
+                given |= {"sums": self._sums.whole[group], "dt": one.state.dt, "ends": count}
+                given["parts"] = self._blocks.backend.zeros((count, self._variables), real)
+                parts.append(("level_parts", count, given))
+            self._add_sums(rest, self._rest.own[group], parts)
+            for _, count, given in parts:
+                change.append(self._call(kernel, (count, 1, 1), {**given, "left": self._rest.whole[group]}))
         return _Launches(program.prepare(sums), program.prepare(rest), program.prepare([change]))
 
     def _arguments(self, one: _List) -> dict[str, Any]:
@@ -163,7 +165,7 @@ class LevelConservation:
         }  # fmt: skip
 
     def _add_sums(self, to: list[list[Call]], result: Any, lists: Sequence[tuple[str, int, dict[str, Any]]]) -> None:
-        """Add the launches that sum lists to `result`, in three passes. `lists`: kernel, entries and arguments of each."""
+        """Add the launches that sum lists to `result`, in three passes. `lists`: kernel, entries, arguments of each."""
         if not lists:
             return
         backend, program, rows = self._blocks.backend, self._blocks.program, len(result)
@@ -174,17 +176,19 @@ class LevelConservation:
         for (kernel, _, given), shape, (start, end) in zip(lists, shapes, pairwise(starts), strict=True):
             threads, first, apart, height = shape
             to[0].append(
-                program.call(
-                    kernel, (threads, 1, 1), **given, first=first, apart=apart, height=height, columns=starts[-1],
-                    partial=partial[:, start:end],
-                )
+                self._call(kernel, (threads, 1, 1), {
+                    **given, "first": first, "apart": apart, "height": height, "columns": starts[-1],
+                    "partial": partial[:, start:end],
+                })
             )  # fmt: skip
         for calls, values, threads, into in ((to[1], partial, few, less), (to[2], less, 1, result)):
-            calls.append(
-                program.call(
-                    "reduce", (threads, rows, 1), count=values.shape[1], threads=threads, how=0, values=values, result=into
-                )
-            )
+            given = {"count": values.shape[1], "threads": threads, "how": 0, "values": values, "result": into}
+            calls.append(program.call("reduce", (threads, rows, 1), **given))
+
+    def _call(self, kernel: str, extent: tuple[int, int, int], given: dict[str, Any]) -> Call:
+        """A launch with those of the arguments that the kernel has."""
+        names = {name for _, name in self._blocks.program.signatures[kernel].arguments}
+        return self._blocks.program.call(kernel, extent, **{name: given[name] for name in names & set(given)})
 
     def _shape(self, count: int) -> tuple[int, int, int, int]:
         """The threads of a sum, the first entry of each as a multiple of its number, and the distance and the number of
@@ -248,9 +252,7 @@ def _lists(blocks: LocalBlocks, groups: dict[int, int], weights: LevelWeights) -
                 takes[counted <= LEAST] = 0
                 nodes = [np.flatnonzero((counted != 0) & (takes == kind)) for kind in (2, 1, 0)]
                 at, first, other = np.concatenate(nodes), len(nodes[0]), len(nodes[1])
-                lists.append(
-                    _List(state, groups[state.part.whole], at, counted.ravel()[at], first, first + other)
-                )
+                lists.append(_List(state, groups[state.part.whole], at, counted.ravel()[at], first, first + other))
         for e in covered:
             state = states[e.block]
             if state.part.whole not in groups:

@@ -89,6 +89,23 @@ def test_integrals_stay_while_shocks_cross_the_ends_of_a_level(n, regions, steps
     assert found[False][0] > 1e-4
 
 
+def strong_blast(x, y, z):
+    """A ratio of pressures of 1e6, in a gas of one density."""
+    p = np.where((x - 0.5) ** 2 + (y - 0.5) ** 2 < 0.16**2, 1.0, 1e-6) * P0
+    return 1.0, 0 * x, 0 * x, 0 * x, p
+
+
+def test_a_strong_blast_leaves_a_level():
+    """Density and pressure stay positive, the gas ahead of the shock stays as cold as it was, and integrals stay."""
+    place = {"x": [0.25, 0.725], "y": [0.25, 0.725]}  # symmetric to the node at the centre
+    case = refined([40, 40, 1], [place], {"steps": 60, "cfl": 0.5}, tile=40)
+    simulation = Simulation(case, initial=strong_blast, backend="cpu")
+    assert changes(simulation).max() < 1e-13
+    rho, p = (simulation.blocks[0].state(name)[0, 1:, 1:] for name in ("rho", "p"))
+    assert rho.max() > 2
+    assert 0.9 < p.min() / (1e-6 * P0) < 1.1
+
+
 def test_levels_over_each_other_are_a_group_and_a_tile_by_itself_is_another():
     solver = Simulation(refined([40, 36, 1], PLANE, {"steps": 1, "cfl": 0.5}), backend="cpu").solver
     groups, tiles = level_conservation._groups(solver.decomposition), solver.decomposition.levels.tiles
@@ -173,6 +190,20 @@ def test_integrals_stay_while_levels_follow_shocks():
     assert adaptations.changes > 3
     assert found.max() < 1e-13
     assert follow(conservative=False)[1][0] > 1e-6
+
+
+def test_levels_follow_a_strong_blast_which_stays_symmetric():
+    """Sedov's blast far from the faces of the grid, to r = 0.29: mirrored, and with x and y exchanged."""
+    overrides = [
+        "refine.conservative=true", "time.end=0.15", "grid.n=[60,60,1]", "grid.lower=[-1.475,-1.475,0.0]",
+        "grid.upper=[1.475,1.475,0.0]",
+    ]  # fmt: skip
+    simulation = Simulation(load("sedov", preset="levels-quick", overrides=overrides), backend="cpu")
+    assert changes(simulation).max() < 1e-13
+    assert simulation.adaptations.changes > 3
+    rho = simulation.blocks[0].state("rho")[0]
+    for other in (rho[::-1], rho[:, ::-1], rho.T):
+        assert np.abs(rho - other).max() < 1e-12 * rho.max()
 
 
 def test_integrals_stay_while_levels_of_a_smooth_flow_move_and_are_given_up(monkeypatch):
