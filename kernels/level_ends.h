@@ -1,37 +1,154 @@
 // Conservation across the ends of levels of refinement (hiresx/solver/level_conservation.py). An entry of a list is a
 // node of a padded array; `weights` are those of its rates r = 1/J dq/dt in the rate of change of the integrals.
+//
+// `sums` are of the defect of a group of levels, and of what its parts are measured by: density, momentum, energy and
+// every scalar have a norm of dq/dt each, and an even share in proportion to rho, sqrt(rho e), e (the internal energy of
+// a volume) and rho.
+constexpr int norms = conserved_variables - 2, even_shares = 3;
+constexpr int defect_sums = conserved_variables + norms + even_shares;
 
-// The root of the sum of the squares of the numbers of all variables
-template <class Number> HD real norm_of_variables(const Number *of, long long apart) {
+// The norm and the even share to which a variable belongs
+HD constexpr int norm_of(int variable) { return variable == 0 ? 0 : variable < 4 ? 1 : variable - 2; }
+HD constexpr int even_of(int variable) { return norm_of(variable) < even_shares ? norm_of(variable) : 0; }
+
+// Of density, momentum, energy and scalars
+template <class Values> HD void norms_of(const Values *of, long long apart, real *norm) {
     real square = real(0);
-    for (int v = 0; v < conserved_variables; ++v) square += real(of[v * apart]) * real(of[v * apart]);
-    return square_root(square);
+    for (int v = 1; v < 4; ++v) square += real(of[v * apart]) * real(of[v * apart]);
+    for (int v = 0; v < conserved_variables; ++v)
+        if (v < 1 || v > 3) norm[norm_of(v)] = absolute(real(of[v * apart]));
+    norm[1] = square_root(square);
 }
 
-// partial[v][i]: the weighted rates of the entries i first, i first + apart, ..., `height` of them at most; behind all
-// variables the integral of the norm of dq/dt over those that are among the first `ends`, where the defect is taken back.
+HD void even_shares_of(const real *q, real *even) {
+    const real internal = q[4] - real(0.5) * (q[1] * q[1] + q[2] * q[2] + q[3] * q[3]) / q[0];
+    even[0] = q[0], even[2] = larger(internal, real(1e-30));
+    even[1] = square_root(even[0] * even[2]);
+}
+
+// How far the change d moves the state q: the sum of the changes of density, internal energy and velocity, seen by an
+// observer who moves with it, in shares of rho, e and sqrt(e / rho). Below 1/2 density and pressure stay above half.
+HD real relative_change(const real *q, const real *d) {
+    constexpr real tiny = real(1e-30);
+    const real volume = real(1) / larger(q[0], tiny);
+    real internal = q[4], energy = d[4], square = real(0);
+    for (int c = 1; c < 4; ++c) {
+        const real u = q[c] * volume, momentum = d[c] - u * d[0];
+        internal -= real(0.5) * u * q[c];
+        energy -= u * (d[c] - real(0.5) * u * d[0]);
+        square += momentum * momentum;
+    }
+    internal = larger(internal, tiny);
+    return absolute(d[0]) * volume + (absolute(energy) + square_root(square * volume * internal)) / internal;
+}
+
+// Whether that is below 1/2, as each of the three is below 1/6: without divisions and roots, for nearly all nodes.
+HD bool bears(const real *q, const real *d) {
+    const real square = q[1] * q[1] + q[2] * q[2] + q[3] * q[3], along = q[1] * d[1] + q[2] * d[2] + q[3] * d[3];
+    const real internal = q[0] * q[4] - real(0.5) * square;
+    const real energy = q[0] * (q[0] * d[4] - along) + real(0.5) * square * d[0];
+    real momentum = real(0);
+    for (int c = 1; c < 4; ++c) momentum += (q[0] * d[c] - q[c] * d[0]) * (q[0] * d[c] - q[c] * d[0]);
+    return real(6) * absolute(d[0]) < q[0] && real(6) * absolute(energy) < q[0] * internal &&
+           real(36) * momentum < q[0] * q[0] * internal;
+}
+
+// partial[v][i]: of the entries i first, i first + apart, ..., `height` of them at most, the sums of which the first are
+// the weighted rates, and the others are over the entries among the first `ends`, where the defect is taken back.
 KERNEL(level_sums, int i, int j, int k, const int *nodes, const real *weights, int count, int ends, int first, int apart,
-       int height, long long sv, const rate_real *r, int columns, real *partial) {
-    real sum[conserved_variables + 1];
-    for (int v = 0; v <= conserved_variables; ++v) sum[v] = real(0);
+       int height, stride sv, const_state_field<conserved_variables> q, const rate_real *r, const work_real *jacobian,
+       int columns, real *partial) {
+    real sum[defect_sums], norm[norms], state[conserved_variables], even[even_shares];
+    for (int v = 0; v < defect_sums; ++v) sum[v] = real(0);
     for (int m = 0; m < height; ++m) {
         const long long n = (long long)i * first + (long long)m * apart;
         if (n >= count) break;
         const long long p = nodes[n];
         for (int v = 0; v < conserved_variables; ++v) sum[v] += weights[n] * r[v * sv + p];
-        if (n < ends) sum[conserved_variables] += weights[n] * norm_of_variables(r + p, sv);
+        if (n >= ends) continue;
+        norms_of(r + p, sv, norm);
+        for (int v = 0; v < norms; ++v) sum[conserved_variables + v] += weights[n] * norm[v];
+        for (int v = 0; v < conserved_variables; ++v) state[v] = q[v * sv + p];
+        even_shares_of(state, even);
+        const real mass = weights[n] / jacobian[p];
+        for (int v = 0; v < even_shares; ++v) sum[conserved_variables + norms + v] += mass * even[v];
     }
-    for (int v = 0; v <= conserved_variables; ++v) partial[(long long)v * columns + i] = sum[v];
+    for (int v = 0; v < defect_sums; ++v) partial[(long long)v * columns + i] = sum[v];
 }
 
-// Takes the defect back, at every node in proportion to the norm of dq/dt there: a shock that crosses the end of a level
-// takes nearly all of it. To the norm a tenth of that of an even distribution over the `mass` of all nodes is added, so
-// that where no node has large rates none takes much. defect: of each variable, and the integral of the norms.
-KERNEL(level_ends, int i, int j, int k, const int *nodes, real mass, long long sv, rate_real *r,
-       const work_real *jacobian, const real *defect) {
-    const real even = real(0.1) * norm_of_variables(defect, 1), total = defect[conserved_variables] + even;
-    if (!(total > real(0))) return;
+// parts[n][v]: the part of the defect, in dq/dt, that the node of the entry n < `ends` takes. That of every variable is in
+// proportion to the norm of its own rates: a shock that crosses the end of a level takes nearly all of it, and cold gas
+// ahead of the shock none of its energy. To the norm a tenth of that of an even distribution is added, so that where no
+// node has large rates none takes much. What would change the state at the beginning of the step dt or at its end by more
+// than half is left to other nodes. partial: as of level_sums, what is left of the defect.
+KERNEL(level_parts, int i, int j, int k, const int *nodes, const real *weights, int ends, int first, int apart, int height,
+       stride sv, const_state_field<conserved_variables> q, const rate_real *r, const work_real *jacobian, const real *dt,
+       const real *sums, real *parts, int columns, real *partial) {
+    constexpr real most = real(0.5);
+    real left[conserved_variables], norm[norms], by_rates[norms], evenly[norms], even[even_shares];
+    real defect[conserved_variables], state[conserved_variables], next[conserved_variables], part[conserved_variables];
+    real change[conserved_variables];
+    norms_of(sums, 1, norm);
+    for (int n = 0; n < norms; ++n) {
+        const int of = n < even_shares ? n : 0;
+        const real added = real(0.1) * norm[n], total = sums[conserved_variables + n] + added;
+        by_rates[n] = total > real(0) ? real(1) / total : real(0);
+        evenly[n] = by_rates[n] * added / sums[conserved_variables + norms + of];
+    }
+    for (int v = 0; v < conserved_variables; ++v) left[v] = real(0), defect[v] = sums[v];
+    const real step = dt[0];
+    for (int m = 0; m < height; ++m) {
+        const long long n = (long long)i * first + (long long)m * apart;
+        if (n >= ends) break;
+        const long long p = nodes[n];
+        const real scale = jacobian[p];
+        for (int v = 0; v < conserved_variables; ++v) state[v] = q[v * sv + p];
+        norms_of(r + p, sv, norm);
+        even_shares_of(state, even);
+        for (int v = 0; v < conserved_variables; ++v) {
+            const real share = by_rates[norm_of(v)] * scale * norm[norm_of(v)] + evenly[norm_of(v)] * even[even_of(v)];
+            part[v] = defect[v] * share, change[v] = step * part[v], next[v] = state[v] + step * scale * r[v * sv + p];
+        }
+        if (!bears(state, change) || !bears(next, change)) {
+            const real taken = most / larger(larger(relative_change(state, change), relative_change(next, change)), most);
+            for (int v = 0; v < conserved_variables; ++v) {
+                left[v] += weights[n] / scale * (real(1) - taken) * part[v];
+                part[v] *= taken;
+            }
+        }
+        for (int v = 0; v < conserved_variables; ++v) parts[n * conserved_variables + v] = part[v];
+    }
+    for (int v = 0; v < conserved_variables; ++v) partial[(long long)v * columns + i] = left[v];
+}
+
+// What a node takes: its part, and the even share of what all nodes have `left`, which is nothing in nearly all steps.
+HD void taken_by(const_state_pointer q, long long p, stride sv, const real *part, const real *sums, const real *left,
+                 real *taken) {
+    bool nothing = true;
+    for (int v = 0; v < conserved_variables; ++v) taken[v] = part[v], nothing = nothing && left[v] == real(0);
+    if (nothing) return;
+    real state[conserved_variables], even[even_shares];
+    for (int v = 0; v < conserved_variables; ++v) state[v] = q[v * sv + p];
+    even_shares_of(state, even);
+    for (int v = 0; v < conserved_variables; ++v)
+        taken[v] += left[v] * (even[even_of(v)] / sums[conserved_variables + norms + even_of(v)]);
+}
+
+// Takes the defect back from the rates
+KERNEL(level_ends, int i, int j, int k, const int *nodes, stride sv, const_state_field<conserved_variables> q,
+       rate_real *r, const work_real *jacobian, const real *sums, const real *parts, const real *left) {
     const long long p = nodes[i];
-    const real part = (norm_of_variables(r + p, sv) + even / (mass * jacobian[p])) / total;
-    for (int v = 0; v < conserved_variables; ++v) r[v * sv + p] -= part * defect[v];
+    real taken[conserved_variables];
+    taken_by(q, p, sv, parts + (long long)i * conserved_variables, sums, left, taken);
+    const real volume = real(1) / jacobian[p];
+    for (int v = 0; v < conserved_variables; ++v) r[v * sv + p] -= volume * taken[v];
+}
+
+// Likewise from the state, as what it changes by in the step dt
+KERNEL(level_states, int i, int j, int k, const int *nodes, stride sv, state_field<conserved_variables> q, const real *dt,
+       const real *sums, const real *parts, const real *left) {
+    const long long p = nodes[i];
+    real taken[conserved_variables];
+    taken_by(q, p, sv, parts + (long long)i * conserved_variables, sums, left, taken);
+    for (int v = 0; v < conserved_variables; ++v) q[v * sv + p] -= dt[0] * taken[v];
 }

@@ -6,8 +6,9 @@ levels have. All of them are closed by Gregory's corrections (`quadrature`), as 
 a box the nodes of the level count once, and those under it not at all.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 
@@ -22,7 +23,6 @@ from hiresx.decomposition.quadrature import (
     ends,
     face_weights,
 )
-from hiresx.decomposition.refinement import joined_boxes
 from hiresx.grid.blocks import FACES, Range, direction, directions_along, intersection, shift_range, slices
 from hiresx.grid.cutting import within
 
@@ -49,15 +49,16 @@ class LevelWeights:
             kinds = {face: ends(decomposition, base, face, kept) for face in decomposition.blocks[base].faces}
             for level in range(1, levels.finest + 1):
                 finer = {face: _on_finer(of, face, levels.spaces[level, base].size) for face, of in kinds.items()}
-                for cells in covered_cells(levels, level, base):
-                    self._add(level, base, cells, finer, 1)
-                    self._add(level - 1, base, cells, kinds, -1)
+                for boxes, share in covered_cells(levels, level, base):
+                    for cells in boxes:
+                        self._add(level, base, cells, finer, share)
+                        self._add(level - 1, base, cells, kinds, -share)
                 kinds = finer
 
-    def _add(self, level: int, base: int, cells: Range, kinds: dict[str, np.ndarray], sign: int) -> None:
-        """Add the weights of the box `cells`, in cells of the coarser of two levels, on the finer one (`sign` 1) or on
-        that coarser one (-1)."""
-        space, per = self._levels.spaces[level, base], 2 if sign > 0 else 1
+    def _add(self, level: int, base: int, cells: Range, kinds: dict[str, np.ndarray], share: float) -> None:
+        """Add a `share` of the weights of the box `cells`, in cells of the coarser of two levels, on the finer one
+        (`share` above 0) or on that coarser one (below 0)."""
+        space, per = self._levels.spaces[level, base], 2 if share > 0 else 1
         box: list[tuple[int, int]] = []
         open_ends = []
         for n, wrap, (lo, hi) in zip(space.size, space.wrapped, cells, strict=True):
@@ -66,7 +67,7 @@ class LevelWeights:
             open_ends.append(n > 1 and not period)
             box.append((0, 1) if n == 1 else (per * lo, per * hi + (not period)))
         whole: Range = triple(box)
-        self._spread(level, base, whole, sign * _box_weights(space.size, whole, kinds, open_ends), None)
+        self._spread(level, base, whole, share * _box_weights(space.size, whole, kinds, open_ends), None)
         for face in kinds:
             d = direction(face)
             at = whole[d][0] if FACES.index(face) % 2 == 0 else whole[d][1] - 1
@@ -74,7 +75,7 @@ class LevelWeights:
                 continue
             layer: Range = triple((at, at + 1) if e == d else whole[e] for e in range(3))
             along = [open_ and e != d for e, open_ in enumerate(open_ends)]
-            self._spread(level, base, layer, sign * _box_weights(space.size, layer, kinds, along), face)
+            self._spread(level, base, layer, share * _box_weights(space.size, layer, kinds, along), face)
 
     def _spread(self, level: int, base: int, box: Range, values: np.ndarray, face: str | None) -> None:
         """Add `values` at the nodes `box` of a level to the blocks that have them."""
@@ -130,14 +131,15 @@ def _box_weights(
     return weights
 
 
-def covered_cells(levels: Levels, level: int, base: int) -> Iterator[Range]:
-    """Yield boxes of the cells of the next coarser level that `level` covers completely in block `base` of the grid,
-    each cell once. A cell lies between a node and the next one. It is covered if the finer level has all of its nodes
-    and all nodes between them. In a block that continues in itself, one step from its last node, there is also a cell
-    behind the last node."""
+def covered_cells(levels: Levels, level: int, base: int) -> list[tuple[tuple[Range, ...], float]]:
+    """Return boxes of the cells of the next coarser level that `level` covers completely in block `base` of the grid,
+    each cell once. There are several such covers, one for every order of the directions along which boxes extend, each
+    with its share in an integral: the integral is then symmetric if the cells are. A cell lies between a node and the
+    next one. It is covered if the finer level has all of its nodes and all nodes between them. In a block that
+    continues in itself, one step from its last node, there is also a cell behind the last node."""
     space, tiles = levels.spaces[level, base], [levels.tiles[n] for n in levels.of(level, base)]
     if not tiles:
-        return
+        return []
     lattice = [sorted({0, n, *(end for tile in tiles for end in tile.box[d])}) for d, n in enumerate(space.size)]
     there = np.zeros([len(ends_) - 1 for ends_ in reversed(lattice)], bool)
     for tile in tiles:
@@ -155,4 +157,29 @@ def covered_cells(levels: Levels, level: int, base: int) -> Iterator[Range]:
     inside = np.ones([len(marks) - 1 for marks in reversed(cells)], bool)
     for i, j, k in product(range(3), repeat=3):
         inside &= there[np.ix_(places[2][:, k], places[1][:, j], places[0][:, i])]
-    yield from joined_boxes(cells, inside)
+    orders = [*permutations(np.flatnonzero(np.array(space.size) > 1).tolist())]
+    counted = Counter(tuple(sorted(_boxes_along(order, cells, inside))) for order in orders)
+    return [(boxes, times / len(orders)) for boxes, times in counted.items()]
+
+
+def _boxes_along(order: Sequence[int], lattice: Sequence[Sequence[int]], inside: np.ndarray) -> Iterator[Range]:
+    """Yield boxes that cover the places of the mask `inside` [k, j, i] between marks of `lattice`, each once. They
+    extend along the first direction of `order` as far as places are chosen, and along the next as far as they are the
+    same: they are mirrored with the mask."""
+    axes = [*order, *(d for d in range(3) if d not in order)]
+    for box in _runs(inside.transpose([2 - d for d in reversed(axes)])):
+        ends_ = {d: (lattice[d][lo], lattice[d][hi]) for d, (lo, hi) in zip(axes, box, strict=True)}
+        yield ends_[0], ends_[1], ends_[2]
+
+
+def _runs(inside: np.ndarray) -> list[tuple[tuple[int, int], ...]]:
+    """The boxes of `_boxes_along` in places of the mask, the last axis first."""
+    if inside.ndim == 1:
+        marks = np.flatnonzero(np.diff(inside, prepend=False, append=False)).tolist()
+        return [(run,) for run in zip(marks[::2], marks[1::2], strict=True)]
+    found, begun = [], dict[tuple[tuple[int, int], ...], int]()
+    for n in range(len(inside) + 1):
+        now = _runs(inside[n]) if n < len(inside) else []
+        found += [(*box, (begun.pop(box), n)) for box in [*begun] if box not in now]
+        begun |= {box: n for box in now if box not in begun}
+    return found

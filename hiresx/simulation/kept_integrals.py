@@ -21,15 +21,17 @@ def integrals(solver: Solver) -> tuple[np.ndarray, float] | None:
 
 
 def keep(solver: Solver, before: np.ndarray) -> None:
-    """Change the state at the ends of levels, or everywhere if there are none, so that the integrals are those
+    """Change the state of the levels, or everywhere if there are none, so that the integrals are those
     `before`, of the solver with other tiles. Collective."""
     assert solver.terms.conservation is not None
+    dt = solver.step_size.case_step(solver.step_factor)
+    solver.step_size.put(dt)
     solver.right_hand_side()
     for _ in range(2):  # once more, as integrals are scaled to the volume of the grid
         found = integrals(solver)
         assert found is not None
         change = before - found[0]
-        if not solver.terms.conservation.add(change):
+        if not solver.terms.conservation.add(change, dt):
             for state in solver.states:
                 q = solver.backend.to_host(state.q)
                 state.interior(q)[...] += (change / found[1]).reshape(-1, 1, 1, 1)

@@ -3,13 +3,14 @@
 The sum of the rates of the grid itself, those under levels included, telescopes to what passes its boundaries. With the
 weights of integrals over all levels the rates add up to something else, in smooth flow by the error of the scheme. The
 difference is a weighted sum of rates at the nodes of levels and under them, each 0 in uniform flow. The nodes near the
-ends of a level take it back, more of it where rates of change are larger (docs/refinement.md, "Levels that conserve").
+ends of a level take it back, more of it where rates of change are larger, and no more than their density and pressure
+allow (docs/refinement.md, "Levels that conserve").
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,16 +19,17 @@ from hiresx.decomposition.level_donors import Injection, injections
 from hiresx.decomposition.level_quadrature import LevelWeights, covered_cells
 from hiresx.decomposition.patches import Decomposition
 from hiresx.decomposition.quadrature import SHARED, block_weights, ends
-from hiresx.device.interface import Backend, Call
+from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
+from hiresx.equations import GAS_CONSERVED
 from hiresx.grid.blocks import Range, direction, intersection, layer, slices
 from hiresx.grid.patched import PATCHED
 from hiresx.rhs.terms import Task
 from hiresx.solver.block_states import LocalBlocks
 
-# Nodes behind the end of a level that take its defect: with fewer the pressure behind a shock that leaves the level is
-# disturbed more (docs/make/conservative_levels.py).
-RING = 8
+# Nodes behind the end of a level that take its defect, which arises as far as this: the weights of the six nodes of the
+# coarser level before its end are not 1. With 8 a blast's defect met cold gas alone, which could not bear it.
+RING = 12
 # The least part of its volume for which a node that takes a share counts: near ends some count nothing in integrals.
 LEAST = 0.25
 # The threads of the first and of the second pass of a sum on a device, and the fewest entries of a list for each.
@@ -37,18 +39,30 @@ THREADS, FEW, FEWEST = 65536, 256, 16
 @dataclass(frozen=True, eq=False)
 class _List:
     """The nodes of a part that count in the defect of a `group` of levels: indexes into its padded arrays and the
-    weights of their rates. The first `ends` of them take the defect back."""
+    weights of their rates. The first `ends` of them take the defect back, and the first `able` what integrals change by
+    when tiles do."""
 
     state: BlockState
     group: int
     nodes: np.ndarray
     weights: np.ndarray
     ends: int
+    able: int
 
-    def masses(self, backend: Backend) -> np.ndarray:
-        """What the first nodes count in integrals of dq/dt."""
-        jacobian: np.ndarray = backend.to_host(self.state.jacobian).ravel()[self.nodes[: self.ends]].astype(float)
-        return self.weights[: self.ends] / jacobian
+
+class _Sums(NamedTuple):
+    """Sums by group, (groups, rows) on the device: what this rank has, and those of all ranks."""
+
+    own: Any
+    whole: Any
+
+
+class _Launches(NamedTuple):
+    """Launches that share defects among nodes: the sums, what nodes leave, and the change of the rates or the state."""
+
+    sums: Callable[[], None]
+    rest: Callable[[], None]
+    change: Callable[[], None]
 
 
 class LevelConservation:
@@ -61,73 +75,120 @@ class LevelConservation:
         with blocks.comm.together():
             self.weights = LevelWeights(blocks.decomposition, kept=True)
             groups = _groups(blocks.decomposition)
-        found = _lists(blocks, groups, self.weights)
-        self._ends = [(one, one.masses(blocks.backend)) for one in found if one.ends]
-        count = max(groups.values(), default=-1) + 1
-        masses = np.bincount(
-            [one.group for one, _ in self._ends], [mass.sum() for _, mass in self._ends], count
-        )  # fmt: skip
-        self._masses = blocks.comm.sum(masses)
+        self._lists = _lists(blocks, groups, self.weights)
+        self._groups = max(groups.values(), default=-1) + 1
+        self._able = float(blocks.comm.sum([float(sum(one.able for one in self._lists))])[0]) > 0
         with blocks.comm.together():
-            backend, program = blocks.backend, blocks.program
-            rows = self._variables + 1
-            # What this rank has of the defects, which of some groups is nothing, and the defects of all ranks.
-            self._own = backend.zeros((count, rows), blocks.configuration.real)
-            self._defects = self._own if blocks.comm.size == 1 else backend.zeros(self._own.shape, str(self._own.dtype))
-            sums: list[Call] = []
-            totals: list[Call | list[Call]] = []
-            back: list[Call] = []
-            for group, (own_defect, defect) in enumerate(zip(self._own, self._defects, strict=True)):
-                own = [one for one in found if one.group == group]
-                if not own:
-                    continue
-                shapes = [self._shape(len(one.nodes)) for one in own]
-                starts = np.cumsum([0, *(threads for threads, *_ in shapes)]).tolist()
-                partial = backend.zeros((rows, starts[-1]), blocks.configuration.real)
-                few = min(FEW, starts[-1])
-                less = backend.zeros((rows, few), blocks.configuration.real)
-                for one, shape, (start, end) in zip(own, shapes, pairwise(starts), strict=True):
-                    sums_of_list, ends_of_list = self._calls(one, shape, partial[:, start:end], starts[-1], defect)
-                    sums.append(sums_of_list)
-                    back += ends_of_list
-                for values, threads, result in ((partial, few, less), (less, 1, own_defect)):
-                    totals.append(
-                        program.call(
-                            "reduce", (threads, rows, 1), count=values.shape[1], threads=threads, how=0, values=values,
-                            result=result,
-                        )
-                    )  # fmt: skip
-            self._sums, self._back = program.prepare([sums, *totals]), program.prepare([back])
+            # Behind the defect the sums by which it is shared (kernels/level_ends.h): three norms and three even shares
+            # of the gas, and a norm of every scalar.
+            scalars = self._variables - len(GAS_CONSERVED)
+            self._sums, self._rest = self._zeros(self._variables + 6 + scalars), self._zeros(self._variables)
+            self._of_rates = self._launches("level_ends", lambda one: one.ends)
 
     def task(self) -> Task:
         """Return the task, which follows those that fill `r`."""
         return "conservation", self._take_back
 
     def _take_back(self, stage: int) -> None:
-        blocks = self._blocks
-        self._sums()
-        if blocks.comm.size > 1:
-            summed = blocks.comm.sum(blocks.backend.to_host(self._own))
-            blocks.backend.copy(self._defects, blocks.backend.to_device(summed))
-        self._back()
+        self._of_rates.sums()
+        self._over_ranks(self._sums)
+        self._of_rates.rest()
+        self._over_ranks(self._rest)
+        self._of_rates.change()
 
-    def add(self, integrals: np.ndarray) -> bool:
-        """Change the state at the ends of all levels so that `integrals` are added to those of the conservative
-        variables: half of them by the size of the present rates of change, half evenly. Returns false where no level
-        ends. Collective."""
-        to_host, variables = self._blocks.backend.to_host, self._variables
-        sizes = []
-        for one, masses in self._ends:
-            r = to_host(one.state.r).reshape(variables, -1)[:, one.nodes[: one.ends]].astype(float)
-            sizes.append(np.sqrt((r**2).sum(axis=0)) * one.weights[: one.ends] / masses)
-        own = sum(float((size * masses).sum()) for size, (_, masses) in zip(sizes, self._ends, strict=True))
-        total, mass = float(self._blocks.comm.sum([own])[0]), float(self._masses.sum())
-        for size, (one, _) in zip(sizes, self._ends, strict=True):
-            share = (size / total + 1 / mass) / 2 if total > 0 else np.full_like(size, 1 / mass)
-            q = to_host(one.state.q)
-            q.reshape(variables, -1)[:, one.nodes[: one.ends]] += integrals[:, None] * share
-            self._blocks.backend.copy(one.state.q, self._blocks.backend.to_device(q))
-        return mass > 0
+    def add(self, integrals: np.ndarray, dt: float) -> bool:
+        """Change the state of the levels so that `integrals` are added to those of the conservative variables: as in a
+        step `dt`, the one of the kernels, with a defect of this size that all nodes of all levels share by their
+        present rates. Returns false where there is no level. Collective."""
+
+        def all_levels(values: np.ndarray) -> None:
+            values[:] = values.sum(axis=0)
+
+        def in_a_step(values: np.ndarray) -> None:
+            all_levels(values)
+            values[:, : self._variables] = -integrals / dt
+
+        if self._able:
+            with self._blocks.comm.together():
+                launches = self._launches("level_states", lambda one: one.able)
+            launches.sums()
+            self._over_ranks(self._sums, in_a_step)
+            launches.rest()
+            self._over_ranks(self._rest, all_levels)
+            launches.change()
+        return self._able
+
+    def _over_ranks(self, sums: _Sums, change: Callable[[np.ndarray], None] | None = None) -> None:
+        backend, comm = self._blocks.backend, self._blocks.comm
+        if comm.size > 1 or change is not None:
+            values = comm.sum(backend.to_host(sums.own).astype(float))
+            if change is not None:
+                change(values)
+            backend.copy(sums.whole, backend.to_device(values.astype(str(sums.whole.dtype))))
+
+    def _zeros(self, rows: int) -> _Sums:
+        blocks = self._blocks
+        own, other = (blocks.backend.zeros((self._groups, rows), blocks.configuration.real) for _ in range(2))
+        return _Sums(own, own if blocks.comm.size == 1 else other)
+
+    def _launches(self, kernel: str, takers: Callable[[_List], int]) -> _Launches:
+        """The launches that share defects among the first `takers` nodes of each list, by the last kernel `kernel`."""
+        program, real = self._blocks.program, self._blocks.configuration.real
+        sums: list[list[Call]] = [[], [], []]
+        rest: list[list[Call]] = [[], [], []]
+        change: list[Call] = []
+        found = [(one, self._arguments(one)) for one in self._lists]
+        for group in range(self._groups):
+            own = [(one, given) for one, given in found if one.group == group]
+            of_lists = [
+                ("level_sums", len(one.nodes), {**given, "count": len(one.nodes), "ends": takers(one)})
+                for one, given in own
+            ]
+            self._add_sums(sums, self._sums.own[group], of_lists)
+            parts: list[tuple[str, int, dict[str, Any]]] = []
+            for one, given in own:
+                if not (count := takers(one)):
+                    continue
+                given |= {"sums": self._sums.whole[group], "dt": one.state.dt, "ends": count}
+                given["parts"] = self._blocks.backend.zeros((count, self._variables), real)
+                parts.append(("level_parts", count, given))
+            self._add_sums(rest, self._rest.own[group], parts)
+            for _, count, given in parts:
+                change.append(self._call(kernel, (count, 1, 1), {**given, "left": self._rest.whole[group]}))
+        return _Launches(program.prepare(sums), program.prepare(rest), program.prepare([change]))
+
+    def _arguments(self, one: _List) -> dict[str, Any]:
+        to_device, state = self._blocks.backend.to_device, one.state
+        return {
+            "nodes": to_device(one.nodes.astype(np.int32)), "weights": to_device(one.weights.astype(state.real)),
+            "sv": state.variable_stride, "q": state.q, "r": state.r, "jacobian": state.jacobian,
+        }  # fmt: skip
+
+    def _add_sums(self, to: list[list[Call]], result: Any, lists: Sequence[tuple[str, int, dict[str, Any]]]) -> None:
+        """Add the launches that sum lists to `result`, in three passes. `lists`: kernel, entries, arguments of each."""
+        if not lists:
+            return
+        backend, program, rows = self._blocks.backend, self._blocks.program, len(result)
+        shapes = [self._shape(count) for _, count, _ in lists]
+        starts = np.cumsum([0, *(threads for threads, *_ in shapes)]).tolist()
+        few = min(FEW, starts[-1])
+        partial, less = (backend.zeros((rows, n), self._blocks.configuration.real) for n in (starts[-1], few))
+        for (kernel, _, given), shape, (start, end) in zip(lists, shapes, pairwise(starts), strict=True):
+            threads, first, apart, height = shape
+            to[0].append(
+                self._call(kernel, (threads, 1, 1), {
+                    **given, "first": first, "apart": apart, "height": height, "columns": starts[-1],
+                    "partial": partial[:, start:end],
+                })
+            )  # fmt: skip
+        for calls, values, threads, into in ((to[1], partial, few, less), (to[2], less, 1, result)):
+            given = {"count": values.shape[1], "threads": threads, "how": 0, "values": values, "result": into}
+            calls.append(program.call("reduce", (threads, rows, 1), **given))
+
+    def _call(self, kernel: str, extent: tuple[int, int, int], given: dict[str, Any]) -> Call:
+        """A launch with those of the arguments that the kernel has."""
+        names = {name for _, name in self._blocks.program.signatures[kernel].arguments}
+        return self._blocks.program.call(kernel, extent, **{name: given[name] for name in names & set(given)})
 
     def _shape(self, count: int) -> tuple[int, int, int, int]:
         """The threads of a sum, the first entry of each as a multiple of its number, and the distance and the number of
@@ -135,27 +196,6 @@ class LevelConservation:
         threads = min(-(-count // FEWEST), THREADS if self._blocks.backend.name != "cpu" else FEW)
         height = -(-count // threads)
         return (threads, height, 1, height) if self._blocks.backend.name == "cpu" else (threads, 1, threads, height)
-
-    def _calls(
-        self, one: _List, shape: tuple[int, int, int, int], partial: Any, columns: int, defect: Any
-    ) -> tuple[Call, list[Call]]:
-        """The launch that sums a list, and those that take the defect back at its nodes."""
-        backend, state = self._blocks.backend, one.state
-        threads, first, apart, height = shape
-        nodes = backend.to_device(one.nodes.astype(np.int32))
-        flow = {"nodes": nodes, "sv": state.variable_stride, "r": state.r}
-        sums = self._blocks.program.call(
-            "level_sums", (threads, 1, 1), **flow, weights=backend.to_device(one.weights.astype(state.real)),
-            count=len(one.nodes), ends=one.ends, first=first, apart=apart, height=height, columns=columns,
-            partial=partial,
-        )  # fmt: skip
-        if not one.ends:
-            return sums, []
-        mass = float(self._masses[one.group])
-        back = self._blocks.program.call(
-            "level_ends", (one.ends, 1, 1), **flow, mass=mass, jacobian=state.jacobian, defect=defect
-        )
-        return sums, [back]
 
 
 def _groups(whole: Decomposition) -> dict[int, int]:
@@ -206,19 +246,20 @@ def _lists(blocks: LocalBlocks, groups: dict[int, int], weights: LevelWeights) -
         for n, state in states.items():
             if state.part.whole in groups:
                 counted = masses[n] / volumes[n]
-                takes = np.zeros(state.shape, bool)
-                state.interior(takes)[...] = _near_ends(whole, state.part.whole)[slices(state.part.box)]
-                takes &= counted > LEAST
-                nodes = [np.flatnonzero(takes), np.flatnonzero((counted != 0) & ~takes)]
-                at = np.concatenate(nodes)
-                lists.append(_List(state, groups[state.part.whole], at, counted.ravel()[at], len(nodes[0])))
+                # 2 of the nodes that take the defect back, 1 of those that could, 0 of all others that count.
+                takes = np.zeros(state.shape, int)
+                state.interior(takes)[...] = _takers(whole, state.part.whole)[slices(state.part.box)]
+                takes[counted <= LEAST] = 0
+                nodes = [np.flatnonzero((counted != 0) & (takes == kind)) for kind in (2, 1, 0)]
+                at, first, other = np.concatenate(nodes), len(nodes[0]), len(nodes[1])
+                lists.append(_List(state, groups[state.part.whole], at, counted.ravel()[at], first, first + other))
         for e in covered:
             state = states[e.block]
             if state.part.whole not in groups:
                 under = np.zeros(state.shape)
                 state.interior(under)[...] = block_weights(whole, state.part.whole, state.part.box, kept=True)
                 of = groups[cut.parts[e.donor].whole]
-                lists.append(_List(state, of, e.to, -under.ravel()[e.to], 0))
+                lists.append(_List(state, of, e.to, -under.ravel()[e.to], 0, 0))
     return lists
 
 
@@ -237,15 +278,16 @@ def _given(
     return [(found[n], values) for theirs in comm.mpi_comm.alltoall(out) for n, values in theirs]
 
 
-def _near_ends(whole: Decomposition, n: int) -> np.ndarray:
-    """Which nodes (nk, nj, ni) of a whole block lie near the faces of the boxes of cells over which integrals are
-    closed, at the ends of its level and between these boxes. Nodes of conditions, and those that another block has too,
-    do not count: their values are set, or must be the same in both."""
+def _takers(whole: Decomposition, n: int) -> np.ndarray:
+    """Which nodes (nk, nj, ni) of a whole block may take a part of a defect, 1, or do so in every stage, 2: those near
+    the faces of the boxes of cells over which integrals are closed, at the ends of its level and between these boxes.
+    Nodes of conditions, and those that another block has too, do not, 0: their values are set, or must be the same in
+    both."""
     levels, block = whole.levels, whole.blocks[n]
     assert levels is not None
     tile = levels.tiles[n]
-    space, found = levels.spaces[tile.level, tile.base], np.zeros(block.x.shape, bool)
-    for cells in covered_cells(levels, tile.level, tile.base):
+    space, found = levels.spaces[tile.level, tile.base], np.ones(block.x.shape, int)
+    for cells in {box for boxes, _ in covered_cells(levels, tile.level, tile.base) for box in boxes}:
         for d in block.active:
             size, wrap = space.size[d], space.wrapped[d]
             turns = wrap is not None and wrap.step == size
@@ -258,13 +300,13 @@ def _near_ends(whole: Decomposition, n: int) -> np.ndarray:
                 for e, (lo, hi) in enumerate(tile.box):
                     nodes = at[e] % space.size[e] - lo
                     own.append(nodes[(nodes >= 0) & (nodes < hi - lo)])
-                found[np.ix_(*reversed(own))] = True
+                found[np.ix_(*reversed(own))] = 2
     for patch in whole.patches:
         if patch.block == n and patch.condition.type != PATCHED:
-            found[slices(patch.range)] = False
+            found[slices(patch.range)] = 0
     for face in block.faces:
         across = found[_face(face, block.size)]
-        across &= ends(whole, n, face) != SHARED
+        across *= ends(whole, n, face) != SHARED
     return found
 
 

@@ -103,6 +103,18 @@ def test_a_place_counts_on_its_finest_level_alone_away_from_the_ends_of_levels()
     assert len(on_face) > 3
 
 
+def test_weights_are_as_symmetric_as_the_levels():
+    """A cross and an H, mirrored along both directions; the cross with the directions exchanged, too."""
+    cross = [{"i": [4, 36], "j": [14, 26]}, {"i": [14, 26], "j": [4, 36]}]
+    letter = [{"i": [4, 12], "j": [4, 36]}, {"i": [28, 36], "j": [4, 36]}, {"i": [4, 36], "j": [18, 22]}]
+    for regions in (cross, letter):
+        case = refined((41, 41, 1), regions, WALLS, refine={"symmetric": ["i", "j"]})
+        own = level_weights(Simulation(case, backend="cpu").solver).nodes[0][0]
+        assert np.ptp(own) > 1
+        for other in [own[::-1], own[:, ::-1], *([own.T] if regions is cross else [])]:
+            assert np.abs(own - other).max() < 1e-13
+
+
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_level_over_the_whole_grid_has_the_weights_of_a_grid_of_its_own(kept):
     """No-slip walls, which have weights of their own, below and above, and a period along i."""

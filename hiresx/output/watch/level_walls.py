@@ -112,7 +112,8 @@ def _covered_of_face(levels: Levels, level: int, base: int, face: str, cells: np
         )
         for rectangle in rectangles(cells)
     ]
-    for box in covered_cells(levels, level, base):
+    boxes = next((boxes for boxes, _ in covered_cells(levels, level, base)), ())  # any cover will do
+    for box in boxes:
         if (2 * box[d][1] != size[d] - 1) if side(face) > 0 else (box[d][0] != 0):
             continue
         for rectangle in named:
