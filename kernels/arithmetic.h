@@ -106,8 +106,8 @@ HD int own_thread() {
 // A visitor written for the CPU alone (see kernels/__init__.py for those that threads share).
 #define CPU_KERNEL(name, ...) extern "C" void name(__VA_ARGS__)
 
-#if defined(HX_COUNTED)
-#include "counted.h"
+#if defined(HX_COUNTED)  // a header with the type of numbers that count
+#include HX_COUNTED
 typedef counted real;
 #elif defined(HX_FP32)
 typedef float real;
@@ -135,13 +135,18 @@ template <int variables> using const_field = const real *;
 // A pointer that may be null.
 template <class Pointer> using optional = Pointer;
 
-HD real square_root(real a) {
+// The C function of the name for `real`: sqrt or sqrtf
 #ifdef HX_FP32
-    return sqrtf(a);
+#define OF_REAL(name) name##f
 #else
-    return sqrt(a);
+#define OF_REAL(name) name
 #endif
-}
+HD real square_root(real a) { return OF_REAL(sqrt)(a); }
+HD real power(real a, real b) { return OF_REAL(pow)(a, b); }
+HD real exponential(real a) { return OF_REAL(exp)(a); }
+HD real logarithm(real a) { return OF_REAL(log)(a); }
+HD real arc_cosine(real a) { return OF_REAL(acos)(a); }  // |a| <= 1
+
 // 1/a, 1/sqrt(a) and sqrt(a) of an ordinary a > 0, to the last bit or two: NVIDIA's processors compute a quotient from
 // an approximation of 20 bits, which one cubic iteration completes. Rounding as IEEE 754 requires would cost twice as
 // much. For 0 the result may be NaN.
@@ -180,72 +185,18 @@ HD real positive_root(real a) {
     return square_root(a);
 #endif
 }
-// cos(2 pi a) and sin(2 pi a), |a| <= 1/2: CUDA's own for large angles would ask for a stack.
-HD double cosine_of_turns(double a) {
+// cos(2 pi a) and sin(2 pi a), |a| <= 1/2, then cos(a) and sin(a): CUDA's own for large angles would ask for a stack.
 #if defined(__CUDA_ARCH__)
-    return cospi(2.0 * a);
+HD double cosine_of_turns(double a) { return cospi(2.0 * a); }
+HD double sine_of_turns(double a) { return sinpi(2.0 * a); }
+HD real cosine(real a) { return OF_REAL(cospi)(real(0.3183098861837907) * a); }
+HD real sine(real a) { return OF_REAL(sinpi)(real(0.3183098861837907) * a); }
 #else
-    return cos(6.283185307179586 * a);
+HD double cosine_of_turns(double a) { return cos(6.283185307179586 * a); }
+HD double sine_of_turns(double a) { return sin(6.283185307179586 * a); }
+HD real cosine(real a) { return OF_REAL(cos)(a); }
+HD real sine(real a) { return OF_REAL(sin)(a); }
 #endif
-}
-HD double sine_of_turns(double a) {
-#if defined(__CUDA_ARCH__)
-    return sinpi(2.0 * a);
-#else
-    return sin(6.283185307179586 * a);
-#endif
-}
-HD real power(real a, real b) {
-#ifdef HX_FP32
-    return powf(a, b);
-#else
-    return pow(a, b);
-#endif
-}
-HD real exponential(real a) {
-#ifdef HX_FP32
-    return expf(a);
-#else
-    return exp(a);
-#endif
-}
-HD real logarithm(real a) {
-#ifdef HX_FP32
-    return logf(a);
-#else
-    return log(a);
-#endif
-}
-// acos(a), |a| <= 1; cos(a) and sin(a): CUDA's own for large angles would ask for a stack.
-HD real arc_cosine(real a) {
-#ifdef HX_FP32
-    return acosf(a);
-#else
-    return acos(a);
-#endif
-}
-HD real cosine(real a) {
-#if defined(__CUDA_ARCH__) && defined(HX_FP32)
-    return cospif(real(0.3183098861837907) * a);
-#elif defined(__CUDA_ARCH__)
-    return cospi(real(0.3183098861837907) * a);
-#elif defined(HX_FP32)
-    return cosf(a);
-#else
-    return cos(a);
-#endif
-}
-HD real sine(real a) {
-#if defined(__CUDA_ARCH__) && defined(HX_FP32)
-    return sinpif(real(0.3183098861837907) * a);
-#elif defined(__CUDA_ARCH__)
-    return sinpi(real(0.3183098861837907) * a);
-#elif defined(HX_FP32)
-    return sinf(a);
-#else
-    return sin(a);
-#endif
-}
 HD real absolute(real a) { return a < real(0) ? -a : a; }
 HD real larger(real a, real b) { return a > b ? a : b; }
 HD real smaller(real a, real b) { return a < b ? a : b; }

@@ -63,21 +63,13 @@ HD pack positive_root(pack a) { return square_root(a); }
 HD pack power(pack a, real b) {
     return by_lane(a, [b](real one) { return power(one, b); });
 }
-HD pack exponential(pack a) {
-    return by_lane(a, [](real one) { return exponential(one); });
-}
-HD pack logarithm(pack a) {
-    return by_lane(a, [](real one) { return logarithm(one); });
-}
-HD pack arc_cosine(pack a) {
-    return by_lane(a, [](real one) { return arc_cosine(one); });
-}
-HD pack cosine(pack a) {
-    return by_lane(a, [](real one) { return cosine(one); });
-}
-HD pack sine(pack a) {
-    return by_lane(a, [](real one) { return sine(one); });
-}
+#define BY_LANE(name) HD pack name(pack a) { return by_lane(a, [](real one) { return name(one); }); }
+BY_LANE(exponential)
+BY_LANE(logarithm)
+BY_LANE(arc_cosine)
+BY_LANE(cosine)
+BY_LANE(sine)
+#undef BY_LANE
 HD pack absolute(pack a) { return pack((pack_lanes)((mask_lanes)a.lanes & ~(mask_lanes)pack(real(-0.0)).lanes)); }
 HD pack larger(pack a, pack b) { return pack(a.lanes > b.lanes ? a.lanes : b.lanes); }
 HD pack smaller(pack a, pack b) { return pack(a.lanes < b.lanes ? a.lanes : b.lanes); }

@@ -14,8 +14,8 @@ struct dim3 {
 static thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 // Calls kernel() for every thread of the blocks first..last-1 of the grid.
-#ifdef HX_CHECKED
-#include "checked.h"
+#ifdef HX_CHECKED  // a header with another hx_visit (tests/sanitize_backend.py)
+#include HX_CHECKED
 #else
 template <class Kernel>
 static void hx_visit(dim3 grid, dim3 block, long long first, long long last, Kernel kernel) {

@@ -51,7 +51,6 @@ DRAWN = ("hiresx", "kernels", "topology")
 # Where the tests of a package lie, if not under its own name; a file that is named goes before its package.
 TESTS = {
     "kernels": ("device", "rhs"),
-    "kernels/loop_modes.h": ("verify",),
     "topology": ("topology",),
     "hiresx": ("run",),
     "hiresx/base": ("run", "case"),

@@ -2,18 +2,20 @@
 
 The blocks of a launch, the threads of a block and the lanes between two warp synchronizations run in another order each
 time, and so do launches that a CUDA graph may run concurrently. Asynchronously copied data arrive only at the wait.
-Shared and local memory hold huge numbers until they are written, and device memory holds NaNs (kernels/checked.h).
+Shared and local memory hold huge numbers until they are written, and device memory holds NaNs (checked.h).
 """
 
 import ctypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from random import Random
 from typing import Any
+from zlib import crc32
 
 import numpy as np
+from batching_emulator import BatchingBackend, BatchingProgram
 
 from hiresx import kernels
-from hiresx.device import emulated
 from hiresx.device.batch_wrappers import Entry
 from hiresx.device.call import Call, Calls
 from hiresx.device.configuration import Configuration
@@ -28,15 +30,18 @@ POISON = {
     "int8": ("int8", 1),
 }
 
+HEADER = Path(__file__).with_name("checked.h")
+# With the header's content, as what was compiled with another one must not be taken.
 FLAGS = (
-    "-DHX_CHECKED", "-O1", "-g1", "-march=native", "-ffp-contract=fast", "-std=c++17", "-fPIC", "-shared",
+    f'-DHX_CHECKED="{HEADER}"', f"-DHX_CHECKED_TEXT={crc32(HEADER.read_bytes())}", "-O1", "-g1",
+    "-march=native", "-ffp-contract=fast", "-std=c++17", "-fPIC", "-shared",
     "-Wl,-Bsymbolic", "-ftrivial-auto-var-init=pattern",
 )  # fmt: skip
 # Flags of AddressSanitizer, whose library must be preloaded, and of UndefinedBehaviorSanitizer.
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 
 
-class CheckingProgram(emulated.EmulatedProgram):
+class CheckingProgram(BatchingProgram):
     """A program that runs the launches of one level in a given order."""
 
     order = 0
@@ -69,10 +74,10 @@ class CheckingProgram(emulated.EmulatedProgram):
         return [call for _, call in sorted(of_level, key=lambda entry: entry[0])]
 
 
-class CheckingBackend(emulated.EmulatedBackend):
+class CheckingBackend(BatchingBackend):
     """`order`: 0 for the usual order, 1 for the reverse one, others for random ones. `poisoned`: new memory holds NaNs,
     also that of `zeros`: a kernel must not read it before it is written. `memory`: checks addresses and undefined
-    behaviour. `batches`: see `EmulatedBackend`."""
+    behaviour. `batches`: see `BatchingBackend`."""
 
     program = CheckingProgram
 
@@ -95,7 +100,7 @@ class CheckingBackend(emulated.EmulatedBackend):
         found.order = self.order
         return found
 
-    def compile_batches(self, program: emulated.EmulatedProgram, entries: Iterable[Entry]) -> ctypes.CDLL:
+    def compile_batches(self, program: BatchingProgram, entries: Iterable[Entry]) -> ctypes.CDLL:
         library = super().compile_batches(program, entries)
         self.set_order(library)
         return library

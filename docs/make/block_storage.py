@@ -21,6 +21,7 @@ from typing import Any, cast, get_args
 import kernel_times
 import numpy as np
 from markdown_tables import table
+from sweep_blocks import diagonal_blocks, neighbour_blocks
 
 from hiresx import Simulation, load
 from hiresx.base.arrays import Reals
@@ -33,7 +34,7 @@ from hiresx.equations.storage import BLOCK_BITS, MATRIX_FREE, SweepPrecision
 from hiresx.errors import HiresxError
 from hiresx.output.show import picture_file
 from hiresx.solver import Solver
-from hiresx.solver.coloured_arrays import diagonal_blocks, in_precision, neighbour_blocks
+from hiresx.solver.coloured_arrays import in_precision
 from hiresx.time.linearised import EXPLICIT_CFL, ImplicitIntegrator
 
 Row = dict[str, Any]

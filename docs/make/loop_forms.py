@@ -1,4 +1,4 @@
-"""The forms of the loops of the right-hand side that loop_times.py measures (kernels/loop_modes.h): the fields that
+"""The forms of the loops of the right-hand side that loop_times.py measures (loop_modes.h): the fields that
 they work on, and the launches of each loop and mode.
 
 Modes: "node", a thread per node, "line", one per grid line, "half point", one per half point; a half point that adds to
@@ -7,6 +7,7 @@ the nodes on both its sides does so with atomics, or by "two colours" one after 
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,9 @@ from hiresx.rhs.chunks import line_chunk, row_chunk
 from hiresx.solver import case_configuration
 
 Triple = tuple[int, int, int]
+
+# The header of the kernels of the study, which lies beside this file, without its ending.
+PROGRAM = str(Path(__file__).with_name("loop_modes"))
 
 # Loops: what is computed.
 INTERPOLATION = "interpolation"
@@ -78,7 +82,7 @@ class Form(NamedTuple):
 
 def study(precision: str) -> Configuration:
     """The choices of `hiresx.bench.rhs.flow`, viscous, compiled with the kernels of the study."""
-    return replace(case_configuration.configuration(rhs.flow(rhs.LEAST_NODES, True, precision)), program="loop_modes")
+    return replace(case_configuration.configuration(rhs.flow(rhs.LEAST_NODES, True, precision)), program=PROGRAM)
 
 
 def moved(form: Form) -> int:

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import Any, cast
 
+import kernel_registers
 import numpy as np
 import operations
 from loop_forms import FLUX, INTERPOLATION, LOOPS, WHOLE, Fields, Form, moved, study
@@ -26,7 +27,6 @@ from markdown_tables import cell
 from hiresx.bench import PRECISIONS, rhs
 from hiresx.bench.results import header
 from hiresx.device import backend as find_backend
-from hiresx.device import nvrtc
 from hiresx.device.interface import Backend
 from hiresx.equations import DIRECTIONS
 from hiresx.errors import HiresxError
@@ -159,7 +159,7 @@ def registers(kernels: Iterable[str], precisions: Sequence[str]) -> list[Row]:
     `spill_loads`, `stack`. Raises HiresxError without it."""
     wanted, found = set(kernels), []
     for precision in precisions:
-        for entry in nvrtc.report([study(precision)], ARCHITECTURES):
+        for entry in kernel_registers.report([study(precision)], ARCHITECTURES):
             found += [{"precision": precision} | kernel for kernel in entry["kernels"] if kernel["kernel"] in wanted]
     return found
 

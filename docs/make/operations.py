@@ -1,15 +1,18 @@
-"""Counts the arithmetic of each kernel: its CUDA form runs on the CPU with numbers that count (kernels/counted.h)."""
+"""Counts the arithmetic of each kernel: its CUDA form runs on the CPU with numbers that count (counted.h)."""
 
 import ctypes
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import kernel_times
 
 from hiresx.device import emulated
 from hiresx.device.configuration import Configuration
 
+HEADER = Path(__file__).with_name("counted.h")
 # Nodes along each direction: what a fused kernel computes twice where its pieces meet is a small share.
 NODES = 24
 
@@ -50,7 +53,11 @@ class CountingBackend(emulated.EmulatedBackend):
     """The emulated backend for one configuration, with numbers that count; events count operations, not seconds."""
 
     program = CountingProgram
-    flags = ("-DHX_COUNTED", "-O1", "-std=c++17", "-fPIC", "-shared", "-Wl,-Bsymbolic")
+    # With the header's content, as what was compiled with another one must not be taken.
+    flags = (
+        f'-DHX_COUNTED="{HEADER}"', f"-DHX_COUNTED_TEXT={crc32(HEADER.read_bytes())}", "-O1", "-std=c++17", "-fPIC",
+        "-shared", "-Wl,-Bsymbolic",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         super().__init__()

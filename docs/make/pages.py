@@ -22,6 +22,7 @@ MOVED = {
     "bench.loop_modes": "loop_times",
     "bench.precisions": "precision_speed",
     "bench.sizes": "grid_sizes",
+    "device.nvrtc": "kernel_registers",
     "scaling.ready": "ready",
     "verify.device": "measure_gpu",
     "verify.robustness": "robustness_runs",

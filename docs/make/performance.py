@@ -1,7 +1,7 @@
 """The performance page, made from stored results and never typed:
 
     python docs/make/kernel_costs.py --backend cpu --json > docs/results/performance-cpu.json
-    python -m hiresx.device.nvrtc --json > docs/results/performance-registers.json
+    python docs/make/kernel_registers.py --json > docs/results/performance-registers.json
     python docs/make/performance.py docs/results/performance-*.json --out docs/performance.md
 
 and on a machine with a GPU `python docs/make/measure_gpu.py --out DIR`, whose files are results too. Of two results of

@@ -4,14 +4,14 @@ python docs/make/robustness_runs.py --backend cpu --jobs 16 --out docs/results/r
 python docs/make/robustness.py docs/results/robustness-cpu.json --out docs/robustness.md
 """
 
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pages
-
-from hiresx.verify.groups.robustness import FLOWS, StrongFlow
+from robustness_runs import ERRORS
 
 DEFAULT = ("steger_warming", "js", "limiter")
 
@@ -26,7 +26,7 @@ def write(results: Path, out: Path) -> None:
     hint = f"python docs/make/robustness_runs.py --out {results}"
     document = pages.read(results, ["cells", "wall_s", "hardware"], "results of robustness", hint)
     cells = document["cells"]
-    known = {} if document["small"] else {flow.title: flow for flow in FLOWS}
+    known = {} if document["small"] else ERRORS
     counts, tables = [], []
     for positivity, chosen in pages.by(cells, "positivity"):
         survivors = sum("stopped" not in c for c in chosen)
@@ -48,14 +48,16 @@ def write(results: Path, out: Path) -> None:
     pages.write(text, out)
 
 
-def outcome(cell: dict[str, Any], flow: StrongFlow | None) -> str:
-    """What a cell of the table says: the run died, lives, or its error, beyond the limit of its `flow` as a fault."""
+def outcome(cell: dict[str, Any], known: tuple[Any, float, str] | None) -> str:
+    """What a cell of the table says: the run died, lives, or its error; as a fault beyond the limit that is `known` of
+    its flow (robustness_runs.ERRORS)."""
     if "stopped" in cell:
         return "**dies**"
     if cell["error"] is None:
         return "lives"
     shown = f"{cell['error']:.2g}"
-    return f"**{flow.fault}: {shown}**" if flow is not None and cell["error"] > flow.limit else shown
+    _, limit, fault = known or (None, math.inf, "")
+    return f"**{fault}: {shown}**" if cell["error"] > limit else shown
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 
 The second command exits with status 1 if a count has grown, and names it: launches, the bytes that the kernels must
 move at least, the bytes that are held. A test does the same. Registers and spills are counted by
-`python -m hiresx.device.nvrtc`.
+kernel_registers.py.
 """
 
 import argparse

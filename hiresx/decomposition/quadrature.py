@@ -15,9 +15,8 @@ from math import comb
 import numpy as np
 
 from hiresx import kernels
-from hiresx.base.arrays import runs
 from hiresx.decomposition import Decomposition
-from hiresx.grid.blocks import FACES, Range, direction, directions_along, layer, side, whole_box
+from hiresx.grid.blocks import FACES, Range, direction, directions_along, face_range, side, whole_box
 from hiresx.grid.connections import Connection
 
 # How a line of nodes ends: at a no-slip wall, at another physical face, at a node that the neighbour has too, or beside
@@ -91,10 +90,23 @@ def block_weights(decomposition: Decomposition, b: int, box: Range | None = None
     times cell volume 1/J times a field is the integral of the field over the block. `kept`: use the weights with which
     no-slip walls conserve mass."""
     block = decomposition.blocks[b]
-    box = whole_box(block.size) if box is None else box
+    return _weights(decomposition, b, whole_box(block.size) if box is None else box, block.active, kept)
+
+
+def face_weights(decomposition: Decomposition, b: int, face: str, kept: bool = False) -> np.ndarray:
+    """Return the quadrature weights of the nodes of a face, [k, j, i] without the direction of the face. They equal
+    those of `block_weights` along it, so that fluxes and integrals balance."""
+    block, d = decomposition.blocks[b], direction(face)
+    along = [e for e in block.active if e != d]
+    return _weights(decomposition, b, face_range(face, block.size), along, kept).squeeze(2 - d)
+
+
+def _weights(decomposition: Decomposition, b: int, box: Range, directions: Sequence[int], kept: bool) -> np.ndarray:
+    """Weights (nk, nj, ni) of the nodes `box` of a block in sums along some directions."""
+    block = decomposition.blocks[b]
     shape = tuple(hi - lo for lo, hi in reversed(box))
     weights = np.ones(shape)
-    for d in block.active:
+    for d in directions:
         along = np.moveaxis(np.ones(shape), 2 - d, 0)
         across = tuple(slice(*box[e]) for e in (2, 1, 0) if e != d)
         for face in (FACES[2 * d], FACES[2 * d + 1]):
@@ -106,50 +118,3 @@ def block_weights(decomposition: Decomposition, b: int, box: Range | None = None
                     along[at] += np.select([kinds == kind for kind in change], list(change.values()), 0.0)
         weights *= np.moveaxis(along, 0, 2 - d)
     return weights
-
-
-def face_weights(
-    decomposition: Decomposition, b: int, face: str, chosen: np.ndarray | None = None, kept: bool = False
-) -> np.ndarray:
-    """Return the quadrature weights of the nodes of a face, [k, j, i] without the direction of the face. For the whole
-    face they equal those of `block_weights` along it, so that fluxes and integrals balance. `chosen` (a mask of the
-    same shape): integrate over these nodes only. Runs of chosen nodes end with closed formulas, except at an end of the
-    block behind which the grid continues."""
-    block = decomposition.blocks[b]
-    across = directions_along(face)
-    if chosen is None:
-        chosen = np.ones([block.size[e] for e in across], dtype=bool)
-    weights = chosen.astype(float)
-    for axis, e in enumerate(across):
-        if block.size[e] == 1:
-            continue
-        low, high = (_line_ends(decomposition, b, face, FACES[2 * e + s], kept) for s in (0, 1))
-        lines = np.moveaxis(chosen, axis, -1)
-        alike: dict[tuple[bytes, int, int], np.ndarray] = {}  # most lines of a face have the same weights
-        along = np.empty(lines.shape)
-        for m, (line, *kinds) in enumerate(zip(lines, low.tolist(), high.tolist(), strict=True)):
-            key = (line.tobytes(), *kinds)
-            if key not in alike:
-                alike[key] = _weights_along(line, *kinds)
-            along[m] = alike[key]
-        weights *= np.moveaxis(along, -1, axis)
-    return weights
-
-
-def _weights_along(line: np.ndarray, low: int, high: int) -> np.ndarray:
-    """Weights of the nodes of a line, of which `line` (a mask) chooses runs; kinds of the ends of the whole line."""
-    weights = np.ones(line.shape)
-    for first, last in runs(line):
-        below = low if first == 0 else PHYSICAL
-        above = high if last == len(line) else PHYSICAL
-        for start, step, kind in ((first, 1, below), (last - 1, -1, above)):
-            for at, change in changes(last - first):
-                weights[start + step * at] += change.get(kind, 0.0)
-    return weights
-
-
-def _line_ends(decomposition: Decomposition, b: int, face: str, end: str, kept: bool) -> np.ndarray:
-    """Kinds of ends, at the face `end`, of the lines on `face` that run to it: one entry per line."""
-    across = directions_along(end)
-    at = layer(face, decomposition.blocks[b].size)[0]
-    return np.take(ends(decomposition, b, end, kept), at, axis=across.index(direction(face)))

@@ -44,7 +44,8 @@ class Configuration:
     reads fewer. `schmidt`: the Schmidt number of every passive scalar. `reference`: the conservative
     state of the gas from which precision "differences" keeps differences. `program`: the header of the compiled
     program: the solver, the vectors of integrators, what the implicit one computes, with its `implicit_storage` of
-    blocks, along so many `stored_directions`, and `sweep_precision`, or a study with kernels of its own."""
+    blocks, along so many `stored_directions`, and `sweep_precision`, or a study with kernels of its own, by its path
+    without `.h`."""
 
     interpolation: str = "modified"
     weights: str = "js"
@@ -74,7 +75,7 @@ class Configuration:
     gamma: float = 1.4
     prandtl: float = 0.72
     schmidt: tuple[float, ...] = ()
-    program: Literal["solver", "vectors", "implicit", "products", "loop_modes"] = "solver"
+    program: str = "solver"
     implicit_storage: BlockStorage = "fp32"
     stored_directions: int = DIRECTIONS
     sweep_precision: SweepPrecision = "fp64"

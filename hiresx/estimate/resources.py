@@ -167,7 +167,7 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
 
 
 def estimate_ranks(
-    case: Case, decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None, backend: str = "cpu"
+    case: Case, decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None
 ) -> dict[str, Any]:
     """Cut the blocks for `ranks` ranks of the speeds `weights` and estimate their loads. Returns for each rank its
     parts, points, the ratio of these to its fair share, the ranks it exchanges with, the bytes it sends in a step and
@@ -198,7 +198,7 @@ def estimate_ranks(
                 "of_its_share": points / (decomposition.points * share[rank]),
                 "neighbours": np.flatnonzero(matrix[rank] + matrix[:, rank]).tolist(),
                 "bytes_per_step": int(matrix[rank].sum()),
-                "memory_bytes": memory_bytes(case, blocks, backend),
+                "memory_bytes": memory_bytes(case, blocks),
             }
         )
     return {

@@ -6,6 +6,7 @@ header in kernels/boundary/ and a class here that names it.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, cast
@@ -14,29 +15,28 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.boundaries import CharacteristicInflow, FarField, ProfileInflow, SupersonicInflow
-from hiresx.decomposition import Decomposition, Patch
-from hiresx.device.interface import Backend, Call, Program
+from hiresx.case.model import State
+from hiresx.decomposition import Patch
+from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS
 from hiresx.equations.gas import conservative
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import direction
 from hiresx.rhs import wall_corners
-from hiresx.rhs.face_condition import FaceCondition, place_of
+from hiresx.rhs.face_condition import Face, FaceCondition, place_of
 from hiresx.rhs.modelled_wall import ModelledWall
 from hiresx.rhs.no_slip import NoSlip
-from hiresx.rhs.precursor import PrecursorInflow
+from hiresx.rhs.precursor import PrecursorInflow as PrecursorInflow
 from hiresx.rhs.recycling import RecyclingInflow
 from hiresx.rhs.sponge import moments
 from hiresx.rhs.subsonic_face import SubsonicFace
 from hiresx.rhs.synthetic_turbulence import SyntheticTurbulence
-from hiresx.rhs.total_inflow import TotalInflow
+from hiresx.rhs.total_inflow import TotalInflow as TotalInflow
 from hiresx.rhs.waves import OTHER_TIME, FaceWaves, InTime
 
 # What the gas has gradients and viscous fluxes of.
 _GRADIENTS = len(GAS_GRADIENTS)
-# Kernels of conditions that are made of the states which the case gives.
-_OF_STATES = ("prescribe", "characteristic")
 
 
 class Reflect(FaceCondition):
@@ -158,9 +158,11 @@ def _inverse_reynolds(case: Case) -> float:
 class Extrapolate(FaceCondition):
     """An outflow whose ghosts are extrapolated."""
 
-    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch, case: Case):
-        super().__init__(backend, program, state, patch)
-        self._inverse_reynolds = _inverse_reynolds(case)
+    of_patch = False
+
+    def __init__(self, face: Face):
+        super().__init__(face)
+        self._inverse_reynolds = _inverse_reynolds(face.case)
 
     def ghost(self) -> None:
         s, rated = self.state, int(self.patch.condition.kernel == "outflow")
@@ -186,33 +188,27 @@ class SupersonicOutflow(Extrapolate):
         self._leaving_flux(fluxes[self._direction], _GRADIENTS, self._inverse_reynolds)
 
 
-_OUTFLOWS: dict[str | None, type[Extrapolate]] = {kind.kernel: kind for kind in (SubsonicOutflow, SupersonicOutflow)}
-
-
 class Profile(FaceCondition):
-    """An inflow with a state (rho, u, v, w, p) given by `profile(x, y, z, t)`. With `steady` the profile is evaluated
-    once, else before every stage, but once for each time: the last stages of a step and the first of the next often
-    have the same time. A profile that gives `Waves` is evaluated once, and the device computes the state at each
-    time."""
+    """An inflow with a uniform state, or one (rho, u, v, w, p) given by a function of x, y, z, t. If the case says that
+    it is steady, the function is evaluated once, else before every stage, but once for each time: the last stages of a
+    step and the first of the next often have the same time. A function that gives `Waves` is evaluated once, and the
+    device computes the state at each time."""
 
-    def __init__(
-        self,
-        backend: Backend,
-        program: Program,
-        state: BlockState,
-        patch: Patch,
-        gamma: float,
-        profile: Callable[..., Any],
-        steady: bool,
-        extended: tuple[np.ndarray, ...],
-        case: Case,
-    ):
-        super().__init__(backend, program, state, patch)
-        self._case, self._where = case, place_of(patch, state.name)
-        self._places = np.stack(self._coordinates(extended, 1 + self._halo))
-        self._gamma, places = gamma, tuple(self._places)
-        self._given = InTime(profile, places, steady, f"the {patch.condition.type} on {patch.face}")
-        self._target = backend.zeros((len(GAS_CONSERVED), *places[0].shape), state.real)
+    of_patch = False
+
+    def __init__(self, face: Face):
+        super().__init__(face)
+        state, patch, spec = face.state, face.patch, face.patch.condition
+        self._case, self._where = face.case, place_of(patch, state.name)
+        self._places = np.stack(self._coordinates(face.extended, 1 + self._halo))
+        self._gamma, places, steady = face.case.gas.gamma, tuple(self._places), True
+        if isinstance(spec, SupersonicInflow):
+            profile: Callable[..., Any] = partial(_uniform, spec.state)
+        else:
+            given = cast(ProfileInflow | CharacteristicInflow, spec)
+            profile, steady = face.profile(given.function or ""), given.steady
+        self._given = InTime(profile, places, steady, f"the {spec.type} on {patch.face}")
+        self._target = face.backend.zeros((len(GAS_CONSERVED), *places[0].shape), state.real)
         self._waves: FaceWaves | SyntheticTurbulence | None = None
         self._of_waves: np.ndarray | None = None
         self._time: float | None = None
@@ -269,9 +265,14 @@ class Profile(FaceCondition):
             self._waves.launch(self._launch, clock, share)
 
 
+def _uniform(s: State, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float) -> list[np.ndarray]:
+    return [np.full(x.shape, value) for value in (s.rho, s.u, s.v, s.w, s.p)]
+
+
 class Prescribe(Profile):
     """An inflow whose nodes and ghosts have the given state."""
 
+    kernel = "prescribe"
     gives_nodes = True
     continued = False
     flux_degree = 3
@@ -302,25 +303,20 @@ class Characteristic(SubsonicFace):
     """Far field: entering waves have the state of the case, leaving waves that of the flow. `vortex`: the vortex in the
     far field, if any, whose `circulation` is 0 at first."""
 
-    def __init__(
-        self,
-        backend: Backend,
-        program: Program,
-        state: BlockState,
-        patch: Patch,
-        gamma: float,
-        extended: tuple[np.ndarray, ...],
-        case: Case,
-    ):
-        super().__init__(backend, program, state, patch)
-        self._case, self._gamma, self.vortex = case, gamma, getattr(patch.condition, "vortex", None)
+    kernel = "characteristic"
+    of_patch = False
+
+    def __init__(self, face: Face):
+        super().__init__(face)
+        self._case, self._gamma = face.case, face.case.gas.gamma
+        self.vortex = getattr(face.patch.condition, "vortex", None)
         n1, n2 = self.extent
         # Of the ghosts, where they lie: beyond the last node of a coarse grid the vortex is weaker than at it.
         places = np.zeros((2, 1 + self._halo, n2, n1))
         if self.vortex is not None:
-            places = np.stack(self._coordinates(extended, 1 + self._halo)[:2])
+            places = np.stack(self._coordinates(face.extended, 1 + self._halo)[:2])
         self._x, self._y = places
-        self._target = backend.zeros((len(GAS_CONSERVED), 1 + self._halo, n2, n1), state.real)
+        self._target = face.backend.zeros((len(GAS_CONSERVED), 1 + self._halo, n2, n1), face.state.real)
         self.circulate(0.0)
 
     def circulate(self, circulation: float) -> None:
@@ -385,18 +381,17 @@ def rates(conditions: Sequence[FaceCondition]) -> list[list[Call]]:
     return together(conditions, "rate") + edges
 
 
-def _of_the_patch() -> dict[str, type[FaceCondition]]:
-    """Kernel -> condition, of those that are made of nothing but the patch."""
+def _kinds() -> dict[str, type[FaceCondition]]:
+    """Kernel -> condition."""
     kinds = list(FaceCondition.__subclasses__())
     for kind in kinds:
         kinds += kind.__subclasses__()
-    found = {kind.kernel: kind for kind in kinds if kind.kernel is not None}
-    return found | {"total_inflow": TotalInflow}
+    return {kind.kernel: kind for kind in kinds if kind.kernel is not None}
 
 
 def check(patches: Sequence[Patch]) -> None:
     """Raises HiresxError for the first patch whose condition names a kernel that has no class in this module."""
-    known = {*_of_the_patch(), *_OF_STATES}
+    known = _kinds()
     for patch in patches:
         kernel = patch.condition.kernel
         if kernel not in known:
@@ -406,56 +401,24 @@ def check(patches: Sequence[Patch]) -> None:
             )
 
 
-def is_of_patch(patch: Patch) -> bool:
-    """True if the condition of `patch` depends only on the patch and on the state of its block."""
-    others = {NoSlip.kernel, *_OUTFLOWS, PrecursorInflow.kernel}
-    simple = patch.condition.kernel in _of_the_patch().keys() - others
-    return simple and patch.condition.type not in ("modelled-wall", "recycling-inflow")
-
-
-def condition(
-    backend: Backend,
-    program: Program,
-    state: BlockState,
-    patch: Patch,
-    gamma: float,
-    profile: Callable[[str], Callable[..., Any]],
-    extended: tuple[np.ndarray, ...],
-    cut: Decomposition,
-    case: Case,
-    mirrored: bool = False,
-    curved: bool = False,
-) -> FaceCondition:
-    """Construct the boundary condition of `patch`. `profile(name)`: returns the function of a profile inflow.
-    `extended`: coordinates of the block with ghosts. `cut`: the parts of all ranks. `mirrored`: whether ghosts take the
-    flow at mirrored places. `curved`: whether the patch lies on a curved no-slip wall of given temperature."""
+def _kind(patch: Patch, mirrored: bool) -> type[FaceCondition]:
     spec = patch.condition
     if spec.type == "modelled-wall":
-        return ModelledWall(backend, program, state, patch, case, mirrored)
+        return ModelledWall
     if mirrored:
-        kind = MirroredAxis if spec.kernel == "axis" else MirroredPlaces
-        return kind(backend, program, state, patch)
-    simple = _of_the_patch()
-    if spec.kernel == NoSlip.kernel:
-        return NoSlip(backend, program, state, patch, cut, curved, case, extended)
-    if spec.kernel in _OUTFLOWS:
-        return _OUTFLOWS[spec.kernel](backend, program, state, patch, case)
+        return MirroredAxis if spec.kernel == "axis" else MirroredPlaces
     if spec.type == "recycling-inflow":
-        return RecyclingInflow(backend, program, state, patch)
-    if spec.kernel == PrecursorInflow.kernel:
-        return PrecursorInflow(backend, program, state, patch, extended, case)
-    if spec.kernel in simple:
-        return simple[spec.kernel](backend, program, state, patch)
-    function = getattr(spec, "function", None)
-    if spec.kernel == "characteristic" and function is None:
-        return Characteristic(backend, program, state, patch, gamma, extended, case)
-    if spec.type == "supersonic-inflow":
-        s = cast(SupersonicInflow, spec).state
+        return RecyclingInflow
+    if getattr(spec, "function", None) and spec.kernel == "characteristic":
+        return CharacteristicProfile
+    return _kinds()[spec.kernel or ""]
 
-        def uniform(x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float) -> list[np.ndarray]:
-            return [np.full(x.shape, value) for value in (s.rho, s.u, s.v, s.w, s.p)]
 
-        return Prescribe(backend, program, state, patch, gamma, uniform, True, extended, case)
-    profiled = Prescribe if spec.kernel == "prescribe" else CharacteristicProfile
-    given = cast(ProfileInflow | CharacteristicInflow, spec)
-    return profiled(backend, program, state, patch, gamma, profile(function or ""), given.steady, extended, case)
+def is_of_patch(patch: Patch) -> bool:
+    """True if the condition of `patch` depends only on the patch and on the state of its block."""
+    return _kind(patch, False).of_patch
+
+
+def condition(face: Face) -> FaceCondition:
+    """Construct the boundary condition of a face."""
+    return _kind(face.patch, face.mirrored)(face)

@@ -1,10 +1,13 @@
 """The launches of the kernels of a boundary condition on one patch, and their order (`hiresx.rhs.boundary`)."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hiresx.decomposition import Patch
+from hiresx.case import Case
+from hiresx.decomposition import Decomposition, Patch
 from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS
@@ -12,6 +15,24 @@ from hiresx.grid.blocks import Range, direction, side, slices
 
 # What the gas has gradients and viscous fluxes of.
 _GRADIENTS = len(GAS_GRADIENTS)
+
+
+@dataclass(frozen=True, eq=False)
+class Face:
+    """What the conditions of one patch of a part are made of. `extended`: coordinates of the part with ghosts. `cut`:
+    the parts of all ranks. `profile(name)`: returns a function of the case. `mirrored`: whether ghosts take the flow at
+    mirrored places. `curved`: whether the patch lies on a curved no-slip wall of given temperature."""
+
+    backend: Backend
+    program: Program
+    state: BlockState
+    patch: Patch
+    case: Case
+    extended: tuple[np.ndarray, ...]
+    cut: Decomposition
+    profile: Callable[[str], Callable[..., Any]]
+    mirrored: bool = False
+    curved: bool = False
 
 
 def place_of(patch: Patch, block: str) -> str:
@@ -27,11 +48,12 @@ class FaceCondition:
     therefore recorded once (`calls`) and then made together with those of other conditions. Values that change in time
     are updated before `node`: by the host in `prepare`, and if `moves` is true by the device in `move`.
 
-    `kernel`: the `kernel` of the models of the case (`hiresx.case.boundaries`) that use this class, if it is
-    constructed from the patch alone.
+    `kernel`: the `kernel` of the models of the case (`hiresx.case.boundaries`) that use this class. `of_patch`: whether
+    it depends on nothing but the patch and the state of its block.
     """
 
     kernel: str | None = None
+    of_patch = True
     # Nodes shared by two faces: the condition with the higher rank writes last.
     rank = 0
     # Whether nodes take what the case gives for them: of such conditions of one rank, the case's first writes last.
@@ -45,10 +67,10 @@ class FaceCondition:
     # Degrees of the polynomials behind the face for the viscous terms.
     primitive_degree = flux_degree = 1
 
-    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):
-        self.state, self.patch = state, patch
+    def __init__(self, face: Face):
+        state, patch = self.state, self.patch = face.state, face.patch
         self._noted: dict[tuple[Any, ...], list[Call]] | None = None
-        self._backend, self._program, self._launch = backend, program, program.launch
+        self._backend, self._program, self._launch = face.backend, face.program, face.program.launch
         d = direction(patch.face)
         self._direction, self._halo = d, state.halo[d]
         tangents = [e for e in range(3) if e != d]
@@ -219,10 +241,10 @@ class GivenNodes(FaceCondition):
     gives_nodes = True
     primitive_degree = flux_degree = 3
 
-    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):
-        super().__init__(backend, program, state, patch)
+    def __init__(self, face: Face):
+        super().__init__(face)
         n1, n2 = self.extent
-        self._target = backend.zeros((len(GAS_CONSERVED), n2, n1), str(np.dtype(state.real)))
+        self._target = face.backend.zeros((len(GAS_CONSERVED), n2, n1), str(np.dtype(face.state.real)))
 
     def node(self) -> None:
         n1, n2 = self.extent

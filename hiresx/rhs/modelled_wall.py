@@ -4,15 +4,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from hiresx.case import Case
 from hiresx.case.boundaries import ModelledWall as Spec
 from hiresx.decomposition import Patch
 from hiresx.decomposition.oblique_walls import inward_rows
-from hiresx.device.interface import Backend, Program
-from hiresx.device.state import BlockState
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, direction
-from hiresx.rhs.face_condition import FaceCondition
+from hiresx.rhs.face_condition import Face, FaceCondition
 
 # The exchange node, counted from the wall.
 USUAL_NODES = 4
@@ -60,15 +57,16 @@ def exchange_nodes(block: Block, patch: Patch, normal: np.ndarray | None = None)
 
 class ModelledWall(FaceCondition):
     """A wall with an equilibrium wall model. The flow slips along it as along a slip wall; the model gives the viscous
-    flux through it. `mirrored`: whether ghosts of the state come from the mirror images of their own places. Raises
-    HiresxError as `exchange_nodes`."""
+    flux through it. Raises HiresxError as `exchange_nodes`."""
 
     rank = 1
+    of_patch = False
 
-    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch, case: Case, mirrored: bool):
-        super().__init__(backend, program, state, patch)
+    def __init__(self, face: Face):
+        super().__init__(face)
+        backend, state, patch, case = face.backend, face.state, face.patch, face.case
         spec = cast(Spec, patch.condition)
-        self._mirrored, self._normal = mirrored, state.areas[self._direction]
+        self._mirrored, self._normal = face.mirrored, state.areas[self._direction]
         self.velocity, self._gamma = np.array(spec.velocity), case.gas.gamma
         wall = dict(zip("uvw", spec.velocity, strict=True))
         box = tuple(slice(*interval) for interval in reversed(patch.range))

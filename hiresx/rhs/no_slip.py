@@ -5,14 +5,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from hiresx.case import Case
 from hiresx.case.boundaries import NoSlipWall
-from hiresx.decomposition import Decomposition, Patch
-from hiresx.device.interface import Backend, Program
-from hiresx.device.state import BlockState
 from hiresx.equations import GAS_GRADIENTS
 from hiresx.errors import HiresxError
-from hiresx.rhs.face_condition import FaceCondition
+from hiresx.rhs.face_condition import Face, FaceCondition
 from hiresx.rhs.face_values import FaceValues
 from hiresx.rhs.inviscid import flux_arguments
 from hiresx.rhs.wall_corners import CornerShares, apart_from_walls
@@ -23,31 +19,21 @@ class NoSlip(FaceCondition):
     """The kernels of a no-slip wall: adiabatic, of given temperature or of given heat flux, with or without gas that is
     blown or sucked through it.
 
-    `patch`: the nodes of the wall. `cut`: the decomposition, with the parts of all ranks. `curved`: whether the wall is
-    not plane, for one of given temperature. `case` and the coordinates with ghosts `extended` evaluate values that the
-    case gives as formulas. Raises HiresxError where gas is blown in and the wall has no temperature."""
+    Raises HiresxError where gas is blown in and the wall has no temperature."""
 
     kernel = "no_slip"
     rank = 2
     closed = True
     primitive_degree = 4
+    of_patch = False
 
-    def __init__(
-        self,
-        backend: Backend,
-        program: Program,
-        state: BlockState,
-        patch: Patch,
-        cut: Decomposition,
-        curved: bool,
-        case: Case,
-        extended: tuple[np.ndarray, ...],
-    ):
-        super().__init__(backend, program, state, patch)
+    def __init__(self, face: Face):
+        super().__init__(face)
+        backend, state, patch, case, cut = face.backend, face.state, face.patch, face.case, face.cut
         spec = cast(NoSlipWall, patch.condition)
         self._wall = dict(zip("uvw", spec.velocity, strict=True))
-        self._temperature, self._curved = spec.temperature or 0.0, curved
-        (places,) = np.swapaxes(self._coordinates(extended, 1), 0, 1)
+        self._temperature, self._curved = spec.temperature or 0.0, face.curved
+        (places,) = np.swapaxes(self._coordinates(face.extended, 1), 0, 1)
         where = f"{spec.type} on {patch.face} of block '{state.name}'"
 
         def on_face(key: str) -> FaceValues | None:

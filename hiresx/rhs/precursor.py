@@ -8,13 +8,11 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.boundaries import PrecursorInflow as Spec
-from hiresx.decomposition import Decomposition, Patch
+from hiresx.decomposition import Decomposition
 from hiresx.decomposition.oblique_walls import inward_rows
-from hiresx.device.interface import Backend, Program
-from hiresx.device.state import BlockState
 from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError
-from hiresx.rhs.face_condition import GivenNodes, place_of
+from hiresx.rhs.face_condition import Face, GivenNodes, place_of
 from hiresx.rhs.face_values import place_at
 from hiresx.rhs.plane_file import PlaneFile
 from hiresx.rhs.plane_places import PlanePlaces
@@ -105,20 +103,14 @@ class PrecursorInflow(GivenNodes):
     alone."""
 
     kernel = "precursor"
+    of_patch = False
 
-    def __init__(
-        self,
-        backend: Backend,
-        program: Program,
-        state: BlockState,
-        patch: Patch,
-        extended: tuple[np.ndarray, ...],
-        case: Case,
-    ):
-        super().__init__(backend, program, state, patch)
-        spec = cast(Spec, patch.condition)
-        nodes = np.stack([c[0].ravel() for c in self._coordinates(extended, 1)])
-        self._planes = Planes(case, spec, nodes, place_of(patch, state.name))
+    def __init__(self, face: Face):
+        super().__init__(face)
+        backend, state = face.backend, face.state
+        spec = cast(Spec, face.patch.condition)
+        nodes = np.stack([c[0].ravel() for c in self._coordinates(face.extended, 1)])
+        self._planes = Planes(face.case, spec, nodes, place_of(face.patch, state.name))
         self._count, self._points, real = len(self._planes.file.times), nodes.shape[1], np.dtype(state.real)
         of_plane = len(GAS_PRIMITIVE) * self._points
         wanted = spec.planes or max(LEAST, HELD // (of_plane * real.itemsize))

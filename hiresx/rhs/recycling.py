@@ -214,6 +214,8 @@ def check(case: Case, whole: Decomposition) -> dict[int, Plane]:
 class RecyclingInflow(GivenNodes):
     """A recycling inflow, whose state `Recycling` sets."""
 
+    of_patch = False
+
     def put(self, values: np.ndarray) -> None:
         """Set the conservative state `values` (5, n2, n1) of the face's nodes."""
         made = np.ascontiguousarray(values.astype(self._target.dtype))

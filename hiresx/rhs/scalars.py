@@ -12,12 +12,11 @@ from hiresx.case import Case
 from hiresx.case.boundaries import NoSlipWall
 from hiresx.case.turbulence import transported_values
 from hiresx.case.waves import Quantity
-from hiresx.decomposition import Decomposition, Patch
-from hiresx.device.interface import Backend, Call, Program
-from hiresx.device.state import BlockState
+from hiresx.decomposition import Patch
+from hiresx.device.interface import Call, Program
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, equations
 from hiresx.errors import HiresxError
-from hiresx.rhs.face_condition import FaceCondition
+from hiresx.rhs.face_condition import Face, FaceCondition
 from hiresx.rhs.sponge import SpongeLayer
 from hiresx.rhs.wall_corners import held_shares
 from hiresx.rhs.wall_ends import takers
@@ -32,35 +31,25 @@ _BEHIND = 10
 
 class ScalarCondition(FaceCondition):
     """Boundary condition of passive scalar number `number` on one patch. `value`: what the case gives for it there, if
-    anything, evaluated before every stage unless `steady`. `inverse_reynolds`: that of the gas or of the scalar,
-    whichever is larger."""
+    anything, evaluated before every stage unless `steady`."""
 
     # Whether the value is wanted in the ghosts behind the face too.
     in_ghosts = False
 
-    def __init__(
-        self,
-        backend: Backend,
-        program: Program,
-        state: BlockState,
-        patch: Patch,
-        number: int,
-        value: Value | None,
-        steady: bool,
-        extended: tuple[np.ndarray, ...],
-        inverse_reynolds: float,
-    ):
-        super().__init__(backend, program, state, patch)
-        self._inverse_reynolds = inverse_reynolds
+    def __init__(self, face: Face, number: int, value: Value | None, steady: bool):
+        super().__init__(face)
+        state, patch, case = face.state, face.patch, face.case
+        # That of the gas or of the scalar, whichever is larger.
+        self._inverse_reynolds = max(1.0, 1 / case.all_scalars[number].schmidt) / (case.gas.reynolds or np.inf)
         self.rank = _BEHIND + type(self).rank
         self._scalar, self._rate = state.scalars[number]
         self._number, self._row = number, len(GAS_GRADIENTS) + number
-        places = self._coordinates(extended, 1 + self._halo * self.in_ghosts)
+        places = self._coordinates(face.extended, 1 + self._halo * self.in_ghosts)
         where = f"a passive scalar at the {patch.condition.type} on {patch.face}"
         self._given = None if value is None else InTime(lambda *at: [value(*at)], places, steady, where)
         self._time: float | None = None
         # s at these places, where it is given.
-        self._target: Any = None if value is None else backend.zeros(places[0].shape, state.real)
+        self._target: Any = None if value is None else face.backend.zeros(places[0].shape, state.real)
         self._waves: FaceWaves | None = None
         # Of walls that hold a value: see `hiresx.rhs.wall_corners.held_shares`.
         self.share: Any = None
@@ -155,7 +144,10 @@ class ScalarWall(ScalarCondition):
 
     rank = 2
     primitive_degree, flux_degree = 4, 3
-    takers = 3  # see `hiresx.rhs.wall_ends`
+
+    def __init__(self, face: Face, number: int, value: Value | None, steady: bool):
+        super().__init__(face, number, value, steady)
+        self._takers = takers(face.state, face.patch, face.cut)
 
     def node(self) -> None:
         if self._given is not None:
@@ -169,7 +161,7 @@ class ScalarWall(ScalarCondition):
         self._launch(
             "no_slip_scalar", self._box, **self._face, direction=self._inward, u=u, v=v, w=w,
             m=self.state.areas[self._direction], q=self.state.q, scalar=self._scalar,
-            sums=self.state.array("wall_sums")[len(GAS_CONSERVED) + self._number], takers=self.takers,
+            sums=self.state.array("wall_sums")[len(GAS_CONSERVED) + self._number], takers=self._takers,
             r=self._rate,
         )  # fmt: skip
 
@@ -316,21 +308,10 @@ def check(case: Case, patches: Sequence[Patch]) -> None:
             )
 
 
-def conditions(
-    backend: Backend,
-    program: Program,
-    case: Case,
-    state: BlockState,
-    patch: Patch,
-    function: Callable[[str, str], Value],
-    extended: tuple[np.ndarray, ...],
-    cut: Decomposition,
-    mirrored: bool = False,
-) -> Iterator[ScalarCondition]:
-    """Yield the boundary conditions of all passive scalars on one patch. `function(name, given)`: the value of the
-    scalar `name` by the function `given` of case.py. `extended`: coordinates of the block with ghosts. `cut`: the parts
-    of all ranks. `mirrored`: whether ghosts come from mirrored places."""
-    spec = patch.condition
+def conditions(face: Face, function: Callable[[str, str], Value]) -> Iterator[ScalarCondition]:
+    """Yield the boundary conditions of all passive scalars on one face. `function(name, given)`: the value of the
+    scalar `name` by the function `given` of case.py."""
+    case, spec = face.case, face.patch.condition
     assert spec.kernel is not None  # `check` has seen it
     values = getattr(spec, "scalars", {}) | transported_values(case, spec)
     for number, name in enumerate(equations(case).scalars):
@@ -338,12 +319,7 @@ def conditions(
         if value is not None:
             value = function(name, value) if isinstance(value, str) else partial(_uniform, float(value))
         steady = getattr(spec, "steady", True) or not isinstance(values.get(name), str)
-        kind = (_MIRRORED if mirrored else _KINDS)[spec.kernel]
-        viscous = max(1.0, 1 / case.all_scalars[number].schmidt) / (case.gas.reynolds or np.inf)
-        made = kind(backend, program, state, patch, number, value, steady, extended, viscous)
-        if isinstance(made, ScalarWall):
-            made.takers = takers(state, patch, cut)
-        yield made
+        yield (_MIRRORED if face.mirrored else _KINDS)[spec.kernel](face, number, value, steady)
 
 
 def share_corners(conditions: Sequence[FaceCondition]) -> None:

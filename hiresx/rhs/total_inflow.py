@@ -5,11 +5,8 @@ from typing import cast
 import numpy as np
 
 from hiresx.case.boundaries import TotalPressureInflow
-from hiresx.decomposition import Patch
-from hiresx.device.interface import Backend, Program
-from hiresx.device.state import BlockState
 from hiresx.errors import HiresxError
-from hiresx.rhs.face_condition import place_of
+from hiresx.rhs.face_condition import Face, place_of
 from hiresx.rhs.subsonic_face import SubsonicFace
 
 # Least cosine between the direction of an inflow and the normal of its face.
@@ -22,13 +19,14 @@ class TotalInflow(SubsonicFace):
     kernel = "total_inflow"
     gives_nodes = True
 
-    def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch):
-        super().__init__(backend, program, state, patch)
+    def __init__(self, face: Face):
+        super().__init__(face)
+        state, patch = face.state, face.patch
         spec = cast(TotalPressureInflow, patch.condition)
         flow = np.zeros(3) if spec.direction is None else np.array(spec.direction) / np.linalg.norm(spec.direction)
         self._total = {"total_pressure": spec.total_pressure, "total_temperature": spec.total_temperature}
         self._total |= dict(zip(("dx", "dy", "dz"), map(float, flow), strict=True))
-        area = state.interior(backend.to_host(state.areas[self._direction]))
+        area = state.interior(face.backend.to_host(state.areas[self._direction]))
         box = tuple(slice(*interval) for interval in reversed(patch.range))
         normal = self._inward * area[:, *box].reshape(3, -1)
         across = flow @ normal / np.linalg.norm(normal, axis=0)

@@ -9,7 +9,6 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.case.functions import evaluate_profile, evaluate_scalar_profile
 from hiresx.case.refine import REFINABLE
-from hiresx.decomposition import Patch
 from hiresx.decomposition.curved_walls import curved_walls
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
@@ -17,7 +16,7 @@ from hiresx.exchange.signalled_memory import SignalledMemory
 from hiresx.grid import Grid
 from hiresx.grid.patched import PATCHED
 from hiresx.rhs import boundary, scalars
-from hiresx.rhs.face_condition import FaceCondition
+from hiresx.rhs.face_condition import Face, FaceCondition
 from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.pole import Poles
 from hiresx.rhs.recycling import Recycling
@@ -50,33 +49,25 @@ class Conditions:
         backend, program, comm, states = blocks.backend, blocks.program, blocks.comm, blocks.states
         with comm.together():
             curved = curved_walls(blocks.decomposition)
-            own = [(states[blocks.place[p.block]], p) for p in blocks.cut.patches if p.block in blocks.place]
-            # Behind patched faces a condition has nothing to do.
-            own = [(state, p) for state, p in own if p.condition.type != PATCHED]
-
-            def condition(state: BlockState, p: Patch) -> FaceCondition:
-                return boundary.condition(
-                    backend, program, state, p, case.gas.gamma, self._profile, blocks.extended[p.block],
-                    blocks.cut, case, p.place in mirrored, p.place in curved,
-                )  # fmt: skip
-
+            faces = [
+                Face(
+                    backend, program, states[blocks.place[p.block]], p, case, blocks.extended[p.block], blocks.cut,
+                    self._profile, p.place in mirrored, p.place in curved,
+                )
+                # Behind patched faces a condition has nothing to do.
+                for p in blocks.cut.patches if p.block in blocks.place and p.condition.type != PATCHED
+            ]  # fmt: skip
             of_gas = []
-            for state, p in own:
-                if p.place in mirrored or p.condition.type not in REFINABLE or not boundary.is_of_patch(p):
-                    of_gas.append(condition(state, p))
+            for face in faces:
+                p = face.patch
+                if face.mirrored or p.condition.type not in REFINABLE or not boundary.is_of_patch(p):
+                    of_gas.append(boundary.condition(face))
                     continue
                 # A key that holds the number of an object is right as long as the result holds the object.
                 key = "condition", p.face, p.range, id(p.condition)
-                of_gas.append(blocks.kept(key, (state,), partial(condition, state, p)))
+                of_gas.append(blocks.kept(key, (face.state,), partial(boundary.condition, face)))
                 of_gas[-1].keep(p)
-            of_scalars = [
-                condition
-                for state, p in own
-                for condition in scalars.conditions(
-                    backend, program, case, state, p, self._scalar, blocks.extended[p.block],
-                    blocks.cut, p.place in mirrored,
-                )
-            ]  # fmt: skip
+            of_scalars = [c for face in faces for c in scalars.conditions(face, self._scalar)]
             boundary.share_corners(of_gas)
             scalars.share_corners(of_scalars)
             self.all = sorted([*of_gas, *of_scalars], key=lambda c: c.rank)

@@ -31,7 +31,7 @@ def root(tmp_path_factory):
     (folder / "gas.h").write_text("")
     (folder / "equations.h").write_text("")
     (folder / "solver.h").write_text(SOLVER)
-    for name in ("shim.h", "checked.h", "storage.h"):
+    for name in ("shim.h", "storage.h"):
         (folder / name).write_text((kernels.ROOT / name).read_text())
     return folder
 

@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from batching_emulator import BatchingBackend
 from vortices import taylor_green
 
 from hiresx.decomposition import Part, domain
@@ -184,10 +185,10 @@ def test_steps_in_batches_are_the_same_to_the_last_bit(cut, monkeypatch):
         made.append(found[0])
         return found
 
-    monkeypatch.setattr("hiresx.device.emulated.arrange_batches", noted)
+    monkeypatch.setattr("batching_emulator.arrange_batches", noted)
     usual, _ = steps(cut, EmulatedBackend())
     assert not made
-    found, _ = steps(cut, EmulatedBackend(batches=True))
+    found, _ = steps(cut, BatchingBackend())
     assert all(np.array_equal(one, other) for one, other in zip(found, usual, strict=True))
     launches = max(made, key=len)  # of a step
     forms = {one.entry.form for one in launches if isinstance(one, BatchedLaunch)}

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from kernels_alone import with_implicit_program
+from sweep_blocks import diagonal_blocks, neighbour_blocks
 
 from hiresx.device.configuration import Configuration
 from hiresx.device.cpu import CpuBackend
@@ -15,7 +16,7 @@ from hiresx.device.wrappers import generate
 from hiresx.equations import Equations
 from hiresx.equations.diffusivity import transported_schmidt
 from hiresx.equations.storage import STORAGE, block_reals, neighbour_words, packed_reals
-from hiresx.solver.coloured_arrays import diagonal_blocks, in_grid_order, in_precision, inverse_blocks, neighbour_blocks
+from hiresx.solver.coloured_arrays import in_grid_order, in_precision, inverse_blocks
 from hiresx.solver.sweeps import range_of_lines
 
 # The sweeps without what makes the blocks.

@@ -1,7 +1,6 @@
 """CUDA without a GPU: the kernels through NVRTC, and the cuda backend's launches with CuPy's own arrays."""
 
 import ctypes
-import json
 import math
 import os
 import re
@@ -10,18 +9,17 @@ import sys
 from functools import partial
 from types import SimpleNamespace
 
+import kernel_registers
 import numpy as np
 import pytest
+from batching_emulator import BatchingBackend
 
-from hiresx import kernels
-from hiresx.case.viscosity import VISCOSITIES
 from hiresx.device import Configuration, cuda, graphs, nvrtc
 from hiresx.device.batch_wrappers import Entry, Form, generate_batched
 from hiresx.device.batches import arrange_batches
 from hiresx.device.configuration import parts
-from hiresx.device.emulated import EmulatedBackend as EmulatedBackend
+from hiresx.device.emulated import EmulatedBackend
 from hiresx.device.wrappers import generate, generate_part
-from hiresx.equations.storage import PRECISIONS
 from hiresx.errors import HiresxError
 
 cupy = pytest.importorskip("cupy", reason="pip install 'hiresx[cuda13]'")
@@ -45,20 +43,20 @@ def test_functions_for_several_launches_compile():
 
 
 def test_resources_of_functions_for_several_launches(root):
-    (entry,) = nvrtc.report([Configuration()], ["sm_80"], root, batched=True)
+    (entry,) = kernel_registers.report([Configuration()], ["sm_80"], root, batched=True)
     found = {kernel["kernel"] for kernel in entry["kernels"]}
     assert {"update_alike", "update_mixed"} <= found and all(name.endswith(tuple(Form)) for name in found)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
+@pytest.mark.parametrize("architecture", kernel_registers.ARCHITECTURES)
 def test_every_kernel_compiles(architecture):
     """Also the figures of the report: every kernel is in it, and the hot ones do not spill. The hybrid scheme has all
     kernels; of the scheme without a sensor, only the part is compiled that is not the same text."""
     plain = Configuration(viscosity="sutherland")
     hybrid = Configuration(viscosity="sutherland", inviscid="hybrid", sensor="jump")
     _, found = generate(hybrid, "cuda")
-    (entry,) = nvrtc.report([hybrid], [architecture])
+    (entry,) = kernel_registers.report([hybrid], [architecture])
     assert entry["configuration"] == {"viscosity": "sutherland", "inviscid": "hybrid", "sensor": "jump"}
     others = re.compile("scalar|entropic|^(source|face_formula|strain_rate|germano|dynamic_coefficient)$")
     left_out = {name for name in found if others.search(name)}
@@ -70,7 +68,9 @@ def test_every_kernel_compiles(architecture):
     for (text, declared), (other, _) in zip(*made, strict=True):
         if text != other:
             unlike |= declared.keys()
-            of_plain += [kernel._asdict() for kernel in nvrtc.resources(nvrtc.compile(text, architecture).log)]
+            of_plain += [
+                kernel._asdict() for kernel in kernel_registers.resources(nvrtc.compile(text, architecture).log)
+            ]
     assert {kernel["kernel"] for kernel in of_plain} == (unlike & {*compiled}) - of_hybrid and "sweep_along" in unlike
     for kernel in entry["kernels"] + of_plain:
         assert 0 < kernel["registers"] <= 255 and kernel["architecture"] == architecture
@@ -81,7 +81,7 @@ def test_every_kernel_compiles(architecture):
 
 
 def test_resources_are_read():
-    found = {entry.kernel: entry for entry in nvrtc.resources(nvrtc.compile(KERNEL, "sm_90").log)}
+    found = {entry.kernel: entry for entry in kernel_registers.resources(nvrtc.compile(KERNEL, "sm_90").log)}
     assert found["table"].stack == 256 and found["halve"].stack == 0
     assert 8 <= found["halve"].registers <= 40
 
@@ -103,7 +103,10 @@ def test_what_the_driver_keeps_is_not_taken(monkeypatch, known):
             real.compileProgram(program, strange or options)
 
     monkeypatch.setattr(nvrtc, "bindings", Bindings)
-    assert {entry.kernel for entry in nvrtc.resources(nvrtc.compile(KERNEL, "sm_90").log)} == {"halve", "table"}
+    assert {entry.kernel for entry in kernel_registers.resources(nvrtc.compile(KERNEL, "sm_90").log)} == {
+        "halve",
+        "table",
+    }
     assert asked == ([True] if known else [True, False])
 
 
@@ -158,62 +161,6 @@ def test_missing_library(monkeypatch, error):
     with pytest.raises(HiresxError, match="CUDA kernels need") as caught:
         nvrtc.compile(KERNEL, "sm_90")
     assert "pip install 'hiresx[cuda13]'" in caught.value.hint
-
-
-def test_command_line(capsys, monkeypatch):
-    monkeypatch.setattr(nvrtc, "each_choice", lambda: [Configuration(), Configuration(viscosity="constant")])
-    monkeypatch.setattr(nvrtc, "generate", lambda *_: (KERNEL, {}))
-    assert nvrtc.main(["--arch", "sm_75,sm_90", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["nvrtc"] == nvrtc.version()
-    assert [entry["architecture"] for entry in found["entries"]] == ["sm_75", "sm_90"] * 2
-    assert found["entries"][3]["configuration"] == {"viscosity": "constant"}
-    assert nvrtc.main(["--arch", "sm_90"]) == 0
-    assert "viscosity=constant, sm_90" in capsys.readouterr().out
-    assert nvrtc.main(["--arch", "sm_1"]) == 2
-    assert "sm_1" in capsys.readouterr().err
-
-
-def test_what_takes_more_than_before():
-    kernel = {"kernel": "update", "registers": 40, "spill_stores": 0, "spill_loads": 0, "stack": 0}
-    entry = {"configuration": {"flux": "roe"}, "architecture": "sm_80", "kernels": [kernel]}
-    before = {"kind": "registers", "nvrtc": "13.5", "entries": [entry]}
-
-    def now(compiler: str, **changed):
-        return before | {"nvrtc": compiler, "entries": [entry | {"kernels": [kernel | changed]}]}
-
-    assert nvrtc.find_growth(before, before) == []
-    assert nvrtc.find_growth(before, now("13.5", registers=41)) == ["update for sm_80 (flux=roe): registers 40 -> 41"]
-    assert nvrtc.find_growth(before, now("13.6", registers=41)) == []  # another compiler's count
-    assert nvrtc.find_growth(before, now("13.6", spill_loads=8)) == ["update for sm_80 (flux=roe): spill_loads 0 -> 8"]
-    assert nvrtc.find_growth(before, now("13.5", kernel="new", registers=99)) == []
-
-
-def test_a_kernel_that_takes_more_fails_the_command(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(nvrtc, "each_choice", lambda: [Configuration()])
-    monkeypatch.setattr(nvrtc, "generate", lambda *_: (KERNEL, {}))
-    path = tmp_path / "before.json"
-    assert nvrtc.main(["--arch", "sm_90", "--json"]) == 0
-    path.write_text(capsys.readouterr().out)
-    assert nvrtc.main(["--arch", "sm_90", "--against", str(path)]) == 0
-    found = json.loads(path.read_text())
-    found["entries"][0]["kernels"][0]["registers"] -= 1
-    path.write_text(json.dumps(found))
-    capsys.readouterr()
-    assert nvrtc.main(["--arch", "sm_90", "--against", str(path)]) == 1
-    assert "grown: " in capsys.readouterr().err
-    path.write_text("{}")
-    assert nvrtc.main(["--arch", "sm_90", "--against", str(path)]) == 2
-
-
-def test_each_choice_has_every_header():
-    configurations = nvrtc.each_choice()
-    assert len(set(configurations)) == len(configurations)
-    for folder in ("flux", "weights", "positivity", "interpolation", "space"):
-        assert {getattr(configuration, folder) for configuration in configurations} == set(kernels.choices(folder))
-    assert {configuration.turbulence for configuration in configurations} == set(kernels.choices("turbulence"))
-    assert {configuration.viscosity for configuration in configurations} == {"none", *VISCOSITIES}
-    assert {configuration.precision for configuration in configurations} == set(PRECISIONS)
 
 
 class Stub:
@@ -297,7 +244,7 @@ def on_host(array: np.ndarray):
 def program(request):
     """A cuda program whose kernels run on the CPU, and the same program of the emulated backend."""
     configuration = Configuration(precision=request.param, viscosity="constant")  # as other tests have it
-    backend = EmulatedBackend()
+    backend = BatchingBackend(batches=False)
     emulated = backend.compile(configuration)
     module = Module(emulated.library)
     host = SimpleNamespace(ndarray=cupy.ndarray, asarray=on_host)

@@ -8,8 +8,18 @@ from watched_runs import P, bang, flux_sums, ran, tables, watched
 
 from hiresx import Case, load
 from hiresx.decomposition import decompose
-from hiresx.decomposition.quadrature import block_weights, corrections, face_weights
+from hiresx.decomposition.quadrature import (
+    BESIDE,
+    PHYSICAL,
+    REACH,
+    SHARED,
+    block_weights,
+    corrections,
+    ends,
+    face_weights,
+)
 from hiresx.grid import build
+from hiresx.grid.blocks import FACES
 from hiresx.output.fields.differences import Metrics
 from hiresx.output.watch import watched_surface
 
@@ -38,8 +48,19 @@ def test_weights_of_a_face_are_those_of_the_block_along_it():
         ],
     )  # fmt: skip
     decomposition = decompose(case, build(case.grid, case.directory))
-    for b in range(len(decomposition.blocks)):
-        assert np.array_equal(face_weights(decomposition, b, "kmin"), block_weights(decomposition, b)[0])
+    first, mixed = {PHYSICAL: 1 + corrections(REACH)[0], SHARED: 0.5, BESIDE: 1.0}, 0
+    for b, block in enumerate(decomposition.blocks):
+        weights = face_weights(decomposition, b, "kmin")
+        assert np.array_equal(weights, block_weights(decomposition, b)[0])
+        for d, lines in enumerate((weights.T, weights)):
+            if block.size[d] <= 2 * REACH:
+                continue  # no node of the line is away from both ends
+            for at in (0, -1):
+                kinds = ends(decomposition, b, FACES[2 * d - at])[0]
+                mixed += len(np.unique(kinds)) > 1
+                expected = np.array([first[kind] for kind in kinds])
+                assert lines[at] / lines[block.size[d] // 2] == pytest.approx(expected)
+    assert mixed
 
 
 def test_integrals_over_a_wavy_block_are_of_high_order():

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from ranks import run_ranks
+from sweep_blocks import diagonal_blocks
 from unsteady_flows import BLOWN, SCALARS, WALLS, after, blob, layer, line, parted, periodic, wave
 from wholes import whole
 
@@ -16,7 +17,6 @@ from hiresx.estimate import estimate
 from hiresx.output.watch.monitors.implicit import stalled_stages
 from hiresx.simulation.blow_up import BlowUp
 from hiresx.solver import Solver
-from hiresx.solver.coloured_arrays import diagonal_blocks
 from hiresx.time.integrators.bdf2 import extrapolation_weights
 
 

@@ -11,6 +11,7 @@ import pytest
 from implicit_blocks import blocks_of
 from kernels_alone import GAMMA, PRANDTL, SUTHERLAND, conservative, primitive, random
 from ranks import run_ranks
+from sweep_blocks import diagonal_blocks, neighbour_blocks
 from wholes import whole
 
 from hiresx import Case, Simulation, kernels, load
@@ -27,7 +28,7 @@ from hiresx.output.watch import history
 from hiresx.output.watch.monitors.implicit import stall
 from hiresx.rhs import closed, frozen
 from hiresx.solver import Solver
-from hiresx.solver.coloured_arrays import diagonal_blocks, in_grid_order, neighbour_blocks
+from hiresx.solver.coloured_arrays import in_grid_order
 from hiresx.solver.implicit_operators import connect
 from hiresx.time.integrators import integrator
 from hiresx.verify.turned_blocks import difference
@@ -249,12 +250,8 @@ def test_stored_blocks_are_the_same_in_any_unit_of_length(storage):
         solver.integrator.linearised.begin()
         solver.integrator.linearised.assemble(x, 0.01)
         (state,) = solver.states
-        kept.append(
-            [
-                state.interior(array)[..., :-1]
-                for array in (diagonal_blocks(found[0], 5), neighbour_blocks(found[0], storage, 5))
-            ]
-        )
+        of_nodes = diagonal_blocks(found[0], 5), neighbour_blocks(found[0], storage, 5)
+        kept.append([state.interior(array)[..., :-1] for array in of_nodes])
     for one, other in zip(*kept, strict=True):
         assert np.abs(one).max() > 0.1
         np.testing.assert_array_equal(one, other)

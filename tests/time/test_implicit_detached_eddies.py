@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from sweep_blocks import diagonal_blocks
 from test_implicit_turbulence import FIRST, RE_TAU, U_TAU, channel, mean_flow
 
 from hiresx import Case, Simulation, load
 from hiresx.device import backend
 from hiresx.solver import Solver
-from hiresx.solver.coloured_arrays import diagonal_blocks
 
 SHOWN = ("length_ratio", "resolved_share")
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from sweep_blocks import diagonal_blocks, neighbour_blocks
 
 from hiresx import Case, load
 from hiresx.cli.grid_checks import check_grid
 from hiresx.device import backend
 from hiresx.errors import HiresxError
 from hiresx.solver import Solver
-from hiresx.solver.coloured_arrays import diagonal_blocks, neighbour_blocks
 from hiresx.solver.sweeps import directions_of
 
 BUMP = [

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import grid_sizes
+import kernel_registers
 import loop_forms
 import loop_modes
 import loop_times
@@ -101,7 +102,7 @@ def test_nvidias_compiler_spills_nothing(precision):
     except HiresxError as error:
         pytest.skip(str(error))
     names = {"flux_line", "flux_gather", "interpolate_half", "viscous_flux_line", *loop_forms._MOVED}
-    (entry,) = nvrtc.report([loop_forms.study(precision)], ["sm_90"])
+    (entry,) = kernel_registers.report([loop_forms.study(precision)], ["sm_90"])
     found = {kernel["kernel"]: kernel for kernel in entry["kernels"] if kernel["kernel"] in names}
     assert set(found) == names
     assert not any(kernel["spill_stores"] or kernel["spill_loads"] for kernel in found.values())

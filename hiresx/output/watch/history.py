@@ -2,13 +2,14 @@
 time.
 
 The file is netCDF's classic format with 64-bit offsets, which every netCDF reader takes: a header, the places of a
-probe, then one record per sample. It is written here and not by the netCDF library for two reasons. A sample is
-appended in microseconds, by a write of its record and then of the count in the header, so that a run that dies in
-between leaves the samples before. And the library must not be called by the time step while fields are written by a
-thread.
+probe, then one record per sample. The netCDF library makes what is there before the first sample. Samples are written
+here for two reasons. A sample is appended in microseconds, by a write of its record and then of the count in the
+header, so that a run that dies in between leaves the samples before. And the library must not be called by the time
+step while fields are written by a thread.
 Format: NetCDF Classic Format Specification, Unidata (CDF-2).
 """
 
+import io
 import itertools
 import os
 import struct
@@ -30,7 +31,7 @@ from hiresx.output.saved.netcdf_library import LOCK, library
 FOLDER = "history"
 # Tags and types of the format.
 _DIMENSION, _VARIABLE, _ATTRIBUTE = 10, 11, 12
-_CHAR, _INT, _FLOAT, _DOUBLE = 2, 4, 5, 6
+_CHAR, _INT, _DOUBLE = 2, 4, 6
 # The attribute `filter` of a history with instantaneous samples.
 NO_FILTER = "none"
 _COUNT = 4  # where the header holds the number of records
@@ -283,19 +284,27 @@ class History:
         return table.samples, int(table.data[STEP.name][-1]) if table.samples else 0
 
     def _encode_header(self) -> bytes:
-        """The header, the record count 0, and the places."""
-        points = None if self.places is None else len(self.places)
-        dimensions = [("sample", 0)] + ([] if points is None else [("point", points)])
-        attributes, fixed = self._attributes(), self._fixed_columns()
-        kinds = {STEP: _INT, TIME: _DOUBLE}
-        number = _FLOAT if self._numbers == ">f4" else _DOUBLE
-        recorded = [
-            (column, self._record[column.name].itemsize, kinds.get(column, number))
-            for column in (STEP, TIME, *self.columns)
-        ]
-        length = len(_header(dimensions, attributes, _variables(fixed, recorded, points, 0)))
-        header = _header(dimensions, attributes, _variables(fixed, recorded, points, length))
-        return header + b"".join(np.asarray(values, ">f8").tobytes() for _, values in fixed)
+        """The file without samples: the header, the record count 0, and the places."""
+        fixed = self._fixed_columns()
+        described: list[tuple[Column, str, tuple[str, ...]]] = [(column, "f8", ("point",)) for column, _ in fixed]
+        for column in (STEP, TIME, *self.columns):
+            kind = self._record[column.name]
+            described.append((column, kind.base.str[1:], ("sample", "point")[: 1 + len(kind.shape)]))
+        with LOCK:
+            file = library().Dataset(self.name, "w", memory=1, format="NETCDF3_64BIT_OFFSET")
+            file.set_fill_off()
+            file.createDimension("sample", None)
+            if self.places is not None:
+                file.createDimension("point", len(self.places))
+            file.setncatts(self._attributes())
+            for column, number, dimensions in described:
+                variable = file.createVariable(column.name, number, dimensions)
+                variable.setncatts({"long_name": column.long_name, "units": column.units})
+            for column, values in fixed:
+                file[column.name][:] = values
+            made = file.close()  # whole pages of memory
+        check_header(header := io.BytesIO(made))
+        return bytes(made[: header.tell() + sum(8 * len(values) for _, values in fixed)])
 
     def _attributes(self) -> dict[str, str]:
         """Attributes of the file."""
@@ -307,48 +316,6 @@ class History:
         if self.places is None:
             return []
         return [(Column(axis, f"{axis} coordinate", "L"), self.places[:, d]) for d, axis in enumerate("xyz")]
-
-
-def _variables(
-    fixed: Sequence[tuple[Column, np.ndarray]],
-    recorded: Sequence[tuple[Column, int, int]],
-    points: int | None,
-    begin: int,
-) -> list[bytes]:
-    """Entries of the header for all variables, the data of the first starting at `begin`."""
-    entries = []
-    for column, values in fixed:
-        entries.append(_variable(column, [1], _DOUBLE, values.nbytes, begin))
-        begin += values.nbytes
-    for column, size, kind in recorded:
-        along = [0] if points is None or column in (STEP, TIME) else [0, 1]
-        entries.append(_variable(column, along, kind, size, begin))
-        begin += size
-    return entries
-
-
-def _variable(column: Column, dimensions: list[int], kind: int, size: int, begin: int) -> bytes:
-    described = _attributes({"long_name": column.long_name, "units": column.units})
-    shape = struct.pack(f">{len(dimensions) + 1}i", len(dimensions), *dimensions)
-    return _text(column.name) + shape + described + struct.pack(">iiq", kind, size, begin)
-
-
-def _header(dimensions: list[tuple[str, int]], attributes: Mapping[str, str], variables: list[bytes]) -> bytes:
-    encoded = b"".join(_text(name) + struct.pack(">i", size) for name, size in dimensions)
-    return (
-        b"CDF\x02" + struct.pack(">iii", 0, _DIMENSION, len(dimensions)) + encoded + _attributes(attributes)
-        + struct.pack(">ii", _VARIABLE, len(variables)) + b"".join(variables)
-    )  # fmt: skip
-
-
-def _attributes(attributes: Mapping[str, str]) -> bytes:
-    entries = (_text(name) + struct.pack(">i", _CHAR) + _text(value) for name, value in attributes.items())
-    return struct.pack(">ii", _ATTRIBUTE, len(attributes)) + b"".join(entries)
-
-
-def _text(text: str) -> bytes:
-    encoded = text.encode()
-    return struct.pack(">i", len(encoded)) + encoded + bytes(-len(encoded) % 4)
 
 
 def _free_name(path: Path, stem: str, ending: str) -> Path:

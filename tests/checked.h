@@ -1,4 +1,4 @@
-// The shim of kernels that are to be checked (tests/sanitize_backend.py): one thread of the grid after the other as in
+// The shim of kernels that are to be checked (sanitize_backend.py): one thread of the grid after the other as in
 // shim.h, but in any order that CUDA allows, and what is on its way is nowhere until it is waited for.
 #include <cstdio>
 #include <cstdlib>
