@@ -90,7 +90,8 @@ def own_shares(q: Field, rate: Field, lost: Field, mass: Field, dt: float) -> Fi
         even, which = np.stack([q[0], np.sqrt(q[0] * internal), internal]), [0, 1, 1, 2]
     evenly = even / (mass * even).sum(axis=1, keepdims=True)
     added = EVEN * of_lost[:, None]
-    part = ((of + added * evenly) / ((mass * of).sum(axis=1, keepdims=True) + added + 1e-30))[which] * lost[:, None]
+    share = (of + added * evenly) / ((mass * of).sum(axis=1, keepdims=True) + added + 1e-30)
+    part: Field = share[which] * lost[:, None]
     if not gas:
         return part
     moved = np.maximum(relative_change(q, dt * part), relative_change(q + dt * rate, dt * part))
@@ -363,8 +364,8 @@ def main() -> None:
         print(f"shock tube, {mode}: L1 {{:.2e}}, change {{:.1e}}, pressure waves {{:.1e}}".format(*tube(mode)))
     for mode in MODES:
         for ratio in (1e3, 1e5):
-            until, drift, pressure = strong_blast(mode, ratio)
-            print(f"blast, {mode}, {ratio:.0e}: until {until:.2f}, change {drift:.1e}, least pressure {pressure:.2g}")
+            until, change, pressure = strong_blast(mode, ratio)
+            print(f"blast, {mode}, {ratio:.0e}: until {until:.2f}, change {change:.1e}, least pressure {pressure:.2g}")
     for mode in MODES:
         print(f"uniform flow on curved lines, {mode}: rates {[free_stream(mode, n) for n in (32, 64, 128)]}")
     print(f"areas of cuts on curved lines differ by {[unclosed(n) for n in (32, 64, 128)]}")
