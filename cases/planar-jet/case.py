@@ -20,9 +20,13 @@ def derived(*, Mj=None, NPR=None, pressure_ratio=None, exit_mach, temperature_ra
 
 
 def nozzle(x, y, z, t, *, pressure_ratio, exit_mach, temperature_ratio, layer, gamma):
-    """Profile at the nozzle's inflow: uniform pressure, uniform total temperature, a Blasius layer on both walls.
+    """Return rho, u, v, w and p of the inflow of the nozzle at the places x, y, z (arrays of one shape), in the scales
+    of the case. The pressure is uniform, and a Blasius boundary layer lies on each of the walls y = -0.5 and 0.5.
 
-    The total temperature is uniform through the layer as well: Crocco and Busemann's relation at an adiabatic wall.
+    The total temperature is uniform, also through the layers (relation of Crocco and Busemann at an adiabatic wall).
+    `pressure_ratio`: pressure at the exit over the ambient one. `exit_mach`: Mach number of the core.
+    `temperature_ratio`: total temperature over the ambient temperature. `layer`: thickness of the boundary layers, in
+    L.
     """
     core = exit_mach * np.sqrt(temperature_ratio / (1 + 0.5 * (gamma - 1) * exit_mach**2))
     u = core * blasius_layer(np.maximum(0.5 - np.abs(y), 0.0), layer)

@@ -73,7 +73,9 @@ def measure(
 
 
 def time_solver(solver: Solver, repeats: int) -> dict[str, Any]:
-    """Return the figures of a row of `measure`, from `repeats` evaluations. A first evaluation is not counted."""
+    """Evaluate the right-hand side of `solver` and return its times in nanoseconds per grid point: the entries of a row
+    of `measure` from `ns_per_point_rhs` on. `repeats`: the number of evaluations that are measured. One evaluation
+    before them is not measured."""
     device = solver.backend
     solver.right_hand_side()
     device.synchronize()

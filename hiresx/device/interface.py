@@ -14,7 +14,7 @@ __all__ = ["Backend", "Call", "Calls", "Event", "Program"]
 
 
 class Event(Protocol):
-    """A point in the work of a backend."""
+    """A mark in the sequence of launches of a backend, by which elapsed times are measured."""
 
     def record(self) -> None:
         """Record the time at which all work launched so far is done."""

@@ -128,9 +128,11 @@ class NativeBackend:
     def libraries(
         self, configuration: Configuration, part: str | None = None
     ) -> list[tuple[Path, Mapping[str, kernels.Signature]]]:
-        """Return the shared libraries of the kernels that most runs of `configuration` need, or of `part` alone, each
-        with the signatures that it declares. They are compiled in parallel unless the cache has them. Raises
-        HiresxError if there is no compiler, or if a kernel does not compile."""
+        """Return the shared libraries of the kernels of `configuration`, each with the signatures of the kernels that
+        it declares. `part`: the name of one group of kernels that is compiled as a library
+        (`hiresx.device.configuration.parts`). Without `part` the libraries are those that most runs need. They are
+        compiled in parallel unless the cache has them. Raises HiresxError if there is no compiler, or if a kernel does
+        not compile."""
         wanted = [p for p in parts(configuration, self._root) if p is None or p in USUAL] if part is None else [part]
         made = (generate_part(configuration, self.name, one, self._root) for one in wanted)
         texts, declared = zip(*made, strict=True)

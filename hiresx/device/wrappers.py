@@ -297,9 +297,10 @@ def _emulated_wrapper(kernel: kernels.Signature, parameters: str, names: str) ->
 
 
 def grid_launcher(name: str, passed: str) -> str:
-    """Return the C++ text of the two functions by which the emulated backend runs the CUDA kernel `name`. The first six
-    words of its arguments are the grid and the thread block, three numbers each. `passed`: the text of the arguments of
-    the kernel behind its first one, the guard, which is null here."""
+    """Return the C++ text of the two functions by which the emulated backend runs the CUDA kernel `name`. The arguments
+    of these functions are an array of 8-byte words. Its first six words are the numbers of blocks (x, y, z) and of
+    threads of a block (x, y, z). `passed`: the C++ text of the arguments of the kernel after the first one. The first
+    argument, the guard, is a null pointer here."""
     grid, block = (", ".join(word("int", n) for n in some) for some in ((0, 1, 2), (3, 4, 5)))
     blocks, threads = (" * ".join(f"hx_words[{n}].i" for n in some) for some in ((0, 1, 2), (3, 4, 5)))
     visiting = f"hx_visit({{{grid}}}, {{{block}}}, hx_begin, hx_stop, [=] {{ {name}(nullptr{passed}); }});"

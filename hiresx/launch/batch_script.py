@@ -45,7 +45,7 @@ class Batch:
 
     @property
     def array(self) -> str | None:
-        """The numbers of the runs, where the script is for several: 0-11."""
+        """The range of run numbers of the job array, such as "0-11". None if the script is for one run."""
         return f"0-{len(self.members) - 1}" if len(self.members) > 1 else None
 
     @property

@@ -51,8 +51,9 @@ STRESS_TERMS = {
 
 
 class HomogeneousMeans:
-    """Means over the homogeneous `steps` (axis: step) of arrays (..., nk, nj, ni), which keep one node along them, and
-    gradients of such means."""
+    """Computes means over homogeneous directions, and the gradients of such means. `coordinates`: x, y and z, each an
+    array (nk, nj, ni), in L. `steps`: for each homogeneous axis (0: k, 1: j, 2: i) the vector (3,) from a node to the
+    next. A mean keeps one node along each of these axes."""
 
     def __init__(self, coordinates: list[np.ndarray], steps: Mapping[int, np.ndarray]):
         self._over = tuple(axis - 3 for axis in steps)
@@ -74,16 +75,17 @@ class HomogeneousMeans:
         )
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """The mean over the homogeneous directions."""
+        """Return the mean of `values` (..., nk, nj, ni) over the homogeneous directions. These axes keep the length
+        1."""
         return values.mean(axis=self._over, keepdims=True)
 
     def gradient(self, f: np.ndarray) -> np.ndarray:
-        """Return df/dx, df/dy, df/dz of a mean `f`, (3, ...)."""
+        """Return df/dx, df/dy and df/dz of a mean `f` (nk, nj, ni), as an array (3, nk, nj, ni), per L."""
         none = np.zeros((3, *f.shape))
         return reduce(np.add, (derivative(f, axis) * self.slopes[axis] for axis in self._along), none)
 
     def divergence(self, vector: np.ndarray) -> np.ndarray:
-        """Return the divergence of a mean `vector` (3, ...)."""
+        """Return the divergence (nk, nj, ni) of a mean vector (3, nk, nj, ni), per L."""
         return sum((self.gradient(vector[n])[n] for n in range(3)), np.zeros(vector.shape[1:]))
 
 

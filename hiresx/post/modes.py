@@ -21,10 +21,11 @@ Slab = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Modes:
-    """Modes of the spectral proper orthogonal decomposition. `energy` (frequency, mode): the mean squares of the
-    fluctuations, weighted and summed over space, per unit of frequency, one-sided, in descending order. `expansion`
-    (frequency, realisation, mode): a mode is the sum of the transforms of the realisations, multiplied by these
-    coefficients."""
+    """Modes of the spectral proper orthogonal decomposition. `frequency`: in c_ref / L. `energy` (frequency, mode): the
+    mean squares of the fluctuations, weighted and summed over space, per unit of frequency, one-sided, in descending
+    order. `expansion` (frequency, realisation, mode): a mode is the sum of the transforms of the realisations,
+    multiplied by these coefficients. `length`: the number of samples of a realisation. `starts`: the first sample of
+    each realisation. `window` (length,): the factors of its samples. `dt`: the time between samples, in L / c_ref."""
 
     frequency: np.ndarray
     energy: np.ndarray

@@ -15,8 +15,8 @@ NAME = "compact"
 
 
 def obstacle(case: Case, cut: Decomposition | None = None) -> str | None:
-    """The reason why this plan cannot compute a case; None if it can. Without the grid `cut` only the case is
-    examined."""
+    """Return the reason why the plan "compact" cannot compute a case, as text. Return None if it can. `cut`: the
+    decomposed grid. Without `cut` only the case is examined."""
     if case.gas.reynolds is None:
         return None  # nothing is left to save
     if case.axisymmetric:

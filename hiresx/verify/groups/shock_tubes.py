@@ -39,7 +39,8 @@ def error(run: CompletedRun) -> float:
 
 
 def curves(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Density along the tube, and the reference."""
+    """Return the arrays "x", "rho" and "reference", each of one value per node along the tube: the place, the computed
+    density and the reference density, in the scales of the case."""
     return dict(zip(("x", "rho", "reference"), line(run), strict=True))
 
 

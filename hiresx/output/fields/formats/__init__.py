@@ -65,7 +65,8 @@ class FormatSeries(ABC):
 
     @abstractmethod
     def frame(self, directory: Path, time: float, step: int) -> FormatFrame:
-        """Files of one time. Collective; called in the main thread of all ranks."""
+        """Return the files of one time, ready to be written. `directory`: the run directory. `time`: in L / c_ref.
+        `step`: the number of the step. Collective; called in the main thread of all ranks."""
 
 
 class Format(Protocol):
