@@ -85,8 +85,9 @@ class CostedLink:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimate of an exchange. The module explains `cost` and `seconds`. `loads`: bytes on each link, by its
-    name."""
+    """The estimate of an exchange. The module explains `cost` and `seconds`. `loads`: bytes on each link, by its name.
+    `busiest`: the name of the link, or the pair of GPUs, that takes the longest time; "none" without traffic.
+    `busiest_bytes`: the bytes on it."""
 
     cost: float
     seconds: float

@@ -14,7 +14,8 @@ NESTED = ("NUMA", "NODE", "PHB", "PXB", "PIX", "PSB", "NV")
 
 @dataclass(frozen=True)
 class GpuGroup:
-    """GPUs that reach each other at least by `level`; `children`: the finer groups it consists of, if any."""
+    """A group of GPUs. Between any two of them, the connection has the level `level` or a closer one
+    (`hiresx.topology.levels`). `gpus`: their indexes. `children`: the subgroups with a closer level, if any."""
 
     level: str
     gpus: tuple[int, ...]

@@ -31,10 +31,10 @@ MOST_RANKS = 512
 
 @dataclass(frozen=True)
 class StrategyPlacement:
-    """A placement and its properties. `placement`: index of the GPU of each rank. `shortest`: no even placement takes
-    fewer seconds; `least_sum`: none has a lower cost. Both are true only of an even placement (`is_even`) for which
-    this is proven. `evaluations`: number of placements, or parts of placements, whose cost was computed for it. `took`:
-    seconds to find it."""
+    """A placement and its properties. `placement`: index of the GPU of each rank. `estimate`: the estimated cost of an
+    exchange. `shortest`: no even placement takes fewer seconds; `least_sum`: none has a lower cost. Both are true only
+    of an even placement (`is_even`) for which this is proven. `evaluations`: number of placements, or parts of
+    placements, whose cost was computed for it. `took`: seconds to find it."""
 
     placement: tuple[int, ...]
     estimate: Estimate
@@ -46,8 +46,9 @@ class StrategyPlacement:
 
 @dataclass(frozen=True)
 class PlacementPlan:
-    """The placements of all strategies. `gpus`: the GPUs that may be used. `left_out`: reasons why others are not, by
-    index. `bound`: a lower bound of the seconds of all even placements (`is_even`) on them; 0 if none was computed."""
+    """The placements of all strategies, by name in `strategies`. `machine`: the machine. `demand`: the traffic between
+    the ranks. `gpus`: the GPUs that may be used. `left_out`: reasons why others are not, by index. `bound`: a lower
+    bound of the seconds of all even placements (`is_even`) on them; 0 if none was computed."""
 
     machine: Machine
     demand: Traffic

@@ -10,7 +10,7 @@ from hiresx.device.interface import Backend, Call, Calls, Program
 
 
 class Launch(NamedTuple):
-    """One launch of a kernel and events around it."""
+    """One launch of a kernel. `call`: the launch. `start` and `stop`: the events before and after it."""
 
     call: Call
     start: Any

@@ -39,7 +39,8 @@ class Tile:
 
 @dataclass(frozen=True)
 class Space:
-    """All nodes that a block has on a level: their number (ni, nj, nk), and how it continues in itself."""
+    """All nodes that a block would have if it were refined as a whole to one level. `size`: their number (ni, nj, nk).
+    `wrapped`: for each direction the `Wrap` by which the block continues in itself, or None."""
 
     size: tuple[int, int, int]
     wrapped: tuple[Wrap | None, ...]

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Patch:
-    """Part of a face with a physical condition.
+    """Part of a face with a physical condition. `block`: number of the block. `face`: "imin" to "kmax".
 
     `range`: half-open node ranges (i, j, k), one node thick in the face's normal direction. `condition`: the boundary
     model of the case (`hiresx.case.boundaries`). `place`: index of the patch of the whole blocks that it is a part of.

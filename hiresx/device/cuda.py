@@ -75,8 +75,9 @@ def precompile(configuration: Configuration, root: Path = kernels.ROOT) -> None:
 
 @dataclass(frozen=True)
 class CudaDevice:
-    """A GPU as CUDA counts them in this process. `bus_id`: its PCI address, as the driver writes it. `used`: whether
-    this process has a context on it. `mig_uuid`: the UUID of its MIG slice, "" for a whole GPU."""
+    """A GPU that CUDA offers to this process. `number`: its number in CUDA's order. `name`: its model. `bus_id`: its
+    PCI address, as the driver writes it. `used`: whether this process has a context on it. `mig_uuid`: the UUID of its
+    MIG slice, "" for a whole GPU."""
 
     number: int
     name: str
@@ -255,7 +256,8 @@ class CudaProgram(RecordingProgram):
 
 
 class LoadedBatch(NamedTuple):
-    """A batch as one launch of `kernel`, with its arguments and the bytes of shared `memory`."""
+    """A batch as one launch of `kernel`. `grid`: the number of thread blocks (x, y, z). `block`: the number of threads
+    of a block (x, y, z). `arguments`: the arguments of the kernel. `memory`: the bytes of shared memory of a block."""
 
     kernel: Any
     grid: tuple[int, int, int]

@@ -89,15 +89,15 @@ class Layout:
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """`components` numbers of a node (None: one number, without an axis of its own), in the `numbers` type of the run's
-    storage. A field of which a run has as many components as it needs (NEEDED), or which is `optional`, is there where
-    the run needs it: then `Layout.needed` has the number of its components, or of its arrays. Of other fields there are
-    `arrays`. `per_point` false: one value for all nodes. `restarts`: whether checkpoints hold the field and a restart
-    continues from it. `halo`: the exchange that fills its ghosts, if any; ghosts of physical faces are filled with
-    "term" only. `shown`: a description, for a field that output may have. `mirrored`: whether ghosts of physical faces
-    mirror the nodes within, so that its slope is 0 there, and do not repeat those of the face. `lies_in`: the field
-    whose memory it shares. `chunked`: whether it begins at a multiple of 16 bytes, for kernels that read so many at
-    once (kernels/implicit/chunks.h).
+    """The declaration of a field that blocks may have. `name`: its name. `components`: its numbers per node (None: one
+    number, without an axis of its own). `numbers`: their type in the storage of the run. A field of which a run has as
+    many components as it needs (NEEDED), or which is `optional`, is there where the run needs it: then `Layout.needed`
+    has the number of its components, or of its arrays. Of other fields there are `arrays`. `per_point` false: one value
+    for all nodes. `restarts`: whether checkpoints hold the field and a restart continues from it. `halo`: the exchange
+    that fills its ghosts, if any; ghosts of physical faces are filled with "term" only. `shown`: a description, for a
+    field that output may have. `mirrored`: whether ghosts of physical faces mirror the nodes within, so that its slope
+    is 0 there, and do not repeat those of the face. `lies_in`: the field whose memory it shares. `chunked`: whether it
+    begins at a multiple of 16 bytes, for kernels that read so many at once (kernels/implicit/chunks.h).
 
     Raises ValueError for a field that cannot be exchanged or shown: the exchange kernels know the number types of the
     state and of work arrays, and files show one number per node.

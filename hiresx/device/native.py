@@ -414,8 +414,9 @@ class NativeProgram(RecordingProgram):
 
 
 class LaunchWork(NamedTuple):
-    """The work of a launch: its function and packed arguments, its number of parts and the weight of each. `kept`: an
-    object that owns the memory to which the arguments point, if nothing else does."""
+    """The work of a launch. `function`: the address of the function. `words`: its packed arguments. `parts`: the number
+    of parts into which the work can be divided. `weight`: the cost of each part. `kept`: an object that owns the memory
+    to which the arguments point, if nothing else does."""
 
     function: int | None
     words: bytes

@@ -56,7 +56,8 @@ class CompiledImage(NamedTuple):
 
 
 class Resources(NamedTuple):
-    """The resources of one kernel on an architecture: registers per thread, and bytes of local memory per thread."""
+    """The resources that one kernel uses on an architecture. `registers`: registers per thread. `spill_stores`,
+    `spill_loads` and `stack`: bytes of local memory per thread."""
 
     kernel: str
     architecture: str

@@ -52,7 +52,8 @@ class WorkShape(ctypes.Structure):
 
 
 class Counts(NamedTuple):
-    """The numbers of shared runs and of wake-ups of sleeping threads since the process began."""
+    """Counters since the process began. `runs`: kernel calls that several threads executed together. `wakes`: wake-ups
+    of sleeping threads."""
 
     runs: int
     wakes: int

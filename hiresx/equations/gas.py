@@ -42,7 +42,7 @@ def temperature(gamma: float, rho: _Values, p: _Values) -> _Values:
 
 @dataclass(frozen=True)
 class Gas:
-    """The gas of a case, and the passive scalars in it."""
+    """The gas of a case. `gamma`: the ratio of specific heats. `scalars`: the names of the passive scalars in it."""
 
     gamma: float
     scalars: tuple[str, ...] = ()

@@ -30,8 +30,9 @@ class Behind(NamedTuple):
 
 
 class Amplification(NamedTuple):
-    """Ratios of values far behind a shock to those ahead of it: the variance of the velocity normal to the shock, the
-    variance of a velocity along it, and the kinetic energy of the fluctuations per mass."""
+    """Ratios of values far behind a shock to those ahead of it. `R11`: the variance of the velocity normal to the
+    shock. `R22`: the variance of a velocity component along it. `k`: the kinetic energy of the fluctuations per
+    mass."""
 
     R11: float
     R22: float

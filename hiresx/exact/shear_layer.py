@@ -24,8 +24,9 @@ _CONVERGED = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Mode:
-    """The growing mode: `rate` of growth and `frequency` in c/L; the largest |v| is 1. Called with y it gives the
-    complex rho, u, v, p there, each of the shape of y."""
+    """The fastest growing mode of a shear layer. `rate`: its rate of growth. `frequency`: its angular frequency. Both
+    are in c/L, with L half the vorticity thickness. `half_height`: half the height of the domain, in L. The mode is
+    normalised so that the largest |v| is 1. A call with y returns the complex rho, u, v, p at y, an array (4, ...)."""
 
     rate: float
     frequency: float

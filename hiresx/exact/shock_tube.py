@@ -17,10 +17,10 @@ from hiresx.errors import HiresxError
 class Riemann:
     """Exact solution of the Riemann problem of the one-dimensional Euler equations.
 
-    `left` and `right` are (rho, u, p). `p_star` and `u_star` are the pressure and the velocity between the two
-    nonlinear waves. Raises HiresxError for a state that is not positive and where the two rarefactions would leave
-    a vacuum, which no solver of this project represents.
-    Source: Toro, Riemann Solvers and Numerical Methods for Fluid Dynamics, 3rd ed. (2009), chapter 4.
+    `left` and `right` are (rho, u, p), and `gamma` is the ratio of specific heats. `p_star` and `u_star` are the
+    pressure and the velocity between the two nonlinear waves. Raises HiresxError for a state that is not positive and
+    where the two rarefactions would leave a vacuum, which no solver of this project represents. Source: Toro, Riemann
+    Solvers and Numerical Methods for Fluid Dynamics, 3rd ed. (2009), chapter 4.
     """
 
     left: tuple[float, float, float]

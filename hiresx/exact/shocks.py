@@ -8,7 +8,8 @@ from hiresx.errors import HiresxError
 
 @dataclass(frozen=True)
 class Shock:
-    """Ratios across a shock (behind over ahead), its angle to the flow ahead in degrees, the Mach number behind."""
+    """A plane shock. `angle`: its angle to the flow ahead, in degrees. `pressure` and `density`: ratios of the values
+    behind it to those ahead of it. `mach`: the Mach number behind it."""
 
     angle: float
     pressure: float

@@ -9,8 +9,9 @@ from hiresx.exchange.halo_layout import Peer
 
 @dataclass(frozen=True, eq=False)
 class MessageBuffers:
-    """An array per turn to send from and to receive into, with `width` reals per point; each peer's message lies where
-    its `out` and `into` say, in points."""
+    """Buffers of messages, one for each of the two turns. `outgoing`: the arrays to send from. `incoming`: the arrays
+    to receive into. `width`: the number of reals per point. The message for a peer lies at the points `out` of
+    `outgoing`, and the message from it at the points `into` of `incoming` (`hiresx.exchange.halo_layout.Peer`)."""
 
     outgoing: Sequence[Any]
     incoming: Sequence[Any]

@@ -21,7 +21,8 @@ WIDTH = 32
 
 @dataclass(frozen=True)
 class Units:
-    """Units of the lengths below a node: the name of their unit, "" if none is given, and their data class."""
+    """The units of lengths below a node of a CGNS file. `unit`: the name of the unit, "" if none is given. `kind`: the
+    data class."""
 
     unit: str = ""
     kind: str = ""

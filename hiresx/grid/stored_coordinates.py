@@ -57,8 +57,9 @@ class CoordinateSource(Protocol):
 
 @dataclass(frozen=True)
 class Bytes:
-    """Numbers of one type, i fastest, in a file: `parts`, (byte, bytes) of the stretches of the file that make up one
-    row of bytes, in which they begin at byte `start`."""
+    """Numbers in a file without structure, with the index i running fastest. `kind`: the numpy type of the numbers.
+    `shape`: (nk, nj, ni). `parts`: for each stretch of the file its first byte and its number of bytes. The stretches
+    form one sequence of bytes, in which the numbers begin at byte `start`."""
 
     path: Path
     kind: str
@@ -105,7 +106,7 @@ class Bytes:
 
 @dataclass(frozen=True)
 class Hdf5Dataset:
-    """A dataset of an HDF5 file."""
+    """The coordinate stored in the dataset `name` of the HDF5 file `path`. `shape`: (nk, nj, ni)."""
 
     path: Path
     name: str

@@ -36,7 +36,7 @@ print(next((line.split()[-1] for line in open("/proc/self/maps") if "/libmpi" in
 @dataclass(frozen=True)
 class MpiLibrary:
     """The MPI library of this installation. `kind`: its family, or "" for another. `version`: its version, such as
-    "5.0.11". `path`: the path of its file, "" if unknown."""
+    "5.0.11". `path`: the path of its file, "" if unknown. `mpi4py`: the version of mpi4py."""
 
     kind: str
     version: str
@@ -49,7 +49,8 @@ class MpiLibrary:
 
 @dataclass(frozen=True)
 class Mpirun:
-    """A launcher: `kind` and `version` as of the library."""
+    """A program that starts MPI processes, such as mpirun. `path`: its file. `kind` and `version`: the family and the
+    version of its MPI library, as in `MpiLibrary`."""
 
     path: str
     kind: str

@@ -22,10 +22,11 @@ _DRAWN, _NAMED = 2, 4
 
 @dataclass(frozen=True, eq=False)
 class AzimuthalModes:
-    """One-sided densities (mode, frequency) of the azimuthal modes m (mode,): of waves cos(m theta - 2 pi f t), f > 0.
-
-    m > 0 turns with growing theta, m < 0 against it. The sum over all modes of the integrals is the mean square,
-    averaged over the ring. `whole`: spectra of the modes' sum, for peaks."""
+    """Power spectra of the azimuthal modes of a pressure on a ring of places. `m` (mode,): the mode numbers, of waves
+    cos(m theta - 2 pi f t) with f > 0; a mode with m > 0 turns with growing theta, and one with m < 0 against it.
+    `frequency` (frequency,): in c_ref / L. `density` (mode, frequency): one-sided power spectral densities. The sum
+    over all modes of their integrals is the mean square, averaged over the ring. `whole`: spectra of the sum of the
+    modes, in which peaks are searched."""
 
     m: np.ndarray
     frequency: np.ndarray

@@ -50,7 +50,8 @@ class Surface:
 
 @dataclass(frozen=True)
 class Stream:
-    """The uniform stream along x outside: Mach number below 1, density, pressure, sound speed."""
+    """The uniform stream along x outside of the surface. `mach`: Mach number, below 1. `density`: in rho_ref.
+    `pressure`: in rho_ref c_ref^2. `sound`: the sound speed, in c_ref."""
 
     mach: float = 0.0
     density: float = 1.0

@@ -15,7 +15,9 @@ from hiresx.results import Run
 
 @dataclass(frozen=True, eq=False)
 class Jet:
-    """The results for one run. Unavailable parts are None, and `missing` states their requirements."""
+    """The results of the analysis of one jet. `state`: the fully expanded jet. `flow`: the mean flow. `cells`: the
+    shock cells. `screech`: the tones. `summary`: the numbers of the table. Unavailable parts are None, and `missing`
+    states what they require."""
 
     run: Run
     state: jet_theory.ExpandedJet

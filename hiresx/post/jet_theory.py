@@ -31,8 +31,9 @@ _SHORTENED = 0.8
 
 @dataclass(frozen=True)
 class ExpandedJet:
-    """The jet expanded without losses to the ambient pressure: Mach number, nozzle pressure ratio (total over ambient),
-    exit over ambient pressure, velocity in c_ref, height in h (diameter in D)."""
+    """The jet after isentropic expansion to the ambient pressure. `mach`: Mach number. `npr`: total over ambient
+    pressure. `pressure_ratio`: pressure at the exit over ambient pressure. `velocity`: in c_ref. `height`: height over
+    that of the nozzle; for a round jet, diameter over that of the nozzle. `shape`: "planar" or "round"."""
 
     mach: float
     npr: float

@@ -40,7 +40,8 @@ _OF_STATES = ("prescribe", "characteristic")
 
 
 class Reflect(FaceCondition):
-    """Slip wall: nodes without normal velocity, ghosts that mirror the flow."""
+    """The boundary condition of a slip wall. The nodes have no velocity normal to the wall, and the ghosts mirror the
+    flow."""
 
     kernel: str | None = "reflect"
     rank = 1
@@ -74,7 +75,8 @@ class MirroredPlaces(Reflect):
 
 
 class PatchedCondition(FaceCondition):
-    """All ghosts come from other blocks (`hiresx.exchange.patched_ghosts`)."""
+    """The boundary condition of a patched face. Other blocks give all of its ghosts
+    (`hiresx.exchange.patched_ghosts`)."""
 
     kernel = "patched"
     continued = False
@@ -84,7 +86,8 @@ class PatchedCondition(FaceCondition):
 
 
 class AxisCondition(FaceCondition):
-    """The axis of axisymmetric flow. The source term there is in `hiresx.rhs.axisymmetric`."""
+    """The boundary condition of the axis in axisymmetric flow. `hiresx.rhs.axisymmetric` has the source term on the
+    axis."""
 
     kernel: str | None = "axis"
     rank = 1
@@ -126,7 +129,8 @@ class AxisCondition(FaceCondition):
 
 
 class MirroredAxis(AxisCondition):
-    """The axis where grid lines do not meet it at right angles. Ghosts are as for `MirroredPlaces`."""
+    """The boundary condition of an axis that grid lines do not meet at right angles. Its ghosts are those of
+    `MirroredPlaces`."""
 
     kernel = None
     flux_degree = 2
@@ -140,8 +144,8 @@ class MirroredAxis(AxisCondition):
 
 
 class PoleCondition(FaceCondition):
-    """A pole. `hiresx.rhs.pole` sets its nodes after all other faces, and the exchange fills its ghosts with nodes of
-    the opposite side."""
+    """The boundary condition of a pole. `hiresx.rhs.pole` sets its nodes after all other faces, and the exchange of
+    halos fills its ghosts with nodes of the opposite side."""
 
     kernel = "pole"
     continued = False
@@ -156,7 +160,7 @@ def _inverse_reynolds(case: Case) -> float:
 
 
 class Extrapolate(FaceCondition):
-    """An outflow whose ghosts are extrapolated."""
+    """The boundary condition of an outflow whose ghosts are extrapolated."""
 
     def __init__(self, backend: Backend, program: Program, state: BlockState, patch: Patch, case: Case):
         super().__init__(backend, program, state, patch)
@@ -171,13 +175,13 @@ class Extrapolate(FaceCondition):
 
 
 class SubsonicOutflow(SubsonicFace, Extrapolate):
-    """A subsonic outflow. The incoming waves change the rates (`hiresx.rhs.outflow`)."""
+    """The boundary condition of a subsonic outflow. The incoming waves change the rates (`hiresx.rhs.outflow`)."""
 
     kernel = "outflow"
 
 
 class SupersonicOutflow(Extrapolate):
-    """A supersonic outflow. Its viscous fluxes are those of the extrapolated flow."""
+    """The boundary condition of a supersonic outflow. Its viscous fluxes are those of the extrapolated flow."""
 
     kernel = "extrapolate"
     continued = False

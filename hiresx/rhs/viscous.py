@@ -11,7 +11,8 @@ from hiresx.grid.blocks import FACES, Range
 
 
 class Launches(NamedTuple):
-    """Launches in two groups: those that need no ghosts from other ranks, and those that need them."""
+    """Launches in two groups: `inner` ones, which need no ghosts from other ranks, and `outer` ones, which need
+    them."""
 
     inner: list[Call]
     outer: list[Call]

@@ -22,9 +22,10 @@ LARGE_SHARE = 0.3
 
 @dataclass
 class Adaptations:
-    """Record of the changes of the refinement in a run: number of `looks` at the flow, of `changes` of the tiles, and
-    the seconds that these and the steps took. `node_steps`: sum over the `steps` of the nodes of all levels.
-    `most_nodes`: largest number of nodes at any time."""
+    """Record of the changes of the refinement in a run: `looks`: number of evaluations of the criterion. `changes`:
+    number of changes of the tiles. `look_s`, `change_s` and `step_s`: the seconds that evaluations, changes and steps
+    took. `node_steps`: sum over the `steps` of the nodes of all levels. `most_nodes`: largest number of nodes at any
+    time. `blocks` and `points`: the present numbers of tiles and of nodes of each level."""
 
     looks: int = 0
     changes: int = 0

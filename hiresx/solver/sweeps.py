@@ -39,8 +39,9 @@ def check_lines(lines: str, blocks: Sequence[Block]) -> None:
 
 
 class SweepInputs(NamedTuple):
-    """What sweeps work on: the parts of this rank with their ghosts, by the kernels of `program`, that of
-    kernels/implicit.h, of a `configuration`. `inverse_reynolds`: 0 for inviscid flow."""
+    """The data on which the sweeps of the preconditioner operate. `settings`: settings of the implicit scheme.
+    `blocks`: the parts of this rank. `ghosts`: the exchanges that fill their ghosts. `program`: the compiled kernels of
+    kernels/implicit.h. `configuration`: the configuration of these kernels. `inverse_reynolds`: 0 for inviscid flow."""
 
     settings: ImplicitSettings
     blocks: LocalBlocks

@@ -52,7 +52,8 @@ class TableRequest:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How each run is started: `ranks`, and the `words` of hiresx run that do not belong to the case."""
+    """Options by which each run of a sweep is started. `ranks`: the number of MPI ranks. `words`: the arguments of
+    `hiresx run` that do not belong to the case. `mpirun`: the launcher to use instead of the default one."""
 
     ranks: int = 1
     words: Sequence[str] = ()

@@ -27,8 +27,8 @@ ERROR = "error"
 
 @dataclass(frozen=True)
 class SweepTable:
-    """The table of a sweep. `keys`: the columns of the keys that were varied. `rows`: a dictionary for each run, all
-    with the same `columns`."""
+    """The table of a sweep. `title`: the title of the sweep. `keys`: the columns of the keys that were varied. `rows`:
+    a dictionary for each run, all with the same `columns`."""
 
     title: str
     keys: tuple[str, ...]

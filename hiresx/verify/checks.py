@@ -50,7 +50,9 @@ def between(low: float, high: float) -> Limit:
 
 @dataclass(frozen=True)
 class CheckRun:
-    """A bundled case, as `hiresx run` takes it; `monitors` are called every `monitor.every` steps (see Simulation)."""
+    """A run of a bundled case for a check. `case`: the name of the case. `preset`: the name of its preset, or None.
+    `sets`: overrides KEY=VALUE, as for `hiresx run --set`. `monitors`: functions that are called every `monitor.every`
+    steps (see `Simulation`)."""
 
     case: str
     preset: str | None = None
@@ -157,9 +159,11 @@ def _complete(bench: Workbench, run: CheckRun) -> CompletedRun:
 
 @dataclass(frozen=True)
 class Check:
-    """A check of the verification. `measure` is called with the results of `runs`, one CompletedRun each, or with the
-    Workbench if there are none. `curves` is called likewise; the sequences that it returns by name are stored with the
-    result, for pictures."""
+    """A check of the verification. `limit`: the accepted range of its number. `measure` is called with the results of
+    `runs`, one CompletedRun each, or with the Workbench if there are none. `curves` is called likewise; the sequences
+    that it returns by name are stored with the result, for pictures. `configurations`: the configurations of the
+    kernels that it needs, which are compiled before it. `backends`: a function that returns the names of the backends
+    that it uses, given the tested one."""
 
     name: str
     limit: Limit

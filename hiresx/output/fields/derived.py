@@ -21,9 +21,10 @@ PRIMITIVE = GAS_PRIMITIVE
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable: its function of a `FlowState`, what it is, its scale, its symbol (mathtext) and its colours in plots.
+    """A variable that output may contain. `compute`: the function of a `FlowState` that returns it. `long_name`: its
+    description. `scale`: its scale. `symbol`: its symbol in mathtext. `colours`: its colour map in plots.
 
-    `local`: it follows from the state at a point alone; the others need gradients.
+    `local`: whether it follows from the state at a point alone; other variables need gradients.
     """
 
     compute: Callable[["FlowState"], np.ndarray]

@@ -35,9 +35,10 @@ _SCALES = (
 
 @dataclass
 class FieldBlock:
-    """One block: node coordinates x, y, z and the variables of `state` by name, all (nk, nj, ni) host arrays.
+    """One block of a field file. `x`, `y` and `z`: node coordinates in L. `state`: the variables by name. All arrays
+    are host arrays (nk, nj, ni).
 
-    `gaps`: in a line, the indexes of the points before which it leaves the grid.
+    `gaps`: for a line, the indexes of the points before which it leaves the grid.
     """
 
     name: str
@@ -55,8 +56,8 @@ class FieldBlock:
 
 @dataclass
 class FieldFileContent:
-    """The content of a field file: time in L / c_ref, step, the resolved case and the blocks. `part`: "" for whole
-    fields, else the part that it holds."""
+    """The content of the field file `path`: time in L / c_ref, step, the resolved case and the blocks. `part`: "" for
+    whole fields, else the part that it holds."""
 
     path: Path
     time: float

@@ -62,8 +62,8 @@ def _number(path: Path) -> int:
 
 @dataclass
 class FoundCheckpoint:
-    """A valid checkpoint. `directory`: the run to which it belongs; None if it is elsewhere. `passed`: later
-    checkpoints that are damaged, with the reasons."""
+    """A valid checkpoint. `container`: its file, opened. `directory`: the run to which it belongs; None if it is
+    elsewhere. `passed`: later checkpoints that are damaged, with the reasons."""
 
     container: Container
     directory: Path | None

@@ -26,7 +26,8 @@ class Runs:
 
 @dataclass(frozen=True)
 class IndexBox:
-    """The nodes `ends` ((first, last + 1) along k, j, i) of an array of the shape `whole` (nk, nj, ni)."""
+    """The nodes `ends` ((first, last + 1) along k, j, i) of an array of the shape `whole` (nk, nj, ni). `runs`: where
+    their values lie in the array."""
 
     whole: tuple[int, int, int]
     ends: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
@@ -56,8 +57,8 @@ class IndexBox:
 
 @dataclass(frozen=True, eq=False)
 class IndexPoints:
-    """Single nodes of an array, given by their flat indexes `index` (n,) in ascending order. The shape of the array
-    does not matter; `whole` is therefore None."""
+    """Single nodes of an array, given by their flat indexes `index` (n,) in ascending order. `runs`: where their values
+    lie in the array. The shape of the array does not matter; `whole` is therefore None."""
 
     index: np.ndarray
     whole: None = field(init=False, default=None)

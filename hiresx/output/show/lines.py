@@ -18,8 +18,9 @@ from hiresx.output.show.look import Look
 
 @dataclass(frozen=True)
 class LineValues:
-    """Values (n,) by name on a line, coordinates among them: in rising order of `along`. `gaps`: indexes before which
-    the line leaves the grid. `where`: words for the axis that say where the line is."""
+    """The values along a line through a field. `values`: arrays (n,) by name, coordinates included. `along`: the name
+    of the coordinate along the line, in whose ascending order the values are. `gaps`: the indexes before which the line
+    leaves the grid. `where`: the position of the line, as text for the axis of a plot."""
 
     values: cut.Piece
     gaps: Sequence[int] | np.ndarray

@@ -37,7 +37,8 @@ _PIECE = 1 << 20  # bytes that are read at once
 
 
 class Column(NamedTuple):
-    """A quantity of every sample: its name, what it is, its scale."""
+    """A quantity that every sample of a history has. `name`: its name. `long_name`: its description. `units`: its
+    scale, such as "c_ref"; "1" for a number without dimension."""
 
     name: str
     long_name: str
@@ -366,8 +367,10 @@ def _to_native(array: np.ndarray) -> np.ndarray:
 
 @dataclass
 class HistoryTable:
-    """A history that was read: `data` by column (n,), or (n, points) where there are places (points, 3); step and time
-    first. `columns` says what they are, `filter` how samples were filtered."""
+    """A history that was read from its file. `name`: the name of the monitor. `kind`: the type of the monitor. `data`:
+    the columns by name, each (n,) for n samples, or (n, points) if there are places; step and time are first.
+    `columns`: the descriptions of the columns. `places` (points, 3): coordinates in L, or None. `filter`: how the
+    samples were filtered."""
 
     name: str
     kind: str

@@ -38,9 +38,10 @@ TRIALS, LIKELY = 30, 4
 
 @dataclass(frozen=True)
 class Location:
-    """A point in `block` at index coordinates `index` (i, j, k), and its stencil: for every node its block (n,), its
-    indexes (i, j, k) there (3, n), its weight (n,), and the rotation (3, 3, n) that a vector there takes on its way
-    through connections."""
+    """A point in the grid and the stencil by which the flow is interpolated there. `block`: the number of its block.
+    `index`: its index coordinates (i, j, k), which are real numbers. `blocks` (n,): the block of each node of the
+    stencil. `nodes` (3, n): its indexes (i, j, k). `weights` (n,): its weight. `turns` (3, 3, n): the rotation by which
+    connections turn a vector at this node."""
 
     block: int
     index: tuple[float, float, float]

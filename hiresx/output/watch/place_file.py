@@ -66,8 +66,10 @@ class PlaceFile(History):
 
 @dataclass(frozen=True, eq=False)
 class StoredPlaces:
-    """A file that was read: `records` (sample,) stay in the file, with the fields step, time, and those of the columns,
-    of which each has a value for every place. `fixed` (n,) by name: x, y, z and what else does not change."""
+    """The samples at places that were read from the file `path`. `name`: the name of the table of the case. `records`
+    (sample,): a structured array that stays in the file, with the fields step and time and one field of `columns` with
+    a value for every place. `fixed`: x, y, z and other constant quantities by name, each (n,) for n places.
+    `attributes`: the attributes of the file."""
 
     path: Path
     name: str

@@ -71,8 +71,8 @@ class Term:
 
 @dataclass(frozen=True)
 class Step:
-    """Part of a stage, like a `Term`: the `tasks` that are done one after the other, the fields that they need and the
-    fields that they give."""
+    """Part of a stage, such as one or several terms (`Term`). `tasks`: the tasks, which are executed in this order.
+    `needs`: the fields that they read. `gives`: the fields that they write."""
 
     tasks: Sequence[Task]
     needs: Sequence[str] = ()

@@ -43,9 +43,10 @@ def pitot_error(run: CompletedRun) -> float:
 
 @dataclass(frozen=True)
 class StrongFlow:
-    """A flow that may break a scheme, and the check of its end state. `small`: settings with which the run takes a
-    fraction of a second. `error`: a function that measures the error of the run. `limit`: the largest accepted error.
-    `fault`: the meaning of a larger error, in words."""
+    """A flow at which a scheme may fail, and the check of its final state. `title`: the title of the check. `case`,
+    `preset` and `sets`: as for `hiresx.verify.checks.CheckRun`. `small`: settings with which the run takes a fraction
+    of a second. `error`: a function that measures the error of the run. `limit`: the largest accepted error. `fault`:
+    the meaning of a larger error, in words."""
 
     title: str
     case: str
