@@ -51,7 +51,7 @@ def boxes(parts: Sequence[Part]) -> Boxes:
 
 
 class Neighbourhood:
-    """Finds the contacts between boxes into which the blocks of a decomposition are cut."""
+    """Search for the contacts between boxes into which the blocks of a decomposition are cut."""
 
     def __init__(self, decomposition: Decomposition):
         connections = decomposition.connections

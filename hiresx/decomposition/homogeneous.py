@@ -19,8 +19,8 @@ SAME_STEP = 1e-6
 
 @dataclass(frozen=True)
 class Homogeneous:
-    """A homogeneous direction of a block: the `step` (x, y, z) from each node to the next, in L, and how many `nodes`
-    are different. Where the last node is the periodic image of the first, it does not count."""
+    """A homogeneous direction of a block. `step`: the vector (x, y, z) from each node to the next, in L. `nodes`: the
+    number of different nodes; if the last node is the periodic image of the first, it does not count."""
 
     step: tuple[float, float, float]
     nodes: int

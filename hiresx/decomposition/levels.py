@@ -30,7 +30,8 @@ Extended = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Tile:
-    """The nodes `box` of block `base` of the grid on `level`, in the indexes of that level."""
+    """A box of nodes on one level of refinement. `level`: the level. `base`: the number of the block of the grid.
+    `box`: half-open ranges (i, j, k), in the indexes of this level."""
 
     level: int
     base: int

@@ -14,7 +14,7 @@ PIECE = 2 * 2**20
 
 
 class StreamMark:
-    """A place in the work of a stream."""
+    """A mark in the sequence of work of a CUDA stream (a CUDA event)."""
 
     def __init__(self, event: Any, stream: Any):
         self.event, self._stream = event, stream

@@ -19,8 +19,8 @@ TAG = 5
 
 
 class LevelGhosts(PatchedExchange):
-    """The ghosts of tiles that lie between nodes of the next coarser level. They are interpolated by the kernels of
-    patched faces: to sixth order where the flow is smooth, and linearly where it jumps."""
+    """Fills the ghosts of tiles that lie between nodes of the next coarser level. The kernels of patched faces
+    interpolate them: to sixth order where the flow is smooth, and linearly at discontinuities."""
 
     def __init__(
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState],

@@ -61,7 +61,7 @@ class SharedMemory:
 
 
 class Window(Notification):
-    """Messages that lie in the shared `memory` of a host. `messages[turn][rank]`: arrays in this memory."""
+    """Transport by the shared `memory` of a host. `messages[turn][rank]`: arrays in this memory."""
 
     def __init__(
         self,

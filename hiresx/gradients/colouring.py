@@ -7,9 +7,9 @@ import numpy as np
 
 
 class LineNeighbours:
-    """Which nodes depend on which, for the colouring of the nodes. `neighbours` (nodes, m): the nodes beside each node
-    along its grid lines; a node with fewer than m neighbours is listed as its own neighbour. `means`: nodes that may
-    all depend on each other, as a mean is taken over them."""
+    """The dependences between nodes, for the colouring of the nodes. `neighbours` (nodes, m): the nodes beside each
+    node along its grid lines; a node with fewer than m neighbours is listed as its own neighbour. `means`: nodes that
+    may all depend on each other, as a mean is taken over them."""
 
     def __init__(self, neighbours: np.ndarray, means: np.ndarray):
         self._neighbours, self._means = neighbours, means

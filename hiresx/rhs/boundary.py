@@ -60,9 +60,9 @@ class Reflect(FaceCondition):
 
 
 class MirroredPlaces(Reflect):
-    """A slip wall that is curved or not normal to the grid lines. Ghosts of the state come from the mirror images of
-    their own places (`hiresx.exchange.patched_ghosts`). Ghosts of the viscous fluxes are extrapolated by parabolas,
-    except at jumps."""
+    """The boundary condition of a slip wall that is curved or not normal to the grid lines. Ghosts of the state come
+    from the mirror images of their own places (`hiresx.exchange.patched_ghosts`). Ghosts of the viscous fluxes are
+    extrapolated by parabolas, except at jumps."""
 
     kernel = None
 
@@ -194,10 +194,10 @@ _OUTFLOWS: dict[str | None, type[Extrapolate]] = {kind.kernel: kind for kind in 
 
 
 class Profile(FaceCondition):
-    """An inflow with a state (rho, u, v, w, p) given by `profile(x, y, z, t)`. With `steady` the profile is evaluated
-    once, else before every stage, but once for each time: the last stages of a step and the first of the next often
-    have the same time. A profile that gives `Waves` is evaluated once, and the device computes the state at each
-    time."""
+    """The boundary condition of an inflow with a state (rho, u, v, w, p) given by `profile(x, y, z, t)`. With `steady`
+    the profile is evaluated once, else before every stage, but once for each time: the last stages of a step and the
+    first of the next often have the same time. A profile that gives `Waves` is evaluated once, and the device computes
+    the state at each time."""
 
     def __init__(
         self,
@@ -274,7 +274,7 @@ class Profile(FaceCondition):
 
 
 class Prescribe(Profile):
-    """An inflow whose nodes and ghosts have the given state."""
+    """The boundary condition of an inflow whose nodes and ghosts have the given state."""
 
     gives_nodes = True
     continued = False
@@ -296,15 +296,15 @@ def _characteristic_ghosts(condition: "CharacteristicProfile | Characteristic", 
 
 
 class CharacteristicProfile(SubsonicFace, Profile):
-    """A subsonic inflow whose entering waves have the given state."""
+    """The boundary condition of a subsonic inflow whose incoming characteristic waves have the given state."""
 
     def ghost(self) -> None:
         _characteristic_ghosts(self, self._case, self._target)
 
 
 class Characteristic(SubsonicFace):
-    """Far field: entering waves have the state of the case, leaving waves that of the flow. `vortex`: the vortex in the
-    far field, if any, whose `circulation` is 0 at first."""
+    """The boundary condition of a far field. Incoming characteristic waves have the state of the case, and outgoing
+    waves that of the flow. `vortex`: the vortex in the far field, if any, whose `circulation` is 0 at first."""
 
     def __init__(
         self,

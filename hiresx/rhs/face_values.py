@@ -32,9 +32,10 @@ def place_at(places: np.ndarray, n: int) -> str:
 
 
 class FaceValues:
-    """The `value` of a case, a number or a formula, at `places` x, y, z (3, n2, n1), as an `array` on the device. If
-    the formula contains the time, the device computes it (`timed`); else it is constant, and `largest` is its largest
-    value. `what`: text that names it. Raises HiresxError for the first node at which the value is not finite."""
+    """Values of a case at the nodes of a face. `value`: a number or a formula. `places` (3, n2, n1): x, y and z of the
+    nodes. `array` (n2, n1): the values on the device. If the formula contains the time, the device computes it
+    (`timed`); else it is constant, and `largest` is its largest value. `what`: text that names it. Raises HiresxError
+    for the first node at which the value is not finite."""
 
     def __init__(self, backend: Backend, real: str, case: Case, value: FaceValue, places: np.ndarray, what: str):
         self.largest, timed = -np.inf, timed_formulas(case)

@@ -11,7 +11,7 @@ from hiresx.rhs.inviscid import InviscidPlan
 
 
 class Fused(InviscidPlan):
-    """One launch for each direction; no work memory."""
+    """Plan of the inviscid terms for GPUs: one kernel launch for each direction, without work memory."""
 
     work_variables = 0
     # Nodes at most of a chunk across i, and along i.

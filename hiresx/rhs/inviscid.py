@@ -27,11 +27,12 @@ def flux_arguments(state: BlockState) -> dict[str, Any]:
 
 
 class InviscidPlan(ABC):
-    """Launches of the inviscid terms of one block: `early` ones, and `late` ones for the directions that wait for
-    ghosts. They store the sums of the mass fluxes at the faces `walls`. In the directions of `viscous_fluxes` (fluxes
-    with ghosts, by direction) they also add the differences of these fluxes, as they have `r` at hand.
-    `work_variables`: reals of work memory per padded point for the gas. `stores_roughness`: whether one kernel leaves
-    the field `rough` for the next."""
+    """Base class of the plans, which are the ways to divide the inviscid terms of a block into launches. `early`:
+    launches that need no ghosts of other ranks. `late`: launches for the directions that need such ghosts. They store
+    the sums of the mass fluxes at the faces `walls`. In the directions of `viscous_fluxes` (fluxes with ghosts, by
+    direction) they also add the differences of these fluxes, as they have `r` at hand. `work_variables`: reals of work
+    memory per padded point for the gas. `stores_roughness`: whether one kernel leaves the field `rough` for the
+    next."""
 
     work_variables: int
     stores_roughness = False
@@ -81,7 +82,8 @@ class InviscidPlan(ABC):
 
 
 class Pencils(InviscidPlan):
-    """CPU plan: a bundle of grid lines in cache, one kernel per direction."""
+    """Plan of the inviscid terms for CPUs: one kernel per direction, which processes a bundle of grid lines in the
+    cache at a time."""
 
     work_variables = 0
     sweep = "inviscid_sweep"
@@ -104,7 +106,8 @@ class Pencils(InviscidPlan):
 
 
 class Decomposed(InviscidPlan):
-    """The paper's plan, a thread per point: interpolate, physical flux, numerical flux, difference."""
+    """Plan of the inviscid terms as in the paper, with one thread per point. Separate kernels compute the
+    interpolation, the physical flux, the numerical flux and the difference."""
 
     # minus states, physical flux, pressure, plus states
     work_variables = 3 * _GAS + 1

@@ -27,8 +27,8 @@ _PIECE = 1 << 24
 
 
 class Planes:
-    """Planes of `file` on `nodes` x, y, z (3, n): `read(first, last)` gives rho, u, v, w, p (planes, 5, n). Raises
-    HiresxError as `PlaneFile` and `PlanePlaces`."""
+    """The recorded planes of `file`, interpolated to `nodes`, which are x, y, z (3, n). `read(first, last)` returns
+    rho, u, v, w, p as an array (planes, 5, n). Raises HiresxError as `PlaneFile` and `PlanePlaces`."""
 
     def __init__(self, case: Case, spec: Spec, nodes: np.ndarray, who: str):
         self.file = PlaneFile(Path(case.directory or "") / spec.file, case.gas.gamma, who)

@@ -12,7 +12,8 @@ from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes
 
 
 class SplitPencils(Pencils):
-    """CPU plan of the split form: a bundle of grid lines in cache, one kernel per direction."""
+    """Plan of the split form for CPUs: one kernel per direction, which processes a bundle of grid lines in the cache at
+    a time."""
 
     sweep = "split_sweep"
 

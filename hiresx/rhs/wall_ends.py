@@ -50,9 +50,10 @@ def takers(state: BlockState, patch: Patch, cut: Decomposition) -> int:
 
 
 class SlipEdge(NamedTuple):
-    """Nodes of a no-slip wall at an edge behind which a slip wall follows: the lower or `upper` edge in the direction
-    `across`. `nodes`: their number along `along`, from `first` (i, j, k). `tangent`: 0 or 1, which of the face's
-    directions `across` is."""
+    """Nodes of a no-slip wall at an edge at which a slip wall continues it. `across`: the grid direction across the
+    edge. `upper`: whether the edge is at the upper end of this direction. `along`: the grid direction along the edge.
+    `first` (i, j, k): the first node. `nodes`: the number of nodes. `tangent`: 0 or 1, the number of `across` among the
+    two directions of the face."""
 
     tangent: int
     across: int

@@ -37,10 +37,10 @@ Lines: TypeAlias = tuple[slice, slice]
 
 
 class Reused(NamedTuple):
-    """What a solver takes over from an earlier solver of the same case. `configuration`, `program`: its kernels.
-    `states`: the block states of its parts on levels of refinement, by their nodes. The new solver uses a state, with
-    its metrics, where it has a part of the same nodes. `kept`: what was made of these states alone, or of whole blocks
-    that are those of the new solver, too."""
+    """The data that a solver takes over from an earlier solver of the same case. `configuration`, `program`: its
+    kernels. `states`: the block states of its parts on levels of refinement, by their nodes. The new solver uses a
+    state, with its metrics, where it has a part of the same nodes. `kept`: results that depend only on these states, or
+    on whole blocks that the new solver also has."""
 
     configuration: Configuration
     program: Program
@@ -54,10 +54,11 @@ def nodes_of(whole: Decomposition, part: Part) -> Tile | None:
 
 
 class LocalBlocks:
-    """Kernels, fields and metrics of this rank's parts of `domain`. `states`: one for each part; `place[index]` is the
-    position in it of the part `index` of all ranks. `extended`: coordinates with ghosts, by index. `layout`: the fields
-    of the parts. `flow`: the initial state of the nodes, if any. `reused`: what is taken over where its configuration
-    is that of the case. `kept`: results that the next solver can use as well.
+    """Kernels, fields and metrics of this rank's parts of `domain`. `states`: the block state of each part.
+    `place[index]`: the position in `states` of the part with the number `index` among those of all ranks. `extended`:
+    coordinates with ghosts, by index. `layout`: the fields of the parts. `flow`: the initial state of the nodes, if
+    any. `reused`: what is taken over where its configuration is that of the case. `kept`: results that the next solver
+    can use as well.
 
     Collective; raises HiresxError as `hiresx.solver.Solver`.
     """

@@ -39,9 +39,10 @@ def one_after_another(tasks: Sequence[Task], stage: int) -> None:
 
 
 class FlowSystem(System):
-    """The tasks of the parts of this rank. `tasks`: the tasks of a stage of an explicit integrator, or of a right-hand
-    side of an integrator that iterates. `rates_tasks`: the tasks of a right-hand side. `perform` executes tasks; the
-    context `by` replaces it. `timed`: measures the time of other work of an integrator that iterates."""
+    """The discretised flow equations on the parts of this rank, as tasks that launch kernels. `tasks`: the tasks of a
+    stage of an explicit integrator, or of a right-hand side of an integrator that iterates. `rates_tasks`: the tasks of
+    a right-hand side. `perform`: the function that executes tasks; the context `by` replaces it. `timed`: measures the
+    time of other work of an integrator that iterates."""
 
     def __init__(
         self,

@@ -15,7 +15,8 @@ _FIELDS = ("records", "inverses", "right", "update")
 
 
 class ProductNodes(ProductSweeps):
-    """As `Sweeps` of settings without lines. Collective."""
+    """Sweeps over single nodes that do not store the blocks of neighbours, but compute the products with them when they
+    are needed. Collective."""
 
     def factor(self, over_cfl: float, over_time: float) -> None:
         """Record the current state, and make and invert the diagonal blocks."""

@@ -44,7 +44,7 @@ class _StepAbandoned(Exception):
 
 
 class Solver:
-    """A case on a device: the parts of it that this rank computes.
+    """The flow solver of a case on a device, for the parts that this rank computes.
 
     `domain`: the grid, cut among the ranks; without it the whole grid of the case, or `grid`, in this process. `plan`:
     "pencils" (CPU), "fused" (GPUs, and emulated), "decomposed" or "compact" (any backend); None takes the plan of the

@@ -20,9 +20,9 @@ AT_ONCE = 8
 
 
 class Vectors:
-    """Creates vectors and operates on them. The kernels (kernels/vectors.h) are compiled when the first vector is made.
-    Collective. `count`: the number of vectors. `of_last`: what products of the last variables count in `dot`; those of
-    others count 1."""
+    """Operations on vectors of unknowns. The kernels (kernels/vectors.h) are compiled when the first vector is made.
+    Collective. `count`: the number of vectors. `of_last`: the weight of the products of the last variables in `dot`;
+    the weight of the others is 1."""
 
     def __init__(self, blocks: LocalBlocks, of_last: Sequence[float] = ()):
         self._blocks, self._real, self._of_last = blocks, blocks.configuration.real, tuple(of_last)

@@ -28,7 +28,7 @@ OVER = "averaged_directions"
 
 
 class AverageSeries(Series):
-    """The layout of the file: see `Averages`."""
+    """The layout of the file that `Averages` writes."""
 
     def __init__(
         self,

@@ -119,8 +119,9 @@ def _locate_from_more_starts(
 
 
 class Interpolation:
-    """The conservative state at places `xi` (n, 3) in the index space of the whole blocks `block` (n,), which are
-    called `key`: what `calls` leave in `array` on the device. Collective."""
+    """The interpolation of the conservative state at n places. `block` (n,): the whole block of each place. `xi` (n,
+    3): the place in its index space. `key`: the name of the places. `calls`: the launches that write the result into
+    `array` on the device. Collective."""
 
     def __init__(self, solver: Any, key: Hashable, block: np.ndarray, xi: np.ndarray):
         self._comm = solver.comm

@@ -70,7 +70,7 @@ class _Nodes(NamedTuple):
 
 
 class Locator:
-    """Finds points in the blocks of a decomposition."""
+    """Search for points in the blocks of a decomposition."""
 
     def __init__(self, decomposition: Decomposition):
         self._blocks = decomposition.blocks

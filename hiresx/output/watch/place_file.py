@@ -19,8 +19,9 @@ _COORDINATES = ("x", "y", "z")
 
 @dataclass(frozen=True)
 class Kind:
-    """What such files hold. `name`: what one of them is; `folder`, of a run, where they are; `columns` of every sample;
-    `fixed`: names of what is held once of every place besides x, y, z; `attributes`: names of texts."""
+    """The type of a file with samples at places. `name`: the name of the type. `folder`: the folder of a run that
+    contains such files. `columns`: the columns of every sample. `fixed`: names of quantities that are stored once for
+    every place, besides x, y and z. `attributes`: names of attributes of the file, which are texts."""
 
     name: str
     folder: str

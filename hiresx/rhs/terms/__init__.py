@@ -55,11 +55,11 @@ Task: TypeAlias = tuple[str, Callable[[int], None]]
 
 @dataclass(frozen=True)
 class Term:
-    """A term of a stage. `name`: its name for the stopwatch. `needs`: what it reads; the term follows all terms that
-    give this. `gives`: what it writes; either may be a field, by name. `calls`: its launches on all parts of this rank.
-    `at`: replaces `calls` for a term that depends on the time; a function that returns the launches for the device's
-    clock and the fraction of the step at which a stage begins. `then`: pairs of a field and launches; the halos of the
-    field are exchanged, and then the launches run."""
+    """A term of the right-hand side, as part of a stage. `name`: its name for the stopwatch. `needs`: the names of what
+    it reads, such as fields; the term follows all terms that give these. `gives`: the names of what it writes. `calls`:
+    its launches on all parts of this rank. `at`: replaces `calls` for a term that depends on the time; a function that
+    returns the launches for the device's clock and the fraction of the step at which a stage begins. `then`: pairs of a
+    field and launches; the halos of the field are exchanged, and then the launches run."""
 
     name: str
     calls: Calls

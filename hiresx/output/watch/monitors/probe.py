@@ -75,7 +75,7 @@ def check(case: Case, decomposition: Decomposition) -> list[list[Location]]:
 
 
 class ProbeMonitor(Monitor):
-    """The places of one table, `spec`. `locations`: where they were found."""
+    """Monitor of the flow at the places of one table `spec`. `locations`: where the places were found in the grid."""
 
     def __init__(self, spec: Spec, solver: Solver, locations: list[Location], out: Path | None):
         places = np.array(spec.places, dtype=float)

@@ -53,7 +53,7 @@ def check(case: Case, decomposition: Decomposition) -> None:
 
 
 class VortexMonitor(Monitor):
-    """Sets the circulation of all far fields with a vortex. `circulation`: the present one, in c_ref L."""
+    """Monitor that sets the circulation of all far fields with a vortex. `circulation`: the present one, in c_ref L."""
 
     def __init__(self, spec: Vortex, stream: State, solver: Solver, out: Path | None):
         every = 1 if isinstance(solver.integrator, Steady) else EXPLICIT
