@@ -59,7 +59,8 @@ class GpuSlots:
         return swaps
 
     def fill_up(self, place: np.ndarray) -> np.ndarray:
-        """Return `place` with its last ranks moved from full GPUs to GPUs that have less than their share."""
+        """Return `place` (ranks,), the GPU of each rank, after a change: from GPUs with more than `least` ranks, the
+        last ranks are moved to GPUs with fewer."""
         place = place.copy()
         while len(short := np.flatnonzero(self.rank_counts(place) < self.least)):
             full = np.flatnonzero(self.rank_counts(place) > self.least)

@@ -53,5 +53,6 @@ class Gas:
         return cls(case.gas.gamma, equations(case).scalars)
 
     def primitive(self, q: np.ndarray) -> dict[str, np.ndarray]:
-        """Return rho, u, v, w, p and the scalars of a conservative state, as the function `primitive` does."""
+        """Return rho, u, v, w, p and the scalars of a conservative state `q` (5 + scalars, ...), each of the shape
+        (...), as the function `primitive` does."""
         return primitive(self.gamma, q, self.scalars)

@@ -70,7 +70,8 @@ class Gpu:
         return self._cupy.ndarray((max(size, 8),), "uint8", memptr=self._cupy.cuda.MemoryPointer(memory, 0))
 
     def host_memory(self, size: int) -> np.ndarray:
-        """Allocate `size` bytes on the host, page-locked if the system allows so many."""
+        """Allocate `size` bytes on the host and return them as an array (size,) of bytes. The memory is page-locked if
+        the system allows so many."""
         try:
             memory = self._cupy.cuda.alloc_pinned_memory(max(size, 1))
         except self._runtime.CUDARuntimeError:

@@ -45,7 +45,7 @@ class SharedMemory:
         self.own[...] = 0
 
     def of(self, rank: int) -> np.ndarray:
-        """Return the memory of rank `rank` of this host, as bytes."""
+        """Return the memory of rank `rank` of this host, as an array (size,) of bytes."""
         memory: Any = self._window.Shared_query(self._places[rank])[0]
         return np.frombuffer(memory, np.uint8)
 

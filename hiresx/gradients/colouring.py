@@ -17,9 +17,10 @@ class LineNeighbours:
         self._in_means[means] = True
 
     def distant_groups(self, reach: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Divide the nodes into groups, for differences that disturb all nodes of a group at once. No node is within
-        `reach` steps of two nodes of a group; all nodes of `means` count as neighbours of each other. Yields each group
-        (its nodes), and for every node of the grid the node of the group that influences it, or -1."""
+        """Divide the nodes into groups, for finite differences that perturb all nodes of a group at once. No node is
+        within `reach` steps of two nodes of a group; all nodes of `means` count as neighbours of each other. Yields for
+        each group the numbers (m,) of its nodes, and an array (nodes,) with the node of the group that influences each
+        node of the grid, or -1."""
         near_means = self._causes(self._means, reach) >= 0
         left = np.ones(len(self._neighbours), bool)
         while left.any():

@@ -79,12 +79,13 @@ class SparseLinearisation:
         flow.put(x)
 
     def flat(self, x: Vector) -> np.ndarray:
-        """Return a vector of the flow as an array of unknowns, on every rank."""
+        """Return a vector of the flow as an array (unknowns,) in the order of the unknowns, on every rank.
+        Collective."""
         values: np.ndarray = self._system.gather(x)[self._order].ravel()
         return values
 
     def fill(self, values: np.ndarray, x: Vector) -> None:
-        """Set a vector of the flow from an array of unknowns."""
+        """Set the vector `x` of the flow from the array `values` (unknowns,) in the order of the unknowns."""
         whole = np.empty(self._order.size)
         whole[self._order] = values[: self._order.size].reshape(self._order.shape)
         self._system.scatter(whole, x)

@@ -29,7 +29,8 @@ class Reindexing:
         return self == Reindexing()
 
     def matrix(self, size: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:
-        """Return (M, c) with old index = M @ new index + c, for a block of the old `size`."""
+        """Return an integer matrix M (3, 3) and a vector c (3,) with old index = M @ new index + c. `size`: the size
+        (ni, nj, nk) of the block before the change."""
         m, c = np.zeros((3, 3), dtype=int), np.zeros(3, dtype=int)
         for d, old in enumerate(self.order):
             if old in self.thin:

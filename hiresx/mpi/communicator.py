@@ -69,16 +69,16 @@ class Communicator:
         return rows
 
     def sum(self, values: Any) -> np.ndarray:
-        """Sum of `values` over the ranks, element by element, in the order of the ranks, so that all ranks get the same
-        bits."""
+        """Return the sum of `values` (n,) over the ranks, element by element, in the order of the ranks, so that all
+        ranks get the same bits."""
         return self._rows(values).sum(axis=0)
 
     def max(self, values: Any) -> np.ndarray:
-        """Largest of `values` over the ranks, element by element; NaN if any rank has NaN."""
+        """Return the largest of `values` (n,) over the ranks, element by element; NaN if any rank has NaN."""
         return self._rows(values).max(axis=0)
 
     def min(self, values: Any) -> np.ndarray:
-        """Least of `values` over the ranks, element by element; NaN if any rank has NaN."""
+        """Return the least of `values` (n,) over the ranks, element by element; NaN if any rank has NaN."""
         return self._rows(values).min(axis=0)
 
     @contextmanager

@@ -90,9 +90,10 @@ class HomogeneousMeans:
 
 
 def statistics(node: Mapping[str, Any], place: HomogeneousMeans) -> dict[str, np.ndarray]:
-    """Return the means and moments over time and the homogeneous directions. `node`: averages over time, with their
-    groups by name. Differences between the time averages of nodes along homogeneous directions count as
-    fluctuations."""
+    """Return means and moments over time and the homogeneous directions, by name. Each is an array (..., nk, nj, ni),
+    with one node along each homogeneous direction. `node`: averages over time, with their groups by name (averages.nc).
+    `place`: the means over homogeneous directions. Differences between the time averages of nodes along homogeneous
+    directions count as fluctuations."""
     reynolds, favre = (node[kind] for kind in ("reynolds", "favre"))
     mean, density = place.mean, favre["rho"].values
     rho = mean(density)
@@ -203,8 +204,9 @@ def stress_budgets(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> d
 
 
 def energy_of(stresses: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the terms `ENERGY_TERMS` of the budget of the kinetic energy: half the traces of the terms of the
-    `stresses` (`STRESS_TERMS`)."""
+    """Return the terms `ENERGY_TERMS` of the budget of the turbulent kinetic energy, by name, each of the shape (...).
+    `stresses`: the terms `STRESS_TERMS` of the budget of the Reynolds stresses, each of the shape (3, 3, ...). An
+    energy term is half the trace of the stress term."""
     return {
         name: 0.5 * np.einsum("ii...->...", stresses["pressure_strain" if name == "pressure_dilatation" else name])
         for name in ENERGY_TERMS

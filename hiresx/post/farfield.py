@@ -45,7 +45,8 @@ class ObserverArc:
 
     @property
     def angles(self) -> np.ndarray:
-        """Angles against the x axis, in degrees, (n azimuths,). Observers of one angle are consecutive."""
+        """Angles of the observers against the x axis, in degrees, (n azimuths,). Observers of one angle are
+        consecutive."""
         return np.repeat(np.linspace(self.start, self.end, self.n), self.azimuths)
 
     @property

@@ -18,8 +18,8 @@ def columns(data: Any) -> list[str]:
 
 
 def signals(path: Path, data: Any, clocks: dict[str, np.ndarray]) -> None:
-    """Write a CSV table of the pressure signals. The first column is the time; with a time for each observer
-    (`clocks`), each has its own."""
+    """Write a CSV table of the pressure signals. `clocks`: the columns of times by name, each (time,). They come first.
+    There is one for all observers, or one for each observer."""
     values = data["pressure"].values.reshape(-1, data.sizes["time"])
     rows = zip(*(own.tolist() for own in clocks.values()), *values.tolist(), strict=True)
     path.write_text(csv_text([*clocks, *columns(data)], rows), encoding="utf-8")

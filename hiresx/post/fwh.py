@@ -128,8 +128,8 @@ def pressure_by_group(
 
 
 def check_step(time: np.ndarray, stream: Stream) -> float:
-    """Time between samples, in L / c_ref. Raises HiresxError for samples at unequal distances and for a stream that is
-    not subsonic."""
+    """Return the time between samples, in L / c_ref. `time` (n,): the times of the samples. Raises HiresxError for
+    samples at unequal intervals and for a stream that is not subsonic."""
     if not abs(stream.mach) < 1:
         raise HiresxError(f"a stream of Mach number {stream.mach:g} has no such far field", "it must be below 1")
     dt = float(time[-1] - time[0]) / (len(time) - 1)

@@ -44,9 +44,10 @@ class Signals:
 def read_line(
     run: Any, wanted: str, start: float | None, end: float | None, least: int, hint: str
 ) -> tuple[Signals, np.ndarray, np.ndarray]:
-    """Read the signals `wanted` from `start` to `end` as `read` does, of a history whose places follow each other along
-    a line. Returns the signals, the places, and their distances from the first place, which increase. Raises
-    HiresxError as `read`, for fewer than `least` places (with this `hint`), and for places in another order."""
+    """Read the signals `wanted` from `start` to `end` as `read` does, from a history whose places follow each other
+    along a line. Returns the signals, the places (signal, 3) in L, and their increasing distances (signal,) from the
+    first place. Raises HiresxError as `read`, for fewer than `least` places (with this `hint`), and for places in
+    another order."""
     taken = read(run, wanted, start, end)
     if taken.places is None or len(taken.labels) < least:
         raise HiresxError(f'"{wanted}" has fewer than {_NUMBERS[least]} places', hint)

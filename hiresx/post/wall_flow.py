@@ -111,8 +111,8 @@ def nearest(flow: WallFlow, time: float) -> int:
 
 
 def mean_weights(flow: WallFlow, start: float | None, end: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of the samples from `start` to `end`, and their weights in a mean over time by the trapezoidal
-    rule. Samples without times of their own are weighted by steps. Raises HiresxError if there are none."""
+    """Return the numbers (n,) of the samples from `start` to `end`, and their weights (n,) in a mean over time by the
+    trapezoidal rule. Samples without times of their own are weighted by steps. Raises HiresxError if there are none."""
     if start is not None or end is not None:
         _check_timed(flow, "--from and --to")
     times = flow.times if flow.has_times else flow.steps.astype(float)

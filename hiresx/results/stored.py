@@ -39,7 +39,8 @@ class StoredVariable:
         return (len(self.paths), *self.nodes) if self.moving else self.nodes
 
     def read(self, key: tuple[Any, ...]) -> np.ndarray:
-        """Return the part that `key` selects: for each dimension a number, a slice or an array of indexes."""
+        """Return the part of the array (nk, nj, ni), with the time as first dimension if `moving`, that `key` selects:
+        for each dimension a number, a slice or an array of indexes."""
         if not self.moving:
             return self._of(self.paths[0], key)
         times = np.arange(len(self.paths))[key[0]]

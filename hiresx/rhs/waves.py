@@ -85,7 +85,7 @@ class InTime:
         self.fixed = steady
 
     def values(self, t: float) -> list[np.ndarray]:
-        """All quantities at the time `t`, in L / c_ref."""
+        """Return all quantities at the time `t` (in L / c_ref), as arrays that broadcast to the shape of x."""
         if self._waves is not None:
             return at(self._waves, t)
         found = self._function(*self._places, t)

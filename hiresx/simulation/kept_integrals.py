@@ -7,8 +7,8 @@ from hiresx.solver import Solver
 
 
 def integrals(solver: Solver) -> tuple[np.ndarray, float] | None:
-    """The integrals of the conservative variables over all levels, and the volume; None where levels do not conserve.
-    Collective."""
+    """Return the integrals (variables,) of the conservative variables over all levels, in the scales of the case, and
+    the volume, in L^3. Return None if the levels do not conserve them. Collective."""
     conservation, found = solver.terms.conservation, np.zeros(solver.layout.equations.variables + 1)
     if conservation is None:
         return None
@@ -21,8 +21,8 @@ def integrals(solver: Solver) -> tuple[np.ndarray, float] | None:
 
 
 def keep(solver: Solver, before: np.ndarray) -> None:
-    """Change the state at the ends of levels, or everywhere if there are none, so that the integrals are those
-    `before`, of the solver with other tiles. Collective."""
+    """Change the state at the ends of levels, or everywhere if there are none, so that the integrals are equal to
+    `before` (variables,), the integrals of the solver with other tiles. Collective."""
     assert solver.terms.conservation is not None
     solver.right_hand_side()
     for _ in range(2):  # once more, as integrals are scaled to the volume of the grid

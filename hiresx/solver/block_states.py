@@ -231,7 +231,7 @@ class LocalBlocks:
                 state.carry[:] = 0
 
     def host_values(self, state: BlockState, array: Any) -> np.ndarray:
-        """Return the nodes of an array of `state`, on the host."""
+        """Return the values at the nodes of an array of `state`, without ghosts, as a host array (..., nk, nj, ni)."""
         return np.ascontiguousarray(state.interior(self.backend.to_host(array)))
 
     def _set(self, state: BlockState, values: Callable[[Lines], Any]) -> None:

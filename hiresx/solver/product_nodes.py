@@ -34,7 +34,7 @@ class ProductNodes(ProductSweeps):
             )  # fmt: skip
 
     def inverses(self, n: int) -> Iterator[np.ndarray]:
-        """See `Sweeps.inverses`."""
+        """Yield the inverses of the blocks of the nodes, as `Sweeps.inverses` does."""
         s = self._blocks.states[n]
         variables = s.equations.variables
         backend = self._blocks.backend

@@ -477,8 +477,8 @@ class Solver:
         return self._blocks.primitives(block)
 
     def norms(self) -> tuple[np.ndarray, float, float]:
-        """Return the root mean square of dq/dt over all points (5), nan before the first step from a new state, the
-        least density and the least pressure. Collective."""
+        """Return the root mean squares (5,) of dq/dt over all points, the least density and the least pressure, in the
+        scales of the case. Before the first step from a new state the root mean squares are NaN. Collective."""
         rates, density, pressure = self.step_size.norms()
         return rates if self._state_cache.rates else np.full_like(rates, np.nan), density, pressure
 

@@ -72,8 +72,8 @@ class StepSize:
         self._limit_steps()
 
     def radii(self, launched: bool = False) -> np.ndarray:
-        """Return the largest inviscid and viscous spectral radius of all blocks of all ranks. `launched`: whether
-        `calls` were already made for the current state. Collective."""
+        """Return an array (2,) with the largest inviscid and the largest viscous spectral radius of all blocks of all
+        ranks, in c_ref / L. `launched`: whether `calls` were already made for the current state. Collective."""
         if not launched:
             self._launch()
         found = self._blocks.backend.to_host(self.found).reshape(-1)[self._places].astype(float)

@@ -109,14 +109,15 @@ class System(ABC):
         return np.array([self.dot(vector, x) for vector in basis[:count]])
 
     def add_sum(self, weights: np.ndarray, basis: Basis, x: Vector) -> None:
-        """Add to x the sum of the first vectors of a basis, times their weights."""
+        """Add to x the sum of the first n vectors of a basis, multiplied by their `weights` (n,)."""
         for weight, vector in zip(weights, basis, strict=False):
             self.axpy(float(weight), vector, x)
 
     @abstractmethod
     def gather(self, x: Vector) -> np.ndarray:
-        """Return the whole vector on every rank, float64: whole blocks one after another, with indices variable, k, j,
-        i. It does not depend on the cut. For libraries that support a single process only."""
+        """Return the whole vector on every rank, as a float64 array of one dimension. It contains the whole blocks one
+        after another, each in C order of (variables, nk, nj, ni). It does not depend on the decomposition. For
+        libraries that support a single process only."""
 
     @abstractmethod
     def scatter(self, values: np.ndarray, x: Vector) -> None:

@@ -40,7 +40,7 @@ MOST_SAMPLES = 16
 
 
 def new_clock() -> np.ndarray:
-    """Return a clock of zeros."""
+    """Return a clock of zeros, an array with one number for each entry of `DeviceClock`."""
     return np.zeros(DeviceClock.PASSED + 2 * MOST_SAMPLES)
 
 
@@ -75,6 +75,7 @@ class StepClock:
         self._known_values = time, dt
 
     def set(self, clock: np.ndarray) -> None:
-        """Set the whole clock, for steps that the device chooses."""
+        """Set the whole clock on the device from `clock`, an array in the layout of `DeviceClock`. Steps whose size the
+        device chooses begin with this."""
         self._backend.copy(self.array, self._backend.to_device(clock))
         self._known_values = None

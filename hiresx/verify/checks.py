@@ -105,12 +105,12 @@ class CompletedRun:
         return values[("rho", "u", "v", "w", "p").index(name)]
 
     def history(self, name: str) -> dict[str, np.ndarray]:
-        """The columns of the history of a monitor of the case, over the whole run."""
+        """Return the columns of the history of a monitor of the case over the whole run, each (samples,)."""
         watching = [a for a in self.simulation.attachments if isinstance(a, Monitor)]
         return next(a.history for a in watching if a.history.name == name).table().flat()
 
     def samples(self, name: str) -> np.ndarray:
-        """Return an entry of the records of the run (see Simulation.run) at all samples."""
+        """Return the entry `name` of the records of the run (see `Simulation.run`) at all samples, (samples,)."""
         return np.array([entry[name] for entry in self.simulation.history])
 
 

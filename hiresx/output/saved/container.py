@@ -217,7 +217,8 @@ class Container:
         return self._entries[name].type
 
     def array(self, name: str) -> np.ndarray:
-        """Return the array `name`. Raises KeyError if there is none, and DamagedCheckpoint if its checksum is wrong."""
+        """Return the array `name`, of the type and shape with which it was written. Raises KeyError if there is none,
+        and DamagedCheckpoint if its checksum is wrong."""
         entry = self._entries[name]
         array = np.empty(entry.shape, entry.type)
         if array.nbytes:

@@ -151,8 +151,8 @@ def _exact(
 
 
 def read_table(path: Path, along: str) -> dict[str, np.ndarray]:
-    """Return the columns of a CSV file by name. The first line with names, `along` among them, is the header; it may
-    begin with #.
+    """Return the columns of a CSV file by name, each (rows,). The first line with names, `along` among them, is the
+    header; it may begin with #.
 
     Raises HiresxError naming file and line for a line that cannot be read.
     """

@@ -76,9 +76,9 @@ def volumes(solver: Solver, n: int, kept: bool = False) -> np.ndarray:
 
 
 def all_volumes(solver: Solver, weights: LevelWeights | None, kept: bool = False) -> list[np.ndarray]:
-    """Return the weights of the nodes of all parts of this rank in an integral over the whole grid. `weights`: the
-    weights of levels, made with the same `kept`; None without levels. With levels they are scaled so that their sum is
-    the volume of the grid, which then stays constant when tiles change. Collective."""
+    """Return the weights of nodes in an integral over the whole grid, an array (nk, nj, ni) for each part of this rank.
+    `weights`: the weights of levels, made with the same `kept`; None without levels. With levels they are scaled so
+    that their sum is the volume of the grid, which then stays constant when tiles change. Collective."""
     if weights is None:
         return [volumes(solver, n, kept) for n in range(len(solver.states))]
     levels = solver.decomposition.levels
@@ -112,8 +112,8 @@ def off_poles(solver: Solver, state: BlockState) -> np.ndarray:
 
 
 def circumference(case: Case, y: np.ndarray) -> np.ndarray | float:
-    """Return the factor of nodes at the radii `y` in integrals: the circumference 2 pi y in axisymmetric flow, and 1 in
-    other flow."""
+    """Return the factor of nodes at the radii `y` in integrals, of the shape of `y`: the circumference 2 pi y in
+    axisymmetric flow, and 1 in other flow."""
     return 2 * np.pi * y if case.axisymmetric else 1.0
 
 

@@ -30,7 +30,8 @@ class DeviceMonitor(Monitor):
         raise NotImplementedError
 
     def values(self, numbers: np.ndarray, time: float) -> Mapping[str, Any]:
-        """Value of every column from this rank's numbers of a sample at `time`. Samples come in their order.
+        """Return the value of every column at a sample taken at `time`, in L / c_ref. `numbers`: the numbers of this
+        rank, an array (count,) or of the shape of `array`. The method is called for each sample in order.
         Collective."""
         raise NotImplementedError
 
@@ -39,7 +40,8 @@ class DeviceMonitor(Monitor):
         self._samples = samples
 
     def numbers(self, solver: Solver) -> np.ndarray:
-        """Return the numbers of this monitor for the current state."""
+        """Return the numbers of this monitor for the current state, a host array (count,) or of the shape of
+        `array`."""
         if self._samples is None:
             self._samples = DeviceSamples(solver, [self])
         return self._samples.read(self)
@@ -54,7 +56,7 @@ class DeviceMonitor(Monitor):
             super()._take(solver)
 
     def add_sample(self, step: int, time: float, numbers: np.ndarray) -> None:
-        """Store the sample after `step` steps. Collective."""
+        """Store the sample that was taken after `step` steps, at `time`. `numbers`: as for `values`. Collective."""
         self._add(step, time, self.values(numbers, time))
 
     def _deliver(self) -> None:

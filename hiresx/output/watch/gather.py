@@ -62,8 +62,8 @@ class SampledNodes:
         return self.gather_by_rank(values)[:, self._order]
 
     def gather_by_rank(self, values: np.ndarray) -> np.ndarray:
-        """As `together`, but ordered by rank: the nodes of rank 0 first, then those of rank 1, and so on.
-        Collective."""
+        """Gather `values` (m, own nodes) of all ranks as an array (m, n) on all ranks, with the nodes in the order of
+        the ranks: those of rank 0 first, then those of rank 1, and so on. Collective."""
         if self._comm.mpi_comm is None:
             return values
         rows = np.empty((len(self.ids), len(values)))

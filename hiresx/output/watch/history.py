@@ -163,7 +163,8 @@ class History:
             self.close()
 
     def memory(self) -> dict[str, np.ndarray]:
-        """The samples that are kept in memory, by column; empty if they are in a file."""
+        """The samples that are kept in memory: by column an array (samples,), or (samples, places). Empty if they are
+        in a file."""
         return {} if self.path is not None else self._by_column()
 
     def _by_column(self) -> dict[str, np.ndarray]:

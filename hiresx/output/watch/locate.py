@@ -99,8 +99,8 @@ class Locator:
         return [found for some in chunks for found in self._find_some(some)]
 
     def locate_all(self, points: Sequence[Sequence[float]] | np.ndarray, who: str, hint: str) -> list[Location]:
-        """The locations of `points`, as `find_all`. Raises HiresxError, beginning with `who`, for the first of them
-        that lies outside."""
+        """Return the locations of `points` (n, 3), as `find_all`. Raises HiresxError, beginning with `who`, for the
+        first of them that lies outside."""
         return self.check_found(points, self.find_all(points), who, hint)
 
     def check_found(

@@ -205,8 +205,8 @@ class WatchedSurface:
         return found
 
     def areas(self) -> np.ndarray:
-        """Return the area of this rank's nodes in each group, in L^2: per unit length in plane flow, and per unit area
-        in one dimension."""
+        """Return the area of this rank's nodes in each group, an array (groups,) in L^2: per unit length in plane flow,
+        and per unit area in one dimension."""
         return self.sums(self.sizes[None])[:, 0]
 
     def nodes(self, places: np.ndarray) -> np.ndarray:

@@ -28,8 +28,8 @@ def mach(run: CompletedRun) -> float:
 
 
 def axis(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distance from the wall, and the pressure divided by that of the free stream, on the axis ahead of the
-    cylinder."""
+    """Return two arrays (n,) at the nodes on the axis ahead of the cylinder: the distance from the wall, in L, and the
+    pressure divided by that of the free stream."""
     block, p, free = run.blocks[0], run.state("p")[0], run.case.initial.state
     assert free is not None
     middle = block.x.shape[2] // 2

@@ -103,8 +103,9 @@ def backends_to_compare(backend: str) -> tuple[str, str]:
 
 
 def flow_with_jump(strength: float) -> Callable[..., tuple[np.ndarray, ...]]:
-    """Return a function of x, y, z in the unit cube that gives rho, u, v, w, p: waves, and a plane oblique jump. Behind
-    it density is multiplied by `strength` and pressure by its square."""
+    """Return a function of x, y, z in the unit cube (arrays of one shape) that returns rho, u, v, w, p of this shape.
+    The flow consists of waves and of a discontinuity at an oblique plane. Behind the plane the density is multiplied by
+    `strength`, and the pressure by the square of `strength`."""
 
     def state(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
         wave = np.sin(2 * np.pi * (x + 0.7 * y + 0.4 * z))

@@ -33,7 +33,7 @@ def wave(simulation: Simulation) -> dict[str, float]:
 
 
 def history(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Times, in L / c_ref, and amplitudes of the mode."""
+    """Return the times, in L / c_ref, and the amplitudes of the mode at these times, each (samples,)."""
     entries = [entry for entry in run.simulation.history if "wave" in entry]
     return np.array([entry["time"] for entry in entries]), np.array([entry["wave"] for entry in entries])
 

@@ -22,7 +22,7 @@ CASES = {
 
 
 def line(run: CompletedRun) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """x, density and reference density at the nodes."""
+    """Return x, the density and the reference density at the nodes along the tube, each (ni,)."""
     x = run.blocks[0].x[0, 0]
     if CASES[run.case.name][0] == "exact":
         reference = run.exact("rho")[0, 0]

@@ -19,7 +19,7 @@ FROM, TO = 1.0, 6.0
 
 
 def profile(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Return x, and the amplitude of the vorticity divided by that of the wave ahead of the shock."""
+    """Return x (in L) and the amplitude of the vorticity divided by that of the wave ahead of the shock, each (n,)."""
     x, y = (np.asarray(c[0], float) for c in (run.blocks[0].x, run.blocks[0].y))
     u, v = run.state("u"), run.state("v")
     slope = derivative(v, 2)[0] / derivative(np.asarray(run.blocks[0].x), 2)[0]
@@ -47,7 +47,8 @@ def error(run: CompletedRun) -> float:
 
 
 def curves(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Vorticity ratio as a function of x, and that of linear theory."""
+    """Return the curves of the picture over "x", each (n,): the ratio of vorticities "ratio" (see `profile`), and
+    "theory", the ratio according to linear interaction analysis."""
     x, found = profile(run)
     return {"x": x, "ratio": found, "theory": np.where(x < 0, 1.0, theory(run))}
 

@@ -48,7 +48,7 @@ def exact_rate(run: CompletedRun) -> float:
 
 
 def temperature(rho: np.ndarray, p: np.ndarray, gamma: float) -> np.ndarray:
-    """Temperature gamma p / rho, in units of the reference temperature."""
+    """Return the temperature gamma p / rho, in units of the reference temperature, of the shape of `rho` and `p`."""
     return gamma * p / rho
 
 
@@ -72,7 +72,8 @@ def couette_pressure(run: CompletedRun) -> float:
 
 
 def couette_profiles(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Profiles of velocity and temperature between the walls, with the exact ones."""
+    """Return the profiles between the walls over "y", each (nj,): the velocity "u" and the temperature "T", and the
+    exact values "u_exact" and "T_exact"."""
     gamma = run.case.gas.gamma
     lines = {"y": run.blocks[0].y, "u": run.state("u"), "u_exact": run.exact("u")}
     lines["T"] = temperature(run.state("rho"), run.state("p"), gamma)

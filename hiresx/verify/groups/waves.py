@@ -40,7 +40,8 @@ def theory(run: CompletedRun) -> complex:
 
 
 def errors(ratios: Sequence[complex]) -> tuple[np.ndarray, np.ndarray]:
-    """Relative errors of the amplitude, and errors of the phase in degrees, negative for a wave that lags."""
+    """Return the relative errors of the amplitude and the errors of the phase in degrees, each (n,). `ratios`: for each
+    wave the complex amplitude divided by the exact one. The error of the phase is negative for a wave that lags."""
     found = np.array(ratios)
     return np.abs(found) - 1, np.degrees(-np.angle(found))
 

@@ -114,7 +114,7 @@ class ProbeMonitor(Monitor):
         return [blocks[found.block].name for found in self.locations]
 
     def measure(self, solver: Solver) -> dict[str, np.ndarray]:
-        """Values of the columns at the places, for the current state."""
+        """Return the values of each column at the places, (places,), for the current state. Collective."""
         state = self._gather()
         return self._values(_AtPlaces(state.__getitem__, list(state), self._weights, self._turns))
 
