@@ -46,13 +46,13 @@ def is_file_limit(error: BaseException) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """Kind and text of an error, whatever its own methods do."""
+    """Return the kind and text of an error, whatever its own methods do."""
     said = error_text(error)
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def error_text(error: BaseException) -> str:
-    """The text of an error; empty where its own methods fail."""
+    """Return a text of an error; empty where its own methods fail."""
     try:
         return str(error)
     except BaseException:  # they are a user's, and may do anything

@@ -22,7 +22,8 @@ class GpuSlots:
         self._alike: list[list[int]] | None = None
 
     def free(self, used: np.ndarray) -> np.ndarray:
-        """Mask (states, GPUs) of the GPUs with free slots. `used`: ranks there already."""
+        """Return the mask (states, GPUs) of the GPUs with free slots. `used`: the ranks that each GPU has already, of
+        this shape."""
         if self._alike is None:
             self._alike = [
                 [b for b in range(a) if self._model.are_alike(self._gpus[a], self._gpus[b], self._beyond)]
@@ -43,12 +44,12 @@ class GpuSlots:
         return np.concatenate([place, np.repeat(np.arange(self.count), self.most - self.rank_counts(place))])
 
     def rank_counts(self, place: np.ndarray) -> np.ndarray:
-        """Number of ranks on each GPU. `place` (ranks,): the GPU of each rank."""
+        """Return the number of ranks on each GPU. `place` (ranks,): the GPU of each rank."""
         return np.bincount(place, minlength=self.count)
 
     def swaps(self, slots: np.ndarray, ranks: int) -> np.ndarray:
-        """Mask (size, size), true below the diagonal: entries of `slots` that may change places so that shares stay
-        even."""
+        """Return a mask (size, size), true below the diagonal for pairs of entries of `slots` that may be exchanged, so
+        that the shares of the GPUs stay even. `ranks`: the number of ranks."""
         empty = np.arange(len(slots)) >= ranks
         below = np.tri(len(slots), k=-1, dtype=bool)
         has_free = np.bincount(slots[empty], minlength=self.count) > 0

@@ -35,7 +35,7 @@ def groups(machine: Machine) -> dict[str, Partition]:
 
 
 def pcie_groups(machine: Machine, level: str) -> Partition:
-    """Groups of GPUs that are no further apart than `level`, by PCIe alone."""
+    """Return the groups of GPUs that are no further apart than `level`, by PCIe alone."""
     return connect_pairs(len(machine.gpus), lambda a, b: rank(machine.pcie[a][b]) <= RANK[level])
 
 

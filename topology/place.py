@@ -76,7 +76,7 @@ class PlacementPlan:
         return min(self.strategies, key=key)
 
     def gain(self, name: str) -> float:
-        """Part of the round-robin exchange time that a strategy saves."""
+        """Return the part of the round-robin exchange time that a strategy saves."""
         base = self.strategies["round-robin"].estimate.seconds if "round-robin" in self.strategies else 0.0
         return 1 - self.strategies[name].estimate.seconds / base if base > 0 else 0.0
 
@@ -262,8 +262,8 @@ def to_json(made: PlacementPlan) -> dict[str, Any]:
 
 
 def even_traffic(ranks: int) -> np.ndarray:
-    """Bytes (ranks, ranks) of a chain of ranks that send 1 MiB to each neighbour. It is used if the traffic is
-    unknown."""
+    """Return the bytes (ranks, ranks) of a chain of ranks that send 1 MiB to each neighbour. It is used if the traffic
+    is unknown."""
     matrix = np.zeros((ranks, ranks))
     for rank in range(ranks - 1):
         matrix[rank, rank + 1] = matrix[rank + 1, rank] = 2**20

@@ -55,7 +55,7 @@ class Objective(ABC):
 
     @abstractmethod
     def values(self, places: np.ndarray) -> np.ndarray:
-        """Values (n,) of the measure for the placements `places` (n, ranks)."""
+        """Return the values (n,) of the measure for the placements `places` (n, ranks)."""
 
     @abstractmethod
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
@@ -181,7 +181,7 @@ class Search:
         return Optimum([int(self._gpus[n]) for n in chosen], proven, bound, self.evaluations)
 
     def values(self, places: np.ndarray, objective: Objective | None = None) -> np.ndarray:
-        """The objective (n,) of placements (n, ranks), or that of a part of the ranks."""
+        """Return the objective (n,) of placements (n, ranks), or that of a part of the ranks."""
         objective = objective or self._objective
         self.evaluations += len(places)
         self.work += CALL + len(places) * objective.work

@@ -31,7 +31,8 @@ class ReportedFacts:
 
 
 def facts(text: str) -> ReportedFacts:
-    """Facts about the machine in the text of an `nvidia-smi` report, besides its matrix. Unknown lines are ignored."""
+    """Return the facts about the machine in the text of an `nvidia-smi` report, besides its matrix. Unknown lines are
+    ignored."""
     found = ReportedFacts()
     lines = [line for line in text.splitlines() if len(line) < 400]
     for line in lines:

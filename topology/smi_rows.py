@@ -36,7 +36,7 @@ After: TypeAlias = dict[int, tuple[list[str], list[str]]]
 
 
 def clean(line: str) -> str:
-    """A line without escape sequences and without text before the row; cells are separated by tabs."""
+    """Return a line without escape sequences and without text before the row. Cells are separated by tabs."""
     line = _ESCAPE.sub("", line)
     prefix = _PREFIX.match(line)
     return line[prefix.end() if prefix else 0 :].translate(_MARKS)
@@ -134,7 +134,7 @@ class Row:
 
 
 def row(number: int, body: str) -> Row | None:
-    """The row in a line; None when no level follows what could be its label."""
+    """Return the row in a line; None when no level follows what could be its label."""
     words = body.split()
     at = _label(words)
     if at is None:

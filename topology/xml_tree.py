@@ -24,15 +24,15 @@ class Element:
         self.text = ""
 
     def get(self, key: str) -> str:
-        """Value of an attribute; empty without it."""
+        """Return the value of an attribute; empty without it."""
         return self.attributes.get(key, "")
 
     def inside(self, tag: str) -> list["Element"]:
-        """Elements with the tag `tag` directly inside this one."""
+        """Return the elements with the tag `tag` directly inside this one."""
         return [child for child in self.children if child.tag == tag]
 
     def ancestors(self) -> Iterator["Element"]:
-        """The elements around this one, from the inside outwards."""
+        """Return the elements around this one, from the inside outwards."""
         element = self.parent
         while element is not None:
             yield element

@@ -74,7 +74,7 @@ class TimingProgram:
         self.signatures = program.signatures
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
-        """A launch that is not made yet, as of the wrapped program."""
+        """Return a launch that is not made yet, as of the wrapped program."""
         return self.program.call(name, extent, **arguments)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:

@@ -61,7 +61,8 @@ def measure(
     `ns_per_point_rhs`, the median of `repeats`, and its `least` and `most`; `bytes_per_point`; `stages`, the
     nanoseconds per point of each part. On a CPU a row also has `processor_ns`, the processor time per point of all
     threads of this process, and `calibration_ns`, the time of the calibration loop (see `calibrate`), which runs before
-    each measurement."""
+    each measurement. `device`: the backend. `points`: the nodes of the block along each direction. `viscous`: whether
+    the flow is viscous. `precision`: the name of the precision."""
     solver = Solver(flow(points, viscous, precision), device)
     solver.initialize()
     solver.choose_dt()
@@ -111,7 +112,8 @@ def device_seconds(device: Any, work: Callable[[], Any]) -> float:
 
 
 def step_rate(solver: Solver, seconds: float, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Points times steps per second of a `clock`, whole steps, as many as make about so many `seconds`."""
+    """Return the number of points times steps per second of the `clock`. Whole steps are measured, as many as take
+    about `seconds`."""
 
     def seconds_of(count: int) -> float:
         began = clock()

@@ -14,8 +14,8 @@ from hiresx.errors import HiresxError
 
 
 def closest(word: str, among: Sequence[str], cutoff: float = 0.6) -> str | None:
-    """The entry of `among` that `word` was probably meant to be, None when none is alike by `cutoff` (difflib's ratio)
-    or more."""
+    """Return the entry of `among` that is most similar to `word`. Return None if the similarity (the ratio of difflib)
+    of all entries is below `cutoff`."""
     folded = {name.lower().replace("_", "-"): name for name in among}
     near = difflib.get_close_matches(str(word).lower().replace("_", "-"), folded, n=1, cutoff=cutoff)
     return folded[near[0]] if near else None
@@ -114,7 +114,7 @@ def _leading_key(text: str) -> tuple[str | int, ...]:
 
 
 def dotted_key(path: Sequence[str | int]) -> str:
-    """The key at a path as messages write it: boundary.0.type."""
+    """Return the key at a path as messages write it: boundary.0.type."""
     return ".".join(map(str, path))
 
 

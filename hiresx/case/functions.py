@@ -59,9 +59,8 @@ def _place(error: BaseException, path: Path) -> str:
 
 
 def public_functions(directory: Path | None) -> dict[str, Callable[..., Any]]:
-    """Name -> public function of the case.py in `directory`; empty when there is none.
-
-    Raises HiresxError with file and line when it cannot be executed.
+    """Return the public functions of the case.py in `directory`, by name. The result is empty if there is no such file.
+    Raises HiresxError, with file and line, if it cannot be executed.
     """
     path = None if directory is None else Path(directory).absolute() / FILE
     if path is None or not path.is_file():
@@ -71,7 +70,7 @@ def public_functions(directory: Path | None) -> dict[str, Callable[..., Any]]:
 
 
 def function(directory: Path | None, name: str) -> Callable[..., Any]:
-    """The function `name` of case.py in `directory`; HiresxError when there is no such file or function."""
+    """Return the function `name` of case.py in `directory`. Raises HiresxError if there is no such file or function."""
     found = public_functions(directory)
     if name in found:
         return found[name]
@@ -89,7 +88,7 @@ def function(directory: Path | None, name: str) -> Callable[..., Any]:
 
 
 def keyword_only(call: Callable[..., Any]) -> dict[str, bool]:
-    """Keyword-only argument -> whether it has a default."""
+    """Return the names of the keyword-only arguments of `call`, and for each whether it has a default."""
     return {
         argument.name: argument.default is not inspect.Parameter.empty
         for argument in inspect.signature(call).parameters.values()
@@ -98,7 +97,8 @@ def keyword_only(call: Callable[..., Any]) -> dict[str, bool]:
 
 
 def arguments(call: Callable[..., Any], parameters: Mapping[str, Any], gas: Any) -> dict[str, Any]:
-    """Values for the keyword-only arguments of `call`, from [parameters] and from [gas] (gamma, prandtl, reynolds)."""
+    """Return the values of the keyword-only arguments of `call`, by name. They are taken from `parameters` and from
+    `gas` (gamma, prandtl, reynolds), the tables of the case."""
     values: dict[str, Any] = {}
     for name, has_default in keyword_only(call).items():
         if name in parameters:

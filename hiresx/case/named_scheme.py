@@ -131,7 +131,8 @@ def named_scheme_errors(case: "Case") -> Iterator[PydanticCustomError]:
 
 
 def keys_in_force(case: "Case") -> str:
-    """The keys that the scheme choice of a case decides, as text of dotted keys and values; "" without a choice."""
+    """Return the keys that the scheme choice of a case decides, as text of dotted keys and values; "" without a
+    choice."""
     if case.scheme.choice == NONE:
         return ""
     scheme, hybrid = case.scheme, case.scheme.hybrid

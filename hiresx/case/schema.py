@@ -397,7 +397,7 @@ class Case(Table):
         return case
 
     def needed_fields(self, case: Any = None) -> dict[str, int]:
-        """The fields that blocks have because of all tables, and of the keys that are in none, of this case."""
+        """Return the fields that blocks have because of all tables, and of the keys that are in none, of this case."""
         return fields_of_tables(self, {"inverse_radius": int(self.axisymmetric)})
 
     def histories(self) -> list[str]:
@@ -452,7 +452,7 @@ class Case(Table):
         return at([functions.evaluate_scalar_profile(self, name, function, x, y, z, t)], t or 0.0)[0]
 
     def initial_scalars(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> dict[str, float | np.ndarray]:
-        """Initial values of the passive scalars by name, each a number or an array of the shape of x. Raises
+        """Return the initial values of the passive scalars by name, each a number or an array of the shape of x. Raises
         HiresxError as `evaluate_scalar`."""
         return {
             s.name: self.evaluate_scalar(s.name, s.initial, x, y, z) if isinstance(s.initial, str) else s.initial
@@ -460,7 +460,7 @@ class Case(Table):
         }
 
     def to_toml(self) -> str:
-        """The resolved case as a case file (see `document`)."""
+        """Return the resolved case as a case file (see `document`)."""
         from hiresx.case.toml import dumps
 
         return dumps(self.document())

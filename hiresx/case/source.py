@@ -32,7 +32,7 @@ class Source(Table):
         return {"coordinates": 1}
 
     def texts(self) -> dict[str, str]:
-        """Texts of the formulas by key. The key of a scalar is `scalars.<name>`."""
+        """Return the texts of the formulas by key. The key of a scalar is `scalars.<name>`."""
         given = {name: getattr(self, name) for name in GAS_CONSERVED}
         of_scalars = {f"scalars.{name}": text for name, text in self.scalars.items()}
         return {name: text for name, text in given.items() if text is not None} | of_scalars

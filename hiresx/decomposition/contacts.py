@@ -45,7 +45,7 @@ def links_by_box(contacts: Contacts, count: int) -> list[list[tuple[int, int, in
 
 
 def boxes(parts: Sequence[Part]) -> Boxes:
-    """The boxes of parts, in their order."""
+    """Return the boxes of parts, in their order."""
     whole = np.array([part.whole for part in parts], dtype=np.int64)
     return Boxes(whole, np.array([part.box for part in parts], dtype=np.int64).reshape(-1, 3, 2))
 

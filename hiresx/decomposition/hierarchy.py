@@ -59,7 +59,7 @@ class Hierarchy:
         return bool(mirrored_places(self.grids[0]))
 
     def regions(self) -> list[Taken]:
-        """The tiles of the regions that the case gives, and the tiles that must lie around them."""
+        """Return the tiles of the regions that the case gives, and the tiles that must lie around them."""
         return self.choice.choose(self.choice.none())
 
     def of(self, tiles: Sequence[Tile]) -> list[Taken]:

@@ -50,7 +50,7 @@ def homogeneous(decomposition: Decomposition, block: int, over: Sequence[str]) -
 
 
 def all_homogeneous(decomposition: Decomposition) -> list[str]:
-    """The directions "i", "j", "k" that are homogeneous in every block."""
+    """Return the directions "i", "j", "k" that are homogeneous in every block."""
 
     def suits(letter: str) -> bool:
         try:

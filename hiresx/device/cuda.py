@@ -427,5 +427,5 @@ class CudaBackend:
         self._stream.synchronize()
 
     def event(self) -> CudaEvent:
-        """An event to measure times with."""
+        """Return an event to measure times with."""
         return CudaEvent(self._cupy, self._stream)

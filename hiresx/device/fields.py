@@ -58,11 +58,11 @@ class Layout:
         return sum(count * field.variables(self) * field.size(self) for field, count in self._per_point())
 
     def has(self, name: str) -> bool:
-        """True if blocks have the field."""
+        """True if blocks of this layout have the field `name`."""
         return declared_field(name).count(self) > 0
 
     def must_have(self, name: str) -> None:
-        """Raise HiresxError for a field that blocks of this layout do not have."""
+        """Raise HiresxError if blocks of this layout do not have the field `name`."""
         if not self.has(name):
             shown = declared_field(name).shown
             raise HiresxError(f'this run has no field "{name}" ({shown})', "leave it out of what is written")

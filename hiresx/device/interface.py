@@ -73,10 +73,11 @@ class Backend(Protocol):
         HiresxError for a missing compiler, for a choice without a header, and for errors of the compiler."""
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
-        """Return an uninitialised array. Raises HiresxError if it does not fit in memory."""
+        """Return an uninitialised array of `shape` and of the numpy type `dtype`. Raises HiresxError if it does not fit
+        in memory."""
 
     def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
-        """Return an array of zeros. Raises as `empty`."""
+        """Return an array of zeros of `shape` and of the numpy type `dtype`. Raises as `empty`."""
 
     def to_device(self, array: np.ndarray) -> Any:
         """Return a copy of `array` for kernels. Raises as `empty`."""

@@ -362,7 +362,7 @@ class NativeProgram(RecordingProgram):
         self._of_kernel |= dict.fromkeys(built, library)
 
     def library(self, name: str) -> ctypes.CDLL:
-        """The shared library that contains kernel `name`."""
+        """Return the shared library that contains kernel `name`."""
         return self._of_kernel[name]
 
     def kernel(self, name: str) -> _Kernel:

@@ -85,8 +85,8 @@ class BlockState:
         return {field.name: self.array(field.name) for field in FIELDS if field.restarts and self.fields[field.name]}
 
     def array(self, name: str) -> Any:
-        """Return the first array of a field, or None if the run has no such field. A field that shares the memory of
-        another one is a view of that memory."""
+        """Return the first array of the field `name`, or None if the run has no such field. A field that shares the
+        memory of another one is a view of that memory."""
         field = declared_field(name)
         if field.lies_in is not None:
             return self._aliased_array(field, field.lies_in)
@@ -158,7 +158,7 @@ class BlockState:
         return self.reference.reshape(-1, *(1,) * (values.ndim - 1))
 
     def interior(self, array: Any) -> Any:
-        """Return a view of the nodes without ghosts, [..., k, j, i]."""
+        """Return a view [..., k, j, i] of the nodes of a padded `array`, without ghosts."""
         hi, hj, hk = self.halo
         ni, nj, nk = self.size
         return array[..., hk : hk + nk, hj : hj + nj, hi : hi + ni]

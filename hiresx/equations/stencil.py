@@ -97,7 +97,7 @@ def weighted_nodes(interpolation: str, root: Path = kernels.ROOT) -> int:
 
 
 def suited_weights(interpolation: str, root: Path = kernels.ROOT) -> list[str]:
-    """The headers of kernels/weights/ that have weights for the stencil of the header `interpolation`."""
+    """Return the headers of kernels/weights/ that have weights for the stencil of the header `interpolation`."""
     says = _WEIGHS.get(weighted_nodes(interpolation, root))
     known = kernels.choices("weights", root)
     return [name for name in known if says is None or kernels.trait("weights", name, says, root, silent=0)]

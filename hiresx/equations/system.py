@@ -81,7 +81,7 @@ def equations(case: Any) -> Equations:
 
 
 def transported_names(model: str | None) -> tuple[str, ...]:
-    """The variables that a model of turbulence transports, by name."""
+    """Return the variables that a model of turbulence transports, by name."""
     if model in (None, "none") or model not in kernels.choices("turbulence"):
         return ()
     return kernels.names("turbulence", model, "transported_names")

@@ -97,7 +97,7 @@ def refuse_on_gpus(case: Case, backend: str, ranks: int) -> None:
 
 
 def grid_nodes(case: Case) -> int | None:
-    """Number of nodes of the grid of a case, before it is made or read; None if it is unknown."""
+    """Return the number of nodes of the grid of a case, before it is made or read; None if it is unknown."""
     if isinstance(case.grid, GridFile):
         return file_nodes(case.grid, case.directory)
     return case.grid.nodes

@@ -84,7 +84,8 @@ def vorticity_ratio(mach: float, angle: float, gamma: float = 1.4, entropy: floa
 
 
 def critical_angle(mach: float, gamma: float = 1.4) -> float:
-    """Return the angle in degrees, for a wave as in `behind`, above which its sound decays behind the shock."""
+    """Return the angle in degrees, for a wave as in `behind`, above which its sound decays behind the shock. `mach`:
+    the Mach number of the shock."""
     shock = normal_shock(mach, gamma)
     u2, c2 = mach / shock.density, np.sqrt(shock.pressure / shock.density)
     return float(np.degrees(np.arctan(mach / np.sqrt(c2**2 - u2**2))))

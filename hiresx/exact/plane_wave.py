@@ -42,7 +42,8 @@ def amplitude_ratio(flux: str, points: float, waves: float, cfl: float, gamma: f
 
 
 def jacobians(flux: str, gamma: float) -> tuple[Array, Array]:
-    """Jacobians (3, 3) of the numerical flux with respect to its left and its right state, in gas at rest."""
+    """Return the Jacobians (3, 3) of the numerical flux with respect to its left and its right state, in gas at
+    rest."""
     rest = np.array([1.0, 0.0, 1 / (gamma * (gamma - 1))])
     if flux in ("steger_warming", "van_leer"):
         split = _steger_warming if flux == "steger_warming" else _van_leer

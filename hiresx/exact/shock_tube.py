@@ -85,7 +85,8 @@ class Riemann:
         return 0.5 * (self.left[1] + self.right[1]) + 0.5 * (wave_r - wave_l)
 
     def sample(self, xi: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(rho, u, p), each of the shape of xi = (x - x0) / t, the similarity coordinate (Toro 4.5)."""
+        """Return rho, u and p at the similarity coordinate `xi` = (x - x0) / t, each of the shape of `xi`. Source:
+        Toro, section 4.5."""
         xi = np.asarray(xi, dtype=float)
         rho_l, u_l, p_l = self._side(self.left, xi, 1.0)
         # The right half is the left half seen in a mirror.

@@ -123,7 +123,7 @@ class Gpu:
         self._kernels.synchronize()
 
     def read(self, array: Any) -> int:
-        """The number in the first bytes of `array`."""
+        """Return the number in the first bytes of `array`."""
         return int(array[:8].get().view(np.int64)[0])
 
     # ---- copies

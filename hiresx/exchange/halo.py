@@ -138,7 +138,8 @@ class HaloExchange:
         channel.start(arrays)
 
     def finish_field(self, name: str) -> None:
-        """Wait for the exchange that `start_field` began; return at once if there is none."""
+        """Wait until the exchange of the field `name` that `start_field` began is complete. Return at once if there is
+        none."""
         self._by_name[name][0].finish()
 
     def assume_started(self) -> None:

@@ -18,11 +18,11 @@ class MessageBuffers:
     width: int
 
     def outgoing_messages(self, peers: Sequence[Peer]) -> list[list[Any]]:
-        """The messages to `peers`, by turn."""
+        """Return the messages to `peers`, by turn."""
         return [[self._part(out, p.out) for p in peers] for out in self.outgoing]
 
     def incoming_messages(self, peers: Sequence[Peer]) -> list[dict[int, Any]]:
-        """The messages from `peers`, by turn and rank."""
+        """Return the messages from `peers`, by turn and rank."""
         return [{p.rank: self._part(into, p.into) for p in peers} for into in self.incoming]
 
     def _part(self, array: Any, points: tuple[int, int]) -> Any:

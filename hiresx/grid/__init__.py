@@ -46,7 +46,7 @@ def prove(blocks: Sequence[Block], connections: Sequence[Connection]) -> list[Co
 
 
 def build(spec: GridTable, directory: Path | None = None) -> Grid:
-    """Grid of a case's [grid] table: from its generator, or read from its Plot3D or CGNS file.
+    """Return the grid of a case's [grid] table: from its generator, or read from its Plot3D or CGNS file.
 
     `spec`: one of the models of `hiresx.case.grids`. `directory`: where a relative file name starts.
     Raises HiresxError for grids that cannot be made or read, or are too large for this machine.

@@ -28,7 +28,7 @@ class Units:
     kind: str = ""
 
     def below(self, node: Node) -> "Units":
-        """Units below a child of the node. Raises HiresxError that names a unit unknown to CGNS."""
+        """Return the units below a child of the node. Raises HiresxError that names a unit unknown to CGNS."""
         found = self
         for child in node.children("DataClass_t"):
             found = replace(found, kind=child.text())

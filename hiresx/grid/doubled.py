@@ -25,7 +25,7 @@ class DoubledLine:
     of: int
 
     def describe(self) -> str:
-        """Description for messages."""
+        """Return a description for messages."""
         pair = f"{AXES[self.d]} = {self.first} and {AXES[self.d]} = {self.first + 1}"
         return f"{pair} coincide" if self.count == self.of else f"{pair} coincide at {self.count} of {self.of} places"
 

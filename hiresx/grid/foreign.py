@@ -68,7 +68,7 @@ class Lines:
         return self._lines[self._at - 1][1]
 
     def peek(self) -> str:
-        """The next line without reading it; empty at the end of the file."""
+        """Return the next line without reading it; empty at the end of the file."""
         return self._lines[self._at][1] if self.has_more else ""
 
     def integers(self, count: int, what: str) -> list[int]:

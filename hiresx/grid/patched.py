@@ -56,8 +56,8 @@ def degree_of(nodes: np.ndarray, layers: int) -> int:
 
 
 def lagrange(t: np.ndarray, width: int = WIDTH) -> tuple[np.ndarray, np.ndarray]:
-    """Values and derivatives (..., width) at `t` of the polynomials that are 1 at one of the nodes 0, 1, ... and 0 at
-    the others."""
+    """Return the values and derivatives (..., width) at `t` of the polynomials that are 1 at one of the nodes 0, 1, ...
+    and 0 at the others."""
     t = np.asarray(t, dtype=float)[..., None]
     nodes = np.arange(width)
     value, slope = np.ones((*t.shape[:-1], width)), np.zeros((*t.shape[:-1], width))
@@ -137,7 +137,7 @@ class BlockMap:
         return value, slope
 
     def at(self, xi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Positions (n, dimensions) at xi (n, 3) and their derivatives (n, dimensions, dimensions)."""
+        """Return the positions (n, dimensions) at xi (n, 3) and their derivatives (n, dimensions, dimensions)."""
         base = self.base(xi)
         value, slope = self.weights(xi, base)
         index = []

@@ -50,7 +50,7 @@ class Reindexing:
         return np.ascontiguousarray(turned[tuple(steps)][tuple(slice(None, None, self.step[d]) for d in (2, 1, 0))])
 
     def face(self, name: str) -> str | None:
-        """The new name of a face; None for a face of a direction that becomes singleton."""
+        """Return the new name of a face; None for a face of a direction that becomes singleton."""
         old = direction(name)
         if old in self.thin:
             return None

@@ -18,7 +18,7 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 
 def host_memory() -> int:
-    """Bytes of memory that this machine, or the container that this process runs in, has."""
+    """Return the bytes of memory that this machine, or the container that this process runs in, has."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path in _LIMITS:
         with suppress(OSError, ValueError):

@@ -57,8 +57,9 @@ def distances_to_ellipse(spec: Cylinder | Sphere, t: np.ndarray) -> np.ndarray:
 
 
 def nodes_from_centre(cells: int, length: float, slope: float, name: str) -> np.ndarray:
-    """Return distances (cells + 1,) as `nodes_from_wall` does, but `slope` is the spacing in the limit n -> 0. Two such
-    lines joined at 0 have a continuous slope and no curvature there."""
+    """Return distances (cells + 1,) from 0 to `length` as `nodes_from_wall` does. `slope` is the spacing in the limit n
+    -> 0, and `name` the name of this key in messages. Two such lines joined at 0 have a continuous slope and no
+    curvature there."""
     rate = _rate(lambda b: np.sinh(b * cells) / (b * cells), length / (slope * cells), cells, name, slope)
     n = np.arange(cells + 1)
     return length * (n / cells if rate == 0 else np.sinh(rate * n) / np.sinh(rate * cells))
@@ -103,8 +104,8 @@ def spacing_into_sponge(first: float, stretching: float, end: float, sponge_stre
 
 
 def march(spacing: Callable[[float], float], end: float) -> np.ndarray:
-    """Positions (n,) from 0 to the first node at or beyond `end`, where x is spaced as spacing(x): dx/dn = spacing(x),
-    integrated by four Runge-Kutta steps per node."""
+    """Return the positions (n,) from 0 to the first node at or beyond `end`, where x is spaced as spacing(x): dx/dn =
+    spacing(x), integrated by four Runge-Kutta steps per node."""
     x, nodes, h = 0.0, [0.0], 0.25
     # A tolerance of a thousandth of a cell: no extra node where rounding leaves the last one just short of the end.
     while x < end - 1e-3 * spacing(x):

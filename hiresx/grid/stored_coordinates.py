@@ -172,7 +172,7 @@ class StoredCoordinates:
         return float(np.abs(self._extremes).max()) if found is None else found
 
     def reverse_axes(self, axes: tuple[bool, bool, bool]) -> "StoredCoordinates":
-        """The same coordinates with the axes (k, j, i) reversed for which `axes` is true."""
+        """Return the same coordinates with the axes (k, j, i) reversed for which `axes` is true."""
         return replace(self, reverse=triple(a != b for a, b in zip(self.reverse, axes, strict=True)))
 
     def __mul__(self, factor: float) -> "StoredCoordinates":
@@ -198,7 +198,7 @@ class StoredCoordinates:
         return self._read(box)[tuple(inner)]
 
     def take(self, indices: Any, axis: int, out: None = None, mode: str = "raise") -> np.ndarray:
-        """Values at `indices` along `axis`, as `numpy.take`."""
+        """Return the values at `indices` along `axis`, as `numpy.take`."""
         indices = list(indices) if isinstance(indices, range) else indices
         index: list[Any] = [slice(None)] * 3
         index[axis] = indices if np.ndim(indices) == 0 else np.asarray(indices)
@@ -228,11 +228,11 @@ class StoredCoordinates:
         return {key: value for key, value in self.__dict__.items() if key != "_rims"}
 
     def min(self, axis: None = None, out: None = None) -> float:
-        """Least coordinate, in L."""
+        """Return the least coordinate, in L."""
         return self._extremes[0]
 
     def max(self, axis: None = None, out: None = None) -> float:
-        """Greatest coordinate, in L."""
+        """Return the greatest coordinate, in L."""
         return self._extremes[1]
 
     def _there(self, box: Any) -> Box:

@@ -95,7 +95,7 @@ class MessageFilter:
 
 
 def signal_name(number: int) -> str:
-    """Name of a signal: SIGKILL for 9."""
+    """Return the name of the signal with this `number`, such as SIGKILL for 9."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -46,7 +46,7 @@ class Placement:
     remarks: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """Plain data, for run.json."""
+        """Return the placement as plain data for run.json."""
         return {"ranks": [asdict(seat) | {"why": list(seat.why)} for seat in self.seats], "remarks": list(self.remarks)}
 
     def lines(self, more: Mapping[str, Sequence[Any]] | None = None) -> list[str]:

@@ -40,7 +40,8 @@ def decompose(
     """Return the azimuthal modes of `values` (time, place) at `n` angles theta = theta_0 + 2 pi p / n, in any order.
     The amplitude of mode m is p_m = sum over the places of p exp(-i m theta) / n. Its spectrum is two-sided: the part
     at f belongs to the mode -m, the part at -f to the mode m. The modes |m| < n/2 are returned. With an even n the mode
-    n/2 is left out, since its direction of rotation cannot be determined."""
+    n/2 is left out, since its direction of rotation cannot be determined. `dt`: the time between samples. `segments`:
+    the number of segments, and `filtered`: whether the samples were filtered, as for `welch.spectra`."""
     n = theta.size
     highest = (n - 1) // 2
     parts = values @ np.exp(-1j * np.outer(theta, np.arange(highest + 1))) / n
@@ -90,8 +91,8 @@ def azimuthal(
     length: float = 1.0,
     velocity: float = 1.0,
 ) -> Result:
-    """Return the azimuthal modes of a history whose places lie on a circle around the x axis. `signals` is
-    "NAME.COLUMN".
+    """Return the azimuthal modes of a history of `run` whose places lie on a circle around the x axis, from the time
+    `start` to `end` (in L / c_ref). `signals` is "NAME.COLUMN".
 
     `segments`: see `welch.spectra`. `length`, `velocity`: scales of the Strouhal number f length / velocity. Each tone
     of the mean over the ring is given with its modes and its kind: axisymmetric (m = 0 is largest), helical (m or -m

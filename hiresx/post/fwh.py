@@ -61,7 +61,8 @@ class Stream:
 
 def box(lower: np.ndarray, upper: np.ndarray, counts: tuple[int, ...]) -> Surface:
     """Return the surface of a box, divided into `counts` cells along x, y, z; each cell has a place in its middle. With
-    two counts and corners (2,) it is the boundary of a rectangle in the plane z = 0."""
+    two counts and corners (2,) it is the boundary of a rectangle in the plane z = 0. `lower` and `upper`: the corners
+    (3,) or (2,), in L."""
     lower, upper, dimensions = np.asarray(lower, float), np.asarray(upper, float), len(counts)
     step = (upper - lower) / counts
     places, normals, areas = [], [], []

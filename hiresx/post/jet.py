@@ -80,8 +80,8 @@ def analyse(
     run: Run, state: jet_theory.ExpandedJet, start: float | None = None, end: float | None = None,
     segments: int | None = None, lips: str | None = None, line: str | None = None,
 ) -> Jet:  # fmt: skip
-    """Analyse one run; `state` comes from `expanded_jet`. Other arguments as of `jet`. Raises HiresxError for a run
-    without a mean flow, screech and convection velocity."""
+    """Analyse one run. `state`: the result of `expanded_jet`. The other arguments are those of `jet`. Raises
+    HiresxError for a run without a mean flow, screech and convection velocity."""
     missing: list[str] = []
     if start is None:
         # The time that the averages leave out as the start of the flow is left out of the probes, too.
@@ -140,7 +140,9 @@ def expanded_jet(
     run: Run, ratio: float | None = None, mach: float | None = None, temperature: float | None = None,
     shape: jet_theory.Shape | None = None,
 ) -> jet_theory.ExpandedJet:  # fmt: skip
-    """The jet of a run. Arguments that are None come from the parameters and the grid of its case; see `jet`."""
+    """Return the fully expanded jet of a run. `ratio`, `mach`, `temperature` and `shape`: the arguments
+    `pressure_ratio`, `exit_mach`, `total_temperature` and `shape` of `jet`. Those that are None are taken from the
+    parameters and the grid of the case."""
     parameters = run.case.get("parameters") or {}
     ratio = parameters.get("pressure_ratio") if ratio is None else ratio
     mach = parameters.get("exit_mach", 1.0) if mach is None else mach

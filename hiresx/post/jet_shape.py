@@ -49,7 +49,7 @@ class Mean:
 
 
 def sponge_start(run: Run) -> float:
-    """Coordinate x, in L, at which the sponge behind the jet begins; infinite without one."""
+    """Return the coordinate x, in L, at which the sponge behind the jet begins; infinite without one."""
     starts = [
         s["start"]
         for s in run.case.get("sponge") or ()

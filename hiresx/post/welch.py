@@ -103,7 +103,7 @@ class Spectra:
         return self.segments / total
 
     def only(self, n: int) -> "Spectra":
-        """The spectrum of signal number `n`."""
+        """Return the spectrum of signal number `n`."""
         kept = slice(n, n + 1)
         names = ("density", "cross", "background", "variance", "parseval")
         return replace(self, **{name: getattr(self, name)[kept] for name in names})

@@ -27,7 +27,7 @@ def values_at(case: Case, value: FaceValue, places: np.ndarray, what: str) -> np
 
 
 def place_at(places: np.ndarray, n: int) -> str:
-    """Text for messages with the coordinates of number `n` of `places`, x, y, z (3, ...)."""
+    """Return a text for messages with the coordinates of place number `n`. `places` (3, ...): x, y and z."""
     return f"x, y, z = {', '.join(f'{c.ravel()[n]:.4g}' for c in places)}"
 
 

@@ -29,7 +29,8 @@ class Fused(InviscidPlan):
         return [self.sweep(d, first, self.walls)]
 
     def sweep(self, d: int, first: bool, walls: Set[str]) -> Call:
-        """The launch for the direction `d`, which also stores sums of mass fluxes behind the faces `walls`."""
+        """Return the launch of the kernel for the direction `d`, which also stores sums of mass fluxes behind the faces
+        `walls`. `first`: whether it is the first launch that writes `r`."""
         s, carried = self.state, self.viscous_fluxes
         n = s.size[d]
         fields = {

@@ -81,7 +81,7 @@ class Planes:
         return values
 
     def place(self, time: float) -> int:
-        """Index of the last recorded plane that is not later than `time`, in L / c_ref."""
+        """Return the index of the last recorded plane that is not later than `time`, in L / c_ref."""
         times, t = self.file.times, self.begin + time
         if self.period > 0:
             t -= self.period * np.floor((t - times[0]) / self.period)

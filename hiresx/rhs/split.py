@@ -52,7 +52,7 @@ class SplitFused(Fused):
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
-        """Directions along which the sweep also computes the differences of the viscous fluxes: none."""
+        """Return the directions along which the sweep also computes the differences of the viscous fluxes: none."""
         return frozenset()
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:

@@ -57,7 +57,7 @@ class Adaptations:
         self.most_nodes = max(self.most_nodes, whole.points)
 
     def remark(self) -> str | None:
-        """Warning that the changes of the tiles took a large part of the run; None if they did not."""
+        """Return the warning that the changes of the tiles took a large part of the run; None if they did not."""
         changing = self.look_s + self.change_s
         if changing <= LARGE_SHARE * (changing + self.step_s):
             return None
@@ -68,7 +68,7 @@ class Adaptations:
         )
 
     def document(self) -> dict[str, Any]:
-        """The record as JSON data, for run.json."""
+        """Return the record as JSON data, for run.json."""
         mean = self.node_steps / self.steps if self.steps else None
         return {key: value for key, value in vars(self).items() if key != "node_steps"} | {"mean_nodes": mean}
 

@@ -124,7 +124,7 @@ class Epoch:
         return cls(number, solver.steps, solver.time, reason, before, weights, speeds, gain, points, seconds)
 
     def document(self) -> dict[str, Any]:
-        """The epoch as JSON data, for run.json."""
+        """Return the epoch as JSON data, for run.json."""
         return dict(vars(self))
 
     @property

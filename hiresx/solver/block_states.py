@@ -143,8 +143,9 @@ class LocalBlocks:
     def set_state(
         self, n: int, rho: Any, u: Any, v: Any, w: Any, p: Any, scalars: Mapping[str, Any] | None = None
     ) -> None:
-        """Set the nodes of `states[n]` from primitive arrays broadcastable to its (nk, nj, ni). Passive scalars that
-        `scalars` omits keep their values."""
+        """Set the state at the nodes of `states[n]`. `rho`, `u`, `v`, `w` and `p`: density, velocities and pressure in
+        the scales of the case, numbers or arrays that broadcast to (nk, nj, ni). Passive scalars that `scalars` omits
+        keep their values."""
         shape, scalars = self.states[n].block.x.shape, scalars or {}
         kept = self.primitives(n) if any(name not in scalars for name in self.gas.scalars) else {}
         carried = [scalars.get(name, kept.get(name)) for name in self.gas.scalars]

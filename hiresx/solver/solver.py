@@ -186,7 +186,8 @@ class Solver:
         self.system.stage(stage)
 
     def right_hand_side(self) -> None:
-        """Fill `r` of every block (1/J times dq/dt): the halo exchange and all tasks of a stage before the update."""
+        """Compute the rates of change: `r` of every block becomes 1/J times dq/dt of the current state. This includes
+        the halo exchange and all tasks of a stage that precede the update."""
         self._state_cache.rates = True
         self.system.compute_rates()
 

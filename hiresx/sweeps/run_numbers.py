@@ -58,8 +58,8 @@ class ReducedColumn:
             )
 
     def value(self, run: Path) -> float:
-        """The number for one run. Raises HiresxError for a run without this column, or without samples from `start`
-        on."""
+        """Return the number for one run. Raises HiresxError for a run without this column, or without samples from
+        `start` on."""
         there = history.histories(run)
         if self.history not in there:
             raise HiresxError(f'no history "{self.history}"', did_you_mean(self.history, list(there), "histories"))

@@ -84,7 +84,8 @@ class Esdirk(ControlledStages):
 
 def guess_weights(times: Sequence[float], stage: int) -> dict[int, float]:
     """Return the weights of the rates of earlier stages in the initial guess of `stage` (from 0). They integrate, from
-    0 to the time of the stage, the polynomial through the rates of the first stage and of the last two."""
+    0 to the time of the stage, the polynomial through the rates of the first stage and of the last two. `times`: the
+    times of the stages, as fractions of the step."""
     chosen = sorted({0, *range(max(stage - 2, 0), stage)})
     found = {}
     for m in chosen:

@@ -78,7 +78,8 @@ class Reduction:
         self._active = sum(1 << d for d in state.active)
 
     def radii_calls(self, reynolds: float | None) -> list[Call]:
-        """Return the launches that find the largest inviscid and viscous spectral radius of the block (1/time)."""
+        """Return the launches that find the largest inviscid and viscous spectral radius of the block (1/time).
+        `reynolds`: None in inviscid flow."""
         s, few, count = self._state, self.few, pieces(self._state.size)
         height = -(-s.size[2] // count)
         inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
@@ -107,7 +108,8 @@ class Reduction:
         return calls
 
     def local_steps(self, reynolds: float | None, cfl: float, viscous_cfl: float) -> None:
-        """Compute the block's time step at each point by these CFL numbers. `reynolds`: None in inviscid flow."""
+        """Compute the block's time step at each point by the inviscid and the viscous CFL number `cfl` and
+        `viscous_cfl`. `reynolds`: None in inviscid flow."""
         s = self._state
         inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
         limits = {"inverse_reynolds": inverse_reynolds, "cfl": cfl, "viscous_cfl": viscous_cfl}

@@ -34,17 +34,17 @@ class Limit:
 
 
 def at_most(threshold: float) -> Limit:
-    """The limit that a value is at most `threshold`."""
+    """Return the limit for a number that must be at most `threshold`."""
     return Limit("<=", threshold)
 
 
 def at_least(threshold: float) -> Limit:
-    """The limit that a value is at least `threshold`."""
+    """Return the limit for a number that must be at least `threshold`."""
     return Limit(">=", threshold)
 
 
 def between(low: float, high: float) -> Limit:
-    """The limit that a value is between `low` and `high`."""
+    """Return the limit for a number that must be between `low` and `high`."""
     return Limit("in", (low, high))
 
 
@@ -91,15 +91,18 @@ class CompletedRun:
         return self.simulation.time
 
     def state(self, name: str, block: int = 0) -> np.ndarray:
-        """rho, u, v, w, p or a derived variable at the end, (nk, nj, ni)."""
+        """Return rho, u, v, w, p or a derived variable at the end of the run, (nk, nj, ni) in the scales of the case.
+        `name`: the variable. `block`: the number of the block."""
         return self.blocks[block].state(name)
 
     def start(self, name: str, block: int = 0) -> np.ndarray:
-        """rho, u, v, w or p at the start, (nk, nj, ni)."""
+        """Return rho, u, v, w or p at the start of the run, (nk, nj, ni) in the scales of the case. `name`: the
+        variable. `block`: the number of the block."""
         return self._start[block][name]
 
     def exact(self, name: str, block: int = 0) -> np.ndarray:
-        """rho, u, v, w or p of the case's function `exact` at the end, (nk, nj, ni)."""
+        """Return rho, u, v, w or p of the case's function `exact` at the end of the run, (nk, nj, ni) in the scales of
+        the case. `name`: the variable. `block`: the number of the block."""
         b = self.blocks[block]
         values = self.case.evaluate("exact", np.asarray(b.x), np.asarray(b.y), np.asarray(b.z), self.time)
         return values[("rho", "u", "v", "w", "p").index(name)]
@@ -187,7 +190,7 @@ class Check:
         return [bench.complete(run) for run in self.runs] if self.runs else [bench]
 
     def needed_kernels(self, tested: str) -> list[tuple[str, Configuration]]:
-        """All configurations of kernels that the check needs, each with the name of the backend that needs it; `tested`
-        is the backend under test."""
+        """Return all configurations of kernels that the check needs, each with the name of the backend that needs it;
+        `tested` is the backend under test."""
         of_runs = [(tested, run.configuration) for run in self.runs]
         return of_runs + [(name, found) for name in self.backends(tested) for found in self.configurations]

@@ -44,7 +44,7 @@ _ONE_SIDED = (-49 / 20, 6.0, -15 / 2, 20 / 3, -15 / 4, 6 / 5, -1 / 6)
 
 
 def sympy() -> ModuleType:
-    """SymPy. Raises HiresxError where it is missing or broken."""
+    """Return the module SymPy. Raises HiresxError if it is missing or broken."""
     return optional.import_required("sympy", "manufactured solutions need SymPy", INSTALL)
 
 

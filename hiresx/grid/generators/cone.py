@@ -14,7 +14,7 @@ from hiresx.grid.spacing import nodes_from_centre, nodes_from_wall
 
 
 def generate(spec: Cone) -> Grid:
-    """Grid of a `cone` table (`hiresx.case.grids.Cone`), lengths in reference lengths.
+    """Return the grid of a `cone` table (`hiresx.case.grids.Cone`). Lengths are in reference lengths.
 
     The tip is the origin, the axis y = 0. Along x the spacing is uniform on the cone and grows ahead of it; j runs from
     axis and cone to the straight line from y = `height` at the inlet to y = `end_height` at the outlet. With the

@@ -14,7 +14,7 @@ from hiresx.grid.diffusion import diffuse
 
 
 def generate(spec: Inlet) -> Grid:
-    """Grid of an `inlet` table (`hiresx.case.grids.Inlet`), lengths in reference lengths.
+    """Return the grid of an `inlet` table (`hiresx.case.grids.Inlet`). Lengths are in reference lengths.
 
     The lines of one i are vertical, uniformly spaced between corners, which are nodes. Along j the spacing is uniform;
     with the distance from a wall its kinks are smoothed over that distance, as in `channel-bump`. Raises HiresxError

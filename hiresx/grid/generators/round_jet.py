@@ -38,7 +38,7 @@ SMALLEST, LARGEST = 0.08, 0.45
 
 
 def generate(spec: Any) -> Grid:
-    """Grid of a `round-jet` table (`hiresx.case.grids.RoundJet`), lengths in nozzle diameters.
+    """Return the grid of a `round-jet` table (`hiresx.case.grids.RoundJet`). Lengths are in nozzle diameters.
 
     Along x, and outside of the lip along r, the spacing is that of the planar jet
     (`hiresx.grid.spacing.spacing_into_sponge`). In the nozzle the layers of the ring are spaced as the lip through the

@@ -13,7 +13,7 @@ from hiresx.grid.spacing import distances_to_ellipse
 
 
 def generate(spec: Sphere) -> Grid:
-    """Grid of a `sphere` table (`hiresx.case.grids.Sphere`), lengths in reference lengths.
+    """Return the grid of a `sphere` table (`hiresx.case.grids.Sphere`). Lengths are in reference lengths.
 
     i runs along meridians with the angle t from the upstream pole on the negative x axis to `angle`; j along rays from
     the wall to an outer surface of revolution, the ellipse through the two stand-offs; k around the x axis, connected

@@ -47,7 +47,7 @@ NEAR, FAR = 0.7, 8.0
 
 
 def generate(spec: WingCH) -> Grid:
-    """Grid of a `wing-c-h` table (`hiresx.case.grids.WingCH`), lengths in root chords.
+    """Return the grid of a `wing-c-h` table (`hiresx.case.grids.WingCH`). Lengths are in root chords.
 
     i runs clockwise seen from the tip, j outwards, k along +z from the root.
     Raises HiresxError for spacings that do not fit the counts."""

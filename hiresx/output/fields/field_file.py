@@ -263,7 +263,7 @@ def describe(path: str | Path) -> dict[str, Any]:
 
 
 def read_time(path: str | Path) -> float:
-    """The time of a field file. Raises as `describe`."""
+    """Return the time of a field file. Raises as `describe`."""
     with open_file(path) as blocks:
         return blocks.time
 
@@ -305,19 +305,20 @@ def _read_block(
 
 
 def frames(directory: str | Path, name: str = "fields") -> dict[int, Path]:
-    """The field files of a run directory, or those of the subset `name`, by step in rising order."""
+    """Return the field files of a run directory, or those of the subset `name`, by step in rising order."""
     return list_by_step(directory, name, SUFFIX)
 
 
 def list_by_step(directory: str | Path, name: str, suffix: str) -> dict[int, Path]:
-    """The files <name>_<step><suffix> of a directory by step, in rising order."""
+    """Return the files <name>_<step><suffix> of a directory by step, in rising order."""
     pattern = re.compile(rf"{re.escape(name)}_(\d{{6,}}){re.escape(suffix)}")
     found = ((pattern.fullmatch(path.name), path) for path in Path(directory).glob(f"{name}_*{suffix}"))
     return dict(sorted((int(match[1]), path) for match, path in found if match))
 
 
 def last(directory: str | Path, name: str = "fields") -> Path:
-    """The latest field file of a run directory, or of its subset `name`. Raises HiresxError when there is none."""
+    """Return the latest field file of a run directory, or of its subset `name`. Raises HiresxError when there is
+    none."""
     found = frames(directory, name)
     if not found and name != "fields":
         there = sorted({path.stem[: path.stem.rindex("_")] for path in Path(directory).glob("*_??????*.nc")})
@@ -336,7 +337,7 @@ def only_vtk(directory: str | Path) -> Path | None:
 
 
 def no_fields(directory: str | Path) -> HiresxError:
-    """The error for a directory without field files."""
+    """Return the error for a directory without field files."""
     if (there := only_vtk(directory)) is not None:
         return HiresxError(
             f"{directory} holds fields of the format vtk only, which are not read here",

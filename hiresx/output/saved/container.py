@@ -209,11 +209,11 @@ class Container:
         return list(self._entries)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Shape of the array `name`; KeyError when there is none."""
+        """Return the shape of the array `name`; KeyError when there is none."""
         return self._entries[name].shape
 
     def dtype(self, name: str) -> np.dtype:
-        """Type of the array `name`; KeyError when there is none."""
+        """Return the type of the array `name`; KeyError when there is none."""
         return self._entries[name].type
 
     def array(self, name: str) -> np.ndarray:
@@ -279,7 +279,7 @@ class Container:
             yield file
 
     def damage_error(self, reason: str) -> DamagedCheckpoint:
-        """The error that this file is damaged, with the `reason`."""
+        """Return the error that this file is damaged, with the `reason`."""
         return DamagedCheckpoint(f"{self.path} is not a whole checkpoint: {reason}", "take another one")
 
 

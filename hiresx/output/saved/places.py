@@ -41,7 +41,7 @@ class IndexBox:
 
     @classmethod
     def all(cls, whole: tuple[int, int, int]) -> "IndexBox":
-        """A box of all nodes of the array."""
+        """Return a box of all nodes of the array."""
         return cls(triple(whole), triple((0, n) for n in whole))
 
     def _runs(self) -> Runs:

@@ -165,5 +165,5 @@ def _text(entries: dict[str, Any]) -> str:
 
 
 def utc_now() -> str:
-    """The present time in UTC, for information only."""
+    """Return the present time in UTC, for information only."""
     return datetime.now(UTC).isoformat(timespec="seconds")

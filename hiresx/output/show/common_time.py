@@ -42,7 +42,7 @@ def latest_common(runs: Sequence[Mapping[int, Path]]) -> list[Path]:
 
 
 def format_times(times: Mapping[int, float]) -> str:
-    """Text that lists the times of fields."""
+    """Return a text that lists the times of fields. `times`: the time of each step."""
     ordered = sorted(set(times.values()))
     if len(ordered) <= 4:
         return "t = " + ", ".join(f"{t:.6g}" for t in ordered)

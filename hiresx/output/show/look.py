@@ -90,7 +90,7 @@ class Look:
         return picture_file.style(named | (more or {}))
 
     def heading(self, ours: str) -> str:
-        """Title of the picture; `ours` unless the user gave one."""
+        """Return the title of the picture; `ours` unless the user gave one."""
         return ours if self.title is None else self.title
 
     def figure(self, height: float, layout: picture_file.Layout = "constrained") -> Any:

@@ -68,7 +68,7 @@ def figure(
 
 
 def distinct_colours(count: int) -> list[Any]:
-    """A list of `count` colours that can be told apart; if they are many, neighbours are alike."""
+    """Return a list of `count` colours that can be told apart; if they are many, neighbours are alike."""
     first = [BLUE, *OTHERS]
     if count <= len(first):
         return first[:count]
@@ -153,7 +153,7 @@ def unit(units: str) -> str:
 
 
 def level(reference: str) -> str:
-    """Label of an axis of levels in dB with this `reference`, such as "dB re rho_ref c_ref^2"."""
+    """Return the label of an axis of levels in dB with this `reference`, such as "dB re rho_ref c_ref^2"."""
     over = reference.removeprefix("dB re ")
     return "dB re " + (r"20 $\mu$Pa" if over == "20 uPa" else unit(over))
 

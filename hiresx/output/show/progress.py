@@ -174,7 +174,7 @@ class Progress:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as m:ss, h:mm:ss, or days and hours."""
+    """Return a duration in `seconds` as text: m:ss, h:mm:ss, or days and hours."""
     total = round(seconds)
     minutes, s = divmod(total, 60)
     hours, m = divmod(minutes, 60)

@@ -45,7 +45,7 @@ class Raster:
 
 
 def box_of(pieces: Sequence[cut.Piece], horizontal: str, vertical: str) -> Box:
-    """Bounding box of the pieces: least and greatest horizontal, then vertical coordinate."""
+    """Return the bounding box of the pieces: least and greatest horizontal, then vertical coordinate."""
     return (*cut.extent(list(pieces), horizontal), *cut.extent(list(pieces), vertical))
 
 

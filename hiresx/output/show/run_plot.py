@@ -272,7 +272,8 @@ def _dimensions(shapes: Iterable[Sequence[int]]) -> int:
 
 
 def other_runs(against: str | Path | Sequence[str | Path] | None) -> list[Path]:
-    """Return the other runs to draw beside the first as a list."""
+    """Return the other runs to draw for comparison, as a list. `against`: None, a run or field file, or several, as for
+    `plot_run`."""
     if against is None:
         return []
     return [Path(run) for run in ([against] if isinstance(against, str | Path) else against)]
@@ -325,8 +326,8 @@ def _other_time(ours: fields.FieldFileContent, theirs: fields.FieldFileContent) 
 
 
 def picture_path(path: Path, out: str | Path | None, suffix: str, *choices: Any) -> Path:
-    """Path of a picture of `path`: named after it and after `choices`, with the ending `suffix`. `out`: the file or the
-    folder that the user named; None: beside `path`."""
+    """Return the path of a picture of `path`: named after it and after `choices`, with the ending `suffix`. `out`: the
+    file or the folder that the user named; None: beside `path`."""
     words = [str(choice).replace(" ", "").replace(",", "_").replace("=", "") for choice in choices if choice]
     words = [Path(choice).name for choice in words]
     name = "_".join([path.stem, *words]) + suffix

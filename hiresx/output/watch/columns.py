@@ -21,14 +21,15 @@ THREADS, FEWEST, LANES = 2048, 16, 32
 
 
 def column_count(state: BlockState) -> int:
-    """Number of pieces of columns of a part."""
+    """Return the number of partial results of a part: one for each piece, of at most HEIGHT nodes, of a column of nodes
+    along j."""
     ni, nj, nk = state.size
     return -(-nj // HEIGHT) * nk * ni
 
 
 def column_call(solver: Solver, state: BlockState, kernel: str, partial: Any, **own: Any) -> Call:
-    """The launch of a column kernel on a part, which leaves its results in `partial` (quantities, `column_count`).
-    `own`: the arguments that only this kernel has."""
+    """Return the launch of a column kernel on a part, which leaves its results in `partial` (quantities,
+    `column_count`). `own`: the arguments that only this kernel has."""
     ni, nj, nk = state.size
     return solver.program.call(
         kernel, (ni, -(-nj // HEIGHT), nk), **state.place, height=HEIGHT, nodes=nj, rows=nk,
@@ -45,8 +46,8 @@ class ColumnSums:
         self.count = len(solver.states) * quantities * LANES
 
     def calls(self, kernel: str, arguments: Sequence[Mapping[str, Any]], numbers: Any) -> Calls:
-        """The launches that leave the sums of `kernel` in `numbers` (count,). `arguments`: those of each part that only
-        this kernel has."""
+        """Return the launches that leave the sums of `kernel` in `numbers` (count,). `arguments`: those of each part
+        that only this kernel has."""
         call, zeros = self._solver.program.call, self._solver.backend.zeros
         _, quantities, lanes = self._shape
         stages: tuple[list[Call], ...] = [], [], []
@@ -62,7 +63,7 @@ class ColumnSums:
         return list(stages)
 
     def by_part(self, numbers: np.ndarray) -> np.ndarray:
-        """The sums (parts, quantities) of what the launches left."""
+        """Return the sums (parts, quantities). `numbers` (count,): the numbers that the launches computed."""
         found: np.ndarray = numbers.reshape(self._shape).sum(axis=2)
         return found
 
@@ -118,7 +119,7 @@ def circumference(case: Case, y: np.ndarray) -> np.ndarray | float:
 
 
 def dimension(solver: Solver) -> int:
-    """Number of dimensions of the integrals: 1, 2 or 3."""
+    """Return the number of dimensions of the integrals: 1, 2 or 3."""
     return max(3 if solver.case.axisymmetric else len(block.active) for block in solver.decomposition.blocks)
 
 

@@ -26,7 +26,8 @@ class DeviceMonitor(Monitor):
     _samples: "DeviceSamples | None" = None
 
     def calls(self, numbers: Any) -> Calls:
-        """The launches that leave the numbers in `numbers`, float64 (count,) on the device, or in its own array."""
+        """Return the launches that leave the numbers in `numbers`, float64 (count,) on the device, or in its own
+        array."""
         raise NotImplementedError
 
     def values(self, numbers: np.ndarray, time: float) -> Mapping[str, Any]:

@@ -128,8 +128,8 @@ class History:
         return self.samples
 
     def add(self, step: int, time: float, values: Mapping[str, Any]) -> int:
-        """Append a sample. A column that is missing in `values` is NaN. Returns the number of samples. Raises
-        HiresxError if it cannot be written."""
+        """Append a sample. `step` and `time`: its step and time. `values`: the values by column; a column that is
+        missing is NaN. Returns the number of samples. Raises HiresxError if the sample cannot be written."""
         cells = [values.get(column.name, self._nothing) for column in self.columns]
         row = struct.pack(">id", step, time) + np.array(cells, self._numbers).tobytes()
         if self._file is None:
@@ -163,8 +163,8 @@ class History:
             self.close()
 
     def memory(self) -> dict[str, np.ndarray]:
-        """The samples that are kept in memory: by column an array (samples,), or (samples, places). Empty if they are
-        in a file."""
+        """Return the samples that are kept in memory: by column an array (samples,), or (samples, places). Empty if
+        they are in a file."""
         return {} if self.path is not None else self._by_column()
 
     def _by_column(self) -> dict[str, np.ndarray]:
@@ -181,7 +181,7 @@ class History:
         self._rows = [row.tobytes() for row in rows]
 
     def table(self) -> "HistoryTable":
-        """Table of all samples so far."""
+        """Return the table of all samples so far."""
         if self.path is not None and self.path.exists():
             return read(self.path)
         columns = {column.name: column for column in (STEP, TIME, *self.columns)}
@@ -391,8 +391,8 @@ class HistoryTable:
         return [name for name in self.data if name not in (STEP.name, TIME.name)]
 
     def flat(self) -> dict[str, np.ndarray]:
-        """Columns as one array (n,) each. A column of several places is split into name_0, name_1, ...; a column of a
-        single place keeps its name."""
+        """Return the columns by name as arrays (n,). A column of several places is split into name_0, name_1, ...; a
+        column of a single place keeps its name."""
         found = {}
         for name, values in self.data.items():
             if values.ndim == 1:
@@ -491,5 +491,5 @@ def _check(data: Mapping[str, np.ndarray], places: np.ndarray | None) -> None:
 
 
 def histories(run: str | Path) -> dict[str, Path]:
-    """The histories of a run directory by name, in alphabetical order."""
+    """Return the histories of a run directory by name, in alphabetical order."""
     return {path.stem: path for path in sorted((Path(run) / FOLDER).glob("*.nc"))}

@@ -88,12 +88,12 @@ class Locator:
         self._bricks: dict[int, _Bricks] = {}
 
     def find(self, point: Sequence[float] | np.ndarray) -> Location | None:
-        """The location of `point` (x, y, z), in the first block that holds it, of the finest level there; None if it
-        lies outside."""
+        """Return the location of `point` (x, y, z), in the first block that holds it, of the finest level there; None
+        if it lies outside."""
         return self.find_all(np.reshape(point, (1, 3)))[0]
 
     def find_all(self, points: Sequence[Sequence[float]] | np.ndarray) -> list[Location | None]:
-        """For each of `points` (n, 3) what `find` gives."""
+        """Return for each of `points` (n, 3) the result of `find`."""
         places = np.reshape(np.asarray(points, dtype=float), (-1, 3))
         chunks = (places[n : n + CHUNK] for n in range(0, len(places), CHUNK))
         return [found for some in chunks for found in self._find_some(some)]
@@ -150,7 +150,7 @@ class Locator:
         return found
 
     def nearest(self, point: Sequence[float] | np.ndarray) -> tuple[int, tuple[int, int, int], float]:
-        """Block, node (i, j, k) and distance, in L, of the node closest to `point` (x, y, z)."""
+        """Return the block, the node (i, j, k) and the distance, in L, of the node closest to `point` (x, y, z)."""
         best = 0, (0, 0, 0), np.inf
         for b, block in enumerate(self._blocks):
             asked, first = self._known_coordinates(b, np.asarray(point, dtype=float)), 0
@@ -435,7 +435,7 @@ def _nearest(cells: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
 
 
 def rotate(turns: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Product of `turns` (3, 3, n) and the vectors (3, ..., n), for each n."""
+    """Return the products (3, ..., n) of the matrices `turns` (3, 3, n) and the vectors (3, ..., n), for each n."""
     among = (1,) * (vectors.ndim - 2)
     return (turns.reshape(3, 3, *among, -1) * vectors).sum(axis=1)
 

@@ -30,7 +30,7 @@ class Kind:
     attributes: tuple[str, ...]
 
     def files(self, run: str | Path) -> dict[str, Path]:
-        """The files of a run directory by name, in alphabetical order."""
+        """Return the files of a run directory by name, in alphabetical order."""
         return {path.stem: path for path in sorted((Path(run) / self.folder).glob("*.nc"))}
 
 
@@ -90,7 +90,7 @@ class StoredPlaces:
         return (self.records.dtype.names or ())[2:]
 
     def fixed_columns(self, *names: str) -> np.ndarray:
-        """Columns `names` of the data that do not change in time, (n, len(names))."""
+        """Return the columns `names` of the data that do not change in time, (n, len(names))."""
         return np.stack([self.fixed[name] for name in names], axis=1)
 
 
@@ -145,5 +145,6 @@ def _short_error(path: Path, whole: int, samples: int) -> HiresxError:
 
 
 def normal_columns(normals: np.ndarray, outward: str) -> list[tuple[Column, np.ndarray]]:
-    """Columns of unit normals (n, 3); `outward` says where they point."""
+    """Return the columns of the unit normals (n, 3) and their values. `outward`: a text on the direction of the
+    normals."""
     return [(Column(f"normal_{axis}", f"{outward} along {axis}", "1"), normals[:, d]) for d, axis in enumerate("xyz")]

@@ -74,7 +74,7 @@ class StoredSurface(StoredPlaces):
 
 
 def surfaces(run: str | Path) -> dict[str, Path]:
-    """The surfaces of a run directory by name, in alphabetical order."""
+    """Return the surfaces of a run directory by name, in alphabetical order."""
     return KIND.files(run)
 
 
@@ -85,7 +85,7 @@ def read(path: str | Path) -> StoredSurface:
 
 
 def describe(stored: StoredSurface) -> Mapping[str, Any]:
-    """Numbers that describe a stored surface, fit for JSON."""
+    """Return numbers that describe a stored surface, in a form suitable for JSON."""
     return {
         "form": stored.attributes["form"], "places": len(stored.fixed["x"]), "samples": stored.samples,
         "area": float(stored.fixed["area"].sum()), "caps": list(stored.caps), "gaps": list(stored.gaps),

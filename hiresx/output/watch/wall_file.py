@@ -76,13 +76,13 @@ class StoredWalls(StoredPlaces):
         return self.fixed_columns(*_WHERE).T.astype(np.int64)
 
     def sample(self, n: int) -> dict[str, np.ndarray]:
-        """The values (n,) of each column at sample number `n`, in double precision."""
+        """Return the values (n,) of each column at sample number `n`, in double precision."""
         record = self.records[n]
         return {name: np.asarray(record[name], dtype=np.float64) for name in self.quantities}
 
 
 def walls(run: str | Path) -> dict[str, Path]:
-    """The distributions along walls of a run directory, by the name of their force, in alphabetical order."""
+    """Return the distributions along walls of a run directory, by the name of their force, in alphabetical order."""
     return KIND.files(run)
 
 
@@ -93,5 +93,5 @@ def read(path: str | Path) -> StoredWalls:
 
 
 def describe(stored: StoredWalls) -> Mapping[str, Any]:
-    """Numbers that describe a file of walls, fit for JSON."""
+    """Return numbers that describe a file of walls, in a form suitable for JSON."""
     return {"places": len(stored.fixed["x"]), "samples": stored.samples, "area": float(stored.fixed["area"].sum())}

@@ -28,7 +28,7 @@ VORTEX_POINTS = (32, 64, 128)
 
 
 def error(run: CompletedRun) -> float:
-    """Mean error of the density, in rho_ref (L1)."""
+    """Return the mean error of the density, in rho_ref (L1)."""
     return abs(run.state("rho") - run.exact("rho")).mean()
 
 
@@ -67,7 +67,7 @@ def change(aided: CompletedRun, bare: CompletedRun) -> float:
 
 
 def interpolation_errors(bench: Workbench, configuration: Configuration, points: int) -> float:
-    """Mean error of both interpolated states at the half points of a periodic line, for all variables."""
+    """Return the mean error of both interpolated states at the half points of a periodic line, for all variables."""
     device = find_backend(bench.backend)
     program = device.compile(configuration)
     h = 2 * np.pi / points

@@ -78,18 +78,18 @@ def largest_deviation(ratios: np.ndarray) -> float:
 
 
 def friction_error(run: CompletedRun) -> float:
-    """Relative error of the friction farthest from the similarity solution."""
+    """Return the relative error of the friction farthest from the similarity solution."""
     return largest_deviation(friction(run)[1] / FRICTION)
 
 
 def displacement_error(run: CompletedRun) -> float:
-    """Relative error of the displacement thickness farthest from the similarity solution."""
+    """Return the relative error of the displacement thickness farthest from the similarity solution."""
     columns = compared_range(run.blocks[0].x[0, 0])
     return largest_deviation(np.array([displacement(run, i) for i in columns]) / DISPLACEMENT)
 
 
 def points_in_layer(run: CompletedRun) -> float:
-    """Number of nodes in the boundary layer (u below 0.99) at x = 0.5."""
+    """Return the number of nodes in the boundary layer (u below 0.99) at x = 0.5."""
     i = int(np.searchsorted(run.blocks[0].x[0, 0], 0.5))
     return float(np.sum(profile(run, i)[1] < 0.99))
 

@@ -93,12 +93,12 @@ SETS |= dict(_left_out())
 
 
 def partner(backend: str) -> str:
-    """Name of the backend with which the CPU backend is compared."""
+    """Return the name of the backend with which the CPU backend is compared."""
     return "emulated" if backend == "cpu" else backend
 
 
 def backends_to_compare(backend: str) -> tuple[str, str]:
-    """Names of the two backends that are compared when `backend` is verified."""
+    """Return the names of the two backends that are compared when `backend` is verified."""
     return "cpu", partner(backend)
 
 
@@ -124,7 +124,7 @@ def _relative(found: np.ndarray, reference: np.ndarray, scale: float) -> float:
 
 
 def point_by_point(bench: Workbench, configuration: Configuration) -> float:
-    """Largest difference of any kernel between the CPU and the backend that is verified."""
+    """Return the largest difference of any kernel between the CPU and the backend that is verified."""
     backends = [find_backend(name) for name in backends_to_compare(bench.backend)]
     return float(np.max(list(differences(backends, configuration).values())))
 
@@ -160,7 +160,7 @@ def _solvers(bench: Workbench, run: CheckRun) -> list[Solver]:
 
 
 def right_hand_side(bench: Workbench, run: CheckRun) -> float:
-    """Largest difference of the right-hand side of a flow with a jump between two backends."""
+    """Return the largest difference of the right-hand side of a flow with a jump between two backends."""
     results = []
     for solver in _solvers(bench, run):
         # The bare scheme would make negative pressures at a strong jump.
@@ -172,7 +172,7 @@ def right_hand_side(bench: Workbench, run: CheckRun) -> float:
 
 
 def twenty_steps(bench: Workbench, run: CheckRun) -> float:
-    """Largest difference of the primitive variables after 20 steps between two backends."""
+    """Return the largest difference of the primitive variables after 20 steps between two backends."""
     results = []
     for solver in _solvers(bench, run):
         solver.initialize()

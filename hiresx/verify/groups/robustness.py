@@ -21,20 +21,21 @@ MACH20 = "state={rho=1.0,u=20.0,p=0.7142857142857143}"
 
 
 def density_error(run: CompletedRun) -> float:
-    """L1 error of the density, relative to its mean."""
+    """Return the L1 error of the density, divided by the mean density."""
     exact = run.exact("rho")
     return abs(run.state("rho") - exact).mean() / exact.mean()
 
 
 def shock_radius_error(run: CompletedRun) -> float:
-    """Relative error of the radius of Sedov's blast, where the density is largest, against 0.75 sqrt(t)."""
+    """Return the relative error of the radius of Sedov's blast, where the density is largest, against 0.75 sqrt(t)."""
     block = run.blocks[0]
     rho, radius = run.state("rho"), np.hypot(block.x, block.y)
     return abs(radius.flat[rho.argmax()] / (0.75 * run.time**0.5) - 1)
 
 
 def pitot_error(run: CompletedRun) -> float:
-    """Stagnation pressure on the windward side of the cylinder against Rayleigh's formula at Mach 20, relative."""
+    """Return the relative error of the stagnation pressure on the windward side of the cylinder against Rayleigh's
+    formula at Mach 20."""
     block = run.blocks[0]
     wall = np.s_[0, 0, :]
     foremost = block.x[wall].argmin()

@@ -33,7 +33,7 @@ def line(run: CompletedRun) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def error(run: CompletedRun) -> float:
-    """Error of the density (L1 integral), in rho_ref L."""
+    """Return the error of the density (L1 integral), in rho_ref L."""
     x, rho, reference = line(run)
     return np.sum(abs(rho - reference)) * (x[1] - x[0])
 

@@ -31,7 +31,7 @@ def profile(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
 
 
 def theory(run: CompletedRun) -> float:
-    """Ratio of the vorticity behind the shock to that ahead, by linear theory."""
+    """Return the ratio of the vorticity behind the shock to that ahead, by linear theory."""
     mach, angle, _ = _wave_parameters(run)
     return vorticity_ratio(mach, angle, run.case.gas.gamma)
 
@@ -41,7 +41,7 @@ def _wave_parameters(run: CompletedRun) -> list[float]:
 
 
 def error(run: CompletedRun) -> float:
-    """Relative error of the vorticity ratio against linear theory."""
+    """Return the relative error of the vorticity ratio against linear theory."""
     x, found = profile(run)
     return float(found[(x > FROM) & (x < TO)].mean()) / theory(run) - 1
 

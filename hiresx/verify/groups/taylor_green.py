@@ -37,7 +37,7 @@ def history(run: CompletedRun) -> dict[str, np.ndarray]:
 
 
 def largest_rate(run: CompletedRun) -> float:
-    """Largest dissipation rate of the kinetic energy (`history`)."""
+    """Return the largest dissipation rate of the kinetic energy (`history`)."""
     return history(run)["rate"].max()
 
 
@@ -48,7 +48,7 @@ def time_of_largest_rate(run: CompletedRun) -> float:
 
 
 def energy_at(run: CompletedRun, t: float) -> float:
-    """Kinetic energy at the time `t`, in turnover times, interpolated."""
+    """Return the kinetic energy at the time `t`, in turnover times, interpolated."""
     found = history(run)
     return np.interp(t, found["t"], found["E"])
 
@@ -59,8 +59,8 @@ def energy_ratio(more: CompletedRun, less: CompletedRun) -> float:
 
 
 def energy_ratio_to_dns(run: CompletedRun) -> float:
-    """Ratio of the kinetic energy of a direct simulation (data/taylor-green-dns.csv) to that of the run, at the time
-    9."""
+    """Return the ratio of the kinetic energy of a direct simulation (data/taylor-green-dns.csv) to that of the run, at
+    the time 9."""
     dns = table("taylor-green-dns")
     return np.interp(9.0, dns["t"], dns["E"]) / energy_at(run, 9.0)
 

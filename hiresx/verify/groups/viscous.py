@@ -23,7 +23,8 @@ K = 2 * np.pi
 
 
 def amplitude(x: np.ndarray, wave: np.ndarray) -> float:
-    """Amplitude of the first harmonic on the periodic interval (0, 1)."""
+    """Return the amplitude of the first harmonic of `wave` (n,) at the places `x` (n,) of the periodic interval (0,
+    1)."""
     return 2 * abs(np.mean(wave * np.exp(-1j * K * x)))
 
 
@@ -39,7 +40,7 @@ def rate_error(name: str) -> Callable[[CompletedRun], float]:
 
 
 def exact_rate(run: CompletedRun) -> float:
-    """Exact decay rate of the wave, in c_ref / L."""
+    """Return the exact decay rate of the wave, in c_ref / L."""
     gas, mode = run.case.gas, run.case.parameters["mode"]
     assert gas.reynolds is not None
     if mode == "shear":

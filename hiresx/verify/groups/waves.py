@@ -34,7 +34,7 @@ def ratio(run: CompletedRun) -> complex:
 
 
 def theory(run: CompletedRun) -> complex:
-    """Exact amplification factor of the scheme for the wave of this run, after the time of the run."""
+    """Return the exact amplification factor of the scheme for the wave of this run, after the time of the run."""
     points = run.blocks[0].x.shape[-1] / IN_BOX
     return plane_wave.amplitude_ratio(run.case.scheme.flux, points, WAVES, CFL, run.case.gas.gamma)
 
@@ -63,7 +63,7 @@ def excess(part: int) -> Callable[..., float]:
 
 
 def curves(*runs: CompletedRun) -> dict[str, Sequence[float]]:
-    """Errors of amplitude and phase over the points per wave, with those of theory."""
+    """Return the errors of amplitude and phase over the points per wave, and those of theory."""
     amplitude, phase = errors([ratio(run) for run in runs])
     theory_amplitude, theory_phase = errors([theory(run) for run in runs])
     return {

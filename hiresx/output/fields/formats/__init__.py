@@ -85,10 +85,10 @@ class Format(Protocol):
 
 
 def names() -> list[str]:
-    """Names of all formats of this folder."""
+    """Return the names of all formats of this folder."""
     return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem != "__init__")
 
 
 def format_of(name: str) -> Format:
-    """The module of the format `name`."""
+    """Return the module of the format `name`."""
     return cast(Format, importlib.import_module(f"{__name__}.{name}"))

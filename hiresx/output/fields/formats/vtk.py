@@ -49,7 +49,7 @@ def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
 
 
 def frames(directory: str | Path, name: str = "fields") -> dict[int, Path]:
-    """VTK files of a run by step, in rising order."""
+    """Return the VTK files of the output `name` in the run directory `directory`, by step in ascending order."""
     return list_by_step(Path(directory) / FOLDER, name, ".vtm")
 
 

@@ -54,8 +54,8 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Raises HiresxError for blocks, regions and ranges that do not exist, where no wall is named, and for extremes of
-    slip walls."""
+    """Check the tables [[force]] of a case. Raises HiresxError for blocks, regions and ranges that do not exist, for a
+    table that names no wall, and for extremes of y+, friction and heat flux at slip walls, which have none."""
     for n, spec in enumerate(case.force):
         _walls(f"force.{n}", spec, decomposition)
         _coefficients(f"force.{n}", spec, case, 3)

@@ -40,7 +40,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Raises HiresxError for a far field with a vortex on a grid that is not plane."""
+    """Check the far fields of a case. Raises HiresxError for a far field with a vortex on a grid that is not plane."""
     if vortex_of(case) is None:
         return
     for block in decomposition.blocks:
