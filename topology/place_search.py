@@ -181,7 +181,8 @@ class Search:
         return Optimum([int(self._gpus[n]) for n in chosen], proven, bound, self.evaluations)
 
     def values(self, places: np.ndarray, objective: Objective | None = None) -> np.ndarray:
-        """Return the objective (n,) of placements (n, ranks), or that of a part of the ranks."""
+        """Return the values (n,) of a measure for the placements `places` (n, ranks). A placement may also be one of a
+        part of the ranks. `objective`: the measure, by default the first objective of the search."""
         objective = objective or self._objective
         self.evaluations += len(places)
         self.work += CALL + len(places) * objective.work

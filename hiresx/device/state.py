@@ -105,7 +105,7 @@ class BlockState:
 
     @property
     def place(self) -> dict[str, int]:
-        """The index of node (0, 0, 0) and the strides (o, sj, sk), as most kernels take them."""
+        """The index "o" of node (0, 0, 0) and the strides "sj" and "sk", as arguments of most kernels."""
         return {"o": self.origin, "sj": self.strides[1], "sk": self.strides[2]}
 
     @property

@@ -162,7 +162,8 @@ class Decomposed(InviscidPlan):
 
 
 def face_nodes(state: BlockState, face: str) -> tuple[tuple[int, int, int], dict[str, int]]:
-    """Return the extent of a face, and by name the index of its first node and the strides along it and inwards."""
+    """Return the extent (n1, n2, 1) of a face for launches, and by name the index of its first node and the strides
+    along the face and inwards."""
     d = direction(face)
     tangents = [e for e in range(3) if e != d]
     first = state.origin + (state.size[d] - 1 if side(face) > 0 else 0) * state.strides[d]

@@ -130,8 +130,8 @@ def point_by_point(bench: Workbench, configuration: Configuration) -> float:
 
 
 def differences(backends: Sequence[Backend], configuration: Configuration) -> dict[str, float]:
-    """By kernel, the largest difference between the results of two backends from the same arguments, relative to the
-    largest value of the array."""
+    """Return for each kernel the largest difference between the results of two backends from the same arguments,
+    divided by the largest value of the array."""
     programs = [backend.compile(configuration) for backend in backends]
     found = {}
     for name, signature in programs[1].signatures.items():
