@@ -161,8 +161,8 @@ def connect_pairs(count: int, together: Callable[[int, int], bool]) -> Partition
 
 
 def nearest_nics(machine: Machine, gpu: int) -> tuple[int, ...]:
-    """Return the indexes of the adapters with the best level to a GPU; if any of them has RDMA, only of those with
-    RDMA."""
+    """Return the indexes of the adapters with the best level to the GPU with the index `gpu`; if any of them has RDMA,
+    only of those with RDMA."""
     return best_nics(machine, [rank(word) for word in machine.nic_levels[gpu]])
 
 

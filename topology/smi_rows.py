@@ -102,7 +102,8 @@ class Row:
         return start if start >= 0 and not any(map(levels.word, self.words[:start])) else None
 
     def first(self) -> int:
-        """Return the index of the word at which the matrix begins, for a row without an X: that of the first level."""
+        """Return the index of the word at which the matrix begins, which is the first word that names a level. This is
+        for a row in which no X marks the diagonal."""
         return next((n for n, word in enumerate(self.words) if levels.word(word)), len(self.words))
 
     def run(self, start: int, width: int | None = None) -> list[str]:

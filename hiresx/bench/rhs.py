@@ -34,8 +34,8 @@ def flow(points: int, viscous: bool, precision: str) -> Case:
 
 
 def thread_counts(device: Any, asked: Sequence[int] | None) -> list[int | None]:
-    """Return the numbers of threads to measure with: those `asked` for, else one and all cores. [None] for a backend
-    without threads."""
+    """Return the numbers of threads to measure with on the backend `device`: those `asked` for, else one and all cores.
+    [None] for a backend without threads."""
     if not hasattr(device, "threads"):
         return [None]
     return list(asked) if asked else sorted({1, device.threads})

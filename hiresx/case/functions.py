@@ -148,8 +148,8 @@ def evaluate_profile(
     case: "Case", function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
     t: float | None = None,
 ) -> list[Quantity]:  # fmt: skip
-    """Evaluate a profile as `Case.evaluate` does, but keep a quantity that the function gives as `Waves`: it is
-    returned as `Waves`, broadcast to the shape of x."""
+    """Evaluate the profile `function` at the nodes x, y, z and the time t as `Case.evaluate` does. A quantity that the
+    function returns as `Waves` is not evaluated, but returned as `Waves` broadcast to the shape of x."""
     call = case.function(function) if isinstance(function, str) else function
     return state(call, case.arguments(call), x, y, z, t)
 
@@ -167,7 +167,8 @@ def evaluate_scalar_profile(
     case: "Case", quantity: str, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
     t: float | None = None,
 ) -> Quantity:  # fmt: skip
-    """Evaluate the profile of a scalar as `Case.evaluate_scalar` does, but keep values that the function gives as
+    """Evaluate the profile `function` of the passive scalar `quantity` at the nodes x, y, z and the time t as
+    `Case.evaluate_scalar` does. Values that the function returns as `Waves` are not evaluated, but returned as
     `Waves`."""
     call = case.function(function) if isinstance(function, str) else function
     wanted = f"it must return {quantity}, a number or an array that broadcasts to the shape of x"

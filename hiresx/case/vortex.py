@@ -44,7 +44,7 @@ class Vortex(Table):
 
     def largest(self, state: State, gamma: float, x: np.ndarray, y: np.ndarray) -> float:
         """Return the largest circulation allowed, in c_ref L. At the nearest of the places x, y it changes the velocity
-        by at most half of the stream's speed."""
+        by at most half of the stream's speed. `gamma`: ratio of specific heats."""
         square = (state.u**2 + state.v**2) * state.rho / (gamma * state.p)
         distance = np.hypot(x - self.centre[0], y - self.centre[1]).min(initial=np.inf)
         return float(np.pi * distance * np.hypot(state.u, state.v) * np.sqrt(1 - square))

@@ -12,7 +12,8 @@ from hiresx.grid.blocks import FACES
 
 
 class Boxes(NamedTuple):
-    """Boxes of nodes of the whole blocks: int64 arrays `whole` (n,) and `ranges` (n, 3, 2), half-open."""
+    """n boxes of nodes of the whole blocks. `whole` (n,): the number of the whole block of each box. `ranges` (n, 3,
+    2): its half-open ranges along i, j and k. Both are int64 arrays."""
 
     whole: np.ndarray
     ranges: np.ndarray

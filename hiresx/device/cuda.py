@@ -361,11 +361,12 @@ class CudaBackend:
         return module
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
-        """Return an uninitialised cupy array. Raises HiresxError if it does not fit in the GPU's memory."""
+        """Return an uninitialised cupy array of `shape` and of the numpy type `dtype`. Raises HiresxError if it does
+        not fit in the GPU's memory."""
         return self._allocate(self._cupy.empty, shape, dtype)
 
     def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
-        """Return a cupy array of zeros. Raises as `empty`."""
+        """Return a cupy array of zeros of `shape` and of the numpy type `dtype`. Raises as `empty`."""
         return self._allocate(self._cupy.zeros, shape, dtype)
 
     def _allocate(self, make: Callable[..., Any], shape: Sequence[int] | int, dtype: Any) -> Any:

@@ -74,7 +74,8 @@ def address(array: Any, dtype: np.dtype[Any], write: bool) -> int:
 
 
 def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
-    """Return an uninitialised Array, 64-byte aligned. Raises HiresxError if it does not fit in memory."""
+    """Return an uninitialised Array of `shape` and of the numpy type `dtype`, aligned to 64 bytes. Raises HiresxError
+    if it does not fit in memory."""
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     dtype = np.dtype(dtype)
     size = prod(map(int, shape)) * dtype.itemsize
@@ -160,11 +161,12 @@ class NativeBackend:
         return self.threads, self._spin_time
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
-        """Return an uninitialised array. Raises HiresxError if it does not fit in memory."""
+        """Return an uninitialised array of `shape` and of the numpy type `dtype`. Raises HiresxError if it does not fit
+        in memory."""
         return empty(shape, dtype)
 
     def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
-        """Return an array of zeros. Raises as `empty`."""
+        """Return an array of zeros of `shape` and of the numpy type `dtype`. Raises as `empty`."""
         array = empty(shape, dtype)
         array[...] = 0
         return array

@@ -363,8 +363,9 @@ def launch_shape(ni: int, nj: int, nk: int, block: tuple[int, int, int] = BLOCK)
 
 @lru_cache(maxsize=4096)
 def even_shape(ni: int, nj: int, nk: int, block: tuple[int, int, int]) -> Shape:
-    """Same as `launch_shape`, but rows are cut into equal pieces of at most `block`[0] points. This suits kernels that
-    are expensive per point: with pieces of up to 64, a row of 97 points has two of 49, and one idle thread."""
+    """Return the shape of a launch as `launch_shape` does, but with rows that are cut into equal pieces of at most
+    `block`[0] points. This suits kernels that are expensive per point: with pieces of up to 64, a row of 97 points has
+    two of 49, and one idle thread. `ni`, `nj`, `nk`: the number of points along each direction."""
     ni, nj, nk = int(ni), int(nj), int(nk)
     if min(ni, nj, nk) <= 0:
         return (0, 0, 0), (1, 1, 1)

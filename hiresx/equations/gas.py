@@ -31,7 +31,7 @@ def primitive(gamma: float, q: np.ndarray, scalars: Sequence[str] = ()) -> dict[
 
 
 def alive(q: np.ndarray) -> bool:
-    """True if density and internal energy of a conservative state (5 + scalars, ...) are positive everywhere."""
+    """True if density and internal energy of the conservative state `q` (5 + scalars, ...) are positive everywhere."""
     rho, *momentum, e = q[: len(GAS_CONSERVED)]
     with np.errstate(all="ignore"):
         return bool((rho > 0).all() and (e - sum(m * m for m in momentum) / (2 * rho) > 0).all())

@@ -65,14 +65,14 @@ def neighbour_words(storage: BlockStorage, variables: int) -> int:
 
 def block_reals(storage: BlockStorage, variables: int, directions: int) -> int:
     """Return the number of reals of the block of a node, and of the stored blocks of its two neighbours along each of
-    `directions` directions."""
+    `directions` directions. `variables`: the number of conservative variables."""
     return variables**2 + 2 * directions * neighbour_words(storage, variables)
 
 
 def record_numbers(variables: int, terms: int) -> int:
     """Return how many numbers of a node are stored to compute products with blocks that are not stored: its state, area
     vectors, Jacobian, the `terms` of a turbulence model (`hiresx.equations.system.recorded_terms`) and the time step
-    (kernels/implicit/records.h)."""
+    (kernels/implicit/records.h). `variables`: the number of conservative variables."""
     return variables + terms + 11
 
 

@@ -43,7 +43,8 @@ def behind(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) 
     """Return the waves behind a shock that a plane wave of vorticity meets. Ahead of the shock, gas of density and
     sound speed 1 moves at `mach` along x, with u' = mach sin(angle) cos(phase), v' = -mach cos(angle) cos(phase), rho'
     = `entropy` cos(phase) and p' = 0, times a small amplitude. The phase is k (x cos(angle) + y sin(angle)) - omega t.
-    `angle`: in degrees, above 0 and below 90. Source: Ribner (1954), see the module."""
+    `angle`: in degrees, above 0 and below 90. `gamma`: ratio of specific heats. Source: Ribner (1954), see the
+    module."""
     psi = np.radians(angle)
     ky, kx = 1.0, 1.0 / np.tan(psi)
     omega, shock = mach * kx, normal_shock(mach, gamma)

@@ -78,9 +78,9 @@ def crocco_busemann(
 ) -> np.ndarray:
     """Return the temperature across a layer of velocity `u`, of the shape of u, in the scale c = sqrt(T). `T_edge`,
     `u_edge`: temperature and velocity at the edge of the layer. `T_wall`: temperature at the wall; None for an
-    adiabatic wall. `recovery`: 1 for Pr = 1, where the relation is exact; sqrt(Pr) is the usual correction for other
-    Prandtl numbers in a laminar layer. Source: Busemann (1931), Crocco (1932); as in White, Viscous Fluid Flow, 3rd ed.
-    (2006), chapter 7."""
+    adiabatic wall. `gamma`: ratio of specific heats. `recovery`: 1 for Pr = 1, where the relation is exact; sqrt(Pr) is
+    the usual correction for other Prandtl numbers in a laminar layer. Source: Busemann (1931), Crocco (1932); as in
+    White, Viscous Fluid Flow, 3rd ed. (2006), chapter 7."""
     u = np.asarray(u, dtype=float)
     T_adiabatic = T_edge + recovery * 0.5 * (gamma - 1) * u_edge**2
     if T_wall is None:

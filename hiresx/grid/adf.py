@@ -75,7 +75,8 @@ class File:
         self._map.close()
 
     def error(self, at: int, what: str, hint: str = HINT) -> HiresxError:
-        """Return the error that the file is wrong at byte `at`; `what` says what is wrong."""
+        """Return the error that the file is wrong at byte `at`; `what` is a description of the fault, and `hint` one of
+        what to do."""
         return HiresxError(f"{self.path}, byte {at}: {what}", hint)
 
     def take(self, at: int, count: int, what: str) -> bytes:

@@ -103,8 +103,8 @@ def rectangles(free: np.ndarray) -> list[tuple[tuple[int, int], tuple[int, int]]
 
 
 def rectangles_of_face(face: str, range_: Range, free: np.ndarray) -> list[Range]:
-    """Return disjoint ranges that cover the True entries of a mask [k, j, i] of the nodes `range_` of a face; see
-    `rectangles`."""
+    """Return disjoint ranges that cover the True entries of `free`, a mask [k, j, i] of the nodes `range_` of a face;
+    see `rectangles`."""
     along, found = directions_along(face), []
     for rectangle in rectangles(free.reshape([range_[d][1] - range_[d][0] for d in along])):
         nodes = list(range_)

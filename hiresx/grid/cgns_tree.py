@@ -57,7 +57,7 @@ class Node:
         raise NotImplementedError
 
     def error(self, what: str, hint: str = HINT) -> HiresxError:
-        """Return the error that reports `what` about this node."""
+        """Return the error that reports `what` about this node. `hint`: what to do."""
         return HiresxError(f"{self.path}: {self.place or '/'}: {what}", hint)
 
     def children(self, label: str) -> "list[Node]":
@@ -150,7 +150,7 @@ def is_cgns(start: bytes) -> bool:
 
 
 def plain(value: Any) -> str:
-    """Convert an array of characters, or bytes, to a text."""
+    """Convert `value`, an array of characters or bytes, to a text."""
     if isinstance(value, np.ndarray):
         value = value.tobytes()
     if isinstance(value, bytes):

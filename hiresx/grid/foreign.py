@@ -46,7 +46,7 @@ class Lines:
         self._at = 0
 
     def error(self, what: str, hint: str = "correct the file, or write it again") -> NoReturn:
-        """Raises HiresxError with the text `what`, the name of the file and the line read last."""
+        """Raises HiresxError with the text `what`, the name of the file and the line read last. `hint`: what to do."""
         n = self._lines[min(self._at, len(self._lines)) - 1][0] if self._lines else 1
         raise HiresxError(f"{self.path}, line {n}: {what}", hint)
 

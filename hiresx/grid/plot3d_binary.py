@@ -85,7 +85,7 @@ def _keep_parts(
 
 
 def find_layout(path: Path, file: BufferedReader, size: int) -> RecordLayout:
-    """Return the layout of a binary file. Raises HiresxError for a file that holds no grid."""
+    """Return the layout of a binary Plot3D file of `size` bytes. Raises HiresxError for a file that holds no grid."""
     try:
         return _find_layout(path, file, size)
     except HiresxError:

@@ -53,7 +53,7 @@ def refuse_places(key: str, places: int, dimensions: int) -> None:
 
 
 def in_bytes(count: float) -> str:
-    """Format a number of bytes in a suitable unit, such as 18.1 MB."""
+    """Format `count` bytes in a suitable unit, such as 18.1 MB."""
     units = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"]
     while float(f"{count:.3g}") >= 1000 and len(units) > 1:
         count, units = count / 1000, units[1:]

@@ -29,7 +29,8 @@ class PlacementFacts:
 
 
 def gather(gpu: bool, environment: Mapping[str, str] = os.environ) -> PlacementFacts:
-    """Return the facts of this process. `gpu`: whether it may use a GPU; if not, the driver is not loaded."""
+    """Return the facts of this process. `gpu`: whether it may use a GPU; if not, the driver is not loaded.
+    `environment`: the environment variables."""
     host, cpus, threads = platform.node(), cpu_binding.allowed_cpus(), requested_threads(environment)
     by = launcher_name(environment)
     if not gpu:

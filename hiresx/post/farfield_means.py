@@ -36,7 +36,8 @@ def mean_rows(data: Any) -> list[dict[str, Any]]:
 
 
 def columns(data: Any) -> dict[str, list[float]]:
-    """Return the averaged levels of the third octaves by name of their column: a column for each angle and end cap."""
+    """Return the averaged levels of the third octaves by name of their column: a column for each angle and end cap.
+    `data`: the dataset of a result of `farfield`."""
     found: dict[str, list[float]] = {}
     for one in _caps(data):
         cap = f"_cap_{float(one['cap']):g}" if "cap" in one.coords else ""

@@ -100,7 +100,7 @@ def pressure_by_group(
     `still`: number of samples at the beginning, `samples_before` or more, in which the flow at the surface is at rest.
     Each observer then has a time window of its own. It begins when the observer receives the end of the rest from the
     nearest place, and ends when it no longer receives sound from the whole surface. All windows are equally long.
-    Raises HiresxError as `far_field`."""
+    Raises HiresxError as `far_field`. `observers` (m, 3): their positions, in L."""
     dt = check_step(time, stream)
     observers = np.asarray(observers, float)
     group = np.zeros(len(surface.areas), dtype=int) if group is None else np.asarray(group)

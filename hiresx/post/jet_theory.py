@@ -69,7 +69,8 @@ def expand_jet(
 
 
 def of_mach(mach: float, gamma: float = 1.4, shape: Shape = "planar") -> ExpandedJet:
-    """Return the jet of the fully expanded Mach number `mach` from a sonic nozzle."""
+    """Return the jet of the fully expanded Mach number `mach` from a sonic nozzle. `gamma`: ratio of specific heats.
+    `shape`: "planar" or "round"."""
     g = 0.5 * (gamma - 1)
     ratio = ((1 + g * mach**2) / (1 + g)) ** (gamma / (gamma - 1))
     return expand_jet(ratio, 1.0, gamma, shape=shape)

@@ -44,9 +44,9 @@ class Signals:
 def read_line(
     run: Any, wanted: str, start: float | None, end: float | None, least: int, hint: str
 ) -> tuple[Signals, np.ndarray, np.ndarray]:
-    """Read the signals `wanted` from `start` to `end` as `read` does, from a history whose places follow each other
-    along a line. Returns the signals, the places (signal, 3) in L, and their increasing distances (signal,) from the
-    first place. Raises HiresxError as `read`, for fewer than `least` places (with this `hint`), and for places in
+    """Read the signals `wanted` of `run` from `start` to `end` as `read` does, from a history whose places follow each
+    other along a line. Returns the signals, the places (signal, 3) in L, and their increasing distances (signal,) from
+    the first place. Raises HiresxError as `read`, for fewer than `least` places (with this `hint`), and for places in
     another order."""
     taken = read(run, wanted, start, end)
     if taken.places is None or len(taken.labels) < least:

@@ -129,9 +129,9 @@ def spectra(
 ) -> Spectra:
     """Compute the spectra of `values` (time, signal), sampled at intervals `dt`. The signals are divided into segments
     of `length` samples, or into as many `segments`, which overlap by the fraction `overlap`. The mean of each segment
-    is subtracted. If the samples were `filtered` (see `hiresx.output.watch.filtered`), the densities are corrected to
-    those before the filter. Raises HiresxError for segments that are too short or longer than the signal, and for
-    unknown windows."""
+    is subtracted. `window`: the name of a window of SciPy. If the samples were `filtered` (see
+    `hiresx.output.watch.filtered`), the densities are corrected to those before the filter. Raises HiresxError for
+    segments that are too short or longer than the signal, and for unknown windows."""
     signal = needs.scipy("signal")
     values = np.asarray(values, dtype=float).reshape(len(values), -1)
     if not 0 <= overlap < 1:

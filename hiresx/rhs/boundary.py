@@ -432,7 +432,8 @@ def condition(
 ) -> FaceCondition:
     """Construct the boundary condition of `patch`. `profile(name)`: returns the function of a profile inflow.
     `extended`: coordinates of the block with ghosts. `cut`: the parts of all ranks. `mirrored`: whether ghosts take the
-    flow at mirrored places. `curved`: whether the patch lies on a curved no-slip wall of given temperature."""
+    flow at mirrored places. `curved`: whether the patch lies on a curved no-slip wall of given temperature. `gamma`:
+    ratio of specific heats."""
     spec = patch.condition
     if spec.type == "modelled-wall":
         return ModelledWall(backend, program, state, patch, case, mirrored)

@@ -77,8 +77,8 @@ class InviscidPlan(ABC):
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
-        """Return the directions along which the plan can compute the differences of viscous fluxes in the same
-        kernel."""
+        """Return the directions along which the plan can compute the differences of viscous fluxes in the same kernel.
+        `precision`: the name of the precision."""
         return frozenset()
 
 

@@ -75,8 +75,9 @@ class SplitFused(Fused):
         )  # fmt: skip
 
     def launches(self, d: int, first: bool) -> list[Call]:
-        """Return the launches for the direction `d` after the split flux: those that add the difference between the
-        hybrid and the split flux, where the sensor is above 0, and those that sum mass fluxes at walls."""
+        """Return the launches for the direction `d` after the split flux (`first`: whether no direction has written `r`
+        yet): those that add the difference between the hybrid and the split flux, where the sensor is above 0, and
+        those that sum mass fluxes at walls."""
         s, calls = self.state, []
         if "sensor" in self.flux_arguments:
             calls.append(self.sweep(d, False, frozenset()))

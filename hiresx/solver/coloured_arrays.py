@@ -20,7 +20,8 @@ def in_grid_order(array: np.ndarray) -> np.ndarray:
 
 
 def diagonal_blocks(blocks: Reals, variables: int) -> Reals:
-    """Return the diagonal blocks (row, column, k, j, i) from the field `implicit_blocks`, before it is factored."""
+    """Return the diagonal blocks (row, column, k, j, i) from the field `implicit_blocks`, before it is factored.
+    `variables`: the number of rows and columns of a block."""
     found = in_grid_order(blocks[: variables**2])
     return found.reshape(variables, variables, *found.shape[1:])
 
@@ -61,7 +62,7 @@ def in_precision(kept: Reals, numbers: int, precision: SweepPrecision, chunk_byt
 
 def inverse_blocks(kept: Reals, variables: int, precision: SweepPrecision) -> np.ndarray:
     """Return the inverses (row, column, k, j, i) of blocks, as float64 or float32. In `kept`, with float32, each
-    float64 holds two numbers."""
+    float64 holds two numbers. `variables`: the number of rows and columns of a block."""
     ordered = in_grid_order(kept)
     numbers = np.ascontiguousarray(np.moveaxis(ordered, 0, -1)).view(_KINDS[precision])[..., : variables**2]
     return np.moveaxis(numbers, -1, 0).reshape(variables, variables, *kept.shape[1:])

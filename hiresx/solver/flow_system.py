@@ -131,9 +131,9 @@ class FlowSystem(System):
             self._history.end(dt)
 
     def stage(self, n: int) -> None:
-        """See `System`: performs every task in order. Afterwards the nodes on faces satisfy their conditions and the
-        exchange of connected halos has started, so that the state can be read between steps. Ghosts of physical faces
-        are filled only when they are needed."""
+        """Make stage `n` of an explicit scheme: perform every task in order (see `System.stage`). Afterwards the nodes
+        on faces satisfy their conditions and the exchange of connected halos has started, so that the state can be read
+        between steps. Ghosts of physical faces are filled only when they are needed."""
         self._perform(self.tasks, n)
 
     def compute_rates(self) -> None:

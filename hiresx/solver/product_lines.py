@@ -20,7 +20,7 @@ class ProductLines(ProductSweeps):
         self.lines = [(self._direction,)] * len(self.lines)
 
     def factor(self, over_cfl: float, over_time: float) -> None:
-        """Record the current state, and make the pivots of the lines."""
+        """Record the current state, and compute the pivots of the lines. The arguments are those of `Sweeps.factor`."""
         self._record()
         for s, faces in zip(self._blocks.states, self._faces, strict=True):
             if len(faces.nodes):

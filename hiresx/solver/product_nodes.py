@@ -19,7 +19,8 @@ class ProductNodes(ProductSweeps):
     are needed. Collective."""
 
     def factor(self, over_cfl: float, over_time: float) -> None:
-        """Record the current state, and make and invert the diagonal blocks."""
+        """Record the current state, and compute and invert the diagonal blocks. The arguments are those of
+        `Sweeps.factor`."""
         self._record()
         for s, faces in zip(self._blocks.states, self._faces, strict=True):
             for colour in (0, 1):

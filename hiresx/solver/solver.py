@@ -484,8 +484,8 @@ class Solver:
         return rates if self._state_cache.rates else np.full_like(rates, np.nan), density, pressure
 
     def field(self, block: int, name: str) -> np.ndarray:
-        """Return a field of the registry on `states[block]`, float64 (..., nk, nj, ni). Raises HiresxError if the run
-        has no such field."""
+        """Return the field `name` of `states[block]`, float64 (..., nk, nj, ni). The fields are those of
+        `hiresx.device.fields`. Raises HiresxError if the run has no such field."""
         self.layout.must_have(name)
         state = self.states[block]
         return self._blocks.host_values(state, state.array(name)).astype(np.float64)

@@ -144,7 +144,7 @@ class Vectors:
         return np.concatenate([values.ravel() for values in wholes])
 
     def scatter(self, values: np.ndarray, x: Vector) -> None:
-        """Set x from the result of `gather`."""
+        """Set x from `values`, which have the form of the result of `gather`."""
         wholes = self._wholes(np.asarray(values, float))
         for s, own in zip(self._blocks.states, x.arrays, strict=True):
             self.fill(s, own, wholes[s.part.whole][:, *slices(s.part.box)])

@@ -128,9 +128,9 @@ class Analysis:
 
 
 def analyses(texts: Sequence[str]) -> tuple[Analysis, ...]:
-    """Parse the values of --collect, each "COMMAND [options]" with a command of `hiresx post`. If a command occurs
-    several times, the names of the later ones get a number, for instance "jet-2". Raises HiresxError for a text without
-    a command."""
+    """Parse the values `texts` of --collect, each "COMMAND [options]" with a command of `hiresx post`. If a command
+    occurs several times, the names of the later ones get a number, for instance "jet-2". Raises HiresxError for a text
+    without a command."""
     found: list[Analysis] = []
     for text in texts:
         try:

@@ -121,7 +121,7 @@ class System(ABC):
 
     @abstractmethod
     def scatter(self, values: np.ndarray, x: Vector) -> None:
-        """Set x from the result of `gather`."""
+        """Set x from `values`, which have the form of the result of `gather`."""
 
     # ---- the flow
 
@@ -145,8 +145,8 @@ class System(ABC):
 
     @abstractmethod
     def fill_ghosts(self, x: Vector, time: float) -> None:
-        """Copy x with its conditions to `q` of the block states, and fill all ghosts that the inviscid terms need, of
-        connected and of physical faces."""
+        """Copy x with its boundary conditions at `time` to `q` of the block states, and fill all ghosts that the
+        inviscid terms need, of connected and of physical faces."""
 
     def derivative(
         self,

@@ -49,11 +49,13 @@ def _reals(work: Any, real: str) -> int:
 
 
 class Reduction:
-    """Column kernels of one block and their reductions. `radii`: an array (2, FEW) into which `radii_calls` write the
-    largest spectral radii of `few` <= FEW threads each. `norms`: an array (NORMS,) into which `norm_calls` write.
+    """Computes extremes and norms over the nodes of one block on the device. A first kernel reduces each column of
+    nodes, and further kernels reduce the results of the columns. `radii`: an array (2, FEW) into which `radii_calls`
+    write the largest inviscid and viscous spectral radii; `few` <= FEW threads write one of each. `norms`: an array
+    (NORMS,) into which `norm_calls` write.
 
-    The block's work array is the scratch memory where it is large enough: no reduction runs while a right-hand side is
-    computed.
+    The work array of the block is used as memory for partial results if it is large enough, since no reduction runs
+    while a right-hand side is computed.
     """
 
     def __init__(self, backend: Backend, program: Program, state: BlockState, radii: Any, norms: Any):

@@ -62,8 +62,8 @@ class StepClock:
             self._known_values = time, dt
 
     def put_sample(self, time: float, dt: float, begins: float, slot: int) -> None:
-        """Set the current step as `put` does, at the time of a sample, which is stored in the place `slot`. The
-        sampling interval ends here; the next one starts at `begins`."""
+        """Set the current step of size `dt` as `put` does, at the time of a sample, which is stored in the place
+        `slot`. The sampling interval ends here; the next one starts at `begins`."""
         clock = new_clock()
         places = [DeviceClock.TIME, DeviceClock.DT, DeviceClock.BEGINS, DeviceClock.SLOT]
         clock[places] = time, dt, begins, slot

@@ -57,7 +57,7 @@ def choose_groups(asked: Sequence[str]) -> list[str]:
 def run(
     asked: Sequence[str], backend: str, say: Callable[[str], None] | None, plan: str | None = None
 ) -> list[dict[str, Any]]:
-    """Run the checks of the groups `asked`; see hiresx.verify.run for arguments and result."""
+    """Run the checks of the groups `asked`; see `hiresx.verify.run` for the arguments and the result."""
     say = say or (_to_terminal if sys.stderr.isatty() else _to_nobody)
     wanted = choose_groups(asked)
     bench = Workbench(find_backend(backend).name, plan)

@@ -106,8 +106,8 @@ def line(pieces: list[Piece], axis: str, value: float) -> tuple[Piece, np.ndarra
 def line_samples(
     pieces: list[Piece], axis: str, value: float
 ) -> tuple[list[tuple[int, WeightedPlaces]], np.ndarray, np.ndarray]:
-    """Return the line of `line` as interpolations: the samples of each piece, by its number; `order` (n,), which
-    selects and sorts the samples to keep; and the gaps, as in `line`."""
+    """Return the line `axis` = `value`, as in `line`, as interpolations: the samples of each piece, by its number;
+    `order` (n,), which selects and sorts the samples to keep; and the gaps, as in `line`."""
     parts = [(n, crossings(piece, axis, value, d)) for n, piece in enumerate(pieces) for d in (0, 1)]
     parts = [(n, part) for n, part in parts if part.nodes.size]
     if not parts:

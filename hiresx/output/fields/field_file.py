@@ -77,7 +77,8 @@ def write(
     precision: str | None = None,
     part: str = "",
 ) -> Path:
-    """Write `variables` (default: output.variables of the case) of every block to the netCDF-4 file `path`.
+    """Write `variables` (default: output.variables of the case) of every block to the netCDF-4 file `path`. `time` (in
+    L / c_ref) and `step`: those of the fields.
 
     `blocks`: anything with the attributes of `FieldBlock`; variables that are not in its `state` are computed from rho,
     u, v, w, p, which then must be. Coordinates are stored in double precision, variables in `precision` (fp64, fp32;
@@ -125,7 +126,7 @@ class Series:
         self._size = sum(math.prod(b.shape) for b in blocks) * sum(dtype.itemsize for _, dtype, _ in self._arrays())
 
     def write(self, path: str | Path, blocks: Sequence[FieldBlock], time: float, step: int) -> Path:
-        """Write the file of one time. See the function `write`."""
+        """Write the file `path` of one time. The arguments are those of the function `write`."""
         file = JointFile(Path(path), self.measure_layout(path), os.getpid(), root=True)
         try:
             with file:
@@ -224,7 +225,8 @@ def _variable(group: Any, name: str, kind: Any, dimensions: Sequence[str], **att
 
 
 def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileContent:
-    """Read a field file. `variables`: the names wanted, those not stored are computed; default: what is stored.
+    """Read the field file `path`. `variables`: the names wanted, those not stored are computed; default: what is
+    stored.
 
     Raises HiresxError when the file is missing, is not a field file, or cannot give a variable.
     """
@@ -240,10 +242,10 @@ def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileC
 
 
 def describe(path: str | Path) -> dict[str, Any]:
-    """Return the content of a field file without its arrays: time, step, case, names of the variables, their precision,
-    blocks (name -> (nk, nj, ni)), part ("" for whole fields), and levels: for each name the level, the block of the
-    grid, and the first node i, j, k there (empty without refinement). Raises HiresxError if the file is missing or is
-    not a field file."""
+    """Return the content of the field file `path` without its arrays: time, step, case, names of the variables, their
+    precision, blocks (name -> (nk, nj, ni)), part ("" for whole fields), and levels: for each name the level, the block
+    of the grid, and the first node i, j, k there (empty without refinement). Raises HiresxError if the file is missing
+    or is not a field file."""
     with open_file(path) as blocks:
         names = stored_variables(blocks[0])
         return {
@@ -263,7 +265,7 @@ def describe(path: str | Path) -> dict[str, Any]:
 
 
 def read_time(path: str | Path) -> float:
-    """Return the time of a field file. Raises as `describe`."""
+    """Return the time of the field file `path`, in L / c_ref. Raises as `describe`."""
     with open_file(path) as blocks:
         return blocks.time
 

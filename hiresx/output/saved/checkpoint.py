@@ -137,8 +137,8 @@ def open_checkpoint(path: Path, comm: Communicator | None = None) -> Container:
 
 
 def describe(path: str | Path) -> dict[str, Any]:
-    """Return the content of a checkpoint without its arrays: format, hiresx (version), backend, written (UTC), step,
-    time, case, blocks (name -> (ni, nj, nk)), attachments (names). Raises HiresxError as `open_checkpoint`."""
+    """Return the content of the checkpoint `path` without its arrays: format, hiresx (version), backend, written (UTC),
+    step, time, case, blocks (name -> (ni, nj, nk)), attachments (names). Raises HiresxError as `open_checkpoint`."""
     values = open_checkpoint(Path(path)).values
     with reading_contents(Path(path)):
         return {
@@ -291,8 +291,9 @@ def set_aside(passed: Iterable[tuple[Path, str]]) -> None:
 def split_captured(
     name: str, captured: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], dict[str, list[Piece]]]:
-    """Split the result of `Attachment.capture` into values, arrays and lists of pieces. Raises TypeError, with its
-    name, for anything that cannot be stored."""
+    """Split `captured`, the result of `Attachment.capture`, into values, arrays and lists of pieces, each by name.
+    `name`: the name of the attachment. Raises TypeError, with the name of the entry, for anything that cannot be
+    stored."""
     values, arrays, spread = {}, {}, {}
     for key, value in captured.items():
         if isinstance(value, np.ndarray):

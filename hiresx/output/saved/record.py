@@ -131,7 +131,8 @@ def mark_failed(directory: str | Path, status: str, error: str) -> None:
 
 
 def keep_resolved(directory: str | Path, case: "Case") -> Path:
-    """Store a resolved Case as `keep_case` does, with absolute paths of grid files. Returns the folder."""
+    """Store a resolved Case in `directory` as `keep_case` does, with absolute paths of grid files. Returns the
+    folder."""
     from hiresx.case.toml import dumps
 
     dump = case.document()

@@ -12,7 +12,7 @@ SAME_TIME = 1e-9
 
 
 def same_time(a: float, b: float) -> bool:
-    """True if two times differ by round-off only."""
+    """True if the times `a` and `b` differ by round-off only."""
     return abs(a - b) <= SAME_TIME * max(abs(a), abs(b), SAME_TIME)
 
 

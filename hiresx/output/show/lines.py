@@ -68,7 +68,8 @@ def draw(
     look: Look | None = None,
 ) -> Any:
     """Return a figure with one panel for each variable of `names` over the line; see `run_plot.plot_run`. `compared`:
-    the same line in other runs, with their names. `scales`: ends of the axes, by variable."""
+    the same line in other runs, with their names. `scales`: ends of the axes, by variable. `reference`: a CSV file that
+    is drawn, too."""
     along, count = drawn.along, drawn.values[drawn.along].size
     exact = _exact(data, drawn.values, along, names)
     reference_file = Path(reference) if reference else None

@@ -115,7 +115,7 @@ class Progress:
             self.estimator.aside(self._clock() - began)
 
     def note(self, message: str) -> None:
-        """Print a line of text, above the bar if there is one."""
+        """Print the line `message`, above the bar if there is one."""
         with ignore_broken_output(self._fall_silent):
             self._console.print(message, markup=False, highlight=False, soft_wrap=True)
 

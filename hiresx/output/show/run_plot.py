@@ -70,8 +70,8 @@ def animate_run(
     look: Look | None = None,
 ) -> list[Path]:
     """Write an animation (.gif, or .mp4 if ffmpeg is installed) of all fields of the run in `directory`, `fps` pictures
-    a second, with the same colours and axes in all. Other arguments and errors: see `plot_run`. Default of `out`: a GIF
-    in the folder of the fields. Returns the files written."""
+    a second, with the same colours and axes in all. The other arguments and the errors are those of `plot_run`. Default
+    of `out`: a GIF in the folder of the fields. Returns the files written."""
     name = subset or "fields"
     frames = fields.frames(directory, name)
     if not frames:

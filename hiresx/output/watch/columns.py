@@ -94,7 +94,8 @@ def all_volumes(solver: Solver, weights: LevelWeights | None, kept: bool = False
 
 
 def level_weights(solver: Solver, kept: bool = False) -> LevelWeights | None:
-    """Return the weights of the levels of a refined grid; None for a grid without levels."""
+    """Return the weights of the levels of a refined grid; None for a grid without levels. `kept`: see
+    `block_weights`."""
     return None if solver.decomposition.levels is None else LevelWeights(solver.decomposition, kept)
 
 

@@ -412,7 +412,8 @@ class HistoryTable:
 
 
 def read(path: str | Path) -> HistoryTable:
-    """Read a history file, also of a run that is writing to it. Raises HiresxError if it is missing or no history."""
+    """Read the history file `path`. A run may still be writing to it. Raises HiresxError if it is missing or no
+    history."""
     netCDF4 = library()
 
     path = Path(path)

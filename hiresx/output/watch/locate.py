@@ -100,7 +100,7 @@ class Locator:
 
     def locate_all(self, points: Sequence[Sequence[float]] | np.ndarray, who: str, hint: str) -> list[Location]:
         """Return the locations of `points` (n, 3), as `find_all`. Raises HiresxError, beginning with `who`, for the
-        first of them that lies outside."""
+        first of them that lies outside. `hint`: the text of the error on what to do."""
         return self.check_found(points, self.find_all(points), who, hint)
 
     def check_found(
@@ -110,8 +110,8 @@ class Locator:
         who: str,
         hint: str,
     ) -> list[Location]:
-        """Return the `locations` of the `points`, as `find_all` returned them, after checking that none is None. Raises
-        HiresxError as `locate_all`."""
+        """Return the `locations` of the `points`, as `find_all` returned them, after checking that none is None. `who`
+        and `hint`: as for `locate_all`. Raises HiresxError as `locate_all`."""
         found = []
         for point, location in zip(points, locations, strict=True):
             if location is None:

@@ -98,9 +98,9 @@ Stored = TypeVar("Stored", bound=StoredPlaces)
 
 
 def read(path: str | Path, kind: Kind, made: type[Stored]) -> Stored:
-    """Open a file of the kind `kind`, and return it as an instance of `made`. A run may still be writing to the file.
-    The samples are read when they are used. Raises HiresxError if the file is missing, truncated, or of another
-    kind."""
+    """Open the file `path` of the kind `kind`, and return it as an instance of `made`. A run may still be writing to
+    the file. The samples are read when they are used. Raises HiresxError if the file is missing, truncated, or of
+    another kind."""
     netCDF4 = library()
     path = Path(path)
     try:

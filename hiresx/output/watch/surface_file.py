@@ -79,8 +79,8 @@ def surfaces(run: str | Path) -> dict[str, Path]:
 
 
 def read(path: str | Path) -> StoredSurface:
-    """Open the file of a surface; a run may still be writing to it. The samples are read when they are used. Raises
-    HiresxError if the file is missing, truncated, or not of a surface."""
+    """Open the file `path` of a surface; a run may still be writing to it. The samples are read when they are used.
+    Raises HiresxError if the file is missing, truncated, or not of a surface."""
     return place_file.read(path, KIND, StoredSurface)
 
 

@@ -87,7 +87,7 @@ def walls(run: str | Path) -> dict[str, Path]:
 
 
 def read(path: str | Path) -> StoredWalls:
-    """Open a file of walls; a run may still be writing to it. The samples are read when they are used. Raises
+    """Open the file `path` of walls; a run may still be writing to it. The samples are read when they are used. Raises
     HiresxError if the file is missing, truncated, or of something else."""
     return place_file.read(path, KIND, StoredWalls)
 

@@ -70,7 +70,7 @@ class WallNodes:
 
 
 def shear(stress: np.ndarray) -> np.ndarray:
-    """Return the magnitude (n,) of shear stresses (3, n)."""
+    """Return the magnitude (n,) of the shear stresses `stress` (3, n)."""
     return np.asarray(np.linalg.norm(stress, axis=0))
 
 

@@ -73,7 +73,7 @@ def displacement(run: CompletedRun, i: int) -> float:
 
 
 def largest_deviation(ratios: np.ndarray) -> float:
-    """Return the deviation from 1 of the ratio that differs most from 1, with its sign."""
+    """Return the deviation from 1, with its sign, of the entry of `ratios` (n,) that differs most from 1."""
     return max(ratios - 1, key=abs)
 
 

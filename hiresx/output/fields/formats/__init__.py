@@ -77,7 +77,8 @@ class Format(Protocol):
         """The class that writes fields in this format."""
 
     def frame(self, directory: str | Path, step: int, name: str = "fields") -> Path:
-        """Return the path of the file or folder that holds the fields of step `step` of the output `name`."""
+        """Return the path of the file or folder that holds the fields of step `step` of the output `name`, in the run
+        directory `directory`."""
 
     def clear(self, directory: str | Path, name: str = "fields", after: int = -1) -> None:
         """Delete the files of the output `name` in `directory` for all steps later than `after`; by default for all
