@@ -9,8 +9,9 @@ from hiresx.topology.cost import Model, Traffic
 
 
 class GpuSlots:
-    """How many ranks each GPU gets: between `least` and `most`; `extra` GPUs have one more than `least`. `order`: the
-    order in which ranks are placed: next is the rank that exchanges most bytes with those already placed."""
+    """The number of ranks that each GPU gets. It is between `least` and `most`; `extra` GPUs have `least` + 1 ranks.
+    `order`: the order in which ranks are placed. The next rank is always the one that exchanges most bytes with the
+    ranks already placed."""
 
     def __init__(self, model: Model, demand: Traffic, gpus: list[int]):
         self.least, self.extra = divmod(demand.ranks, len(gpus))

@@ -152,7 +152,7 @@ def place_pair_sum(model: Model, demand: Traffic, gpus: list[int], starts: list[
 
 
 class Search:
-    """Searches for the best placement by an objective, and among equally good ones by a second objective. Internally,
+    """A search for the best placement by an objective, and among equally good ones by a second objective. Internally,
     GPUs are indexes into `gpus`, those that may be used."""
 
     def __init__(self, objective: Objective, other: Objective, gpus: Sequence[int], slots: GpuSlots):

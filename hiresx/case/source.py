@@ -54,7 +54,7 @@ def source_formulas(case: Any) -> tuple[dict[str, Formula], dict[str, float]]:
 
 
 def source_errors(case: Any) -> Iterator[PydanticCustomError]:
-    """Yield the errors in the sources of a case."""
+    """Yield the errors in the table [source] of `case`."""
     if case.source is None:
         return
     if not case.source.texts():

@@ -19,7 +19,8 @@ from hiresx.device.wrappers import BLOCK, SINGLE, Shape, kernel_shape
 
 
 class EmulatedProgram(NativeProgram):
-    """Kernels launched as CUDA does: over the same grid of the same blocks, of `block` threads (x, y, z)."""
+    """Kernels that are launched as CUDA launches them, over the same grid of the same thread blocks. `block`: the
+    threads (x, y, z) of a thread block."""
 
     block = BLOCK
     arranges_at_once = True
@@ -64,8 +65,9 @@ class EmulatedProgram(NativeProgram):
 
 
 class EmulatedBackend(NativeBackend):
-    """CUDA's threads, one after the other in every block; blocks are shared among threads. `batches`: prepared launches
-    run in batches as on a GPU. That compiles more kernels and saves no time here."""
+    """A backend that executes CUDA kernels on the CPU. The threads of a thread block run one after the other, and
+    thread blocks are shared among the threads of the CPU. `batches`: whether prepared launches run in batches as on a
+    GPU. This compiles more kernels and saves no time here."""
 
     name = "emulated"
     chunk_bytes = CHUNK

@@ -104,7 +104,7 @@ def suited_weights(interpolation: str, root: Path = kernels.ROOT) -> list[str]:
 
 
 def has_cutoff(weights: str, root: Path = kernels.ROOT) -> bool:
-    """Whether the weights of the header `weights` use scheme.cutoff."""
+    """True if the weights of the header `weights` use scheme.cutoff. `root`: the folder of the kernels."""
     return bool(kernels.trait("weights", weights, "has_cutoff", root, silent=0))
 
 

@@ -17,9 +17,9 @@ SweepPrecision: TypeAlias = Literal["fp64", "fp32"]
 
 
 class Storage(NamedTuple):
-    """numpy's names of the kinds of numbers of kernels/storage.h: `real` is computed with; kept are the state as
-    `stored`, metrics, Jacobian and work arrays as `work`, the right-hand side as `rate`. `carries`: whether the state
-    is kept as differences from a reference, with an array of what their rounding lost."""
+    """The numpy names of the number types of kernels/storage.h. `real`: the type of computations. `stored`: that of the
+    state. `work`: that of metrics, Jacobian and work arrays. `rate`: that of the right-hand side. `carries`: whether
+    the state is stored as differences from a reference, with a further array of their rounding errors."""
 
     real: str
     stored: str

@@ -28,7 +28,8 @@ RESERVED = frozenset({*GAS_CONSERVED, *GAS_PRIMITIVE, *GAS_GRADIENTS, *"xyzijkt"
 
 @dataclass(frozen=True)
 class Equations:
-    """The gas and the passive `scalars`, by name."""
+    """The system of conservation equations of the gas and of the passive scalars. `scalars`: the names of the
+    scalars."""
 
     scalars: tuple[str, ...] = ()
 

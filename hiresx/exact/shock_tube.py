@@ -130,8 +130,8 @@ def riemann(
     gamma: float,
 ) -> tuple[np.ndarray, ...]:
     """Return the exact state (rho, u, v, w, p) of a Riemann problem at time t, arrays of the shape of x; v = w = 0.
-    `left`, `right`: (rho, u, p) on the two sides of x0. At t = 0 the result is that of `jump`, for which x must be the
-    nodes of a line. Raises HiresxError as `Riemann` does."""
+    Scales are those of the arguments. `left`, `right`: (rho, u, p) on the two sides of x0. At t = 0 the result is that
+    of `jump`, for which x must be the nodes of a line. Raises HiresxError as `Riemann` does."""
     solution = Riemann(triple(left), triple(right), gamma)
     x = np.asarray(x, dtype=float)
     rho, u, p = solution.sample((x - x0) / t) if t > 0 else jump(x, x0, left, right, gamma)

@@ -68,8 +68,8 @@ def billig_standoff(mach: float, shape: str = "cylinder") -> tuple[float, float]
     """Return the stand-off distance and radius of curvature at the axis of a bow shock, both divided by the radius of
     the body.
 
-    shape: "cylinder" or "sphere"; a correlation for gamma = 1.4, not a theory. Source: Billig, Journal of Spacecraft
-    and Rockets 4 (1967) 822.
+    `shape`: "cylinder" or "sphere". The result is an empirical correlation for gamma = 1.4. Source: Billig, Journal of
+    Spacecraft and Rockets 4 (1967) 822.
     """
     if shape == "cylinder":
         return 0.386 * exp(4.67 / mach**2), 1.386 * exp(1.8 / (mach - 1) ** 0.75)

@@ -40,7 +40,7 @@ __all__ = [
 
 
 def prove(blocks: Sequence[Block], connections: Sequence[Connection]) -> list[ConnectionCheck]:
-    """The former name of `check_connections`, kept for one version."""
+    """Return the result of `check_connections`. This is its former name, which is kept for one version."""
     warnings.warn("hiresx.grid.prove is check_connections now", FutureWarning, stacklevel=2)
     return check_connections(blocks, connections)
 

@@ -16,8 +16,8 @@ SAME = 1e-12
 
 @dataclass(frozen=True)
 class DoubledLine:
-    """Two neighbouring lines of nodes, number `first` and `first` + 1 in the direction `d`, that coincide at `count` of
-    their `of` places."""
+    """Two neighbouring lines of nodes that coincide at `count` of their `of` places. `d`: the direction in which they
+    follow each other. `first`: the number of the first line; the other is `first` + 1."""
 
     d: int
     first: int

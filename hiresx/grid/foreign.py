@@ -24,8 +24,8 @@ Ends = dict[int, tuple[int, int]]
 
 @dataclass(frozen=True)
 class ForeignPatch:
-    """Part of a face: `ends` are first and last node, from 1, of each direction along the face, in the order in which
-    they run. `block` counts from 0."""
+    """A part of a face in a file of another program. `block`: the number of the block, from 0. `ends`: for each
+    direction along the face its first and last node, from 1, in the order in which the file runs through them."""
 
     block: int
     face: str

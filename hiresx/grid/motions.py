@@ -17,7 +17,8 @@ SAME_ROTATION = 1e-9
 
 @dataclass(frozen=True)
 class Motion:
-    """The point x goes to `rotation` @ x + `translation` (lengths in L); `rotation` None: it is not turned."""
+    """A rigid motion. It moves the point x to `rotation` @ x + `translation`, with lengths in L. `rotation` is a matrix
+    (3, 3), or None for a pure translation."""
 
     rotation: Matrix | None = None
     translation: Vector = (0.0, 0.0, 0.0)

@@ -27,9 +27,9 @@ Counted = AirfoilC | WingCH
 
 
 class Outline(ABC):
-    """A section of chord 1 from (0, 0) to (1, 0), and the cut behind it. Points are complex numbers x + i y.
-
-    `focus`: the point z0; `trailing_edge`: Re w there."""
+    """Base class of the sections of wings, with chord 1 from (0, 0) to (1, 0), and of the cut behind them. Points are
+    complex numbers x + i y. `focus`: the point z0 of the square root (see `unfold`). `trailing_edge`: Re w at the
+    trailing edge."""
 
     focus: complex
     trailing_edge: float

@@ -85,8 +85,8 @@ def nearest_nodes(block: Block, index: np.ndarray, points: np.ndarray) -> np.nda
 
 @dataclass(frozen=True)
 class Wrap:
-    """A direction in which a block continues in itself: beyond its upper (lower) end comes the node `step` before
-    (after)."""
+    """A direction in which a block continues in itself. A node beyond the upper end of the block coincides with the
+    node `step` before it, and a node beyond the lower end with the node `step` after it."""
 
     step: int
 

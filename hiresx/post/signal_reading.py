@@ -20,9 +20,10 @@ _NUMBERS = {2: "two", 3: "three", 8: "eight"}
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """Columns `values` (time, signal) of one history at the times start + n dt; `labels` (signal,), `places` (signal,
-    3) or None, `units` of the column. `resampled`: the samples lay at unequal distances and were interpolated;
-    `filtered`: they are means of the steps around them (`hiresx.output.watch.filtered`)."""
+    """Signals that were read from one history, at the times start + n dt, in L / c_ref. `values` (time, signal): the
+    values. `labels` (signal,): the names of the signals. `places` (signal, 3): their places in L, or None. `units`: the
+    scale of the column. `resampled`: whether the samples were not equidistant in time and were interpolated.
+    `filtered`: whether the samples are means over the steps around them (`hiresx.output.watch.filtered`)."""
 
     history: str
     column: str

@@ -132,7 +132,7 @@ def lazy(source: Any) -> Any:
     from xarray.core import indexing
 
     class StoredArray(BackendArray):
-        """See `lazy`."""
+        """The access of xarray to a variable in files, which `lazy` uses. Only the selected part is read."""
 
         shape, dtype = source.shape, source.dtype
 

@@ -96,7 +96,7 @@ class System(ABC):
         the decomposition only; the result has the same bits on all ranks."""
 
     def norm(self, x: Vector) -> float:
-        """Return the root of the sum of squares."""
+        """Return the square root of the sum of the squares of x (`dot`)."""
         return float(np.sqrt(self.dot(x, x)))
 
     def basis(self, count: int) -> Basis:

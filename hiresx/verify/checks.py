@@ -24,7 +24,7 @@ class Limit:
     threshold: float | tuple[float, float]
 
     def holds(self, value: float) -> bool:
-        """True if `value` keeps the limit; nan does not."""
+        """True if `value` is within the limit. NaN is not."""
         if not math.isfinite(value):
             return False
         if isinstance(self.threshold, tuple):
@@ -77,7 +77,8 @@ class CheckRun:
 
 
 class CompletedRun:
-    """A run that has come to its end, and the state it started from. `case`: the run's, if it is not as loaded."""
+    """A run that is complete, with the state from which it started. `case`: its case if it differs from the loaded
+    one."""
 
     def __init__(self, run: CheckRun, backend: str, case: Case | None = None):
         self.simulation = Simulation(case or run.loaded_case, backend, monitors=run.monitors)
@@ -118,7 +119,8 @@ class CompletedRun:
 
 
 class Workbench:
-    """The backend under test, the plan by which it computes (None: its own), and the runs it has finished."""
+    """The data on which checks work: the backend under test, the plan by which it computes (None: its default plan),
+    and the completed runs."""
 
     def __init__(self, backend: str, plan: str | None = None):
         self.backend = backend

@@ -52,8 +52,8 @@ def middle(pieces: list[Piece], axis: str) -> float:
 
 @dataclass(frozen=True, eq=False)
 class WeightedPlaces:
-    """Places in a piece, each a weighted mean of its nodes: `nodes` (m, ...) indexes into flat arrays, `weights` the
-    same shape; nan where there is no such place."""
+    """Places in a piece of a field, each a weighted mean of its nodes. `nodes` (m, ...): indexes of m nodes into flat
+    arrays. `weights`: their weights, of the same shape; NaN if there is no such place."""
 
     nodes: np.ndarray
     weights: np.ndarray

@@ -45,8 +45,7 @@ class LocalState(NamedTuple):
 
 @dataclass(eq=False)
 class PartBox:
-    """A box of nodes of a block that part number `state` of this process gives, its ghosts at cuts included, and how
-    the values wanted are taken from an array of it.
+    """A box of nodes of a block whose values part number `state` of this process provides, ghosts at cuts included.
 
     `box`: its range of nodes in the whole block. `x`, `y`, `z` (bk, bj, bi): coordinates in the box. `take`: selects
     the values from an array (bk, bj, bi); the result may have any shape. `margin`: whether variables need gradients,

@@ -168,7 +168,7 @@ class JointFile:
                 self._layout.put_number(self._file, key, number)
 
     def holds(self, key: Key) -> bool:
-        """True if the file has this array."""
+        """True if the file has the array `key`."""
         return key in self._layout.arrays
 
     def put(self, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:

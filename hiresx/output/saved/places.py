@@ -13,10 +13,10 @@ from hiresx.base.arrays import triple
 
 @dataclass(frozen=True)
 class Runs:
-    """Where the values of a block lie in a larger array: as runs of consecutive nodes, in C order. `starts`: the flat
-    index of the first node of each run. `lengths`: the number of nodes of each run. `layers`: into how many groups,
-    with equally many values and runs each, the values can be divided. `joined`: whether the runs follow one another
-    without gaps."""
+    """The positions of the values of a block in a larger array, as runs of consecutive nodes in C order. `starts`: the
+    flat index of the first node of each run. `lengths`: the number of nodes of each run. `layers`: the number of
+    groups, with equally many values and runs each, into which the values can be divided. `joined`: whether the runs
+    follow one another without gaps."""
 
     starts: np.ndarray
     lengths: np.ndarray

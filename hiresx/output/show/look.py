@@ -13,7 +13,7 @@ DEFAULT_LEVELS = 10
 
 @dataclass(frozen=True)
 class Look:
-    """How a picture looks. Every entry that is None has a default.
+    """The appearance of a picture. Every entry that is None has a default.
 
     `plane`: the plane through a three-dimensional field, such as "z=0". `limits`: the limits of the colours, or of the
     values of curves. `symmetric`: colours symmetric around 0. `colours`: a colour map of matplotlib. `zoom`: least and

@@ -38,8 +38,8 @@ def column_call(solver: Solver, state: BlockState, kernel: str, partial: Any, **
 
 
 class ColumnSums:
-    """Sums of `quantities` over the nodes of each part of a solver: `count` doubles, for the host to finish. All orders
-    of addition are fixed."""
+    """Computes sums of `quantities` quantities over the nodes of each part of a solver. `count`: the number of float64
+    values that the device leaves; the host adds them. The order of the additions is fixed."""
 
     def __init__(self, solver: Solver, quantities: int):
         self._solver, self._shape = solver, (len(solver.states), quantities, LANES)

@@ -95,7 +95,7 @@ class DeviceSamples(Attachment):
             monitor.join(self)
 
     def take(self, monitor: DeviceMonitor) -> None:
-        """Take a sample for `monitor` after this step."""
+        """Take a sample of `monitor` after the present step."""
         self._due.append(monitor)
 
     def read(self, monitor: DeviceMonitor) -> np.ndarray:

@@ -90,7 +90,7 @@ class History:
         self._header = b""
 
     def define(self, columns: Sequence[Column]) -> None:
-        """Set the columns. Called before `start`."""
+        """Set the descriptions of the columns. This must be called before `start`."""
         self.columns = tuple(columns)
         shape = () if self.places is None else (len(self.places),)
         self._nothing = np.full(shape, np.nan)
@@ -404,7 +404,7 @@ class HistoryTable:
         return found
 
     def write_csv(self, stream: TextIO) -> None:
-        """The table as comma-separated values, every digit kept."""
+        """Write the table to `stream` as comma-separated values, with all digits."""
         flat = self.flat()
         stream.write(",".join(flat) + "\n")
         for row in zip(*(values.tolist() for values in flat.values()), strict=True):

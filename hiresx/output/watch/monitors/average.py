@@ -39,8 +39,8 @@ def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
 
 
 class AverageMonitor(Attachment):
-    """Reynolds and Favre means and second moments of every block, each rank those of its parts; with `over` those of
-    lines, of which every part has the whole averages.
+    """Monitor of the Reynolds and Favre means and second moments. Each rank computes those of its parts. With `over`,
+    the averages are also taken along lines, and every part has the whole averages of its lines.
 
     A sample stands for the time since the sample before (with local time steps: for the steps), from `start` or the
     beginning of the run on.
