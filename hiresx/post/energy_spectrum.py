@@ -20,7 +20,8 @@ def energy_spectrum(
     run: Any, start: float | None = None, end: float | None = None, every: int = 1, subset: str = "fields"
 ) -> Result:
     """Compute the spectrum E of the kinetic energy of a flow in a periodic box, for each `every`-th of the fields of
-    `run` from `start` to `end`. The grid must be periodic and uniform in all three index directions.
+    `run` from the time `start` to `end` (in L / c_ref). The grid must be periodic and uniform in all three index
+    directions.
 
     A wave vector belongs to the shell of the nearest wave number. Wave numbers are multiples of a spacing, the smallest
     that a direction of the box has. The sum of E times the spacing is the mean of (u'^2 + v'^2 + w'^2)/2 about the mean

@@ -60,8 +60,9 @@ def sponge_start(run: Run) -> float:
 
 def mean(run: Run, start: float | None = None, end: float | None = None) -> Mean:
     """Return the mean flow of a run: from its averages, or else from a probe along the axis between the times `start`
-    and `end`. Three-dimensional averages are also averaged over the span if the grid is uniform along it; otherwise
-    they are taken in the plane z = 0. Raises HiresxError for a run with neither averages nor such a probe."""
+    and `end` (in L / c_ref). Three-dimensional averages are also averaged over the span if the grid is uniform along
+    it; otherwise they are taken in the plane z = 0. Raises HiresxError for a run with neither averages nor such a
+    probe."""
     limit = sponge_start(run)
     if (run.path / "averages.nc").is_file():
         return _of_averages(run, limit)

@@ -28,9 +28,9 @@ def distances(places: np.ndarray) -> np.ndarray:
 
 def space_time(values: np.ndarray, dt: float, distance: np.ndarray, reference: int, longest: float) -> Correlation:
     """Return the correlations of `values` (time, place) with those of the place `reference`, for lags up to `longest`
-    in both directions. `dt`: the time between samples. `distance` (place,): distance of each place from the first one.
-    The products of each lag are divided by the root mean squares of the whole signals and by the number of samples that
-    overlap (unbiased). A periodic signal therefore has the correlation 1 after every period."""
+    in both directions. `dt`: the time between samples, in L / c_ref. `distance` (place,): distance of each place from
+    the first one, in L. The products of each lag are divided by the root mean squares of the whole signals and by the
+    number of samples that overlap (unbiased). A periodic signal therefore has the correlation 1 after every period."""
     part = values - values.mean(axis=0)
     samples = len(part)
     most = min(round(longest / dt), samples // 2)

@@ -61,9 +61,9 @@ def starts(times: int, length: int, overlap: float) -> range:
 
 
 def spod(slabs: Callable[[], Iterable[Slab]], times: int, dt: float, length: int, overlap: float = 0.5) -> Modes:
-    """Compute the modes (SPOD) of `times` snapshots at time intervals `dt`. Blocks of `length` snapshots overlap by the
-    fraction `overlap`; they have a Hann window, and the mean over time is subtracted. `slabs` yields the data slab by
-    slab in space. Raises HiresxError for fewer than two blocks."""
+    """Compute the modes (SPOD) of `times` snapshots at time intervals `dt`, in L / c_ref. Blocks of `length` snapshots
+    overlap by the fraction `overlap`; they have a Hann window, and the mean over time is subtracted. `slabs` yields the
+    data slab by slab in space. Raises HiresxError for fewer than two blocks."""
     begin = starts(times, length, overlap)
     window = needs.scipy("signal").get_window("hann", length)
     lines = length // 2 + 1

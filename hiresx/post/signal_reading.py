@@ -60,9 +60,9 @@ def read_line(
 
 def read(run: Any, wanted: str, start: float | None = None, end: float | None = None) -> Signals:
     """Read the signals `wanted` of a run: "NAME.COLUMN" is a column at all places, "NAME.COLUMN_2" at place number 2,
-    "NAME.COLUMN_0,COLUMN_4" at several places. `start`, `end`: the times to use. Samples at unequal intervals are
-    interpolated to equal ones by cubic splines. Raises HiresxError for a missing history or column, for several
-    columns, and for too few samples."""
+    "NAME.COLUMN_0,COLUMN_4" at several places. `start`, `end`: the first and the last time to use, in L / c_ref.
+    Samples at unequal intervals are interpolated to equal ones by cubic splines. Raises HiresxError for a missing
+    history or column, for several columns, and for too few samples."""
     run = as_run(run)
     name, _, columns = wanted.partition(".")
     history = run.history(name)

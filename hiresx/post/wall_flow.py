@@ -100,8 +100,8 @@ def _monitor(simulation: "Simulation", name: str | None) -> "tuple[Force, ForceM
 
 
 def nearest(flow: WallFlow, time: float) -> int:
-    """Return the number of the sample nearest to `time`. Raises HiresxError for samples without times of their own, and
-    for a time that is outside their range by more than their interval."""
+    """Return the number of the sample nearest to `time`, in L / c_ref. Raises HiresxError for samples without times of
+    their own, and for a time that is outside their range by more than their interval."""
     _check_timed(flow, "--time")
     first, last = flow.times[[0, -1]]
     beyond = max(first - time, time - last)
@@ -111,8 +111,9 @@ def nearest(flow: WallFlow, time: float) -> int:
 
 
 def mean_weights(flow: WallFlow, start: float | None, end: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers (n,) of the samples from `start` to `end`, and their weights (n,) in a mean over time by the
-    trapezoidal rule. Samples without times of their own are weighted by steps. Raises HiresxError if there are none."""
+    """Return the numbers (n,) of the samples from the time `start` to `end` (in L / c_ref), and their weights (n,) in a
+    mean over time by the trapezoidal rule. Samples without times of their own are weighted by steps. Raises HiresxError
+    if there are none."""
     if start is not None or end is not None:
         _check_timed(flow, "--from and --to")
     times = flow.times if flow.has_times else flow.steps.astype(float)

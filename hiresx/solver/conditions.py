@@ -162,7 +162,7 @@ class Conditions:
 
     def nodes(self, time: float, dt: float = 0.0, share: float = 0.0, given: bool = False) -> None:
         """Set the nodes on physical faces for the time `time` + `share` * `dt`. `given`: whether the state was set from
-        outside rather than computed."""
+        outside rather than computed. Times are in L / c_ref."""
         for c in self._changing:
             c.prepare(time + share * dt)
         self.recycling()
@@ -180,7 +180,7 @@ class Conditions:
             c.finish_reads()
 
     def begin(self, time: float, dt: float) -> None:
-        """Pass the start `time` of a step and its size `dt` to the device, if it needs them."""
+        """Pass the start `time` of a step and its size `dt` to the device, if it needs them. Both are in L / c_ref."""
         if self.clocked or self.timed or self._moving:
             self.clock.put(time, dt)
 

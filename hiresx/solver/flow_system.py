@@ -117,8 +117,8 @@ class FlowSystem(System):
             self._history.begin()
 
     def step(self, time: float, dt: float) -> None:
-        """Make the integrator's step of size `dt` from `time`. After `back` it may be called again with another dt.
-        Raises FloatingPointError, on all ranks, if the integrator finds no solution."""
+        """Make the integrator's step of size `dt` from `time`, both in L / c_ref. After `back` it may be called again
+        with another dt. Raises FloatingPointError, on all ranks, if the integrator finds no solution."""
         self.time, self.dt = time, dt
         if self._integrator.iterates:
             self._perform(self._looks, 0)

@@ -81,7 +81,7 @@ class StepSize:
         return self._blocks.comm.max(found.max(axis=(0, 2), initial=0.0))
 
     def put(self, dt: float) -> None:
-        """Set the time step of the kernels to `dt`, unless each point has its own."""
+        """Set the time step of the kernels to `dt` (in L / c_ref), unless each point has its own."""
         if dt == self._on_device or self._blocks.layout.local_steps:
             return
         value = self._blocks.backend.to_device(np.full(1, dt, self._blocks.configuration.real))

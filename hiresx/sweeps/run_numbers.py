@@ -89,7 +89,7 @@ def _histories(case: Mapping[str, Any]) -> list[str]:
 
 def column(text: str, start: float | None = None) -> ReducedColumn:
     """Parse HISTORY.QUANTITY or HISTORY.QUANTITY:REDUCTION into a column; by default the reduction is "last". `start`:
-    time from which samples count. Raises HiresxError for any other text."""
+    time from which samples count, in L / c_ref. Raises HiresxError for any other text."""
     found = re.fullmatch(r"(?P<history>[^.:]+)\.(?P<quantity>[^:]+?)(?::(?P<reduction>\w+))?", text.strip())
     if not found:
         raise HiresxError(

@@ -80,9 +80,9 @@ def sweep(
     checkpoints. Values may be added.
 
     `columns`: numbers from histories, as HISTORY.QUANTITY:HOW (last, first, mean, min, max, std), over times from
-    `start` on. `collect`: commands of `hiresx post` with their options, whose numbers become columns. `plot`: two
-    columns to draw in table.png. `ranks` and `backend`: the number of MPI ranks and the backend of each run. With
-    `progress` false nothing is printed.
+    `start` (in L / c_ref) on. `collect`: commands of `hiresx post` with their options, whose numbers become columns.
+    `plot`: two columns to draw in table.png. `ranks` and `backend`: the number of MPI ranks and the backend of each
+    run. With `progress` false nothing is printed.
 
     Returns the table, which is also written as table.csv and table.json. A run that fails does not stop the others;
     `SweepTable.unfinished_rows` has its row.

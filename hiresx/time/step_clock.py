@@ -54,7 +54,7 @@ class StepClock:
         self._known_values: tuple[float, float] | None = None
 
     def put(self, time: float, dt: float) -> None:
-        """Set the current step: `dt` from `time`."""
+        """Set the current step: it begins at `time` and has the size `dt`, both in L / c_ref."""
         if (time, dt) != self._known_values:
             clock = new_clock()
             clock[[DeviceClock.TIME, DeviceClock.DT]] = time, dt
@@ -71,7 +71,7 @@ class StepClock:
         self.set(clock)
 
     def set_known(self, time: float, dt: float) -> None:
-        """Record that the device has left the clock at `time`, after a step `dt`."""
+        """Record that the device has left the clock at `time`, after a step of size `dt`, both in L / c_ref."""
         self._known_values = time, dt
 
     def set(self, clock: np.ndarray) -> None:

@@ -128,8 +128,9 @@ class History:
         return self.samples
 
     def add(self, step: int, time: float, values: Mapping[str, Any]) -> int:
-        """Append a sample. `step` and `time`: its step and time. `values`: the values by column; a column that is
-        missing is NaN. Returns the number of samples. Raises HiresxError if the sample cannot be written."""
+        """Append a sample. `step` and `time`: its step, and its time in L / c_ref. `values`: the values by column; a
+        column that is missing is NaN. Returns the number of samples. Raises HiresxError if the sample cannot be
+        written."""
         cells = [values.get(column.name, self._nothing) for column in self.columns]
         row = struct.pack(">id", step, time) + np.array(cells, self._numbers).tobytes()
         if self._file is None:

@@ -147,8 +147,8 @@ class ProbeMonitor(Monitor):
         return math.inf if self._filter is not None and self._filter.by_itself else super().next_time
 
     def awaits(self, number: int, step: int, time: float) -> None:
-        """Record that sample `number` was taken at `time`, before which the run made `step` steps, and is still on the
-        device."""
+        """Record that sample `number` was taken at `time` (in L / c_ref), after `step` steps, and that its values are
+        still on the device."""
         self._clock.mark(step, time)
         self._awaited.append((number, step, time))
 
