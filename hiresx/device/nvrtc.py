@@ -158,9 +158,9 @@ def report(
     root: Path = kernels.ROOT,
     batched: bool = False,
 ) -> list[dict[str, Any]]:
-    """Compile every configuration for every architecture. Returns one dict each of `configuration` (its differences
-    from the default), `architecture`, `seconds` and `kernels`, a list of Resources as dicts. `batched`: compile the
-    wrappers of batches instead of single launches. Raises HiresxError."""
+    """Compile each of the `configurations` for each of the `architectures`, such as "sm_90". Returns one dict each of
+    `configuration` (its differences from the default), `architecture`, `seconds` and `kernels`, a list of Resources as
+    dicts. `batched`: compile the wrappers of batches instead of single launches. Raises HiresxError."""
     default = Configuration()
     entries = []
     for configuration in configurations:

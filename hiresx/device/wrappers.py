@@ -136,7 +136,9 @@ def _generate_part(
 
 
 def flat_text(configuration: Configuration, target: Target, root: Path, part: str | None = None) -> str:
-    """Return the text of the kernels without wrappers, of all or of a part."""
+    """Return the C++ text of the kernels of `configuration` without wrappers. `target`: the machine for which it is
+    compiled. `root`: the folder of the kernels. `part`: the name of a part (`hiresx.device.configuration.parts`), by
+    default all."""
     (i, j), threads = TILE, f"#define HX_LINE_THREADS {LINE_BLOCK}\n"
     threads += f"#define HX_TILE_I {i}\n#define HX_TILE_J {j}\n#define HX_TILE_THREADS {i * j}\n"
     return kernels.flatten(threads + source(configuration, target, root, part), root)

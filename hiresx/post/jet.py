@@ -44,13 +44,16 @@ def jet(
     """Analyse the jet in `run`: shock cells, potential core, spreading, screech and convection velocity, compared with
     formulas.
 
-    - `start`, `end`: the times of the probes to use; without `start`, those since the averages began. - `lips`: the
-    history with a place on each side of the lip. `line`: the history along the shear layer (NAME or NAME.COLUMN). By
-    default both are searched for. `segments`: the number of segments of the spectra. - `pressure_ratio`, `exit_mach`,
-    `total_temperature` (over the ambient one): replace the parameters of the case. - `shape`: "planar", with lengths in
-    heights h, or "round", with lengths in diameters D; by default that of the case's grid. - `others`: runs of jets of
-    the same shape, for the same page. - `points`: CSV files of further values to draw, with the columns Mj and Ls
-    (Ls/h) or St (hiresx.post.jet_points).
+    - `start`, `end`: the first and the last time of the probes to use, in L / c_ref; without `start`, the time at which
+      the averages began.
+    - `lips`: the history with a place on each side of the lip. `line`: the history along the shear layer (NAME or
+      NAME.COLUMN). By default both are searched for.
+    - `segments`: the number of segments of the spectra.
+    - `pressure_ratio`, `exit_mach`, `total_temperature` (over the ambient one): replace the parameters of the case.
+    - `shape`: "planar", with lengths in heights h, or "round", with lengths in diameters D; by default that of the
+      case's grid.
+    - `others`: runs of jets of the same shape, for the same page.
+    - `points`: CSV files of further values to draw, with the columns Mj and Ls (Ls/h) or St (hiresx.post.jet_points).
 
     Raises HiresxError for a jet that is not under-expanded, and for a run without any of these results.
     """

@@ -370,7 +370,8 @@ class Solver:
         self, block: int, rho: ArrayLike, u: ArrayLike, v: ArrayLike, w: ArrayLike, p: ArrayLike,
         scalars: Mapping[str, ArrayLike] | None = None,
     ) -> None:  # fmt: skip
-        """Set `states[block]` from primitive arrays broadcastable to its (nk, nj, ni). Passive scalars that `scalars`
+        """Set the state at the nodes of `states[block]`. `rho`, `u`, `v`, `w` and `p`: density, velocities and pressure
+        in the scales of the case, numbers or arrays that broadcast to (nk, nj, ni). Passive scalars that `scalars`
         omits keep their values. Call `complete_state` after all blocks are set."""
         self.settle()
         self._give()

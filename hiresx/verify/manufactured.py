@@ -80,8 +80,8 @@ class ManufacturedSolution:
         return _values(self._state, x, y, z, t)
 
     def flux_divergence(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
-        """Return div(F - F_viscous) of the five conservative variables, (5, ...). The exact right-hand side at this
-        state, dq/dt without a source, is its negative."""
+        """Return div(F - F_viscous) of the five conservative variables at x, y, z and the time t, (5, ...). The exact
+        right-hand side at this state, dq/dt without a source, is its negative."""
         return np.stack(_values(self._divergence, x, self._off_the_axis(y), z, t))
 
     def source(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:

@@ -70,7 +70,7 @@ class FormatSeries(ABC):
 
 
 class Format(Protocol):
-    """The module of a format, in this folder."""
+    """Interface of the modules in this folder, each of which writes fields in one file format."""
 
     @property
     def Format(self) -> Any:
