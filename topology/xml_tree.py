@@ -14,7 +14,8 @@ DEEPEST = 128
 
 
 class Element:
-    """One element: its `tag`, its attributes, those inside it, and the `text` directly in it."""
+    """An element of an XML document. `tag`: its name. `attributes`: its attributes. `children`: the elements in it.
+    `parent`: the element around it, or None. `text`: the text directly in it."""
 
     __slots__ = ("attributes", "children", "parent", "tag", "text")
 
@@ -24,7 +25,7 @@ class Element:
         self.text = ""
 
     def get(self, key: str) -> str:
-        """Return the value of an attribute; empty without it."""
+        """Return the value of the attribute `key`. The value is empty if there is no such attribute."""
         return self.attributes.get(key, "")
 
     def inside(self, tag: str) -> list["Element"]:

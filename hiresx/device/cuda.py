@@ -106,7 +106,7 @@ def device(number: int) -> CudaDevice:
 
 
 class CudaEvent:
-    """A point in the work of a stream."""
+    """A mark in the sequence of work of a CUDA stream, by which elapsed times are measured."""
 
     def __init__(self, cupy: Any, stream: Any):
         self._cupy = cupy

@@ -26,9 +26,10 @@ NEEDED: Final = "needed"
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """The fields that the blocks of a run have: those of every run, and what its plan, its integrator and the tables of
-    its case name as `needed`, with how many arrays or components of each (`Field`). The inverses and updates of
-    implicit sweeps are kept in `sweep_precision`.
+    """The fields that the blocks of a run have. Some fields exist in every run. `needed`: the fields that the plan, the
+    integrator and the tables of the case add, each with its number of arrays or components (`Field`). `storage`: the
+    number types. `equations`: the system of equations. The inverses and updates of implicit sweeps are kept in
+    `sweep_precision`.
 
     Raises KeyError for a field that `FIELDS` does not declare.
     """

@@ -24,7 +24,7 @@ class Event(Protocol):
 
 
 class Program(Protocol):
-    """The kernels of one configuration."""
+    """Interface of the compiled kernels of one configuration."""
 
     @property
     def signatures(self) -> Mapping[str, Signature]:
@@ -58,7 +58,8 @@ class Program(Protocol):
 
 
 class Backend(Protocol):
-    """A place for arrays and kernels. Arrays are numpy's on a CPU and cupy's on a GPU."""
+    """Interface of the devices on which kernels run and that hold their arrays. Arrays are numpy's on a CPU and cupy's
+    on a GPU."""
 
     @property
     def name(self) -> str:

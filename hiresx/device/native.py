@@ -89,7 +89,8 @@ def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
 
 
 class NativeEvent:
-    """A point in the work. Kernels of these backends are done when `launch` returns, so a clock is enough."""
+    """A mark in the sequence of launches, by which elapsed times are measured. Kernels of these backends are complete
+    when `launch` returns, so a clock is sufficient."""
 
     def __init__(self) -> None:
         self._at = 0.0

@@ -130,8 +130,9 @@ class Hdf5Dataset:
 
 @dataclass(frozen=True, eq=False)
 class StoredCoordinates:
-    """A box of what a source holds, `window` (half-open, as it lies there), times `factor`, from last to first in the
-    directions `reverse` (k, j, i)."""
+    """One coordinate of a block that stays in its file. `source`: the stored array. `window`: the half-open box of the
+    stored array that belongs to the block. `factor`: the factor by which stored values are multiplied. `reverse`: the
+    directions (k, j, i) in which the order of the nodes is reversed."""
 
     source: CoordinateSource
     window: Box

@@ -18,7 +18,8 @@ _CURVES = 10
 
 @_xarray.register_datatree_accessor("hiresx")
 class OfTree:
-    """Pictures and cuts of a tree of blocks (`Run.fields`, `Run.averages`, one time of `Run.series`)."""
+    """The accessor `.hiresx` of a tree of blocks (`Run.fields`, `Run.averages`, one time of `Run.series`), for pictures
+    and cuts."""
 
     def __init__(self, tree: Any):
         self._tree = tree
@@ -94,7 +95,7 @@ class OfTree:
 
 @_xarray.register_dataset_accessor("hiresx")
 class OfDataset:
-    """Pictures of a history, of variables along a line, or of one block."""
+    """The accessor `.hiresx` of a dataset, for pictures of a history, of variables along a line, or of one block."""
 
     def __init__(self, held: Any):
         self._held = held
@@ -110,7 +111,7 @@ class OfDataset:
 
 @_xarray.register_dataarray_accessor("hiresx")
 class OfArray:
-    """The picture of one variable."""
+    """The accessor `.hiresx` of a data array, for the picture of one variable."""
 
     def __init__(self, values: Any):
         self._values = values

@@ -52,10 +52,12 @@ TIME = Column("time", "time", "L / c_ref")
 
 
 class History:
-    """Samples of the monitor `name`: step, time and a value per column, or one per column and place.
+    """The history of the monitor `name`. Each sample has a step, a time and a value for each column, or for each column
+    and place.
 
-    `kind` says what made it. `places`: coordinates (n, 3). `folder`: where <name>.nc is kept; None keeps the samples in
-    memory. Nothing is written before `start`. `numbers`: type of the columns in the file, ">f8" or ">f4".
+    `kind`: the type of the monitor. `places`: coordinates (n, 3), in L. `folder`: where <name>.nc is kept; None keeps
+    the samples in memory. Nothing is written before `start`. `numbers`: type of the columns in the file, ">f8" or
+    ">f4".
     """
 
     # Words for the difference between the file of a changed monitor and this one.

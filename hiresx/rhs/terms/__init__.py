@@ -39,7 +39,8 @@ INNER, INVISCID, RATES, VISCOUS, SOURCES = "inner rates", "inviscid rates", "rat
 
 
 def with_halos(field: str) -> str:
-    """Return the name for the state of a field after its exchange: all its ghosts are set."""
+    """Return the name by which `Term.needs` and `Term.gives` refer to the field `field` after its halo exchange, when
+    all of its ghosts are set."""
     return f"{field} with halos"
 
 
