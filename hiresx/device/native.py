@@ -183,7 +183,8 @@ class NativeBackend:
         return np.array(array, subok=False)
 
     def fetch(self, array: np.ndarray[Any, Any]) -> Callable[[], np.ndarray]:
-        """Return a copy of `array`, made at once: kernels change the array as soon as they are launched."""
+        """Return a function that returns a copy of `array`. The copy is made at once, because kernels change the array
+        as soon as they are launched."""
         copy = self.to_host(array)
         return lambda: copy
 
