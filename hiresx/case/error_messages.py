@@ -32,9 +32,8 @@ def did_you_mean(word: str, among: Sequence[str], kind: str = "choices") -> str:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the keys of a case came from: its file, and above it what the preset and `--set` put over it.
-
-    `layers` holds (label, nested dictionary) pairs, the uppermost first.
+    """The origin of the keys of a case: its file, and the layers above it (the preset and `--set`). `layers` contains
+    (label, nested dictionary) pairs, the uppermost first.
     """
 
     file: str

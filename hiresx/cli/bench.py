@@ -59,7 +59,7 @@ def precisions(text: str | None) -> tuple[str, ...]:
 
 
 def show(result: dict[str, Any]) -> None:
-    """Prints a result of `hiresx.bench.run` as tables."""
+    """Print a result of `hiresx.bench.run` as tables."""
     nodes = result["nodes"]
     terminal.table(
         f"Right-hand side on {result['backend']}, {nodes} x {nodes} x {nodes} points: ns per point, "

@@ -26,7 +26,7 @@ def end_with_error(cause: BaseException, status: int, message: str, hint: str, a
 
 
 def error(message: str, hint: str, as_json: bool, **more: Any) -> None:
-    """Prints an error and a hint to stderr, or as {"error", "hint", ...} to stdout."""
+    """Print an error and a hint to stderr, or as {"error", "hint", ...} to stdout."""
     with ignore_broken_output():
         if as_json and getattr(sys.stdout, "name", "") != os.devnull:  # else see `_leave_stdout`
             print_json({"error": message, "hint": hint, "mend": hint, **more})  # mend: its former name, for one version
@@ -125,7 +125,7 @@ def _describe_lost(error: OSError) -> str:
 
 
 def mapping(title: str, values: Mapping[str, Any]) -> None:
-    """Prints a nested dictionary as a table of dotted keys and values."""
+    """Print a nested dictionary as a table of dotted keys and values."""
     table(title, ["", ""], _flat(values))
 
 

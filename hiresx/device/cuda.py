@@ -151,7 +151,7 @@ class CudaProgram(RecordingProgram):
         self._compile_batches, self._entries = batched, dict[Entry, tuple[Any, int]]()
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
-        """See `Program.call` of hiresx.device.interface."""
+        """Return a launch of a kernel, to be made later, as `hiresx.device.interface.Program.call` does."""
         converters = self._converters.get(name)
         if converters is None:
             converters = self._converters[name] = self._prepare(name)
@@ -399,7 +399,8 @@ class CudaBackend:
         return found
 
     def fetch(self, array: Any) -> Callable[[], np.ndarray[Any, Any]]:
-        """Start a copy of `array` to page-locked memory, which the GPU fills asynchronously."""
+        """Start a copy of `array` to page-locked memory, which the GPU fills asynchronously. The returned function
+        waits for the copy and returns it as a numpy array."""
         from cupyx import empty_pinned
 
         if not array.size:

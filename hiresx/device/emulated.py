@@ -37,7 +37,8 @@ class EmulatedProgram(NativeProgram):
         )
 
     def arrange_launches(self, calls: Calls, alone: bool = False) -> tuple[list[LaunchWork], list[int]]:
-        """See `NativeProgram.arrange_launches`; in batches where the backend makes them."""
+        """Return the works of the launches and their levels, as `NativeProgram.arrange_launches` does. They are in
+        batches if the backend makes batches."""
         backend = self._backend
         if not (isinstance(backend, EmulatedBackend) and backend.batches):
             return super().arrange_launches(calls, alone)

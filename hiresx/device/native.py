@@ -352,7 +352,7 @@ class NativeProgram(RecordingProgram):
 
     @property
     def signatures(self) -> _Signatures:
-        """See `Program.signatures` of hiresx.device.interface."""
+        """The signatures of the kernels by name, as in `hiresx.device.interface.Program.signatures`."""
         return self._signatures
 
     def _add_part(self, part: str) -> None:
@@ -377,7 +377,7 @@ class NativeProgram(RecordingProgram):
         return found
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
-        """See `Program.call` of hiresx.device.interface."""
+        """Return a launch of a kernel, to be made later, as `hiresx.device.interface.Program.call` does."""
         kernel = self._kernels.get(name) or self.kernel(name)
         words = kernel.words(extent, arguments)
         given = dict(zip(kernel.names, map(arguments.__getitem__, kernel.names), strict=True))
@@ -402,7 +402,7 @@ class NativeProgram(RecordingProgram):
         )
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
-        """See `Program.prepare` of hiresx.device.interface."""
+        """Return a function that makes the launches `calls`, as `hiresx.device.interface.Program.prepare` does."""
         return _PreparedLaunches(self, calls, self._backend, self._pool, guard).run
 
     def arrange_launches(self, calls: Calls, alone: bool = False) -> tuple[list["LaunchWork"], list[int]]:

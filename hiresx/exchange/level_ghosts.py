@@ -45,8 +45,8 @@ class LevelGhosts(PatchedExchange):
 
 
 class UnderFiner:
-    """Copies of the state from nodes of finer levels to the nodes that lie under them, through the memory of the host
-    between ranks. Collective."""
+    """The copies of the state from nodes of finer levels to nodes of coarser levels at the same points. Between ranks
+    they go through the memory of the host. Collective."""
 
     def __init__(
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState],

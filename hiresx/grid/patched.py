@@ -92,8 +92,8 @@ class Wrap:
 
 
 def wraps(block: Block, b: int, connections: Sequence[Connection]) -> list[Wrap | None]:
-    """For each direction of block `b`, how the block continues in itself over whole faces without rotation; None if it
-    does not."""
+    """Return for each direction of block `b` the `Wrap` by which the block continues in itself, or None. Only
+    connections of whole faces without rotation count."""
     found: list[Wrap | None] = [None] * 3
     for d in block.active:
         whole = [(0, n) for n in block.size]

@@ -25,7 +25,7 @@ class Reindexing:
 
     @property
     def still(self) -> bool:
-        """Whether the indexes stay the same."""
+        """True if the indexes do not change."""
         return self == Reindexing()
 
     def matrix(self, size: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:

@@ -151,10 +151,11 @@ def describe(path: str | Path) -> dict[str, Any]:
 
 
 class Checkpoints(Attachment):
-    """Writes checkpoints into `directory` as `spec` ([checkpoint] of the case) asks; none if `spec.keep` is 0.
-    `contents` returns the content: values (those of rank 0 count) and this rank's named arrays. `alive` raises, on all
-    ranks, if the state must not be kept. `clock` returns seconds and never goes backwards; rank 0's clock decides,
-    through `is_due`. The interval never changes a time step: the first step that reaches it ends with a checkpoint."""
+    """The writer of checkpoints into `directory`, at the intervals of `spec` ([checkpoint] of the case). It writes none
+    if `spec.keep` is 0. `contents` returns the content: values (those of rank 0 count) and this rank's named arrays.
+    `alive` raises, on all ranks, if the state must not be kept. `clock` returns seconds and never goes backwards; rank
+    0's clock decides, through `is_due`. The interval never changes a time step: the first step that reaches it ends
+    with a checkpoint."""
 
     name = "checkpoints"
 
