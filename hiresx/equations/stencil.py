@@ -109,5 +109,5 @@ def has_cutoff(weights: str, root: Path = kernels.ROOT) -> bool:
 
 
 def sensor_has_cutoff(sensor: str, root: Path = kernels.ROOT) -> bool:
-    """Whether the shock sensor of the header `sensor` uses scheme.cutoff."""
+    """True if the shock sensor of the header `sensor` uses scheme.cutoff. `root`: the folder of the kernels."""
     return bool(kernels.trait("sensor", sensor, "sensor_has_cutoff", root, silent=0))

@@ -92,10 +92,10 @@ def pressure_by_group(
     group: np.ndarray | None = None,
     still: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the pressure of `far_field`, separated by groups of surface places: times (m, k), and the p' of each
-    group (groups, m, k), whose sum is the total pressure. `group` (n,): number of the group of each place, from 0; by
-    default there is one group. `flow` returns rho, velocity and pressure of some of the places, so that only these are
-    in memory.
+    """Compute the pressure of `far_field`, in the scales of the case, separated by groups of surface places: times (m,
+    k), and the p' of each group (groups, m, k), whose sum is the total pressure. `group` (n,): number of the group of
+    each place, from 0; by default there is one group. `flow` returns rho, velocity and pressure of some of the places,
+    so that only these are in memory.
 
     `still`: number of samples at the beginning, `samples_before` or more, in which the flow at the surface is at rest.
     Each observer then has a time window of its own. It begins when the observer receives the end of the rest from the
