@@ -39,8 +39,8 @@ OF_PLACES = ("donor", "face", "xi", "base", "share", "turn")
 
 @dataclass(frozen=True, eq=False)
 class MirrorSources:
-    """The points at which the ghosts behind one wall patch take their values. `place`: the number of the patch among
-    the patches of the whole blocks. `index` (3, n): the nodes of the whole block that are these ghosts.
+    """Where the ghosts behind one wall patch take their values. `place`: the number of the patch among the patches of
+    the whole blocks. `index` (3, n): the nodes of the whole block that are these ghosts.
 
     Each ghost takes the flow at `per` points, which are consecutive entries of the arrays. `donor` (per n,): the whole
     block in which the point lies. `face` (per n,): the number of the face of that block along which the wall continues.

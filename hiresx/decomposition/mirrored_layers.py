@@ -30,13 +30,11 @@ def shares_in_layers(
     nodes: Points,
     off_wall: Callable[[int, np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """Return for each direction the weights (n, 3) of the flow in the layer of each ghost itself. The ghosts `index`
-    (3, n) lie behind a plane `patch`. Their flow is a weighted mean of the flow in their own layer and of that at their
-    mirror image; the weight 0 takes the mirror image alone.
+    """Return, for each direction, the share (n, 3) to which the ghosts `index` (3, n) of a plane `patch` take the flow
+    in their own layer, 0 for the mirror image.
 
-    `nodes` returns the coordinates (m, 3) of nodes (3, m) of the block and its ghosts. `off_wall(direction, ghosts)`
-    returns for ghosts (3, m) that continue a wall with the normal direction `direction` the distances (m,) of their
-    images from this wall. Lengths are in L.
+    `nodes` returns the coordinates (m, 3) of nodes (3, m) of the block and its ghosts, `off_wall` the distances (m,) of
+    the images of ghosts (3, m) that continue a wall from it, with the direction normal to the wall.
     """
     d, block = direction(patch.face), whole.blocks[patch.block]
     shares = np.zeros((index.shape[1], 3))

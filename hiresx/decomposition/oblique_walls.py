@@ -30,14 +30,13 @@ NORMAL = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Wall:
-    """The treatment of a wall patch of the whole blocks whose ghosts mirror the flow. `place`: the number of the patch.
-    `normal` (3,) and `point` (3,): the unit normal of the plane of the wall and a point on it; both None for a wall
-    that is not plane, and for a `curved` one. `angle`: the largest angle between a grid line at the wall and the
-    normal, in degrees. `curved`: whether the pressure may have a gradient along the normal, because the flow along the
-    wall is curved or a body force acts. `smooth`: whether polynomials of the highest degree continue the grid lines
-    beyond the wall. `edged`: whether the wall has an edge, where the normal is not unique. `mirrors_places`: if true, a
-    ghost takes the flow at its own mirror image; if false, at the node that lies opposite in the index space. Beside an
-    edge, ghosts always take it at nodes, and so do all ghosts of a wall of straight pieces with edges
+    """A wall patch of the whole blocks (`place`: its number) whose ghosts mirror the flow. `normal` and `point`: the
+    plane of the wall; both None for a wall that is not plane, and for a `curved` one. `angle`: the largest angle
+    between a grid line at the wall and the normal, in degrees. `curved`: whether the pressure may have a gradient along
+    the normal, since the flow along the wall is curved or a body force acts. `smooth`: whether polynomials of the
+    highest degree continue the grid lines of the wall. `edged`: whether it has an edge, where the normal is not unique.
+    `mirrors_places`: whether a ghost takes the flow at the mirror image of its own place, and not at a node. Beside an
+    edge, ghosts take it at nodes, and so do all ghosts of a wall of straight pieces with edges
     (`hiresx.decomposition.wall_edges`).
 
     Patches of one condition that continue each other, in one block or over connections, have all values but `place` and

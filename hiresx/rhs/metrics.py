@@ -22,9 +22,9 @@ def compute_metrics(
     patches: Sequence[Patch] = (),
 ) -> None:
     """Compute `state.metrics` (with ghosts in the direction of each area) and `state.jacobian` (eqs 7 and 8).
-    `coordinates`: x, y, z, each (nk, nj, ni) with the ghost layers of `state` in every direction, singleton ones
-    included. The ghosts of the Jacobian have the value of the face's node. On the poles among `patches` the metrics are
-    those of the next nodes. Raises HiresxError, which names the worst node, if a cell volume is not positive."""
+    `coordinates`: x, y, z with the ghost layers of `state` in every direction, singleton ones included. The ghosts of
+    the Jacobian have the value of the face's node. On the poles among `patches` the metrics are those of the next
+    nodes. Raises HiresxError, which names the worst node, if a cell volume is not positive."""
     xyz = {name: backend.to_device(c) for name, c in zip("xyz", coordinates, strict=True)}
     _, rows, width = coordinates[0].shape
     strides = (1, width, width * rows)

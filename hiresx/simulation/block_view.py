@@ -43,10 +43,10 @@ class BlockView:
         self, rho: ArrayLike, u: ArrayLike, v: ArrayLike, w: ArrayLike, p: ArrayLike,
         scalars: Mapping[str, ArrayLike] | None = None,
     ) -> None:  # fmt: skip
-        """Replace the state. `rho`, `u`, `v`, `w` and `p`: numbers or arrays that broadcast to (nk, nj, ni), in the
-        scales of the case. Passive scalars that `scalars` omits keep their values. Collective: all ranks must call it
-        equally often. Raises HiresxError, with the state unchanged, for arrays of another shape, and for the first node
-        whose values are not finite, or whose rho or p is not positive."""
+        """Replace the state by arrays (or numbers) that broadcast to (nk, nj, ni). Passive scalars that `scalars` omits
+        keep their values. Collective: all ranks must call it equally often. Raises HiresxError, with the state
+        unchanged, for arrays of another shape, and for the first node whose values are not finite, or whose rho or p is
+        not positive."""
         state: dict[str, np.ndarray] = {}
         with self._solver.comm.together():
             known = self._solver.layout.equations.scalars

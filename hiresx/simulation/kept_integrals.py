@@ -21,8 +21,8 @@ def integrals(solver: Solver) -> tuple[np.ndarray, float] | None:
 
 
 def keep(solver: Solver, before: np.ndarray) -> None:
-    """Change the state at the ends of levels, or everywhere if there are none, so that the integrals are equal to
-    `before` (variables,), the integrals of the solver with other tiles. Collective."""
+    """Change the state at the ends of levels, or everywhere if there are none, so that the integrals are those
+    `before`, of the solver with other tiles. Collective."""
     assert solver.terms.conservation is not None
     solver.right_hand_side()
     for _ in range(2):  # once more, as integrals are scaled to the volume of the grid

@@ -37,10 +37,10 @@ Lines: TypeAlias = tuple[slice, slice]
 
 
 class Reused(NamedTuple):
-    """The data that a solver takes over from an earlier solver of the same case. `configuration`, `program`: its
-    kernels. `states`: the block states of its parts on levels of refinement, by their nodes. The new solver uses a
-    state, with its metrics, where it has a part of the same nodes. `kept`: results that depend only on these states, or
-    on whole blocks that the new solver also has."""
+    """What a solver takes over from an earlier solver of the same case. `configuration`, `program`: its kernels.
+    `states`: the block states of its parts on levels of refinement, by their nodes. The new solver uses a state, with
+    its metrics, where it has a part of the same nodes. `kept`: what was made of these states alone, or of whole blocks
+    that are those of the new solver, too."""
 
     configuration: Configuration
     program: Program

@@ -162,7 +162,7 @@ class Conditions:
 
     def nodes(self, time: float, dt: float = 0.0, share: float = 0.0, given: bool = False) -> None:
         """Set the nodes on physical faces for the time `time` + `share` * `dt`. `given`: whether the state was set from
-        outside rather than computed. Times are in L / c_ref."""
+        outside rather than computed."""
         for c in self._changing:
             c.prepare(time + share * dt)
         self.recycling()

@@ -112,9 +112,9 @@ class LevelConservation:
         self._back()
 
     def add(self, integrals: np.ndarray) -> bool:
-        """Change the state at the ends of all levels so that `integrals` (variables,) are added to the integrals of the
-        conservative variables. Half of the change is proportional to the magnitude of the present rates of change, and
-        half is uniform. Returns false if no level ends. Collective."""
+        """Change the state at the ends of all levels so that `integrals` are added to those of the conservative
+        variables: half of them by the size of the present rates of change, half evenly. Returns false where no level
+        ends. Collective."""
         to_host, variables = self._blocks.backend.to_host, self._variables
         sizes = []
         for one, masses in self._ends:

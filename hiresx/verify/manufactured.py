@@ -76,21 +76,20 @@ class ManufacturedSolution:
         self._conservative = [rho, rho * u, rho * v, rho * w, energy]
 
     def state(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> tuple[np.ndarray, ...]:
-        """Return rho, u, v, w, p at the time t, in the shape to which x, y and z broadcast."""
+        """Return rho, u, v, w, p, in the shape to which x, y and z broadcast."""
         return _values(self._state, x, y, z, t)
 
     def flux_divergence(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
-        """Return div(F - F_viscous) of the five conservative variables at x, y, z and the time t, (5, ...). The exact
-        right-hand side at this state, dq/dt without a source, is its negative."""
+        """Return div(F - F_viscous) of the five conservative variables, (5, ...). The exact right-hand side at this
+        state, dq/dt without a source, is its negative."""
         return np.stack(_values(self._divergence, x, self._off_the_axis(y), z, t))
 
     def source(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
-        """Return the source dq/dt + div(F - F_viscous), (5, ...), with which the flow solves the equations, at x, y, z
-        and the time t."""
+        """Return the source dq/dt + div(F - F_viscous), (5, ...), with which the flow solves the equations."""
         return np.stack(_values(self._source, x, self._off_the_axis(y), z, t))
 
     def viscous_flux(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
-        """Return the viscous fluxes of momentum and energy along x, y and z, (4, 3, ...), at x, y, z and the time t."""
+        """Return the viscous fluxes of momentum and energy along x, y and z, (4, 3, ...)."""
         found = np.stack(_values(self._stresses, x, y, z, t))
         return found.reshape(4, 3, *found.shape[1:])
 
@@ -187,9 +186,9 @@ def _values(function: Callable[..., Any], x: Reals, y: Reals, z: Reals, t: float
 
 
 def truncation_error(solver: Solver, flow: ManufacturedSolution, time: float = 0.0) -> list[np.ndarray]:
-    """Return the error of the right-hand side of `solver` for the state of `flow` at `time`: for each part the computed
-    rates of the conserved variables of the gas minus the exact ones, (5, nk, nj, ni). The state of the solver is set to
-    `flow`. At nodes whose rates are not used, such as those of an inflow, the values have no meaning."""
+    """Return the error of the right-hand side of `solver` for the state of `flow`: for each part the computed rates of
+    the conserved variables of the gas minus the exact ones, (5, nk, nj, ni). The state of the solver is set to `flow`.
+    At nodes whose rates are not used, such as those of an inflow, the values have no meaning."""
     start(solver, flow, time)
     solver.right_hand_side()
     found = []
