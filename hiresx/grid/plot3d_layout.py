@@ -32,7 +32,8 @@ def check_size(path: Path, where: str, n: int, size: list[int]) -> None:
 
 def check_blanking(path: Path, n: int, size: list[int], blanking: np.ndarray) -> None:
     """Raises HiresxError, which names the first node, for blanked nodes of block number `n`. `blanking`: the blanking
-    of the nodes of the block. A value of 0 marks a hole; a negative one marks values from another block."""
+    of all nodes of the block, an array of integers in the order of the file. A value of 0 marks a hole; a negative one
+    marks values from another block."""
     blanked = np.flatnonzero(~(blanking > 0))
     if blanked.size:
         i, j, k = np.unravel_index(int(blanked[0]), ([*size, 1])[:3], order="F")

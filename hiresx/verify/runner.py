@@ -26,7 +26,7 @@ DIGITS = 6
 
 
 def names() -> list[str]:
-    """Return the groups of checks, one for each file in groups/."""
+    """Return the names of the groups of checks, one for each file in groups/."""
     folder = Path(__file__).parent / "groups"
     return sorted(path.stem.replace("_", "-") for path in folder.glob("*.py") if path.stem != "__init__")
 

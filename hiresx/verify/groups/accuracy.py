@@ -33,7 +33,8 @@ def error(run: CompletedRun) -> float:
 
 
 def order(*runs: CompletedRun) -> float:
-    """Order of accuracy between the last two runs, the finer of which has half the spacing."""
+    """Return the order of accuracy of the density between the last two runs, the finer of which has half the
+    spacing."""
     return log2(error(runs[-2]) / error(runs[-1]))
 
 
@@ -98,7 +99,7 @@ def interpolation_errors(bench: Workbench, configuration: Configuration, points:
 
 
 def interpolation_order(bench: Workbench, configuration: Configuration) -> float:
-    """Order of accuracy of the interpolation between 64 and 128 nodes."""
+    """Return the order of accuracy of the interpolation between 64 and 128 nodes."""
     coarse, fine = (bench.once(interpolation_errors, configuration, n) for n in (64, 128))
     return log2(coarse / fine)
 

@@ -37,8 +37,8 @@ def axis(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
 
 
 def standoff(run: CompletedRun) -> float:
-    """Return the distance of the bow shock from the body on the stagnation line, in L: where the pressure is half its
-    jump."""
+    """Return the distance of the bow shock from the body on the stagnation line, in L. The shock is the place at which
+    the pressure has half of its jump."""
     distance, p = axis(run)
     half = 0.5 * (1 + normal_shock(mach(run), run.case.gas.gamma).pressure)
     j = np.flatnonzero(p > half)[-1]

@@ -23,7 +23,8 @@ EDGE = 12.0
 
 
 def lines(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Return x (ni), y (nj), rho, u, T (nj, ni) at the end of the run."""
+    """Return by name arrays at the end of the run: "x" (ni,) and "y" (nj,), in L, and "rho", "u" and "T" (nj, ni), in
+    the scales of the case."""
     block = run.blocks[0]
     return {"x": block.x[0, 0], "y": block.y[0, :, 0], **{name: run.state(name)[0] for name in ("rho", "u", "T")}}
 
@@ -78,12 +79,13 @@ def largest_deviation(ratios: np.ndarray) -> float:
 
 
 def friction_error(run: CompletedRun) -> float:
-    """Return the relative error of the friction farthest from the similarity solution."""
+    """Return the relative error of the friction at the column at which it differs most from the similarity solution."""
     return largest_deviation(friction(run)[1] / FRICTION)
 
 
 def displacement_error(run: CompletedRun) -> float:
-    """Return the relative error of the displacement thickness farthest from the similarity solution."""
+    """Return the relative error of the displacement thickness at the column at which it differs most from the
+    similarity solution."""
     columns = compared_range(run.blocks[0].x[0, 0])
     return largest_deviation(np.array([displacement(run, i) for i in columns]) / DISPLACEMENT)
 

@@ -124,7 +124,8 @@ def _relative(found: np.ndarray, reference: np.ndarray, scale: float) -> float:
 
 
 def point_by_point(bench: Workbench, configuration: Configuration) -> float:
-    """Return the largest difference of any kernel between the CPU and the backend that is verified."""
+    """Return the largest difference, over all kernels, between the results of the CPU and of the backend that is
+    verified (see `differences`)."""
     backends = [find_backend(name) for name in backends_to_compare(bench.backend)]
     return float(np.max(list(differences(backends, configuration).values())))
 

@@ -78,7 +78,8 @@ CHOICES = ('scheme.weights="z"', 'scheme.flux="hllc"')
 
 
 def order(middle: CompletedRun, fine: CompletedRun) -> float:
-    """Order of accuracy of the growth rate between two grids, the finer with half the spacing."""
+    """Return the order of accuracy of the growth rate between two grids, of which the finer one has half the
+    spacing."""
     return float(np.log2(abs(error(middle) / error(fine))))
 
 

@@ -23,15 +23,16 @@ CFL = "time.cfl=1.2"
 
 
 def energy(simulation: Simulation) -> dict[str, float]:
-    """Monitor of the mean kinetic energy rho |u|^2 / 2, in units of rho_ref times the square of the initial largest
-    speed."""
+    """Return the mean kinetic energy rho |u|^2 / 2, in units of rho_ref times the square of the initial largest speed,
+    as the entry of a monitor of `simulation`. Collective."""
     state = simulation.solver.primitives(0)
     speed2 = state["u"] ** 2 + state["v"] ** 2 + state["w"] ** 2
     return {"energy": float(np.mean(0.5 * state["rho"] * speed2)) / float(simulation.case.parameters["mach"]) ** 2}
 
 
 def history(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Time t in turnover times, kinetic energy E and its dissipation rate -dE/dt, each (samples,)."""
+    """Return by name the time "t" in turnover times, the kinetic energy "E" (see `energy`) and its dissipation rate
+    "rate", which is -dE/dt. Each is an array (samples,)."""
     t, e = run.samples("time") * run.case.parameters["mach"], run.samples("energy")
     return {"t": t, "E": e, "rate": -np.gradient(e, t)}
 
@@ -42,7 +43,7 @@ def largest_rate(run: CompletedRun) -> float:
 
 
 def time_of_largest_rate(run: CompletedRun) -> float:
-    """Time of the largest dissipation rate, in turnover times."""
+    """Return the time of the largest dissipation rate, in turnover times."""
     found = history(run)
     return found["t"][np.argmax(found["rate"])]
 

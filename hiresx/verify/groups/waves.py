@@ -27,7 +27,7 @@ SMALL, LOUD = 1e-6, 1e-3
 
 
 def ratio(run: CompletedRun) -> complex:
-    """Return the first harmonic of the pressure, divided by that of the exact solution."""
+    """Return the complex first harmonic of the computed pressure, divided by that of the exact solution."""
     x = np.asarray(run.blocks[0].x)
     wave = np.exp(-2j * np.pi * x)
     return complex(np.mean(run.state("p") * wave) / np.mean(run.exact("p") * wave))
@@ -47,7 +47,8 @@ def errors(ratios: Sequence[complex]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def amplitude_error(*runs: CompletedRun) -> float:
-    """Return the largest magnitude of the difference between the measured and the theoretical complex amplitude."""
+    """Return the largest magnitude of the difference between the measured and the theoretical complex amplitude ratio
+    of all runs."""
     return max(abs(ratio(run) - theory(run)) for run in runs)
 
 
