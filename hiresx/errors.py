@@ -11,7 +11,8 @@ class HiresxError(Exception):
 
     The command line prints both and exits with status 2, without a traceback.
 
-    `everywhere`: all ranks have it and end together. `placed`: the message says on which rank, or it is no matter.
+    `everywhere`: whether all ranks have raised the error, so that they end together. `placed`: whether the message need
+    not name the rank, because it does so already or the rank is of no interest.
     """
 
     everywhere = False

@@ -129,7 +129,7 @@ class FieldOutput(Attachment):
 
     @property
     def next_time(self) -> float:
-        """The next time at which an output is due: a step must end there."""
+        """The next time at which an output is due, in L / c_ref. A step must end at this time."""
         return min(output.next_time for output in self._outputs)
 
     @property

@@ -45,8 +45,8 @@ def with_halos(field: str) -> str:
 
 
 def in_transit(field: str) -> str:
-    """Return the name for the state of a field during its exchange: all its ghosts are set, except those from other
-    ranks."""
+    """Return the name by which `Term.needs` and `Term.gives` refer to the field `field` during its halo exchange, when
+    all of its ghosts are set except those from other ranks."""
     return f"{field} on its way"
 
 
