@@ -111,10 +111,10 @@ def block_weights(decomposition: Decomposition, b: int, box: Range | None = None
 def face_weights(
     decomposition: Decomposition, b: int, face: str, chosen: np.ndarray | None = None, kept: bool = False
 ) -> np.ndarray:
-    """Return the quadrature weights of the nodes of a face of block number `b`, [k, j, i] without the direction of the
-    face. For the whole face they equal those of `block_weights` along it, so that fluxes and integrals balance.
-    `chosen` (a mask of the same shape): integrate over these nodes only. Runs of chosen nodes end with closed formulas,
-    except at an end of the block behind which the grid continues. `kept`: see `block_weights`."""
+    """Return the quadrature weights of the nodes of a face, [k, j, i] without the direction of the face. For the whole
+    face they equal those of `block_weights` along it, so that fluxes and integrals balance. `chosen` (a mask of the
+    same shape): integrate over these nodes only. Runs of chosen nodes end with closed formulas, except at an end of the
+    block behind which the grid continues."""
     block = decomposition.blocks[b]
     across = directions_along(face)
     if chosen is None:

@@ -37,8 +37,7 @@ class EmulatedProgram(NativeProgram):
         )
 
     def arrange_launches(self, calls: Calls, alone: bool = False) -> tuple[list[LaunchWork], list[int]]:
-        """Return the works of the launches and their levels, as `NativeProgram.arrange_launches` does. They are in
-        batches if the backend makes batches."""
+        """See `NativeProgram.arrange_launches`; in batches where the backend makes them."""
         backend = self._backend
         if not (isinstance(backend, EmulatedBackend) and backend.batches):
             return super().arrange_launches(calls, alone)
@@ -66,9 +65,8 @@ class EmulatedProgram(NativeProgram):
 
 
 class EmulatedBackend(NativeBackend):
-    """A backend that executes CUDA kernels on the CPU. The threads of a thread block run one after the other, and
-    thread blocks are shared among the threads of the CPU. `batches`: whether prepared launches run in batches as on a
-    GPU. This compiles more kernels and saves no time here."""
+    """CUDA's threads, one after the other in every block; blocks are shared among threads. `batches`: prepared launches
+    run in batches as on a GPU. That compiles more kernels and saves no time here."""
 
     name = "emulated"
     chunk_bytes = CHUNK

@@ -56,8 +56,7 @@ class CompiledImage(NamedTuple):
 
 
 class Resources(NamedTuple):
-    """The resources that one kernel uses on an architecture. `registers`: registers per thread. `spill_stores`,
-    `spill_loads` and `stack`: bytes of local memory per thread."""
+    """The resources of one kernel on an architecture: registers per thread, and bytes of local memory per thread."""
 
     kernel: str
     architecture: str
@@ -158,9 +157,9 @@ def report(
     root: Path = kernels.ROOT,
     batched: bool = False,
 ) -> list[dict[str, Any]]:
-    """Compile each of the `configurations` for each of the `architectures`, such as "sm_90". Returns one dict each of
-    `configuration` (its differences from the default), `architecture`, `seconds` and `kernels`, a list of Resources as
-    dicts. `batched`: compile the wrappers of batches instead of single launches. Raises HiresxError."""
+    """Compile every configuration for every architecture. Returns one dict each of `configuration` (its differences
+    from the default), `architecture`, `seconds` and `kernels`, a list of Resources as dicts. `batched`: compile the
+    wrappers of batches instead of single launches. Raises HiresxError."""
     default = Configuration()
     entries = []
     for configuration in configurations:

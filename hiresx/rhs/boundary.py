@@ -194,10 +194,10 @@ _OUTFLOWS: dict[str | None, type[Extrapolate]] = {kind.kernel: kind for kind in 
 
 
 class Profile(FaceCondition):
-    """The boundary condition of an inflow with a state (rho, u, v, w, p) given by `profile(x, y, z, t)`. With `steady`
-    the profile is evaluated once, else before every stage, but once for each time: the last stages of a step and the
-    first of the next often have the same time. A profile that gives `Waves` is evaluated once, and the device computes
-    the state at each time."""
+    """An inflow with a state (rho, u, v, w, p) given by `profile(x, y, z, t)`. With `steady` the profile is evaluated
+    once, else before every stage, but once for each time: the last stages of a step and the first of the next often
+    have the same time. A profile that gives `Waves` is evaluated once, and the device computes the state at each
+    time."""
 
     def __init__(
         self,
@@ -432,8 +432,7 @@ def condition(
 ) -> FaceCondition:
     """Construct the boundary condition of `patch`. `profile(name)`: returns the function of a profile inflow.
     `extended`: coordinates of the block with ghosts. `cut`: the parts of all ranks. `mirrored`: whether ghosts take the
-    flow at mirrored places. `curved`: whether the patch lies on a curved no-slip wall of given temperature. `gamma`:
-    ratio of specific heats."""
+    flow at mirrored places. `curved`: whether the patch lies on a curved no-slip wall of given temperature."""
     spec = patch.condition
     if spec.type == "modelled-wall":
         return ModelledWall(backend, program, state, patch, case, mirrored)

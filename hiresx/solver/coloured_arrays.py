@@ -20,8 +20,7 @@ def in_grid_order(array: np.ndarray) -> np.ndarray:
 
 
 def diagonal_blocks(blocks: Reals, variables: int) -> Reals:
-    """Return the diagonal blocks (row, column, k, j, i) from the field `implicit_blocks`, before it is factored.
-    `variables`: the number of rows and columns of a block."""
+    """Return the diagonal blocks (row, column, k, j, i) from the field `implicit_blocks`, before it is factored."""
     found = in_grid_order(blocks[: variables**2])
     return found.reshape(variables, variables, *found.shape[1:])
 

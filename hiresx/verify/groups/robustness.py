@@ -21,21 +21,20 @@ MACH20 = "state={rho=1.0,u=20.0,p=0.7142857142857143}"
 
 
 def density_error(run: CompletedRun) -> float:
-    """Return the L1 error of the density, divided by the mean density."""
+    """L1 error of the density, relative to its mean."""
     exact = run.exact("rho")
     return abs(run.state("rho") - exact).mean() / exact.mean()
 
 
 def shock_radius_error(run: CompletedRun) -> float:
-    """Return the relative error of the radius of Sedov's blast, where the density is largest, against 0.75 sqrt(t)."""
+    """Relative error of the radius of Sedov's blast, where the density is largest, against 0.75 sqrt(t)."""
     block = run.blocks[0]
     rho, radius = run.state("rho"), np.hypot(block.x, block.y)
     return abs(radius.flat[rho.argmax()] / (0.75 * run.time**0.5) - 1)
 
 
 def pitot_error(run: CompletedRun) -> float:
-    """Return the relative error of the stagnation pressure on the windward side of the cylinder against Rayleigh's
-    formula at Mach 20."""
+    """Stagnation pressure on the windward side of the cylinder against Rayleigh's formula at Mach 20, relative."""
     block = run.blocks[0]
     wall = np.s_[0, 0, :]
     foremost = block.x[wall].argmin()
@@ -44,10 +43,9 @@ def pitot_error(run: CompletedRun) -> float:
 
 @dataclass(frozen=True)
 class StrongFlow:
-    """A flow at which a scheme may fail, and the check of its final state. `title`: the title of the check. `case`,
-    `preset` and `sets`: as for `hiresx.verify.checks.CheckRun`. `small`: settings with which the run takes a fraction
-    of a second. `error`: a function that measures the error of the run. `limit`: the largest accepted error. `fault`:
-    the meaning of a larger error, in words."""
+    """A flow that may break a scheme, and the check of its end state. `small`: settings with which the run takes a
+    fraction of a second. `error`: a function that measures the error of the run. `limit`: the largest accepted error.
+    `fault`: the meaning of a larger error, in words."""
 
     title: str
     case: str
