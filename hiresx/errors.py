@@ -11,7 +11,8 @@ class HiresxError(Exception):
 
     The command line prints both and exits with status 2, without a traceback.
 
-    `everywhere`: all ranks have it and end together. `placed`: the message says on which rank, or it is no matter.
+    `everywhere`: whether all ranks have raised the error, so that they end together. `placed`: whether the message need
+    not name the rank, because it does so already or the rank is of no interest.
     """
 
     everywhere = False
@@ -46,13 +47,13 @@ def is_file_limit(error: BaseException) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """Kind and text of an error, whatever its own methods do."""
+    """Return the kind and text of an error, whatever its own methods do."""
     said = error_text(error)
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def error_text(error: BaseException) -> str:
-    """The text of an error; empty where its own methods fail."""
+    """Return a text of an error; empty where its own methods fail."""
     try:
         return str(error)
     except BaseException:  # they are a user's, and may do anything

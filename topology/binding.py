@@ -13,8 +13,8 @@ from hiresx.topology.cpus import format_list, parse_list
 
 @dataclass(frozen=True)
 class Binding:
-    """The binding of a process. `asked`: the requested CPUs. `is_`: the CPUs to which it is bound now, by /proc. `by`:
-    what bound it."""
+    """The binding of a process to CPUs. `gpu`: the index of its GPU; None without one. `asked`: the requested CPUs.
+    `is_`: the CPUs to which it is bound now, by /proc. `by`: what bound it. `warnings`: warnings, as sentences."""
 
     gpu: int | None
     asked: frozenset[int]
@@ -24,7 +24,7 @@ class Binding:
 
 
 def bound_cpus() -> frozenset[int]:
-    """The CPUs that the kernel lets this process's main thread run on."""
+    """Return the CPUs that the kernel lets this process's main thread run on."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")
     except OSError:

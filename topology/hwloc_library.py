@@ -56,7 +56,7 @@ class HwlocLibrary:
         self.version = f"{number >> 16}.{number >> 8 & 255}.{number & 255}"
 
     def error(self) -> str:
-        """The reason of the last failure, as text of the operating system."""
+        """Return the reason of the last failure, as text of the operating system."""
         number = self.ffi.errno
         return os.strerror(number) if number else "no reason given"
 
@@ -102,7 +102,7 @@ class Topology:
         self.live = bool(library.c.hwloc_topology_is_thissystem(self.handle))
 
     def xml(self) -> str:
-        """The topology as XML text."""
+        """Return the topology as XML text."""
         ffi = self.library.ffi
         text, size = ffi.new("char **"), ffi.new("int *")
         if self.library.c.hwloc_topology_export_xmlbuffer(self.handle, text, size, 0):
@@ -126,7 +126,8 @@ class Topology:
 
 
 def candidates() -> list[str]:
-    """Candidate paths of libhwloc: HIRESX_HWLOC, the system, and MPI wheels beside this Python."""
+    """Return the paths at which libhwloc may be: that of HIRESX_HWLOC, those of the system, and those of MPI wheels
+    beside this Python."""
     asked = os.environ.get("HIRESX_HWLOC")
     if asked is not None:
         return [asked] if asked else []

@@ -12,7 +12,8 @@ from hiresx.topology.levels import PCIE, RANK, SELF, UNKNOWN, rank
 
 
 def ranks(words: Sequence[Sequence[str]]) -> np.ndarray:
-    """Positions of level words in `levels.PCIE`; UNKNOWN for NVLink and for empty words."""
+    """Return the positions of the level names `words` in `levels.PCIE`, an integer array (rows, columns). The position
+    is UNKNOWN for NVLink and for an empty name."""
     return np.array([[rank(word) for word in row] for row in words], dtype=int).reshape(len(words), -1)
 
 

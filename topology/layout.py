@@ -14,8 +14,8 @@ NESTED = ("PHB", "PXB", "PIX", "PSB")
 @dataclass(frozen=True)
 class Branch:
     """A branch of the tree of a machine. `level`: the level that all devices below share; "machine" at the top. `numa`:
-    the number of the NUMA node, for the level NUMA. `gpus`, `nics`: all devices below. Devices that are in no child
-    belong to this branch itself."""
+    the number of the NUMA node, for the level NUMA. `gpus`, `nics`: the indexes of all devices below. `children`: the
+    branches of the next finer level. Devices that are in no child belong to this branch itself."""
 
     level: str
     gpus: tuple[int, ...]

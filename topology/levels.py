@@ -92,7 +92,7 @@ def word(text: str) -> str | None:
 
 
 def nvlinks(level: str) -> int:
-    """Number of bonded NVLinks of a level, 0 for the others."""
+    """Return the number of bonded NVLinks of a level, 0 for the others."""
     match = _NVLINK.fullmatch(level)
     return int(match[1]) if match else 0
 
@@ -126,7 +126,7 @@ def assumed_pcie_speed(model: str) -> float:
 
 
 def pcie_generation(model: str) -> str | None:
-    """Generation of a GPU model, including those without NVLink; see `generation`."""
+    """Return the generation of a GPU model, including those without NVLink; see `generation`."""
     if re.search(r"\bL(4|40|40S|20)\b|\bRTX.* Ada|\bRTX 40\d\d", model):
         return "ada"
     if re.search(r"\bT4\b|\bT4G\b|\bRTX [68]000\b(?!.*Ada)|\bTU1\d\d", model):

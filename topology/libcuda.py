@@ -33,26 +33,26 @@ class Driver:
             )
 
     def version(self) -> int:
-        """The newest CUDA version that the driver supports, as a number: 12040 is version 12.4."""
+        """Return the newest CUDA version that the driver supports, as a number: 12040 is version 12.4."""
         number = c_int(0)
         self._call("cuDriverGetVersion", byref(number))
         return number.value
 
     def count(self) -> int:
-        """Number of GPUs; call it before other queries."""
+        """Return the number of GPUs; call it before other queries."""
         number = c_int(0)
         self._call("cuInit", c_uint(0))
         self._call("cuDeviceGetCount", byref(number))
         return number.value
 
     def name(self, device: int) -> str:
-        """Name of the model of GPU number `device`."""
+        """Return the name of the model of GPU number `device`."""
         text = ctypes.create_string_buffer(128)
         self._call("cuDeviceGetName", text, c_int(len(text)), c_int(device))
         return text.value.decode(errors="replace")
 
     def memory(self, device: int) -> int:
-        """Memory of GPU number `device`, in bytes."""
+        """Return the memory of GPU number `device`, in bytes."""
         size = c_size_t(0)
         self._call("cuDeviceTotalMem_v2", byref(size), c_int(device))
         return size.value
@@ -65,7 +65,7 @@ class Driver:
         return 10 * found[0].value + found[1].value
 
     def bus_id(self, device: int) -> str:
-        """PCI bus id of GPU number `device`, as the driver writes it."""
+        """Return the PCI bus id of GPU number `device`, as the driver writes it."""
         text = ctypes.create_string_buffer(32)
         self._call("cuDeviceGetPCIBusId", text, c_int(len(text)), c_int(device))
         return text.value.decode(errors="replace")

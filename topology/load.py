@@ -18,7 +18,8 @@ def load(path: Path) -> Machine:
 
 
 def parse(text: str, name: str) -> Machine:
-    """Parse a text as `load` does a file."""
+    """Return the machine that a `text` describes, in any of the formats that `load` reads. `name`: the name of the text
+    for messages."""
     start = text.lstrip("\ufeff \t\r\n")[:1]
     if start == "{":
         return from_json(text, name)

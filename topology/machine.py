@@ -30,11 +30,12 @@ Cpus = frozenset[int]
 
 @dataclass(frozen=True)
 class GPU:
-    """A GPU. `memory`, `memory_used`: in bytes. `utilisation`: in per cent. `pcie`: bandwidth of its PCIe link in GB/s,
-    in one direction. `links`: number of active NVLinks. `numa`: its NUMA node; `nodes`: the NUMA nodes near it, if the
-    source lists several. `path`: the PCI bridges above it, beginning with the host bridge. `mig_uuid`: the UUID of a
-    MIG slice, whose `bus_id` and `uuid` are those of the card. `domain`: the NVLink domain, which may include several
-    hosts, as "cluster UUID/clique". None or "" means not known."""
+    """A GPU. `index`: its index. `model`: its model. `mig`: whether MIG is enabled. `cpus`: the CPUs near it. `memory`,
+    `memory_used`: in bytes. `utilisation`: in per cent. `pcie`: bandwidth of its PCIe link in GB/s, in one direction.
+    `links`: number of active NVLinks. `numa`: its NUMA node; `nodes`: the NUMA nodes near it, if the source lists
+    several. `path`: the PCI bridges above it, beginning with the host bridge. `mig_uuid`: the UUID of a MIG slice,
+    whose `bus_id` and `uuid` are those of the card. `domain`: the NVLink domain, which may include several hosts, as
+    "cluster UUID/clique". None or "" means not known."""
 
     index: int
     bus_id: str = ""
@@ -61,7 +62,9 @@ class GPU:
 
 @dataclass(frozen=True)
 class NIC:
-    """A network adapter. `rdma`: GPUs may send through it without the CPU. `speed`: GB/s."""
+    """A network adapter. `name`: its name in the operating system. `bus_id`: its PCI address. `numa`: its NUMA node.
+    `rdma`: whether GPUs may send through it without the CPU. `speed`: its bandwidth in GB/s. `path`: the PCI bridges
+    above it, beginning with the host bridge. None or "" means not known."""
 
     name: str
     bus_id: str = ""
@@ -73,7 +76,8 @@ class NIC:
 
 @dataclass(frozen=True)
 class NumaNode:
-    """A NUMA node. `memory`: in bytes; 0 for a node without memory, None if not known."""
+    """A NUMA node. `index`: its number. `memory`: its memory in bytes; 0 for a node without memory, None if not known.
+    `cpus`: its CPUs."""
 
     index: int
     memory: int | None = None
@@ -82,7 +86,7 @@ class NumaNode:
 
 @dataclass(frozen=True)
 class Package:
-    """A processor package (socket): its number, model and cores."""
+    """A processor package (socket). `index`: its number. `model`: its model. `cpus`: its CPUs."""
 
     index: int
     model: str = ""
@@ -91,7 +95,8 @@ class Package:
 
 @dataclass(frozen=True)
 class Cache:
-    """A cache of a CPU. `kind`: "", "data" or "instruction". `size`: in bytes. `cpus`: the CPUs that share it."""
+    """A cache of a CPU. `level`: 1 for L1, 2 for L2, and so on. `kind`: "", "data" or "instruction". `size`: in bytes.
+    `cpus`: the CPUs that share it."""
 
     level: int
     kind: str = ""
@@ -101,8 +106,9 @@ class Cache:
 
 @dataclass(frozen=True)
 class OtherDevice:
-    """A PCI device that is no GPU, network adapter or bridge, but is listed. `kind`: its class. `name`: its name in the
-    operating system, or else the name that its maker gave it."""
+    """A PCI device that is listed and is not a GPU, a network adapter or a bridge. `bus_id`: its PCI address. `numa`:
+    its NUMA node. `kind`: its class. `name`: its name in the operating system, or else the name that its maker gave
+    it."""
 
     kind: str
     bus_id: str = ""
@@ -123,7 +129,10 @@ class MeasuredSpeeds:
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine, either the one on which the process runs or a recording of another.
+    """A machine, either the one on which the process runs or a recording of another. `source`: the programs or files
+    that describe it. `gpus`, `nics`, `packages` and `numa`: its GPUs, network adapters, processor packages and NUMA
+    nodes. `cores`: the CPUs of each core. `host` and `product`: the name of the host and of the product. `measured`:
+    its measured speeds, or None.
 
     `levels` (n, n): the level of `hiresx.topology.levels` between each two of the n GPUs. `pcie` (n, n): the level of
     the path over PCIe, without NVLink; "" if NVLink hides it; an inferred one is an upper bound. `peer` (n, n): "OK" if
@@ -159,7 +168,7 @@ class Machine:
         return next((package.model for package in self.packages if package.model), "")
 
     def with_problems(self, *more: str) -> "Machine":
-        """A copy of the machine with further problems in its list."""
+        """Return a copy of the machine with further problems in its list."""
         return replace(self, problems=tuple(dict.fromkeys((*self.problems, *more))))
 
 

@@ -18,7 +18,8 @@ _PREFERRED = 1  # linux/mempolicy.h: MPOL_PREFERRED
 
 @dataclass(frozen=True)
 class Where:
-    """The location of memory: the number of `pages` on each NUMA node, as the kernel reports it."""
+    """The location of memory: the number of `pages` on each NUMA node, as the kernel reports it. `warnings`: warnings,
+    as sentences."""
 
     pages: dict[int, int]
     warnings: tuple[str, ...] = ()

@@ -29,7 +29,7 @@ Handle: TypeAlias = Any
 
 
 def library() -> Nvml:
-    """The started pynvml. Raises HiresxError saying what is missing."""
+    """Return the started pynvml. Raises HiresxError saying what is missing."""
     pynvml = optional.import_required("pynvml", "NVML is used through nvidia-ml-py", "pip install nvidia-ml-py")
     try:
         pynvml.nvmlInit()

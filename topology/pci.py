@@ -47,5 +47,5 @@ def is_virtual(vendor: int, device: int, name: str = "") -> bool:
 
 
 def kind_name(kind: int) -> str:
-    """Name of a PCI device by its class and subclass; "" for kinds that reports leave out."""
+    """Return the name of a PCI device by its class and subclass; "" for kinds that reports leave out."""
     return _KINDS.get(kind) or _KINDS.get(kind >> 8, "")

@@ -31,10 +31,10 @@ MOST_RANKS = 512
 
 @dataclass(frozen=True)
 class StrategyPlacement:
-    """A placement and its properties. `placement`: index of the GPU of each rank. `shortest`: no even placement takes
-    fewer seconds; `least_sum`: none has a lower cost. Both are true only of an even placement (`is_even`) for which
-    this is proven. `evaluations`: number of placements, or parts of placements, whose cost was computed for it. `took`:
-    seconds to find it."""
+    """A placement and its properties. `placement`: index of the GPU of each rank. `estimate`: the estimated cost of an
+    exchange. `shortest`: no even placement takes fewer seconds; `least_sum`: none has a lower cost. Both are true only
+    of an even placement (`is_even`) for which this is proven. `evaluations`: number of placements, or parts of
+    placements, whose cost was computed for it. `took`: seconds to find it."""
 
     placement: tuple[int, ...]
     estimate: Estimate
@@ -46,8 +46,9 @@ class StrategyPlacement:
 
 @dataclass(frozen=True)
 class PlacementPlan:
-    """The placements of all strategies. `gpus`: the GPUs that may be used. `left_out`: reasons why others are not, by
-    index. `bound`: a lower bound of the seconds of all even placements (`is_even`) on them; 0 if none was computed."""
+    """The placements of all strategies, by name in `strategies`. `machine`: the machine. `demand`: the traffic between
+    the ranks. `gpus`: the GPUs that may be used. `left_out`: reasons why others are not, by index. `bound`: a lower
+    bound of the seconds of all even placements (`is_even`) on them; 0 if none was computed."""
 
     machine: Machine
     demand: Traffic
@@ -75,7 +76,7 @@ class PlacementPlan:
         return min(self.strategies, key=key)
 
     def gain(self, name: str) -> float:
-        """Part of the round-robin exchange time that a strategy saves."""
+        """Return the part of the round-robin exchange time that a strategy saves."""
         base = self.strategies["round-robin"].estimate.seconds if "round-robin" in self.strategies else 0.0
         return 1 - self.strategies[name].estimate.seconds / base if base > 0 else 0.0
 
@@ -261,8 +262,8 @@ def to_json(made: PlacementPlan) -> dict[str, Any]:
 
 
 def even_traffic(ranks: int) -> np.ndarray:
-    """Bytes (ranks, ranks) of a chain of ranks that send 1 MiB to each neighbour. It is used if the traffic is
-    unknown."""
+    """Return the bytes (ranks, ranks) of a chain of ranks that send 1 MiB to each neighbour. It is used if the traffic
+    is unknown."""
     matrix = np.zeros((ranks, ranks))
     for rank in range(ranks - 1):
         matrix[rank, rank + 1] = matrix[rank + 1, rank] = 2**20

@@ -55,7 +55,7 @@ class Objective(ABC):
 
     @abstractmethod
     def values(self, places: np.ndarray) -> np.ndarray:
-        """Values (n,) of the measure for the placements `places` (n, ranks)."""
+        """Return the values (n,) of the measure for the placements `places` (n, ranks)."""
 
     @abstractmethod
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
@@ -152,7 +152,7 @@ def place_pair_sum(model: Model, demand: Traffic, gpus: list[int], starts: list[
 
 
 class Search:
-    """Searches for the best placement by an objective, and among equally good ones by a second objective. Internally,
+    """A search for the best placement by an objective, and among equally good ones by a second objective. Internally,
     GPUs are indexes into `gpus`, those that may be used."""
 
     def __init__(self, objective: Objective, other: Objective, gpus: Sequence[int], slots: GpuSlots):
@@ -181,7 +181,8 @@ class Search:
         return Optimum([int(self._gpus[n]) for n in chosen], proven, bound, self.evaluations)
 
     def values(self, places: np.ndarray, objective: Objective | None = None) -> np.ndarray:
-        """The objective (n,) of placements (n, ranks), or that of a part of the ranks."""
+        """Return the values (n,) of a measure for the placements `places` (n, ranks). A placement may also be one of a
+        part of the ranks. `objective`: the measure, by default the first objective of the search."""
         objective = objective or self._objective
         self.evaluations += len(places)
         self.work += CALL + len(places) * objective.work

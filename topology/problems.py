@@ -13,7 +13,7 @@ SLOW = 0.6
 
 
 def problems(machine: Machine) -> list[str]:
-    """All problems of a machine, those found by its discovery first."""
+    """Return all problems of a machine, those found by its discovery first."""
     found = list(machine.problems)
     found += [
         *_nodes(machine),
@@ -165,7 +165,7 @@ def _slow_links(machine: Machine) -> Iterator[str]:
 
 
 def surroundings(machine: Machine) -> list[str]:
-    """Problems in this process's environment, for a live machine with GPUs."""
+    """Return the problems in this process's environment, for a live machine with GPUs."""
     mask = os.environ.get("CUDA_VISIBLE_DEVICES")
     if mask is None or any(gpu.mig_uuid for gpu in machine.gpus):
         return []

@@ -24,7 +24,7 @@ GIB = 2**30
 
 
 def document(machine: Machine) -> dict[str, Any]:
-    """The whole machine as plain data; `hiresx topo --from` reads it back."""
+    """Return the whole machine as plain data; `hiresx topo --from` reads it back."""
     return {
         **to_json(machine),
         "live": machine.live,
@@ -99,7 +99,7 @@ def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable["str | Te
 
 
 def level_text(level: str) -> "Text":
-    """A level of connection, in its colour."""
+    """Return the name of a level of connection, in its colour."""
     from rich.text import Text
 
     return Text(level or "?", STYLES.get(level, "bold green" if nvlinks(level) else ""))
@@ -185,7 +185,7 @@ def _bridges_to_show(path: tuple[str, ...], devices: Sequence[GPU | NIC]) -> tup
 
 
 def gpu_table(machine: Machine) -> "Table":
-    """Table of the GPUs."""
+    """Return the table of the GPUs."""
     columns = ("GPU", "model", "PCI", "PCIe", "memory", "in use", "busy", "NUMA", "nearest CPUs", "NVLinks", "MIG")
     return _table("GPUs", columns, map(_gpu_row, machine.gpus))
 
@@ -213,7 +213,7 @@ def _links_text(gpu: GPU) -> str:
 
 
 def matrix_table(machine: Machine) -> "Table":
-    """Levels of all pairs; ! where there is no peer access."""
+    """Return the table of the levels of all pairs. "!" marks pairs without peer access."""
     from rich.text import Text
 
     def cell(a: int, b: int) -> Text:
@@ -232,7 +232,8 @@ def _levels_table(title: str, names: Sequence[str], levels: Matrix, columns: Seq
 
 
 def processor_table(machine: Machine) -> "Table":
-    """Cores, hardware threads and caches: how many, how large, who shares one."""
+    """Return the table of cores, hardware threads and caches: how many there are, their size, and which CPUs share
+    one."""
     rows = []
     for package in machine.packages:
         cores = [core for core in machine.cores if core & package.cpus]
@@ -253,7 +254,7 @@ def _sizes(sets: Iterable[frozenset[int]]) -> str:
 
 
 def device_table(machine: Machine) -> "Table":
-    """Table of other PCI devices."""
+    """Return the table of other PCI devices."""
     rows = (
         [device.kind, device.bus_id or "-", device.name or "-", "-" if device.numa is None else str(device.numa)]
         for device in machine.devices
@@ -262,7 +263,7 @@ def device_table(machine: Machine) -> "Table":
 
 
 def measured_table(machine: Machine) -> "Table":
-    """Table of the measured bandwidths, in GB/s. Only for machines with measurements."""
+    """Return the table of the measured bandwidths, in GB/s. Only for machines with measurements."""
     shown = machine.measured
     assert shown is not None  # or there is no such table
     gpus = range(len(machine.gpus))

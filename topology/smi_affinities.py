@@ -16,7 +16,10 @@ Nodes: TypeAlias = list[int | None]
 def read(
     gpus: dict[int, Row], after: After, header: RowHeader | None, count: int, problems: list[str]
 ) -> tuple[Sets, Nodes, Sets]:
-    """Return (CPUs of each GPU or None, its NUMA node or None, nodes near it where there are several)."""
+    """Return three lists with one entry for each GPU: its nearest CPUs or None, its NUMA node or None, and the NUMA
+    nodes near it if there are several. `gpus`: the row of each GPU. `after`: for each GPU the words after the levels of
+    its row. `header`: the header of the matrix, if any. `count`: the number of GPUs. Problems are appended to
+    `problems`."""
     cpus: Sets = []
     numa: Nodes = []
     nodes: Sets = []

@@ -19,8 +19,9 @@ _NODE = re.compile(r"^\W*NUMA node\s?(\d{1,4}) CPU\(s\)\s*:\s*([0-9][0-9,\-]*)\s
 
 @dataclass
 class ReportedFacts:
-    """Facts by index of the GPU: `models`, `uuids`, `buses`, `pcie` (GB/s of the link as the bus counts). `cpu`: the
-    model of the CPU; `nodes`: CPUs of each NUMA node."""
+    """Facts that a report of `nvidia-smi` contains. The first four have one entry for each GPU, by its index. `models`:
+    the models. `uuids`: the UUIDs. `buses`: the PCI addresses. `pcie`: the bandwidth of the PCIe link, in GB/s per
+    direction. `cpu`: the model of the CPU. `nodes`: the CPUs of each NUMA node, by its number."""
 
     models: dict[int, str] = field(default_factory=dict)
     uuids: dict[int, str] = field(default_factory=dict)
@@ -31,7 +32,8 @@ class ReportedFacts:
 
 
 def facts(text: str) -> ReportedFacts:
-    """Facts about the machine in the text of an `nvidia-smi` report, besides its matrix. Unknown lines are ignored."""
+    """Return the facts about the machine in the text of an `nvidia-smi` report, besides its matrix. Unknown lines are
+    ignored."""
     found = ReportedFacts()
     lines = [line for line in text.splitlines() if len(line) < 400]
     for line in lines:

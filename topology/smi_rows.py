@@ -36,7 +36,7 @@ After: TypeAlias = dict[int, tuple[list[str], list[str]]]
 
 
 def clean(line: str) -> str:
-    """A line without escape sequences and without text before the row; cells are separated by tabs."""
+    """Return a line without escape sequences and without text before the row. Cells are separated by tabs."""
     line = _ESCAPE.sub("", line)
     prefix = _PREFIX.match(line)
     return line[prefix.end() if prefix else 0 :].translate(_MARKS)
@@ -102,7 +102,8 @@ class Row:
         return start if start >= 0 and not any(map(levels.word, self.words[:start])) else None
 
     def first(self) -> int:
-        """Return the index of the word at which the matrix begins, for a row without an X: that of the first level."""
+        """Return the index of the word at which the matrix begins, which is the first word that names a level. This is
+        for a row in which no X marks the diagonal."""
         return next((n for n, word in enumerate(self.words) if levels.word(word)), len(self.words))
 
     def run(self, start: int, width: int | None = None) -> list[str]:
@@ -134,7 +135,7 @@ class Row:
 
 
 def row(number: int, body: str) -> Row | None:
-    """The row in a line; None when no level follows what could be its label."""
+    """Return the row in a line; None when no level follows what could be its label."""
     words = body.split()
     at = _label(words)
     if at is None:

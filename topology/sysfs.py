@@ -172,8 +172,8 @@ def allowed_cpus() -> frozenset[int]:
 
 
 def redirecting_bridges(bridges: Iterable[str], root: Path = Path("/")) -> list[str]:
-    """The PCI bridges among `bridges` (bus ids) whose ACS redirects requests or completions between peers through the
-    CPU. Only root may read the extended configuration of a device; for other users the list is empty."""
+    """Return the PCI bridges among `bridges` (bus ids) whose ACS redirects requests or completions between peers
+    through the CPU. Only root may read the extended configuration of a device; for other users the list is empty."""
     found = []
     for bridge in dict.fromkeys(bridges):
         if not _ADDRESS.fullmatch(bridge):

@@ -14,7 +14,8 @@ DEEPEST = 128
 
 
 class Element:
-    """One element: its `tag`, its attributes, those inside it, and the `text` directly in it."""
+    """An element of an XML document. `tag`: its name. `attributes`: its attributes. `children`: the elements in it.
+    `parent`: the element around it, or None. `text`: the text directly in it."""
 
     __slots__ = ("attributes", "children", "parent", "tag", "text")
 
@@ -24,15 +25,15 @@ class Element:
         self.text = ""
 
     def get(self, key: str) -> str:
-        """Value of an attribute; empty without it."""
+        """Return the value of the attribute `key`. The value is empty if there is no such attribute."""
         return self.attributes.get(key, "")
 
     def inside(self, tag: str) -> list["Element"]:
-        """Elements with the tag `tag` directly inside this one."""
+        """Return the elements with the tag `tag` directly inside this one."""
         return [child for child in self.children if child.tag == tag]
 
     def ancestors(self) -> Iterator["Element"]:
-        """The elements around this one, from the inside outwards."""
+        """Return the elements around this one, from the inside outwards."""
         element = self.parent
         while element is not None:
             yield element

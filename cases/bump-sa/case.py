@@ -30,7 +30,9 @@ def _friction(simulation, gamma, sutherland):
 
 
 def coefficients(simulation, *, mach, reynolds, gamma, sutherland):
-    """Lift and drag of the wall, that of the pressure, and Cf at the x of STATIONS, between nodes."""
+    """Return the coefficients of the wall by name: "lift" and "drag", "pressure_drag" (the contribution of the pressure
+    to the drag), and Cf at each x of STATIONS, interpolated between nodes. The scales are those of the free stream.
+    `simulation`: the present `hiresx.Simulation`. Collective."""
     (wall,) = (monitor for monitor in simulation.attachments if monitor.name == "history.wall")
     force, scale = wall.measure(simulation.solver), 0.5 * mach**2
     parts = simulation.comm.allgather(_friction(simulation, gamma, sutherland))

@@ -16,7 +16,10 @@ def _velocity(y):
 
 
 def initial(x, y, z, *, mach, centre_temperature, disturbance, gamma):
-    """rho, u, v, w, p with the mean density 1 and the mean momentum mach; the rolls and waves vanish at the walls."""
+    """Return rho, u, v, w and p at the places x, y, z (arrays of one shape), in the scales of the case. The mean
+    density is 1, and the mean momentum is `mach`. `centre_temperature`: temperature at the centre over that of the
+    walls. `disturbance`: amplitude of rolls and waves over the bulk velocity; these disturbances vanish at the
+    walls."""
     pressure = 1 / np.mean(1 / _temperature(ACROSS, centre_temperature))  # times gamma
     density = pressure / _temperature(y, centre_temperature)
     profile = _velocity(y) / np.mean(_velocity(ACROSS) * pressure / _temperature(ACROSS, centre_temperature))

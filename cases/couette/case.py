@@ -6,7 +6,10 @@ from hiresx.exact import couette
 
 
 def exact(x, y, z, t, *, wall_speed, T_lower, T_upper, gamma, prandtl, sutherland_temperature):
-    """Holds for t -> infinity. The uniform pressure is that of a mean density of 1 between the walls."""
+    """Return rho, u, v, w and p of steady Couette flow at the places x, y, z (arrays of one shape), in the scales of
+    the case. It is the solution for t -> infinity. The pressure is uniform, with the value at which the mean density
+    between the walls is 1. `wall_speed`, `T_lower` and `T_upper`: as for `hiresx.exact.couette`.
+    `sutherland_temperature`: that of Sutherland's law over the reference temperature; 0 for a constant viscosity."""
 
     def viscosity(T):
         s = sutherland_temperature

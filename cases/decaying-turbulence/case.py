@@ -81,7 +81,9 @@ def _at(x, y, z, k, amplitudes):
 
 
 def initial(x, y, z, *, mach, largest, seed, gamma):
-    """rho, u, v, w, p; T = 1 as at the start of the Taylor-Green vortex."""
+    """Return rho, u, v, w and p at the start at the places x, y, z (arrays of one shape), in the scales of the case.
+    The velocity has the measured spectrum and random phases. The temperature is uniform (T = 1). `mach`: root mean
+    square of u, over the sound speed. `largest`: the largest wave number. `seed`: seed of the random numbers."""
     u, v, w, p = _at(x, y, z, *_modes(mach, largest, seed))
     p = 1 / gamma + p
     return gamma * p, u, v, w, p

@@ -11,7 +11,9 @@ ANGLE = pi / 3
 
 
 def shock(x, y, z, t, *, wall_from, gamma):
-    """The shock started at x = wall_from on the wall y = 0, running into rho = gamma, p = 1 (sound speed 1) at rest."""
+    """Return rho, u, v, w and p at the places x, y, z (arrays of one shape) and the time t, in the scales of the case.
+    An oblique shock starts at x = `wall_from` on the wall y = 0. It moves into gas at rest with rho = gamma and p = 1
+    (sound speed 1)."""
     behind = normal_shock(MACH, gamma)
     speed = MACH * (1 - 1 / behind.density)
     passed = x < wall_from + y / tan(ANGLE) + MACH * t / sin(ANGLE)

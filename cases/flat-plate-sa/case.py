@@ -27,21 +27,26 @@ def initial(x, y, z, *, mach, reynolds, gamma):
 
 
 def eddies(x, y, z, *, mach, reynolds, far_field):
-    """nu_tilde: kappa y+ that falls to nothing at the edge, where it is no less than `far_field`."""
+    """Return an initial nu_tilde of the Spalart-Allmaras model at the places x, y, z (arrays of one shape), over the
+    viscosity of the reference state. Near the wall it is kappa y+. Towards the edge of the layer it decreases, but not
+    below `far_field`, the value of the free stream."""
     _, _, inner, outer = _layer(x, y, mach, reynolds)
     return np.where(x > 0, np.maximum(KAPPA * inner * (1 - outer), far_field * outer), far_field)
 
 
 def energy(x, y, z, *, mach, reynolds, far_field_k):
-    """k in 10^-6 c_ref^2: that of the logarithmic layer, less at the wall and towards the edge."""
+    """Return an initial turbulent kinetic energy k, in 10^-6 c_ref^2, at the places x, y, z (arrays of one shape). It
+    is that of the logarithmic layer, and decreases towards the wall and towards the edge of the layer. `far_field_k`:
+    the value of the free stream."""
     _, speed, inner, outer = _layer(x, y, mach, reynolds)
     layer = 1e6 * speed**2 / 0.3 * (1 - np.exp(-inner / 10)) ** 2 * (1 - outer)
     return np.where(x > 0, np.where(y > 0, np.maximum(layer, far_field_k * outer), 0.0), far_field_k)
 
 
 def inverse_root(x, y, z, *, mach, reynolds, far_field_omega):
-    """The inverse of the root of omega: that of the viscous and of the logarithmic layer, or that of the far field
-    where this is less."""
+    """Return an initial omega^(-1/2) at the places x, y, z (arrays of one shape), in the units of the variable of the
+    model. It follows from the omega of the viscous and of the logarithmic layer, or from `far_field_omega`, the omega
+    of the free stream, where this is larger."""
     _, speed, _, _ = _layer(x, y, mach, reynolds)
     near = np.maximum(y, 1e-12)
     omega = 6 / (0.075 * reynolds * near**2) + speed / (0.3 * KAPPA * near)
@@ -64,8 +69,9 @@ def _walls(simulation, mach, reynolds, gamma, sutherland):
 
 
 def friction(simulation, *, mach, reynolds, gamma, sutherland, station):
-    """Cf at x = `station`, interpolated between the two nodes beside it, and the largest eddy viscosity divided by
-    mu_ref. Cf is formed with the density and the velocity of the free stream."""
+    """Return "cf", the friction coefficient Cf at x = `station`, and "largest_eddy_viscosity", divided by mu_ref. Cf is
+    interpolated between the two nodes beside the station. It is formed with the density and the velocity of the free
+    stream. `simulation`: the present `hiresx.Simulation`. Collective."""
     lines = list(_walls(simulation, mach, reynolds, gamma, sutherland))
     before = float(simulation.comm.max(max((x[x <= station].max(initial=-1.0) for x, _ in lines), default=-1.0)))
     behind = float(simulation.comm.min(min((x[x > station].min(initial=1e9) for x, _ in lines), default=1e9)))

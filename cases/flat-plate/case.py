@@ -6,11 +6,12 @@ from hiresx.exact import blasius, crocco_busemann
 
 
 def exact(x, y, z, t, *, mach, gamma, prandtl, reynolds):
-    """Blasius's layer with mu proportional to T: uniform pressure, and the free stream ahead of the plate.
+    """Return rho, u, v, w and p of the Blasius boundary layer with mu proportional to T, at the places x, y, z (arrays
+    of one shape), in the scales of the case. The pressure is uniform. Ahead of the plate the flow is the free stream.
 
-    The layer's own ordinate is that of Dorodnitsyn, d(eta) = rho dy sqrt(U / (nu x)); the temperature follows u as
-    Crocco and Busemann found, with the recovery factor sqrt(Pr). Boundary-layer theory: it does not hold where
-    Re_x is small.
+    The similarity variable is that of Dorodnitsyn, d(eta) = rho dy sqrt(U / (nu x)). The temperature follows from u by
+    the relation of Crocco and Busemann with the recovery factor sqrt(Pr). Boundary-layer theory does not hold where
+    Re_x is small. `mach`: Mach number of the free stream. `prandtl` and `reynolds`: Pr, and Re_c of the case.
     """
     x, y = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(y, dtype=float))
     on_plate = x > 0

@@ -14,13 +14,16 @@ def _shocks(mach, ramp, cowl, gamma):
 
 
 def derived(*, mach, ramp, cowl, gamma):
-    """Height of the lip, at which the shock of the ramp arrives."""
+    """Return "height", the height of the lip of the cowl at which the shock of the ramp arrives, in L. `mach`: Mach
+    number of the free stream. `ramp` and `cowl`: the angles of the walls, in degrees."""
     first, _ = _shocks(mach, ramp, cowl, gamma)
     return {"height": LIP * float(np.tan(np.radians(first.angle)))}
 
 
 def exact(x, y, z, t, *, mach, ramp, cowl, height, gamma):
-    """Uniform flow ahead of both shocks, between them and behind the second one."""
+    """Return rho, u, v, w and p at the places x, y, z (arrays of one shape), in the scales of the case. The flow is
+    uniform ahead of both shocks, between them and behind the second one. The arguments are those of `derived`, and its
+    result `height`."""
     first, second = _shocks(mach, ramp, cowl, gamma)
     descent = np.tan(np.radians(second.angle - ramp))
     ahead = y * LIP > x * height

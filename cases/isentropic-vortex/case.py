@@ -4,7 +4,9 @@ import numpy as np
 
 
 def exact(x, y, z, t, *, strength, length, mean_u, mean_v, gamma):
-    """The vortex that started at the origin, seen in the period nearest to its centre.
+    """Return rho, u, v, w and p of the vortex at the places x, y, z (arrays of one shape) and the time t, in the scales
+    of the case. The vortex starts at the origin and moves with the mean velocity through a domain that is periodic with
+    `length`.
 
     velocity = mean + strength / (2 pi) exp((1 - r^2) / 2) (-y, x),
     p / rho = 1 - (gamma - 1) strength^2 / (8 gamma pi^2) exp(1 - r^2), p = rho^gamma.

@@ -8,9 +8,11 @@ HALF_SECTION = 0.0342
 
 
 def derived(*, mach, incidence, resolution, semi_span, taper, tip):
-    """Velocity of the free stream divided by its speed of sound, inclined by `incidence` degrees; counts and spacings
-    of the grid, of which `resolution` = 1 is the coarsest useful one. The wing begins to thin at `last_section`, where
-    its chord is `last_chord`, so that it has the planform of the model with its rounded tip."""
+    """Return the derived parameters by name. "u" and "v" are the velocity of the free stream divided by its speed of
+    sound, inclined by `incidence` degrees. The numbers of nodes and the spacings of the grid follow from `resolution`;
+    1 is the coarsest useful value. The thickness of the wing begins to decrease at `last_section`, where its chord is
+    `last_chord`, so that it has the planform of the model with its rounded tip. `semi_span`: half the span, in root
+    chords. `taper`: tip chord over root chord. `tip`: distance from `last_section` to the end of the wing."""
     angle = np.deg2rad(incidence)
     last_section = semi_span + HALF_SECTION * taper - tip
     if not 0.5 <= resolution <= 10:

@@ -9,9 +9,10 @@ SPREADING = 0.1  # half-width of a developed planar jet over the distance (Pope,
 
 
 def derived(*, Mj=None, NPR=None, pressure_ratio=None, exit_mach, temperature_ratio, layer, lip, gamma):
-    """Mach number of the jet expanded to ambient pressure without losses, nozzle pressure ratio, and exit over ambient
-    pressure, of the one that is given; velocity Uj (in a) and height hj (in h) of the expanded jet. A ValueError says
-    why there is no such jet."""
+    """Return the parameters of the jet that follow from the one that is given: the fully expanded Mach number `Mj`, the
+    nozzle pressure ratio `NPR`, and the pressure at the exit over the ambient one, `pressure_ratio`. Also return the
+    velocity Uj (in a) and the height hj (in h) of the fully expanded jet. The other arguments are those of
+    `hiresx.exact.nozzle.walled_jet`. Raises ValueError, with the reason, if there is no such jet."""
     found, height = walled_jet(
         Mj=Mj, NPR=NPR, pressure_ratio=pressure_ratio, exit_mach=exit_mach, temperature_ratio=temperature_ratio,
         layer=layer, lip=lip, gamma=gamma,
@@ -20,9 +21,13 @@ def derived(*, Mj=None, NPR=None, pressure_ratio=None, exit_mach, temperature_ra
 
 
 def nozzle(x, y, z, t, *, pressure_ratio, exit_mach, temperature_ratio, layer, gamma):
-    """Profile at the nozzle's inflow: uniform pressure, uniform total temperature, a Blasius layer on both walls.
+    """Return rho, u, v, w and p of the inflow of the nozzle at the places x, y, z (arrays of one shape), in the scales
+    of the case. The pressure is uniform, and a Blasius boundary layer lies on each of the walls y = -0.5 and 0.5.
 
-    The total temperature is uniform through the layer as well: Crocco and Busemann's relation at an adiabatic wall.
+    The total temperature is uniform, also through the layers (relation of Crocco and Busemann at an adiabatic wall).
+    `pressure_ratio`: pressure at the exit over the ambient one. `exit_mach`: Mach number of the core.
+    `temperature_ratio`: total temperature over the ambient temperature. `layer`: thickness of the boundary layers, in
+    L.
     """
     core = exit_mach * np.sqrt(temperature_ratio / (1 + 0.5 * (gamma - 1) * exit_mach**2))
     u = core * blasius_layer(np.maximum(0.5 - np.abs(y), 0.0), layer)
@@ -30,10 +35,13 @@ def nozzle(x, y, z, t, *, pressure_ratio, exit_mach, temperature_ratio, layer, g
 
 
 def developed(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, gamma):
-    """Estimate of the mean jet at ambient pressure, x > 0: fully expanded core, eaten away linearly, then self-similar.
+    """Return rho, u, v, w and p of an estimate of the mean jet at ambient pressure, at the places x > 0, y, z (arrays
+    of one shape), in the scales of the case. The jet has a fully expanded core, whose height decreases linearly to
+    zero. It is self-similar further downstream.
 
-    The wings are sech^2; their width and the decay of the axis velocity keep the integral of u^2 over y. The total
-    temperature goes with u from that of the ambient to that of the jet (Crocco and Busemann).
+    The velocity outside the core decays as sech^2. The width and the decay of the velocity on the axis keep the
+    integral of u^2 over y constant. The total temperature varies linearly with u from that of the ambient gas to that
+    of the jet (Crocco and Busemann).
     """
     u_jet, height = fully_expanded(pressure_ratio, exit_mach, temperature_ratio, gamma)
     # Half-width of sech^2(k y) is acosh(sqrt(2)) / k, and 4 / (3 k) its integral of the square.
@@ -49,7 +57,9 @@ def developed(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, gamma):
 
 
 def initial(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, layer, kick, span, gamma):
-    """The exit state in the nozzle, the developed jet behind it, rest outside the nozzle, and a kick to one side."""
+    """Return rho, u, v, w and p at the start at the places x, y, z (arrays of one shape), in the scales of the case.
+    The nozzle contains its exit state, and the developed jet lies behind it. The gas outside the nozzle is at rest. A
+    sideways velocity `kick` removes the symmetry. `span`: the period along z, in h."""
     exit_state = {"pressure_ratio": pressure_ratio, "exit_mach": exit_mach, "temperature_ratio": temperature_ratio}
     inside = nozzle(x, y, z, 0.0, layer=layer, gamma=gamma, **exit_state)
     behind = developed(x, y, z, gamma=gamma, **exit_state)

@@ -20,9 +20,10 @@ ROUGH, ROUGH_LAYER = 8, 0.1  # of those at the start: highest azimuthal mode, th
 
 def derived(*, Mj=None, NPR=None, pressure_ratio=None, exit_mach, temperature_ratio, subsonic, layer, lip,
             gamma):  # fmt: skip
-    """Mach number of the jet expanded to ambient pressure without losses, nozzle pressure ratio, and exit over ambient
-    pressure, of the one that is given; velocity Uj (in a) and diameter Dj (in D) of the expanded jet. A ValueError says
-    why there is no such jet."""
+    """Return the parameters of the jet that follow from the one that is given: the fully expanded Mach number `Mj`, the
+    nozzle pressure ratio `NPR`, and the pressure at the exit over the ambient one, `pressure_ratio`. Also return the
+    velocity Uj (in a) and the diameter Dj (in D) of the fully expanded jet. The other arguments are those of
+    `hiresx.exact.nozzle.walled_jet`. Raises ValueError, with the reason, if there is no such jet."""
     found, section = walled_jet(
         Mj=Mj, NPR=NPR, pressure_ratio=pressure_ratio, exit_mach=exit_mach, temperature_ratio=temperature_ratio,
         layer=layer, lip=lip, gamma=gamma, subsonic=bool(subsonic),
@@ -32,7 +33,12 @@ def derived(*, Mj=None, NPR=None, pressure_ratio=None, exit_mach, temperature_ra
 
 def nozzle(x, y, z, t, *, pressure_ratio, exit_mach, temperature_ratio, layer, disturbance, disturbance_modes,
            disturbance_lowest, disturbance_frequency, seed, gamma):  # fmt: skip
-    """What enters the nozzle: the state `_entering`, in its layer with the velocity of `disturbances`, as waves."""
+    """Return rho, u, v, w and p of the inflow of the nozzle at the places x, y, z (arrays of one shape), in the scales
+    of the case. The mean has uniform pressure and total temperature, and a Blasius layer of thickness `layer` on the
+    wall. The velocity of `disturbances` in the layer is added as waves (`hiresx.Waves`). Its root mean square is
+    `disturbance` times the velocity of the core. `disturbance_modes`, `disturbance_lowest` and `disturbance_frequency`:
+    the highest azimuthal mode, and the lowest and highest frequency of the disturbances. The other arguments are
+    parameters of the case."""
     rho, u, v, w, p = _entering(
         y, z, pressure_ratio=pressure_ratio, exit_mach=exit_mach, temperature_ratio=temperature_ratio, layer=layer,
         gamma=gamma,
@@ -64,12 +70,16 @@ def _core(exit_mach, temperature_ratio, gamma):
 
 
 def disturbances(x, y, z, t, *, speed, layer, modes, highest, seed, lowest):
-    """Velocity (u, v, w), of root mean square 1 in time where that is largest, that is carried along x at `speed`.
+    """Return a velocity (u, v, w) of random waves near the wall of the nozzle, at the places x, y, z (arrays of one
+    shape) and the time t. The waves move along x at `speed`. Their root mean square in time is 1 at the place where it
+    is largest.
 
-    It is the curl of the vector potential with the components g(r) F along the azimuth and g(r) G along x, F and G sums
-    over azimuthal modes |m| <= `modes` and WAVES frequencies of waves cos(k x - 2 pi f t + m theta + phase): free of
-    divergence, nothing at the wall. Each frequency lies at random in its share of (`lowest`, `highest`], phases are
-    random; all of them follow from `seed`. g is q^2 (1 - q)^4 with the distance q from the wall over REACH layers.
+    The velocity is the curl of a vector potential with the components g(r) F along the azimuth and g(r) G along x. It
+    is therefore free of divergence, and it vanishes at the wall. F and G are sums of waves cos(k x - 2 pi f t + m theta
+    + phase) over the azimuthal modes |m| <= `modes` and over WAVES frequencies f. The interval (`lowest`, `highest`] is
+    divided equally among the frequencies, and each has a random position in its part. Phases are random. All random
+    numbers follow from `seed`. g is q^2 (1 - q)^4, where q is the distance from the wall divided by REACH times
+    `layer`.
     """
     y, z, x = np.broadcast_arrays(*(np.asarray(c, float) for c in (y, z, x)))
     inside, f, parts = amplitudes(x, y, z, speed=speed, layer=layer, modes=modes, lowest=lowest, highest=highest,
@@ -82,8 +92,9 @@ def disturbances(x, y, z, t, *, speed, layer, modes, highest, seed, lowest):
 
 
 def amplitudes(x, y, z, *, speed, layer, modes, lowest, highest, seed):
-    """Of `disturbances`: which places (shape of x) have any, the frequencies f (WAVES,), and there the parts
-    (2 WAVES, 3, points) of u, v, w with cos(2 pi f t) and those with sin(2 pi f t)."""
+    """Return the waves of `disturbances` as amplitudes. The result has a mask of the places with disturbances (of the
+    shape of x), the frequencies f (WAVES,), and an array (2 WAVES, 3, points) for these places. The array has the
+    factors of u, v and w with cos(2 pi f t), then those with sin(2 pi f t)."""
     f, phases, scale = _waves(modes, lowest, highest, seed, speed, layer)
     r = np.hypot(y, z)
     inside = (r < 0.5) & (r > 0.5 - REACH * layer)
@@ -132,10 +143,13 @@ def _waves(modes, lowest, highest, seed, speed, layer):
 
 
 def developed(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, gamma):
-    """Estimate of the mean jet at ambient pressure, x > 0: fully expanded core, eaten away, then self-similar.
+    """Return rho, u, v, w and p of an estimate of the mean jet at ambient pressure, at the places x > 0, y, z (arrays
+    of one shape), in the scales of the case. The jet has a fully expanded core, whose radius decreases to zero. It is
+    self-similar further downstream.
 
-    The wings are sech^2; core, width and velocity on the axis keep the integral of u^2 over the section. The total
-    temperature goes with u from that of the ambient to that of the jet (Crocco and Busemann).
+    The velocity outside the core decays as sech^2. The radius of the core, the width and the velocity on the axis keep
+    the integral of u^2 over the section constant. The total temperature varies linearly with u from that of the ambient
+    gas to that of the jet (Crocco and Busemann).
     """
     u_jet, section = fully_expanded(pressure_ratio, exit_mach, temperature_ratio, gamma)
     radius = 0.5 * np.sqrt(section)
@@ -151,9 +165,10 @@ def developed(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, gamma):
 
 
 def initial(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, layer, kick, roughness, seed, gamma):
-    """The exit state in the nozzle, the developed jet behind it, rest outside the nozzle, and a kick to one side;
-    `disturbances` of all azimuthal modes up to ROUGH in the layer behind the lip, `roughness` their size in a: nothing
-    that comes of them is its own mirror image."""
+    """Return rho, u, v, w and p at the start at the places x, y, z (arrays of one shape), in the scales of the case.
+    The nozzle contains its exit state, and the developed jet lies behind it. The gas outside the nozzle is at rest. A
+    sideways velocity `kick` and, in the layer behind the lip, `disturbances` of all azimuthal modes up to ROUGH remove
+    all symmetries. `roughness`: the size of these disturbances, in a."""
     exit_state = {"pressure_ratio": pressure_ratio, "exit_mach": exit_mach, "temperature_ratio": temperature_ratio}
     inside = _entering(y, z, layer=layer, gamma=gamma, **exit_state)
     behind = developed(x, y, z, gamma=gamma, **exit_state)

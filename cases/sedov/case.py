@@ -4,8 +4,10 @@ import numpy as np
 
 
 def initial(x, y, z, *, energy, half_width, ratio, gamma):
-    """A node has the share of the energy with which its cell lies in the square (with nodes along z: in the cube): all
-    of it is there on any uniform grid around it."""
+    """Return rho, u, v, w and p at the start of Sedov's blast at the places x, y, z (arrays of one shape), in the
+    scales of the case. The `energy` is distributed over a square of half-width `half_width` (with nodes along z: a
+    cube). A node gets the fraction of the energy by which its cell overlaps the square. The sum is therefore equal to
+    `energy` on any uniform grid around the square. `ratio`: the pressure in the square over the pressure outside."""
     share = _covered(x, half_width) * _covered(y.swapaxes(1, 2), half_width).swapaxes(1, 2)
     solid = z.shape[0] > 1
     if solid:

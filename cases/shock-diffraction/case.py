@@ -6,7 +6,9 @@ from hiresx.exact import normal_shock
 
 
 def initial(x, y, z, *, mach, shock_from, gamma):
-    """The shock at x = shock_from runs into rho = 1, p = 1/gamma (sound speed 1) at rest."""
+    """Return rho, u, v, w and p at the start at the places x, y, z (arrays of one shape), in the scales of the case. A
+    shock of Mach number `mach` lies at x = `shock_from`. Ahead of it the gas is at rest with rho = 1 and p = 1/gamma
+    (sound speed 1)."""
     behind = normal_shock(mach, gamma)
     passed = x < shock_from
     return (

@@ -4,7 +4,9 @@ import numpy as np
 
 
 def initial(x, y, z, *, mach, gamma):
-    """T = 1; the pressure is that of the incompressible flow, 1/gamma in the mean."""
+    """Return rho, u, v, w and p of the Taylor-Green vortex at the places x, y, z (arrays of one shape), in the scales
+    of the case. The temperature is uniform (T = 1). The pressure is that of the incompressible flow, with the mean
+    1/gamma. `mach`: the largest velocity over the speed of sound."""
     cos_z = np.cos(z)
     u = mach * np.sin(x) * np.cos(y) * cos_z
     v = -mach * np.cos(x) * np.sin(y) * cos_z

@@ -45,8 +45,8 @@ def prime_factors(number: int) -> list[int]:
 
 
 def weighted_mean(values: np.ndarray, nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weighted means (p,) of `values` (nodes,): the sum of `weights` (m, p) times the values at `nodes` (m, p),
-    indexes. The terms are added in the order of the rows."""
+    """Return the weighted means (p,) of `values` (nodes,): the sum of `weights` (m, p) times the values at `nodes` (m,
+    p), indexes. The terms are added in the order of the rows."""
     # One after the other, whatever the number of points: NumPy's own sum has an order that depends on it.
     total = values[nodes[0]] * weights[0]
     for node, weight in zip(nodes[1:], weights[1:], strict=True):
@@ -55,6 +55,6 @@ def weighted_mean(values: np.ndarray, nodes: np.ndarray, weights: np.ndarray) ->
 
 
 def runs(line: np.ndarray) -> list[tuple[int, int]]:
-    """Every run of True in a line of booleans, as (first, last + 1)."""
+    """Return every run of True in `line`, a boolean array (n,), as (first, last + 1)."""
     edges = np.flatnonzero(np.diff(line.astype(np.int8), prepend=0, append=0))
     return [(int(first), int(last)) for first, last in edges.reshape(-1, 2)]

@@ -9,7 +9,7 @@ _lock = Lock()
 
 
 def notify(line: str) -> None:
-    """Pass a line to all listeners."""
+    """Pass the text `line` to all listeners."""
     for listener in [*_listeners]:
         listener(line)
 

@@ -21,8 +21,9 @@ _come = False
 
 
 class Terminated(SystemExit):
-    """A signal other than SIGINT, once everything is in order; ends the process with the exit status that a shell
-    reports for one that the signal `number` ended (143 for SIGTERM) unless it is caught."""
+    """Raised for a signal other than SIGINT, after the run has stopped in a consistent state. It ends the process with
+    the exit status that a shell reports for one that the signal `number` ended (143 for SIGTERM) unless it is
+    caught."""
 
     everywhere = False
 

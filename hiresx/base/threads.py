@@ -31,8 +31,8 @@ def requested_threads(environment: Mapping[str, str] = os.environ) -> int | None
 
 
 def check_threads(count: int | None) -> None:
-    """Raises HiresxError for a number of threads (None: OMP_NUM_THREADS) far above that of the cores, and for an
-    invalid OMP_NUM_THREADS."""
+    """Raises HiresxError for a number of threads `count` (None: OMP_NUM_THREADS) far above the number of cores, and for
+    an invalid OMP_NUM_THREADS."""
     cores, name = len(os.sched_getaffinity(0)), f"--threads {count}"
     if count is None:
         text, count = os.environ.get("OMP_NUM_THREADS", "").strip(), requested_threads()
@@ -44,19 +44,19 @@ def check_threads(count: int | None) -> None:
 
 
 def worker_count() -> int:
-    """Number of working threads: OMP_NUM_THREADS or every core that this process may use, at most MOST."""
+    """Return the number of working threads: OMP_NUM_THREADS or every core that this process may use, at most MOST."""
     return min(requested_threads() or len(os.sched_getaffinity(0)), MOST)
 
 
 def planes(count: int, nodes: int) -> list[slice]:
-    """Index ranges that cut `count` planes of `nodes` nodes each into slabs of about SLAB nodes."""
+    """Return index ranges that cut `count` planes of `nodes` nodes each into slabs of about SLAB nodes."""
     depth = max(1, SLAB // max(nodes, 1))
     return [slice(lo, min(lo + depth, count)) for lo in range(0, count, depth)]
 
 
 def lines_of(count: int, nodes: int) -> list[slice]:
-    """Index ranges that cut `count` lines of `nodes` nodes each into pieces of about PIECE nodes, but of LEAST lines or
-    more."""
+    """Return index ranges that cut `count` lines of `nodes` nodes each into pieces of about PIECE nodes, but of at
+    least LEAST lines."""
     depth = max(LEAST, PIECE // max(nodes, 1))
     ends = [*range(depth, count - LEAST + 1, depth), count]
     return [slice(lo, hi) for lo, hi in zip([0, *ends], ends, strict=False)]

@@ -112,7 +112,7 @@ def writing(path: str | Path, parents: bool = False) -> Iterator[Path]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a file. It appears only when it is complete. Raises HiresxError with its path."""
+    """Write `text` to the file `path`. The file appears only when it is complete. Raises HiresxError with its path."""
     with writing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 

@@ -20,10 +20,11 @@ def run(
 ) -> dict[str, Any]:
     """Measure on `backend` with blocks of `points`^3 nodes; every figure is a median of `repeats`.
 
-    `threads`: threads to measure with on a CPU, by default one and all. `start_up`: also what the first run with
-    an empty kernel cache takes, and later ones. Returns `rhs` (see `hiresx.bench.rhs`), `start_up` (see
-    `hiresx.bench.start_up`) and the entries of `hiresx.bench.results.header`. The rates are kept for `hiresx check`.
-    Raises HiresxError for too few points, and as `hiresx.device.backend`.
+    `threads`: threads to measure with on a CPU, by default one and all. `precisions`: the names of the precisions.
+    `start_up`: whether the times of a first run with an empty kernel cache, and of later runs, are measured, too.
+    Returns `rhs` (see `hiresx.bench.rhs`), `start_up` (see `hiresx.bench.start_up`) and the entries of
+    `hiresx.bench.results.header`. The rates are kept for `hiresx check`. Raises HiresxError for too few points, and as
+    `hiresx.device.backend`.
     """
     from hiresx.bench import rhs
     from hiresx.bench.results import header

@@ -10,7 +10,7 @@ from hiresx.device.interface import Backend, Call, Calls, Program
 
 
 class Launch(NamedTuple):
-    """One launch of a kernel and events around it."""
+    """One launch of a kernel. `call`: the launch. `start` and `stop`: the events before and after it."""
 
     call: Call
     start: Any
@@ -74,7 +74,7 @@ class TimingProgram:
         self.signatures = program.signatures
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
-        """A launch that is not made yet, as of the wrapped program."""
+        """Return a launch that is not made yet, as of the wrapped program."""
         return self.program.call(name, extent, **arguments)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:

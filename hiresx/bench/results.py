@@ -25,7 +25,7 @@ def header(kind: str) -> dict[str, Any]:
 
 
 def command() -> str:
-    """The command line of this process as a user would write it."""
+    """Return the command line of this process as a user would write it."""
     module = getattr(sys.modules["__main__"], "__spec__", None)
     if module:
         words = ["python", "-m", module.name.removesuffix(".__main__")]

@@ -34,8 +34,8 @@ def flow(points: int, viscous: bool, precision: str) -> Case:
 
 
 def thread_counts(device: Any, asked: Sequence[int] | None) -> list[int | None]:
-    """Return the numbers of threads to measure with: those `asked` for, else one and all cores. [None] for a backend
-    without threads."""
+    """Return the numbers of threads to measure with on the backend `device`: those `asked` for, else one and all cores.
+    [None] for a backend without threads."""
     if not hasattr(device, "threads"):
         return [None]
     return list(asked) if asked else sorted({1, device.threads})
@@ -61,7 +61,8 @@ def measure(
     `ns_per_point_rhs`, the median of `repeats`, and its `least` and `most`; `bytes_per_point`; `stages`, the
     nanoseconds per point of each part. On a CPU a row also has `processor_ns`, the processor time per point of all
     threads of this process, and `calibration_ns`, the time of the calibration loop (see `calibrate`), which runs before
-    each measurement."""
+    each measurement. `device`: the backend. `points`: the nodes of the block along each direction. `viscous`: whether
+    the flow is viscous. `precision`: the name of the precision."""
     solver = Solver(flow(points, viscous, precision), device)
     solver.initialize()
     solver.choose_dt()
@@ -73,7 +74,9 @@ def measure(
 
 
 def time_solver(solver: Solver, repeats: int) -> dict[str, Any]:
-    """Return the figures of a row of `measure`, from `repeats` evaluations. A first evaluation is not counted."""
+    """Evaluate the right-hand side of `solver` and return its times in nanoseconds per grid point: the entries of a row
+    of `measure` from `ns_per_point_rhs` on. `repeats`: the number of evaluations that are measured. One evaluation
+    before them is not measured."""
     device = solver.backend
     solver.right_hand_side()
     device.synchronize()
@@ -109,7 +112,8 @@ def device_seconds(device: Any, work: Callable[[], Any]) -> float:
 
 
 def step_rate(solver: Solver, seconds: float, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Points times steps per second of a `clock`, whole steps, as many as make about so many `seconds`."""
+    """Return the number of points times steps per second of the `clock`. Whole steps are measured, as many as take
+    about `seconds`."""
 
     def seconds_of(count: int) -> float:
         began = clock()

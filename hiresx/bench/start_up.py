@@ -16,8 +16,8 @@ ARGUMENTS = ("run", "planar-jet", "--preset", "quick", "--steps", "1")
 
 
 def start_up(backend: str, repeats: int) -> dict[str, Any]:
-    """Wall time of whole processes of `run`: `first_s` with an empty kernel cache, `later_s` the median of `repeats`
-    with a filled one. Raises HiresxError if the command fails."""
+    """Return the wall times of whole processes of `hiresx run` on `backend`: `first_s` with an empty kernel cache, and
+    `later_s`, the median of `repeats`, with a filled one. Raises HiresxError if the command fails."""
     arguments = [*ARGUMENTS, "--backend", backend]
     with tempfile.TemporaryDirectory() as folder:
         first, *later = [_wall(arguments, Path(folder), number) for number in range(repeats + 1)]

@@ -33,8 +33,9 @@ SWEEPS = 4
 
 
 def bytes_of_sweep(storage: BlockStorage, precision: SweepPrecision, lines: bool, variables: int = 5) -> int:
-    """Return the least number of bytes per node that a sweep over both colours moves: the blocks of the neighbours, the
-    inverse of the diagonal block, the right-hand side, and the update, which is read and written.
+    """Return the least number of bytes per node that a sweep over both colours moves, with `variables` conservative
+    variables: the blocks of the neighbours, the inverse of the diagonal block, the right-hand side, and the update,
+    which is read and written.
 
     If the sweep goes over grid `lines`, each colour also makes a backward pass. It reads the inverses and one block of
     a neighbour again, and the right-hand sides of the lines are stored in between. If the blocks of neighbours are not
@@ -56,12 +57,12 @@ def bytes_of_sweep(storage: BlockStorage, precision: SweepPrecision, lines: bool
 def measure(
     device: Backend, nodes: int, storage: BlockStorage, precision: SweepPrecision, lines: str, repeats: int
 ) -> dict[str, Any]:
-    """Time sweeps over both colours on `nodes`^3 nodes of a Taylor-Green vortex. `lines`: a value of the key
-    implicit.lines. Returns the median of `repeats` of one sweep, `ns_per_node` (its kernels alone); the bytes that a
-    sweep must move, `bytes_per_node`, and the rate that follows, `gb_per_s`; the size of the stored blocks of a node,
-    `block_bytes`; and the time of each kernel, `kernels_ns` per node, including those that compute and invert the
-    blocks. On a CPU also `processor_ns`, the processor time per node, ghosts included. Raises HiresxError for too few
-    nodes."""
+    """Time sweeps over both colours on `nodes`^3 nodes of a Taylor-Green vortex. `device`: the backend. `storage` and
+    `precision`: the storage of the blocks and the precision of the sweeps. `lines`: a value of the key implicit.lines.
+    Returns the median of `repeats` of one sweep, `ns_per_node` (its kernels alone); the bytes that a sweep must move,
+    `bytes_per_node`, and the rate that follows, `gb_per_s`; the size of the stored blocks of a node, `block_bytes`; and
+    the time of each kernel, `kernels_ns` per node, including those that compute and invert the blocks. On a CPU also
+    `processor_ns`, the processor time per node, ghosts included. Raises HiresxError for too few nodes."""
     if nodes < LEAST_NODES:
         raise HiresxError(f"{nodes} points in a direction are too few", f"take at least {LEAST_NODES}")
     case = load(

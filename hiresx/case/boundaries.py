@@ -21,7 +21,7 @@ Interval = Annotated[tuple[int, int | Literal["end"]], Listed]
 
 
 class Place(Table):
-    """Nodes on the faces of blocks."""
+    """Base class of tables that select nodes on the faces of blocks."""
 
     faces: Faces = Field(description='faces of the block, or "all": every face that has no other condition')
     block: str | None = Field(None, description="name of the block; absent: every block")
@@ -42,7 +42,7 @@ class Place(Table):
 
 
 class Condition(Place):
-    """Where a boundary condition holds. Subclasses say which one."""
+    """Base class of the entries of `[[boundary]]`: a boundary condition, and the nodes on which it holds."""
 
     kernel: ClassVar[str | None]
     if TYPE_CHECKING:  # every condition's own key
@@ -52,7 +52,7 @@ class Condition(Place):
 
 
 class Scalars(Table):
-    """What passive scalars are where a condition holds."""
+    """Base class of the boundary conditions that may prescribe values of passive scalars."""
 
     scalars: dict[ScalarName, ScalarValue] = Field(
         {},
@@ -63,35 +63,36 @@ class Scalars(Table):
 
 
 class Periodic(Condition):
-    """The face continues at the opposite one, shifted by the grid's period."""
+    """The periodic condition: the flow continues at the opposite face, which is one period of the grid away."""
 
     kernel = None
     type: Literal["periodic"] = "periodic"
 
 
 class PatchedFace(Condition):
-    """The face lies on faces of other blocks with different nodes; the values behind it are interpolated."""
+    """An interface with other blocks whose nodes differ from those of the face. The flow behind the face is
+    interpolated."""
 
     kernel = "patched"
     type: Literal["patched"] = "patched"
 
 
 class SlipWall(Condition):
-    """Impermeable wall without friction."""
+    """An impermeable wall without friction."""
 
     kernel = "reflect"
     type: Literal["slip-wall"] = "slip-wall"
 
 
 class Symmetry(Condition):
-    """Plane of symmetry."""
+    """A plane of symmetry: the flow behind the face is the mirror image of the flow before it."""
 
     kernel = "reflect"
     type: Literal["symmetry"] = "symmetry"
 
 
 class Axis(Condition):
-    """The line y = 0 of axisymmetric flow."""
+    """The axis of axisymmetric flow, which is the line y = 0."""
 
     kernel = "axis"
     type: Literal["axis"] = "axis"
@@ -106,9 +107,9 @@ class Pole(Condition):
 
 
 class NoSlipWall(Condition, Scalars):
-    """Wall to which the gas sticks: adiabatic, of given temperature or of given heat flux. Gas may be blown or sucked
-    through it. Heat flux, normal velocity and mass flux are numbers, or formulas of x, y, z, t, the numeric
-    [parameters] and gamma as in `[source]`, positive into the gas."""
+    """A no-slip wall: adiabatic, of given temperature or of given heat flux. Gas may be blown or sucked through it.
+    Heat flux, normal velocity and mass flux are numbers, or formulas of x, y, z, t, the numeric [parameters] and gamma
+    as in `[source]`, positive into the gas."""
 
     kernel = "no_slip"
     type: Literal["no-slip-wall"] = "no-slip-wall"
@@ -145,9 +146,9 @@ class NoSlipWall(Condition, Scalars):
 
 
 class ModelledWall(Condition):
-    """Wall to which the gas sticks, with a layer that the grid does not resolve: the flow slips along the wall's nodes,
-    and friction and heat flux are those of an equilibrium boundary layer below a node further inside, the exchange
-    node (Kawai & Larsson 2012)."""
+    """A no-slip wall with a wall model, for a boundary layer that the grid does not resolve. The flow slips along the
+    nodes of the wall, and friction and heat flux are those of an equilibrium boundary layer below a node further
+    inside, the exchange node (Kawai & Larsson 2012)."""
 
     kernel = "reflect"
     type: Literal["modelled-wall"] = "modelled-wall"
@@ -188,7 +189,7 @@ def modelled_wall_errors(case: Any) -> Iterator[PydanticCustomError]:
 
 
 class SupersonicInflow(Condition, Scalars):
-    """All variables are given: the flow enters faster than sound."""
+    """An inflow at which all variables are given, because the flow enters faster than sound."""
 
     kernel = "prescribe"
     type: Literal["supersonic-inflow"] = "supersonic-inflow"
@@ -197,7 +198,7 @@ class SupersonicInflow(Condition, Scalars):
 
 
 class ProfileInflow(Condition, Scalars):
-    """All variables are given by a function of place and time in case.py."""
+    """An inflow at which all variables are given by a function of place and time in case.py."""
 
     kernel = "prescribe"
     type: Literal["profile-inflow"] = "profile-inflow"
@@ -211,8 +212,8 @@ class ProfileInflow(Condition, Scalars):
 
 
 class PrecursorInflow(Condition, Scalars):
-    """All variables are given by planes that another run recorded, interpolated in place and time. They are the samples
-    of a `[[surface]]` of nodes on one plane."""
+    """An inflow at which all variables are given by planes that another run recorded, interpolated in place and time.
+    They are the samples of a `[[surface]]` of nodes on one plane."""
 
     kernel = "precursor"
     type: Literal["precursor-inflow"] = "precursor-inflow"
@@ -244,8 +245,9 @@ class PrecursorInflow(Condition, Scalars):
 
 
 class RecyclingInflow(Condition, Scalars):
-    """All variables are given: a mean flow plus the fluctuations in a plane of nodes downstream. The fluctuations are
-    rescaled if a boundary layer grows between the two (Lund, Wu & Squires 1998; Urbin & Knight 2001)."""
+    """An inflow at which all variables are given: a mean flow plus the fluctuations in a plane of nodes downstream. The
+    fluctuations are rescaled if a boundary layer grows between the two (Lund, Wu & Squires 1998; Urbin & Knight
+    2001)."""
 
     kernel = "precursor"
     type: Literal["recycling-inflow"] = "recycling-inflow"
@@ -286,14 +288,16 @@ class RecyclingInflow(Condition, Scalars):
 
 
 class SupersonicOutflow(Condition, Scalars):
-    """Nothing is given: the flow leaves faster than sound. A run reports places where it leaves more slowly."""
+    """An outflow at which nothing is given, because the flow leaves faster than sound. A run reports places where it
+    leaves more slowly."""
 
     kernel = "extrapolate"
     type: Literal["supersonic-outflow"] = "supersonic-outflow"
 
 
 class CharacteristicInflow(Condition, Scalars):
-    """Subsonic non-reflecting inflow: incoming waves from the given state, outgoing ones from inside."""
+    """A subsonic non-reflecting inflow. Incoming characteristic waves have the given state, and outgoing ones that of
+    the flow inside."""
 
     kernel = "characteristic"
     type: Literal["characteristic-inflow"] = "characteristic-inflow"
@@ -317,7 +321,7 @@ class CharacteristicInflow(Condition, Scalars):
 
 
 class TotalPressureInflow(Condition, Scalars):
-    """Subsonic inflow out of a reservoir: total pressure, total temperature and direction are given, and the outgoing
+    """A subsonic inflow out of a reservoir: total pressure, total temperature and direction are given, and the outgoing
     acoustic wave determines how fast the gas enters. Gas cannot leave through it."""
 
     kernel = "total_inflow"
@@ -336,7 +340,7 @@ class TotalPressureInflow(Condition, Scalars):
 
 
 class CharacteristicOutflow(Condition, Scalars):
-    """Subsonic non-reflecting outflow; the pressure relaxes to a given one."""
+    """A subsonic non-reflecting outflow. The pressure relaxes to a given one."""
 
     kernel = "outflow"
     type: Literal["characteristic-outflow"] = "characteristic-outflow"
@@ -352,7 +356,7 @@ class CharacteristicOutflow(Condition, Scalars):
 
 
 class PressureOutflow(Condition, Scalars):
-    """Subsonic outflow of a duct: the static pressure is given, or the mass flow is kept and the pressure follows. A
+    """A subsonic outflow of a duct: the static pressure is given, or the mass flow is kept and the pressure follows. A
     steady inviscid flow has exactly this pressure or mass flow, whatever its gradients. (At a characteristic outflow
     the gradients change the pressure.) Viscous terms at the face change it, less so with a larger `relaxation`. Sound
     along the normal leaves, except for a reflection by the relaxation. Eddies make more noise than at a characteristic
@@ -382,7 +386,7 @@ class PressureOutflow(Condition, Scalars):
 
 
 class FarField(Condition, Scalars):
-    """Inflow or outflow, depending on the local flow, with the given state far away."""
+    """An inflow or outflow, depending on the local flow, with the given state far away."""
 
     kernel = "characteristic"
     type: Literal["far-field"] = "far-field"

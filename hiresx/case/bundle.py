@@ -8,19 +8,20 @@ from hiresx.errors import HiresxError
 
 
 def root() -> Path:
-    """Folder of the bundled cases."""
+    """Return the folder of the bundled cases."""
     import hiresx.cases
 
     return Path(hiresx.cases.__file__).parent
 
 
 def bundled_cases() -> list[str]:
-    """Names of the bundled cases, sorted."""
+    """Return the names of the bundled cases, sorted."""
     return sorted(path.parent.name for path in root().glob("*/case.toml"))
 
 
 def bundled_directory(name: str) -> Path:
-    """Folder of the bundled case `name`; HiresxError with a did-you-mean when there is none."""
+    """Return the folder of the bundled case `name`. Raises HiresxError, with the most similar name, if there is
+    none."""
     if name not in bundled_cases():
         from hiresx.case.error_messages import did_you_mean
 
@@ -29,9 +30,8 @@ def bundled_directory(name: str) -> Path:
 
 
 def copy_bundled(name: str, target: str | Path) -> Path:
-    """Copies the bundled case `name` into the new folder `target` and returns it.
-
-    Raises HiresxError when there is no such case, the folder exists and is not empty, or cannot be written.
+    """Copy the bundled case `name` into the new folder `target`, and return `target`. Raises HiresxError if there is no
+    such case, and if the folder exists and is not empty, or cannot be written.
     """
     source, target = bundled_directory(name), Path(target)
     if os.path.exists(target) and (not target.is_dir() or any(target.iterdir())):

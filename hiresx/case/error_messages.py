@@ -14,8 +14,8 @@ from hiresx.errors import HiresxError
 
 
 def closest(word: str, among: Sequence[str], cutoff: float = 0.6) -> str | None:
-    """The entry of `among` that `word` was probably meant to be, None when none is alike by `cutoff` (difflib's ratio)
-    or more."""
+    """Return the entry of `among` that is most similar to `word`. Return None if the similarity (the ratio of difflib)
+    of all entries is below `cutoff`."""
     folded = {name.lower().replace("_", "-"): name for name in among}
     near = difflib.get_close_matches(str(word).lower().replace("_", "-"), folded, n=1, cutoff=cutoff)
     return folded[near[0]] if near else None
@@ -32,9 +32,8 @@ def did_you_mean(word: str, among: Sequence[str], kind: str = "choices") -> str:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the keys of a case came from: its file, and above it what the preset and `--set` put over it.
-
-    `layers` holds (label, nested dictionary) pairs, the uppermost first.
+    """The origin of the keys of a case: its file, and the layers above it (the preset and `--set`). `layers` contains
+    (label, nested dictionary) pairs, the uppermost first.
     """
 
     file: str
@@ -120,7 +119,7 @@ def _leading_key(text: str) -> tuple[str | int, ...]:
 
 
 def dotted_key(path: Sequence[str | int]) -> str:
-    """The key at a path as messages write it: boundary.0.type."""
+    """Return the key at a path as messages write it: boundary.0.type."""
     return ".".join(map(str, path))
 
 

@@ -16,14 +16,14 @@ _THROUGH_WALLS = ("heat_flux", "normal_velocity", "mass_flux")
 
 
 def face_formula(case: Any, text: str) -> tuple[Formula, dict[str, float]]:
-    """The formula `text` of a case, and the values of the parameters that it names. Raises ValueError for a text that
-    is no formula."""
+    """Return the formula `text` of a case, and the values of the parameters that it names. Raises ValueError for a text
+    that is no formula."""
     return formula_of_case(case, text, VARIABLES)
 
 
 def face_formulas(case: Any) -> dict[str, tuple[Formula, dict[str, float]]]:
-    """The formulas of all boundaries, with their parameters, by the dotted key. Raises ValueError, which names the
-    key, for a text that is no formula."""
+    """Return the formulas of all boundaries, with their parameters, by the dotted key. Raises ValueError, which names
+    the key, for a text that is no formula."""
     found = {}
     for n, condition in enumerate(case.boundary):
         for key, value in _values(condition):

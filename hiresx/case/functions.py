@@ -60,9 +60,8 @@ def _place(error: BaseException, path: Path) -> str:
 
 
 def public_functions(directory: Path | None) -> dict[str, Callable[..., Any]]:
-    """Name -> public function of the case.py in `directory`; empty when there is none.
-
-    Raises HiresxError with file and line when it cannot be executed.
+    """Return the public functions of the case.py in `directory`, by name. The result is empty if there is no such file.
+    Raises HiresxError, with file and line, if it cannot be executed.
     """
     path = None if directory is None else Path(directory).absolute() / FILE
     if path is None or not path.is_file():
@@ -72,7 +71,7 @@ def public_functions(directory: Path | None) -> dict[str, Callable[..., Any]]:
 
 
 def function(directory: Path | None, name: str) -> Callable[..., Any]:
-    """The function `name` of case.py in `directory`; HiresxError when there is no such file or function."""
+    """Return the function `name` of case.py in `directory`. Raises HiresxError if there is no such file or function."""
     found = public_functions(directory)
     if name in found:
         return found[name]
@@ -90,7 +89,7 @@ def function(directory: Path | None, name: str) -> Callable[..., Any]:
 
 
 def keyword_only(call: Callable[..., Any]) -> dict[str, bool]:
-    """Keyword-only argument -> whether it has a default."""
+    """Return the names of the keyword-only arguments of `call`, and for each whether it has a default."""
     return {
         argument.name: argument.default is not inspect.Parameter.empty
         for argument in inspect.signature(call).parameters.values()
@@ -99,7 +98,8 @@ def keyword_only(call: Callable[..., Any]) -> dict[str, bool]:
 
 
 def arguments(call: Callable[..., Any], parameters: Mapping[str, Any], gas: Any) -> dict[str, Any]:
-    """Values for the keyword-only arguments of `call`, from [parameters] and from [gas] (gamma, prandtl, reynolds)."""
+    """Return the values of the keyword-only arguments of `call`, by name. They are taken from `parameters` and from
+    `gas` (gamma, prandtl, reynolds), the tables of the case."""
     values: dict[str, Any] = {}
     for name, has_default in keyword_only(call).items():
         if name in parameters:
@@ -149,8 +149,8 @@ def evaluate_profile(
     case: "Case", function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
     t: float | None = None,
 ) -> list[Quantity]:  # fmt: skip
-    """Evaluate a profile as `Case.evaluate` does, but keep a quantity that the function gives as `Waves`: it is
-    returned as `Waves`, broadcast to the shape of x."""
+    """Evaluate the profile `function` at the nodes x, y, z and the time t as `Case.evaluate` does. A quantity that the
+    function returns as `Waves` is not evaluated, but returned as `Waves` broadcast to the shape of x."""
     call = case.function(function) if isinstance(function, str) else function
     return state(call, case.arguments(call), x, y, z, t)
 
@@ -168,7 +168,8 @@ def evaluate_scalar_profile(
     case: "Case", quantity: str, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
     t: float | None = None,
 ) -> Quantity:  # fmt: skip
-    """Evaluate the profile of a scalar as `Case.evaluate_scalar` does, but keep values that the function gives as
+    """Evaluate the profile `function` of the passive scalar `quantity` at the nodes x, y, z and the time t as
+    `Case.evaluate_scalar` does. Values that the function returns as `Waves` are not evaluated, but returned as
     `Waves`."""
     call = case.function(function) if isinstance(function, str) else function
     wanted = f"it must return {quantity}, a number or an array that broadcasts to the shape of x"

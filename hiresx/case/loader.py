@@ -198,13 +198,14 @@ def _without(layered: _CaseLayers, unset: Sequence[str], path: Path) -> _CaseLay
 
 
 def presets(name_or_path: str | Path) -> list[str]:
-    """Return the names of the presets of a case, given as for `load`."""
+    """Return the names of the presets of a case. `name_or_path`: the name of a bundled case, a file or a folder, as for
+    `load`."""
     return list(read(find(name_or_path)).get("presets", {}))
 
 
 def find(name_or_path: str | Path) -> Path:
-    """Return the case file of a bundled case, a file or a folder. Raises HiresxError, with the most similar name, if
-    there is none."""
+    """Return the case file of `name_or_path`, the name of a bundled case, a file or a folder. Raises HiresxError, with
+    the most similar name, if there is none."""
     text = str(name_or_path)
     path = Path(text)
     looks_like_path = path.suffix == ".toml" or "/" in text or "\\" in text
@@ -328,7 +329,7 @@ def parse_override(text: str) -> tuple[list[str], Any]:
 
 
 def by_key(overrides: Sequence[str]) -> dict[str, Any]:
-    """Parse texts "dotted.key=value" into a dictionary of values by key."""
+    """Parse the texts `overrides`, each "dotted.key=value", into a dictionary of values by key."""
     return {".".join(keys): value for keys, value in map(parse_override, overrides)}
 
 

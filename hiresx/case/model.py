@@ -35,7 +35,7 @@ def fields_of_tables(whole: Table, own: Mapping[str, int]) -> dict[str, int]:
 
 
 def case_error(expected: str) -> PydanticCustomError:
-    """The error of a validator: `expected` says what is wanted, the key and the value are added by `faults`."""
+    """Return the error of a validator. `expected`: a text on the valid values. `faults` adds the key and the value."""
     return PydanticCustomError("case", "{expected}", {"expected": expected})
 
 
@@ -76,7 +76,7 @@ def kernel_choice(folder: str) -> AfterValidator:
 
 
 def integrators() -> list[str]:
-    """The names of the time integrators."""
+    """Return the names of the time integrators."""
     return _file_names("time", "integrators")
 
 

@@ -54,8 +54,8 @@ def without_governed(path: tuple[str, ...], base: Mapping[str, Any], over: Mappi
 
 
 def complete_scheme(cls: Any, data: Any) -> Any:
-    """Return the table [scheme] with the keys that its choice decides. Keys that are given are kept. A value that is
-    not a table is returned unchanged, and is rejected by the validators."""
+    """Return `data`, the table [scheme] of a case, with the keys that its choice decides. Keys that are given are kept.
+    A value that is not a table is returned unchanged, and is rejected by the validators."""
     if not (isinstance(data, Mapping) and has_choice(data)):
         return data
     given = {"inviscid": INVISCID, **data}
@@ -105,8 +105,8 @@ def _with_epsilon(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def with_no_filter(document: dict[str, Any]) -> dict[str, Any]:
-    """A resolved case, laid out like a case file. If it has no filter although its scheme choice gives one, a filter of
-    strength 0 is written into it."""
+    """Return a resolved case with the structure of a case file. `document`: such a case. If it has no filter although
+    the choice of its scheme gives one, a filter of strength 0 is added."""
     if has_choice(document.get("scheme")) and document.get("filter") is None and document.get("refine") is None:
         return {**document, "filter": {"strength": 0.0}}
     return document
@@ -131,7 +131,8 @@ def named_scheme_errors(case: "Case") -> Iterator[PydanticCustomError]:
 
 
 def keys_in_force(case: "Case") -> str:
-    """The keys that the scheme choice of a case decides, as text of dotted keys and values; "" without a choice."""
+    """Return the keys that the scheme choice of a case decides, as text of dotted keys and values; "" without a
+    choice."""
     if case.scheme.choice == NONE:
         return ""
     scheme, hybrid = case.scheme, case.scheme.hybrid

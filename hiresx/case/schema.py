@@ -387,8 +387,8 @@ class Case(Table):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], directory: str | Path | None = None, name: str = "case") -> "Case":
-        """Make a case from nested dictionaries with the structure of a case file. `directory`: the folder of its
-        case.py."""
+        """Make a case from `data`, nested dictionaries with the structure of a case file. `name`: the name of the case.
+        `directory`: the folder of its case.py."""
         folder = None if directory is None else Path(directory)
         found = resolve_relations(data, folder, name, lambda key: default_of(data, key, default))
         case = cls.model_validate(found.data)
@@ -397,7 +397,7 @@ class Case(Table):
         return case
 
     def needed_fields(self, case: Any = None) -> dict[str, int]:
-        """The fields that blocks have because of all tables, and of the keys that are in none, of this case."""
+        """Return the fields that blocks have because of all tables, and of the keys that are in none, of this case."""
         return fields_of_tables(self, {"inverse_radius": int(self.axisymmetric)})
 
     def histories(self) -> list[str]:
@@ -448,19 +448,21 @@ class Case(Table):
         self, name: str, function: str | Callable[..., Any], x: np.ndarray, y: np.ndarray, z: np.ndarray,
         t: float | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """Return the values of `function` for the passive scalar `name`, as `evaluate` does for a state: one array."""
+        """Return the values of `function` for the passive scalar `name` at the nodes x, y, z (arrays of one shape) and
+        the time t, in L / c_ref. The result is an array of the shape of x, or a number. Errors are those of
+        `evaluate`."""
         return at([functions.evaluate_scalar_profile(self, name, function, x, y, z, t)], t or 0.0)[0]
 
     def initial_scalars(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> dict[str, float | np.ndarray]:
-        """Initial values of the passive scalars by name, each a number or an array of the shape of x. Raises
-        HiresxError as `evaluate_scalar`."""
+        """Return the initial values of the passive scalars at the nodes x, y, z by name, each a number or an array of
+        the shape of x. Raises HiresxError as `evaluate_scalar`."""
         return {
             s.name: self.evaluate_scalar(s.name, s.initial, x, y, z) if isinstance(s.initial, str) else s.initial
             for s in self.all_scalars
         }
 
     def to_toml(self) -> str:
-        """The resolved case as a case file (see `document`)."""
+        """Return the resolved case as a case file (see `document`)."""
         from hiresx.case.toml import dumps
 
         return dumps(self.document())

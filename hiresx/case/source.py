@@ -32,7 +32,7 @@ class Source(Table):
         return {"coordinates": 1}
 
     def texts(self) -> dict[str, str]:
-        """Texts of the formulas by key. The key of a scalar is `scalars.<name>`."""
+        """Return the texts of the formulas by key. The key of a scalar is `scalars.<name>`."""
         given = {name: getattr(self, name) for name in GAS_CONSERVED}
         of_scalars = {f"scalars.{name}": text for name, text in self.scalars.items()}
         return {name: text for name, text in given.items() if text is not None} | of_scalars
@@ -54,7 +54,7 @@ def source_formulas(case: Any) -> tuple[dict[str, Formula], dict[str, float]]:
 
 
 def source_errors(case: Any) -> Iterator[PydanticCustomError]:
-    """Yield the errors in the sources of a case."""
+    """Yield the errors in the table [source] of `case`."""
     if case.source is None:
         return
     if not case.source.texts():

@@ -12,7 +12,7 @@ from hiresx.errors import HiresxError
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The document of a file. Raises HiresxError naming line and column of what is no TOML."""
+    """Return the document of a file. Raises HiresxError naming line and column of what is no TOML."""
     try:
         return tomllib.loads(path.read_bytes().decode("utf-8-sig"))  # some editors begin a file with a byte order mark
     except tomllib.TOMLDecodeError as error:
@@ -42,7 +42,7 @@ def _long_integer(path: Path) -> str:
 
 
 def value_text(value: Any) -> str:
-    """One value as TOML writes it, tables inline."""
+    """Return the text of one `value` in TOML, with tables inline."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -70,7 +70,7 @@ def _key(key: str) -> str:
 
 
 def dumps(document: Mapping[str, Any]) -> str:
-    """A nested dictionary as a TOML document; None entries are left out, empty tables too."""
+    """Return a nested dictionary as a TOML document. None entries and empty tables are left out."""
     return "\n".join(_table(document, ())).strip() + "\n"
 
 

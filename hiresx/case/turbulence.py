@@ -182,7 +182,7 @@ def transported_values(case: Any, condition: Any) -> dict[str, float]:
 
 
 def turbulence_errors(case: Any) -> Iterator[PydanticCustomError]:
-    """Yield the errors in the choice of a model."""
+    """Yield the errors in the table [turbulence] of `case`."""
     model = case.turbulence.model
     yield from _transported_errors(case)
     if model == NONE:

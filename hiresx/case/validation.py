@@ -73,8 +73,9 @@ def check_state(who: str, state: Mapping[str, np.ndarray], places: tuple[np.ndar
 
 def derived_quantities(rho: Any, u: Any, v: Any, w: Any, p: Any) -> Iterator[tuple[str, Any, tuple[str, ...]]]:
     """Yield the quantities that must be in the range of double precision although they are not variables of the state:
-    kinetic energy and sound speed. Each is (name, a number that is finite if the quantity is in range, names of the
-    variables from which it follows)."""
+    kinetic energy and sound speed. `rho`, `u`, `v`, `w` and `p` are numbers or arrays of one shape. Each result is a
+    tuple (name, a number that is finite if the quantity is in range, names of the variables from which the quantity
+    follows)."""
     rho, u, v, w, p = map(np.asarray, (rho, u, v, w, p))
     with np.errstate(all="ignore"):
         yield "the kinetic energy", rho * (u * u + v * v + w * w), ("rho", "u", "v", "w")

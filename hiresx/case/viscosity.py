@@ -39,7 +39,8 @@ class ViscosityLaw(Table):
         return tuple((name, float(getattr(self, name))) for name in self._formula.parameters)
 
     def viscosity(self, temperature: np.ndarray) -> np.ndarray:
-        """mu / mu_ref at `temperature`, of its shape."""
+        """Return the viscosity mu / mu_ref at `temperature`, the temperature over the reference temperature. The result
+        has the shape of `temperature`."""
         return self._formula.values(temperature, dict(self.parameters))
 
     def code(self) -> str:

@@ -28,8 +28,9 @@ class Vortex(Table):
     def flow(
         self, state: State, gamma: float, circulation: float, x: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """rho, u, v, p of the stream `state` with the vortex of a `circulation` (c_ref L, positive clockwise, as that
-        of lift to the left of the stream) at places x, y: J. L. Thomas & M. D. Salas, AIAA Journal 24 (1986) 1074."""
+        """Return rho, u, v, p of the stream `state` with the vortex at the places x, y, in the scales of the case and
+        of the shape of x. `circulation`: in c_ref L, positive clockwise, as for a lift to the left of the stream.
+        Source: J. L. Thomas & M. D. Salas, AIAA Journal 24 (1986) 1074."""
         sound = gamma * state.p / state.rho
         square = (state.u**2 + state.v**2) / sound
         dx, dy = x - self.centre[0], y - self.centre[1]
@@ -43,7 +44,7 @@ class Vortex(Table):
 
     def largest(self, state: State, gamma: float, x: np.ndarray, y: np.ndarray) -> float:
         """Return the largest circulation allowed, in c_ref L. At the nearest of the places x, y it changes the velocity
-        by at most half of the stream's speed."""
+        by at most half of the stream's speed. `gamma`: ratio of specific heats."""
         square = (state.u**2 + state.v**2) * state.rho / (gamma * state.p)
         distance = np.hypot(x - self.centre[0], y - self.centre[1]).min(initial=np.inf)
         return float(np.pi * distance * np.hypot(state.u, state.v) * np.sqrt(1 - square))

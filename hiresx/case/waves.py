@@ -56,12 +56,12 @@ class Waves:
 
     @property
     def amplitudes(self) -> list[np.ndarray]:
-        """Amplitudes of the cosines, then those of the sines: arrays (M, ...)."""
+        """The M amplitudes of the cosines, then the M amplitudes of the sines, each an array."""
         return [*self.cos, *self.sin]
 
     def at(self, t: float) -> np.ndarray:
-        """The quantity at the time t, in L / c_ref. Terms are added in a fixed order, so that the value at a place does
-        not depend on which other places are computed."""
+        """Return the quantity at the time t (in L / c_ref), of the shape of the mean. Terms are added in a fixed order,
+        so that the value at a place does not depend on which other places are computed."""
         turns = self.frequency * t
         angle = 2 * np.pi * (turns - np.rint(turns))
         found: np.ndarray = np.zeros(np.broadcast_shapes(self.mean.shape, *(a.shape for a in self.amplitudes)))
@@ -93,5 +93,5 @@ def swings(values: Sequence[Quantity]) -> bool:
 
 
 def at(values: Sequence[Quantity], t: float) -> list[np.ndarray]:
-    """All quantities `values` at the time t, in L / c_ref."""
+    """Return all quantities `values` at the time t (in L / c_ref), as arrays."""
     return [value.at(t) if isinstance(value, Waves) else value for value in values]

@@ -14,7 +14,7 @@ from typing import Any
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line and leaves the process with its exit status."""
+    """Run the command line `arguments`, by default those of this process, and end the process with its exit status."""
     _fill_closed_streams()
     status = execute(sys.argv[1:] if arguments is None else list(arguments))
     try:
@@ -35,7 +35,8 @@ def _fill_closed_streams() -> None:
 
 
 def execute(arguments: list[str]) -> int:
-    """Exit status of the command line `arguments`. With --json among them stdout holds JSON only, errors included."""
+    """Run the command line `arguments` and return its exit status. If --json is among them, stdout contains only JSON,
+    errors included."""
     from hiresx.base.signals import Terminated
     from hiresx.cli import terminal
     from hiresx.errors import FILE_LIMIT, FILE_LIMIT_HINT, HiresxError, describe, is_file_limit

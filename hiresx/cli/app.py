@@ -85,5 +85,5 @@ def start(
 
 @cache
 def command() -> Any:
-    """The program with all commands, made of their signatures once in a process."""
+    """Return the program with all commands. It is made from their signatures once in a process."""
     return typer.main.get_command(app)

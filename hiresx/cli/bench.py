@@ -47,7 +47,8 @@ def thread_counts(text: str | None) -> list[int] | None:
 
 
 def precisions(text: str | None) -> tuple[str, ...]:
-    """Return the precisions to measure: that of --precision, or all. Raises HiresxError for an unknown precision."""
+    """Return the precisions to measure: that of --precision, which is `text`, or all. Raises HiresxError for an unknown
+    precision."""
     from hiresx.bench import PRECISIONS
     from hiresx.case.error_messages import did_you_mean
 
@@ -59,7 +60,7 @@ def precisions(text: str | None) -> tuple[str, ...]:
 
 
 def show(result: dict[str, Any]) -> None:
-    """Prints a result of `hiresx.bench.run` as tables."""
+    """Print a result of `hiresx.bench.run` as tables."""
     nodes = result["nodes"]
     terminal.table(
         f"Right-hand side on {result['backend']}, {nodes} x {nodes} x {nodes} points: ns per point, "
@@ -84,5 +85,5 @@ def show(result: dict[str, Any]) -> None:
 
 
 def digits(value: float | None) -> str:
-    """Format a value with three digits; "" for None."""
+    """Format `value` with three digits; "" for None."""
     return "" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"

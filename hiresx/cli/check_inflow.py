@@ -84,7 +84,7 @@ def notes_of_turbulence(decomposition: "Decomposition") -> Iterator[str]:
 
 
 def notes_of_characteristic_inflows(case: "Case", decomposition: "Decomposition") -> Iterator[str]:
-    """A note for each `characteristic-inflow` whose state enters faster than sound, or leaves the domain."""
+    """Yield a note for each `characteristic-inflow` whose state enters faster than sound, or leaves the domain."""
     for patch in decomposition.patches:
         condition = patch.condition
         state = getattr(condition, "state", None)

@@ -73,7 +73,7 @@ def report(made: "Decomposition") -> list[dict[str, Any]]:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of the table of levels."""
+    """Yield the rows of the table of levels for printing. `rows`: the levels in the report of the check."""
     for row in rows:
         yield (
             row["level"], row["blocks"], f"{row['points']:,}", f"{row['under']:,}", f"{row['part']:.1%}",

@@ -179,8 +179,8 @@ def _screech(case: "Case") -> dict[str, Any] | None:
 
 
 def costs(case: "Case", planned: Mapping[str, Any]) -> dict[str, float]:
-    """Wall time in s that the run takes on each backend ("cpu", "cuda") whose speed was measured on this machine.
-    `planned`: the result of `hiresx.estimate.resources.estimate`. Empty if the number of steps is unknown."""
+    """Return the wall time in s that the run takes on each backend ("cpu", "cuda") whose speed was measured on this
+    machine. `planned`: the result of `hiresx.estimate.resources.estimate`. Empty if the number of steps is unknown."""
     from hiresx.device.rates import known_rate
 
     if planned["steps"] is None:

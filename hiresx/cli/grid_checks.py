@@ -22,8 +22,9 @@ from hiresx.solver.sweeps import check_lines
 
 @dataclass(frozen=True, eq=False)
 class CheckedGrid:
-    """A case's grid, its `quality` per block, what holds at its faces, the proofs of its connections and where the
-    ghosts of its patched faces lie; `extended`: see `extended_coordinates`; `warnings` in words."""
+    """The results of the checks of a grid. `grid`: the grid. `quality`: for each block its quality. `decomposition`:
+    the blocks with their connections and conditions. `proofs`: the check of each connection. `interfaces`: the places
+    of the ghosts of each patched face. `extended`: see `extended_coordinates`. `warnings`: warnings, as sentences."""
 
     grid: Grid
     quality: list[dict[str, Any]]

@@ -33,7 +33,7 @@ Positive = {"min": 1, "max": 10_000_000}
 
 @dataclass(frozen=True)
 class ScriptOptions:
-    """Options of scripts, which `hiresx sweep` has too."""
+    """Options of batch scripts. `hiresx launch` and `hiresx sweep` have them."""
 
     slurm: Annotated[Path | None, option("--slurm", "FILE", "Write a script for sbatch instead.")] = None
     pbs: Annotated[Path | None, option("--pbs", "FILE", "Write a script for qsub instead.")] = None
@@ -321,8 +321,9 @@ def _ranks_of_node(words: _Words, script: ScriptOptions, ranks: int | None, rank
 
 
 def make_batch(words: _Words, script: ScriptOptions, ranks: int | None, ranks_per_gpu: int = 1) -> "Batch":
-    """Return the content of a script for `ranks` ranks in all, or for those of the options. Raises HiresxError for
-    options that a script cannot have."""
+    """Return the content of a batch script for `ranks` ranks in all, or for the number of ranks in the options
+    `script`. `words`: the arguments of `hiresx run`. `ranks_per_gpu`: the number of ranks that share a GPU. Raises
+    HiresxError for options that a script cannot have."""
     from hiresx.launch import batch_script
 
     size, values = _ranks_of_node(words, script, ranks, ranks_per_gpu), words.values
@@ -356,8 +357,8 @@ def make_batch(words: _Words, script: ScriptOptions, ranks: int | None, ranks_pe
 
 
 def write_scripts(made: "Batch", script: ScriptOptions, as_json: bool) -> int:
-    """Write the scripts of the job `made`, and print how to submit them. Raises HiresxError for one that cannot be
-    written."""
+    """Write the scripts of the job `made`, and print how to submit them. `script`: the options. `as_json`: whether JSON
+    is printed. Returns the exit status. Raises HiresxError for one that cannot be written."""
     from hiresx.launch import mpi_library as launchers
     from hiresx.launch import pbs as pbs_script
     from hiresx.launch import slurm as slurm_script

@@ -9,8 +9,8 @@ from typing import Annotated, Any, get_args, get_origin
 
 
 class Only:
-    """Restricts an option group to these fields of its dataclass, as in `Annotated[Options, Only("zoom")]`; the others
-    keep their defaults."""
+    """An annotation that restricts an option group to the named fields of its dataclass, as in `Annotated[Options,
+    Only("zoom")]`. The other fields keep their defaults."""
 
     def __init__(self, *fields: str):
         self.fields = fields

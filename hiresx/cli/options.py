@@ -16,12 +16,14 @@ def _finite(param: typer.CallbackParam, value: Any) -> Any:
 
 
 def option(name: str, metavar: str | None, text: str, also: str | None = None, **more: Any) -> Any:
-    """An option with its help `text`; `also`: another name of it; `more`: further arguments of typer.Option."""
+    """Return an option of a command. `name`: its name. `metavar`: the name of its value. `text`: its help. `also`:
+    another name of it. `more`: further arguments of typer.Option."""
     return typer.Option(*filter(None, (name, also)), metavar=metavar, help=text, **{"callback": _finite, **more})
 
 
 def argument(metavar: str, text: str, **more: Any) -> Any:
-    """An argument with its help `text`; `more`: further arguments of typer.Argument."""
+    """Return an argument of a command. `metavar`: its name. `text`: its help. `more`: further arguments of
+    typer.Argument."""
     return typer.Argument(metavar=metavar, help=text, **more)
 
 

@@ -25,7 +25,8 @@ def refuse_sweep(path: Path, command: str) -> None:
 
 
 def refuse_no_fields(path: Path) -> None:
-    """Raises HiresxError for a file that holds no fields, and for the folder of a sweep or of a case alone."""
+    """Raises HiresxError if `path` is a file that contains no fields, and for the folder of a sweep or of a case
+    alone."""
     from hiresx.output.show.describe import kind_of
 
     refuse_sweep(path, "hiresx plot")

@@ -356,8 +356,8 @@ def _steady_end(memory: Mapping[str, float], drop: float) -> tuple[str, float, f
 
 
 def latest_run(out: Path | None) -> Path:
-    """The run to continue when none is named: `out`, or the run in runs/ with the newest checkpoint. Raises HiresxError
-    when there is none."""
+    """Return the run to continue if none is named: `out`, or the run in runs/ with the newest checkpoint. Raises
+    HiresxError when there is none."""
     from hiresx.output.saved import checkpoint
 
     if out is not None:
@@ -369,7 +369,7 @@ def latest_run(out: Path | None) -> Path:
 
 
 def output_directory(out: Path | None, case: "Case") -> Path:
-    """The folder of a new run: `out`, or the first free runs/<case>[-<preset>]-<n>.
+    """Return the folder of a new run: `out`, or the first free runs/<case>[-<preset>]-<n>.
 
     Raises HiresxError when it cannot be written, or `out` holds a run already.
     """
@@ -409,8 +409,8 @@ def refuse_existing_run(out: Path) -> None:
 
 
 def discard(directory: Path, absent: Sequence[Path]) -> None:
-    """Remove the folder of a run that did not begin, and those of the parent folders `absent` that did not exist before
-    and are empty."""
+    """Remove the folder `directory` of a run that did not begin, and those of the parent folders `absent` that did not
+    exist before and are empty."""
     shutil.rmtree(directory, ignore_errors=True)
     for path in absent:
         with contextlib.suppress(OSError):

@@ -26,7 +26,7 @@ def end_with_error(cause: BaseException, status: int, message: str, hint: str, a
 
 
 def error(message: str, hint: str, as_json: bool, **more: Any) -> None:
-    """Prints an error and a hint to stderr, or as {"error", "hint", ...} to stdout."""
+    """Print an error and a hint to stderr, or as {"error", "hint", ...} to stdout."""
     with ignore_broken_output():
         if as_json and getattr(sys.stdout, "name", "") != os.devnull:  # else see `_leave_stdout`
             print_json({"error": message, "hint": hint, "mend": hint, **more})  # mend: its former name, for one version
@@ -44,7 +44,7 @@ def error(message: str, hint: str, as_json: bool, **more: Any) -> None:
 
 
 def note(line: str) -> None:
-    """Print a note, which is not an error, to stderr."""
+    """Print the text `line`, which is not an error, to stderr."""
     with ignore_broken_output():
         print(f"note: {line}", file=sys.stderr, flush=True)
 
@@ -79,7 +79,7 @@ def only_json(as_json: bool) -> Iterator[None]:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table. Numbers are aligned to the right."""
+    """Print the table `title` with its `columns` and `rows`. Numbers are aligned to the right."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -125,7 +125,7 @@ def _describe_lost(error: OSError) -> str:
 
 
 def mapping(title: str, values: Mapping[str, Any]) -> None:
-    """Prints a nested dictionary as a table of dotted keys and values."""
+    """Print the nested dictionary `values` as a table, called `title`, of dotted keys and values."""
     table(title, ["", ""], _flat(values))
 
 
@@ -167,7 +167,7 @@ def say(line: str, needed: bool = True) -> None:
 
 
 def console() -> "Console":
-    """The console for tables; wide when its output goes to a file, where there is no edge to wrap at."""
+    """Return the console for tables. It is wide if its output goes to a file, so that no line is wrapped."""
     from rich.console import Console
 
     from hiresx.mpi.launcher_environment import launcher_name

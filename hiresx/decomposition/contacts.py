@@ -12,7 +12,8 @@ from hiresx.grid.blocks import FACES
 
 
 class Boxes(NamedTuple):
-    """Boxes of nodes of the whole blocks: int64 arrays `whole` (n,) and `ranges` (n, 3, 2), half-open."""
+    """n boxes of nodes of the whole blocks. `whole` (n,): the number of the whole block of each box. `ranges` (n, 3,
+    2): its half-open ranges along i, j and k. Both are int64 arrays."""
 
     whole: np.ndarray
     ranges: np.ndarray
@@ -45,13 +46,13 @@ def links_by_box(contacts: Contacts, count: int) -> list[list[tuple[int, int, in
 
 
 def boxes(parts: Sequence[Part]) -> Boxes:
-    """The boxes of parts, in their order."""
+    """Return the boxes of parts, in their order."""
     whole = np.array([part.whole for part in parts], dtype=np.int64)
     return Boxes(whole, np.array([part.box for part in parts], dtype=np.int64).reshape(-1, 3, 2))
 
 
 class Neighbourhood:
-    """Finds the contacts between boxes into which the blocks of a decomposition are cut."""
+    """Search for the contacts between boxes into which the blocks of a decomposition are cut."""
 
     def __init__(self, decomposition: Decomposition):
         connections = decomposition.connections

@@ -24,8 +24,9 @@ AXIS = Motion(((1.0, 0.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0)))
 
 
 def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray, np.ndarray, np.ndarray] | GhostLayers]:
-    """Coordinates x, y, z of every block with as many ghost layers as the decomposition's halo has in all three
-    directions, singleton ones included: float64 arrays (nk + 2 halo, nj + 2 halo, ni + 2 halo), in reference lengths.
+    """Return the coordinates x, y, z of every block with as many ghost layers as the decomposition's halo has in all
+    three directions, singleton ones included: float64 arrays (nk + 2 halo, nj + 2 halo, ni + 2 halo), in reference
+    lengths.
 
     Where a ghost node lies:
 

@@ -23,10 +23,11 @@ Coordinates = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """The grid of a run and its parts. `grid`; `whole`: its blocks with what surrounds them; `cut`: the same for the
-    parts of all ranks; `extended`: coordinates of the whole blocks with ghost layers (see `extended_coordinates`). For
-    blocks that are left in their file, `extended` has only the layers beside their faces, and `own` what this rank has
-    read. `hierarchy`: the levels from which tiles are chosen during the run, None if the tiles do not change."""
+    """The grid of a run and its decomposition. `grid`: the grid. `whole`: its blocks with their connections and
+    patches. `cut`: the parts of all ranks with their connections and patches. `comm`: the ranks. `extended`:
+    coordinates of the whole blocks with ghost layers (see `extended_coordinates`). For blocks that are left in their
+    file, `extended` has only the layers beside their faces, and `own` what this rank has read. `hierarchy`: the levels
+    from which tiles are chosen during the run, None if the tiles do not change."""
 
     comm: Communicator
     grid: Grid

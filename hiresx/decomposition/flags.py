@@ -16,7 +16,8 @@ CRITERIA = ("density-curvature", "density-gradient", "vorticity")
 
 
 def marks(table: Refine, value: np.ndarray) -> np.ndarray:
-    """2 where the `value` of the criterion exceeds `refine`, else 1 where it exceeds `coarsen`, else 0."""
+    """Return an integer array of the shape of `value`, the values of the criterion: 2 where it exceeds `refine`, 1
+    where it exceeds only `coarsen`, else 0."""
     return (value > table.coarsen_above).astype(np.int8) + (value > table.refine_above)
 
 

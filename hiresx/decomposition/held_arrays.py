@@ -39,7 +39,7 @@ class Piece:
 
 
 def sizes(box: Range) -> tuple[int, int, int]:
-    """Shape (nk, nj, ni) of a box."""
+    """Return the shape (nk, nj, ni) of a box."""
     return triple(last - first for first, last in reversed(box))
 
 

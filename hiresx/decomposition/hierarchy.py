@@ -34,10 +34,10 @@ Choosing = Callable[["Hierarchy"], Sequence[Taken]]
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """The levels of a grid from which tiles are chosen. `table`: [refine] of the case. `grid`: without levels. `grids`:
-    the whole blocks of every level, level 0 first. `nodes`: their coordinates with ghosts, one copy on each host.
-    `lattices`: for each level, block and direction, the nodes at which tiles begin and end. `spaces`: by level and
-    block. `choice`: the tiles that are allowed."""
+    """The levels of a grid from which tiles are chosen. `table`: [refine] of the case. `grid`: the grid without
+    refinement. `comm`: the ranks. `grids`: the whole blocks of every level, level 0 first. `nodes`: their coordinates
+    with ghosts, one copy on each host. `lattices`: for each level, block and direction, the nodes at which tiles begin
+    and end. `spaces`: for each (level, block) the `Space`. `choice`: the tiles that are allowed."""
 
     comm: Communicator
     table: Refine
@@ -59,7 +59,7 @@ class Hierarchy:
         return bool(mirrored_places(self.grids[0]))
 
     def regions(self) -> list[Taken]:
-        """The tiles of the regions that the case gives, and the tiles that must lie around them."""
+        """Return the tiles of the regions that the case gives, and the tiles that must lie around them."""
         return self.choice.choose(self.choice.none())
 
     def of(self, tiles: Sequence[Tile]) -> list[Taken]:

@@ -19,8 +19,8 @@ SAME_STEP = 1e-6
 
 @dataclass(frozen=True)
 class Homogeneous:
-    """A homogeneous direction of a block: the `step` (x, y, z) from each node to the next, in L, and how many `nodes`
-    are different. Where the last node is the periodic image of the first, it does not count."""
+    """A homogeneous direction of a block. `step`: the vector (x, y, z) from each node to the next, in L. `nodes`: the
+    number of different nodes; if the last node is the periodic image of the first, it does not count."""
 
     step: tuple[float, float, float]
     nodes: int
@@ -50,7 +50,7 @@ def homogeneous(decomposition: Decomposition, block: int, over: Sequence[str]) -
 
 
 def all_homogeneous(decomposition: Decomposition) -> list[str]:
-    """The directions "i", "j", "k" that are homogeneous in every block."""
+    """Return the directions "i", "j", "k" that are homogeneous in every block."""
 
     def suits(letter: str) -> bool:
         try:

@@ -73,7 +73,7 @@ def partners_of(grid: Decomposition, lattices: Sequence[Lattice]) -> dict[Place,
 
 
 def box_of(lattice: Lattice, place: tuple[int, int, int]) -> Range:
-    """The nodes of the tile at a place (k, j, i) of a lattice."""
+    """Return the nodes of the tile at a place (k, j, i) of a lattice."""
     k, j, i = place
     return triple((ends[m], ends[m + 1]) for ends, m in zip(lattice, (i, j, k), strict=True))
 

@@ -204,12 +204,12 @@ class Injection:
 
     @property
     def to(self) -> np.ndarray:
-        """The nodes that take values."""
+        """Flat indexes (n,) of the nodes that receive values."""
         return self.pairs.to
 
     @property
     def source(self) -> np.ndarray:
-        """The nodes that give them."""
+        """Flat indexes (n,) of the nodes whose values are copied."""
         return self.pairs.source
 
 

@@ -35,7 +35,8 @@ Extended = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Tile:
-    """The nodes `box` of block `base` of the grid on `level`, in the indexes of that level."""
+    """A box of nodes on one level of refinement. `level`: the level. `base`: the number of the block of the grid.
+    `box`: half-open ranges (i, j, k), in the indexes of this level."""
 
     level: int
     base: int
@@ -44,7 +45,8 @@ class Tile:
 
 @dataclass(frozen=True)
 class Space:
-    """All nodes that a block has on a level: their number (ni, nj, nk), and how it continues in itself."""
+    """All nodes that a block would have if it were refined as a whole to one level. `size`: their number (ni, nj, nk).
+    `wrapped`: for each direction the `Wrap` by which the block continues in itself, or None."""
 
     size: tuple[int, int, int]
     wrapped: tuple[Wrap | None, ...]

@@ -311,8 +311,8 @@ def _across(lines: np.ndarray, along: np.ndarray, normal: np.ndarray) -> np.ndar
 
 
 def plane_of(nodes: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Unit normal (dimensions,) of the plane on which all nodes (dimensions, n) lie, and a point of it. Both are None
-    if there is no such plane, or more than one."""
+    """Return the unit normal (dimensions,) of the plane on which all nodes (dimensions, n) lie, and a point of it. Both
+    are None if there is no such plane, or more than one."""
     dimensions = len(nodes)
     centre = nodes.mean(axis=1)
     off = nodes - centre[:, None]

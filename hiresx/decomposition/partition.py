@@ -35,7 +35,7 @@ class Partition:
 
 
 def partition(decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None) -> tuple[Part, ...]:
-    """Parts of the blocks for every rank, at least one each, in the order of the ranks.
+    """Return the parts of the blocks for all ranks, at least one for each, in the order of the ranks.
 
     `decomposition`: whole blocks. `weights`: the speeds of the ranks, up to a common factor; each gets its share of the
     nodes. Every part has at least the `least_nodes` of the run's stencil in each non-singleton direction. The same

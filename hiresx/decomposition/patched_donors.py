@@ -25,10 +25,11 @@ Coordinates = Sequence[np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class PatchedDonors:
-    """The ghosts of a patched face: `place`, the patch of the whole blocks; `index` (3, n), their nodes in the whole
-    block, layer by layer; `donor` (n,), whole blocks, and `xi` (n, 3), places in their index space. `off`: cells of the
-    donor by which a node of the face lies off the donor's face at most; `beyond`: cells by which ghosts lie beyond the
-    donor's last nodes at most."""
+    """The ghosts of a patched face and the places at which they take their values. `place`: the number of the patch of
+    the whole blocks. `index` (3, n): the nodes of the whole block that are ghosts, layer by layer. `donor` (n,): the
+    whole block in which each place lies. `xi` (n, 3): the place in the index space of this block. `off`: the largest
+    distance of a node of the face from the face of the donor, in cells of the donor. `beyond`: the largest distance by
+    which a ghost lies beyond the last nodes of the donor, in cells."""
 
     place: int
     index: np.ndarray
@@ -206,10 +207,10 @@ class LineWeights:
 class Rows:
     """Contributions of one part to ghosts: shares of interpolations, whose sum over all parts is the ghost's value.
 
-    `part`: the part that holds the nodes. `ghost` (n,): which ghosts. `start` (n,): flat index of the first node in the
-    part's padded array, `widths`: nodes in each direction. `weights` (2, 3, WIDTH, n): along i, j and k, of the
-    interpolation and of the linear one, which is convex. `turn` (n, 3, 3): what brings vectors to the ghosts, None for
-    nothing.
+    `part`: the part that holds the nodes. `ghost` (n,): the numbers of the ghosts. `start` (n,): flat index of the
+    first node in the padded array of the part. `widths`: the number of nodes in each direction. `weights` (2, 3, WIDTH,
+    n): along i, j and k, of the interpolation and of the linear one, which is convex. `turn` (n, 3, 3): the matrix by
+    which vectors are multiplied, or None for the unit matrix.
     """
 
     part: int

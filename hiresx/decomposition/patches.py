@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Patch:
-    """Part of a face with a physical condition.
+    """Part of a face with a physical condition. `block`: number of the block. `face`: "imin" to "kmax".
 
     `range`: half-open node ranges (i, j, k), one node thick in the face's normal direction. `condition`: the boundary
     model of the case (`hiresx.case.boundaries`). `place`: index of the patch of the whole blocks that it is a part of.
@@ -88,7 +88,7 @@ class Decomposition:
 
     @property
     def names_of_grid(self) -> list[str]:
-        """For each whole block, the name of its block of the grid. A tile has the name of the block that it refines."""
+        """The name of the block of the grid of each whole block. A tile has the name of the block that it refines."""
         tiles = None if self.levels is None else self.levels.tiles
         return [self.blocks[n if tiles is None else tiles[n].base].name for n in range(len(self.blocks))]
 

@@ -32,7 +32,7 @@ _SAME_NODE = 1e-3
 
 def corrections(nodes: int) -> np.ndarray:
     """Return the corrections that are added to the weight 1 of the first nodes at one end of a line (Gregory's
-    formula): 6 numbers, or `nodes` if the line has fewer nodes."""
+    formula): an array of 6 numbers, or of `nodes` numbers if the line has fewer than 6 nodes."""
     order = min(REACH, nodes)
     found = np.zeros(order)
     for difference, coefficient in enumerate(_GREGORY[:order]):

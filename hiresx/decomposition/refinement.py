@@ -89,8 +89,9 @@ def with_tiles(
 def refine_domain(
     coarse: Decomposition, extended: Sequence[Sequence[np.ndarray] | GhostLayers], table: Refine
 ) -> tuple[Decomposition, list[Extended | GhostLayers]]:
-    """As `refine`, also for blocks that may have been left in their file. Raises HiresxError for such blocks, for a
-    tile on a wall that mirrors places or has an edge, and for one of levels that conserve at an inflow or outflow."""
+    """Return the result of `refine`, whose arguments are the same, for a grid whose blocks may have been left in their
+    file. Raises HiresxError for such blocks, for a tile on a wall that mirrors places or has an edge, and for one of
+    levels that conserve at an inflow or outflow."""
     made, coordinates = refine(coarse, refuse_in_file(extended), table)
     for place in unrefinable_places(made):
         patch = made.patches[place]

@@ -12,8 +12,8 @@ from hiresx.grid.stored_coordinates import part_of
 
 
 def split(decomposition: Decomposition, parts: Sequence[Part]) -> Decomposition:
-    """The decomposition whose blocks are `parts` of the blocks of `decomposition`, in that order; coordinates are
-    views.
+    """Return the decomposition whose blocks are `parts` of the blocks of `decomposition`, in that order; coordinates
+    are views.
 
     Every node of a block must be in exactly one part. No node is doubled at a cut: the ghosts of a part there are the
     nodes of the part beyond, so what is computed does not depend on the cuts. Raises HiresxError when the parts do not

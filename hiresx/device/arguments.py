@@ -126,8 +126,9 @@ def fit_conditions(signature: Signature) -> list[str]:
 
 
 def check_places(signature: Signature, extent: Sequence[int] | None, values: Sequence[Any]) -> None:
-    """Raise TypeError where strides do not fit an array [variable, k, j, i], or where an array among the `values` is
-    too small for the variables of the nodes visited or does not begin where the kernel needs it to."""
+    """Raise TypeError where, for a launch over `extent`, strides do not fit an array [variable, k, j, i], or where an
+    array among the `values` is too small for the variables of the nodes visited or does not begin where the kernel
+    needs it to."""
     where = place(signature)
     for (_, name), value in zip(signature.arguments, values, strict=True):
         if name in signature.aligned and _address(value) % CHUNK:

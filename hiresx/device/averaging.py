@@ -63,13 +63,13 @@ def kinds(average: Any) -> list[str]:
 
 
 def means(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the names of the means, by `kind` "reynolds" or "favre"."""
+    """Return the names of the means, by `kind` "reynolds" or "favre". `scalars`: the names of the passive scalars."""
     return (*MEANS[kind], *scalars)
 
 
 def names(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return all names in the order of the arrays: those of the gas, then the mean and second moments of each
-    scalar. `kind`: "reynolds", "favre", "budget" or "stress_budgets"."""
+    """Return all names in the order of the arrays: those of the gas, then the mean and second moments of each scalar.
+    `kind`: "reynolds", "favre", "budget" or "stress_budgets". `scalars`: the names of the passive scalars."""
     if kind in BUDGETS:
         return tuple(BUDGETS[kind])
     of_scalars = [name for s in scalars for name in (s, f"{s}_{s}", *(f"{c}_{s}" for c in _WITH))]
@@ -84,7 +84,7 @@ def quantities(kinds: Sequence[str], scalars: Sequence[str] = ()) -> int:
 def lanes(size: Size, over: Sequence[str], backend: str) -> Size:
     """Return the numbers of lanes (li, lj, lk) of a part of `size` nodes (ni, nj, nk) that is averaged over the
     directions `over`. A lane is the share of a grid line that one thread averages. Along the other directions there is
-    a lane for every node."""
+    a lane for every node. `backend`: the name of the backend."""
     row, wanted = _CPU_LANES if backend == "cpu" else _GPU_LANES
     found = [1 if letter in over else n for letter, n in zip("ijk", size, strict=True)]
     for d, most in ((0, row), (1, wanted), (2, wanted)):

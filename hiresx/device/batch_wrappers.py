@@ -41,7 +41,7 @@ class Form(StrEnum):
 
 
 class Entry(NamedTuple):
-    """The wrapper function for several launches of `kernel`."""
+    """A C++ wrapper function that makes several launches of `kernel` as one. `form`: the form of the wrapper."""
 
     kernel: str
     form: Form

@@ -4,7 +4,8 @@ from hiresx.device.native import NATIVE_FLAGS, NativeBackend, NativeProgram
 
 
 class CpuProgram(NativeProgram):
-    """Point kernels run as loops; CPU kernels visit their points themselves."""
+    """Kernels compiled for the CPU. Kernels for single points run in loops; CPU kernels visit their points
+    themselves."""
 
     @staticmethod
     def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
@@ -12,7 +13,7 @@ class CpuProgram(NativeProgram):
 
 
 class CpuBackend(NativeBackend):
-    """Kernels for the cores of this machine."""
+    """The backend for the cores of this machine."""
 
     name = "cpu"
     program = CpuProgram

@@ -75,8 +75,9 @@ def precompile(configuration: Configuration, root: Path = kernels.ROOT) -> None:
 
 @dataclass(frozen=True)
 class CudaDevice:
-    """A GPU as CUDA counts them in this process. `bus_id`: its PCI address, as the driver writes it. `used`: whether
-    this process has a context on it. `mig_uuid`: the UUID of its MIG slice, "" for a whole GPU."""
+    """A GPU that CUDA offers to this process. `number`: its number in CUDA's order. `name`: its model. `bus_id`: its
+    PCI address, as the driver writes it. `used`: whether this process has a context on it. `mig_uuid`: the UUID of its
+    MIG slice, "" for a whole GPU."""
 
     number: int
     name: str
@@ -105,7 +106,7 @@ def device(number: int) -> CudaDevice:
 
 
 class CudaEvent:
-    """A point in the work of a stream."""
+    """A mark in the sequence of work of a CUDA stream, by which elapsed times are measured."""
 
     def __init__(self, cupy: Any, stream: Any):
         self._cupy = cupy
@@ -150,7 +151,7 @@ class CudaProgram(RecordingProgram):
         self._compile_batches, self._entries = batched, dict[Entry, tuple[Any, int]]()
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
-        """See `Program.call` of hiresx.device.interface."""
+        """Return a launch of a kernel, to be made later, as `hiresx.device.interface.Program.call` does."""
         converters = self._converters.get(name)
         if converters is None:
             converters = self._converters[name] = self._prepare(name)
@@ -255,7 +256,8 @@ class CudaProgram(RecordingProgram):
 
 
 class LoadedBatch(NamedTuple):
-    """A batch as one launch of `kernel`, with its arguments and the bytes of shared `memory`."""
+    """A batch as one launch of `kernel`. `grid`: the number of thread blocks (x, y, z). `block`: the number of threads
+    of a block (x, y, z). `arguments`: the arguments of the kernel. `memory`: the bytes of shared memory of a block."""
 
     kernel: Any
     grid: tuple[int, int, int]
@@ -359,11 +361,12 @@ class CudaBackend:
         return module
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
-        """Return an uninitialised cupy array. Raises HiresxError if it does not fit in the GPU's memory."""
+        """Return an uninitialised cupy array of `shape` and of the numpy type `dtype`. Raises HiresxError if it does
+        not fit in the GPU's memory."""
         return self._allocate(self._cupy.empty, shape, dtype)
 
     def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
-        """Return a cupy array of zeros. Raises as `empty`."""
+        """Return a cupy array of zeros of `shape` and of the numpy type `dtype`. Raises as `empty`."""
         return self._allocate(self._cupy.zeros, shape, dtype)
 
     def _allocate(self, make: Callable[..., Any], shape: Sequence[int] | int, dtype: Any) -> Any:
@@ -396,7 +399,8 @@ class CudaBackend:
         return found
 
     def fetch(self, array: Any) -> Callable[[], np.ndarray[Any, Any]]:
-        """Start a copy of `array` to page-locked memory, which the GPU fills asynchronously."""
+        """Start a copy of `array` to page-locked memory, which the GPU fills asynchronously. The returned function
+        waits for the copy and returns it as a numpy array."""
         from cupyx import empty_pinned
 
         if not array.size:
@@ -425,5 +429,5 @@ class CudaBackend:
         self._stream.synchronize()
 
     def event(self) -> CudaEvent:
-        """An event to measure times with."""
+        """Return an event to measure times with."""
         return CudaEvent(self._cupy, self._stream)

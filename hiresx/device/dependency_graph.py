@@ -33,7 +33,8 @@ def flatten_calls(calls: Calls) -> list[Call]:
 
 
 def launch_one_by_one(program: Any, calls: Calls) -> Callable[[], None]:
-    """Return a function that makes the launches in order, one at a time, so that each can be timed."""
+    """Return a function that makes the launches `calls` of `program` in order, one at a time, so that each can be
+    timed."""
     single = flatten_calls(calls)
 
     def run() -> None:

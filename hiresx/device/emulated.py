@@ -6,7 +6,8 @@ from hiresx.device.wrappers import BLOCK
 
 
 class EmulatedProgram(NativeProgram):
-    """Kernels launched as CUDA does: over the same grid of the same blocks, of `block` threads (x, y, z)."""
+    """Kernels that are launched as CUDA launches them, over the same grid of the same thread blocks. `block`: the
+    threads (x, y, z) of a thread block."""
 
     block = BLOCK
     arranges_at_once = True

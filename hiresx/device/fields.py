@@ -26,9 +26,10 @@ NEEDED: Final = "needed"
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """The fields that the blocks of a run have: those of every run, and what its plan, its integrator and the tables of
-    its case name as `needed`, with how many arrays or components of each (`Field`). The inverses and updates of
-    implicit sweeps are kept in `sweep_precision`.
+    """The fields that the blocks of a run have. Some fields exist in every run. `needed`: the fields that the plan, the
+    integrator and the tables of the case add, each with its number of arrays or components (`Field`). `storage`: the
+    number types. `equations`: the system of equations. The inverses and updates of implicit sweeps are kept in
+    `sweep_precision`.
 
     Raises KeyError for a field that `FIELDS` does not declare.
     """
@@ -58,11 +59,11 @@ class Layout:
         return sum(count * field.variables(self) * field.size(self) for field, count in self._per_point())
 
     def has(self, name: str) -> bool:
-        """True if blocks have the field."""
+        """True if blocks of this layout have the field `name`."""
         return declared_field(name).count(self) > 0
 
     def must_have(self, name: str) -> None:
-        """Raise HiresxError for a field that blocks of this layout do not have."""
+        """Raise HiresxError if blocks of this layout do not have the field `name`."""
         if not self.has(name):
             shown = declared_field(name).shown
             raise HiresxError(f'this run has no field "{name}" ({shown})', "leave it out of what is written")
@@ -89,15 +90,15 @@ class Layout:
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """`components` numbers of a node (None: one number, without an axis of its own), in the `numbers` type of the run's
-    storage. A field of which a run has as many components as it needs (NEEDED), or which is `optional`, is there where
-    the run needs it: then `Layout.needed` has the number of its components, or of its arrays. Of other fields there are
-    `arrays`. `per_point` false: one value for all nodes. `restarts`: whether checkpoints hold the field and a restart
-    continues from it. `halo`: the exchange that fills its ghosts, if any; ghosts of physical faces are filled with
-    "term" only. `shown`: a description, for a field that output may have. `mirrored`: whether ghosts of physical faces
-    mirror the nodes within, so that its slope is 0 there, and do not repeat those of the face. `lies_in`: the field
-    whose memory it shares. `chunked`: whether it begins at a multiple of 16 bytes, for kernels that read so many at
-    once (kernels/implicit/chunks.h).
+    """The declaration of a field that blocks may have. `name`: its name. `components`: its numbers per node (None: one
+    number, without an axis of its own). `numbers`: their type in the storage of the run. A field of which a run has as
+    many components as it needs (NEEDED), or which is `optional`, is there where the run needs it: then `Layout.needed`
+    has the number of its components, or of its arrays. Of other fields there are `arrays`. `per_point` false: one value
+    for all nodes. `restarts`: whether checkpoints hold the field and a restart continues from it. `halo`: the exchange
+    that fills its ghosts, if any; ghosts of physical faces are filled with "term" only. `shown`: a description, for a
+    field that output may have. `mirrored`: whether ghosts of physical faces mirror the nodes within, so that its slope
+    is 0 there, and do not repeat those of the face. `lies_in`: the field whose memory it shares. `chunked`: whether it
+    begins at a multiple of 16 bytes, for kernels that read so many at once (kernels/implicit/chunks.h).
 
     Raises ValueError for a field that cannot be exchanged or shown: the exchange kernels know the number types of the
     state and of work arrays, and files show one number per node.

@@ -14,7 +14,7 @@ __all__ = ["Backend", "Call", "Calls", "Event", "Program"]
 
 
 class Event(Protocol):
-    """A point in the work of a backend."""
+    """A mark in the sequence of launches of a backend, by which elapsed times are measured."""
 
     def record(self) -> None:
         """Record the time at which all work launched so far is done."""
@@ -24,7 +24,7 @@ class Event(Protocol):
 
 
 class Program(Protocol):
-    """The kernels of one configuration."""
+    """Interface of the compiled kernels of one configuration."""
 
     @property
     def signatures(self) -> Mapping[str, Signature]:
@@ -58,7 +58,8 @@ class Program(Protocol):
 
 
 class Backend(Protocol):
-    """A place for arrays and kernels. Arrays are numpy's on a CPU and cupy's on a GPU."""
+    """Interface of the devices on which kernels run and that hold their arrays. Arrays are numpy's on a CPU and cupy's
+    on a GPU."""
 
     @property
     def name(self) -> str:
@@ -73,10 +74,11 @@ class Backend(Protocol):
         HiresxError for a missing compiler, for a choice without a header, and for errors of the compiler."""
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
-        """Return an uninitialised array. Raises HiresxError if it does not fit in memory."""
+        """Return an uninitialised array of `shape` and of the numpy type `dtype`. Raises HiresxError if it does not fit
+        in memory."""
 
     def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
-        """Return an array of zeros. Raises as `empty`."""
+        """Return an array of zeros of `shape` and of the numpy type `dtype`. Raises as `empty`."""
 
     def to_device(self, array: np.ndarray) -> Any:
         """Return a copy of `array` for kernels. Raises as `empty`."""

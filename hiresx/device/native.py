@@ -74,7 +74,8 @@ def address(array: Any, dtype: np.dtype[Any], write: bool) -> int:
 
 
 def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
-    """Return an uninitialised Array, 64-byte aligned. Raises HiresxError if it does not fit in memory."""
+    """Return an uninitialised Array of `shape` and of the numpy type `dtype`, aligned to 64 bytes. Raises HiresxError
+    if it does not fit in memory."""
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     dtype = np.dtype(dtype)
     size = prod(map(int, shape)) * dtype.itemsize
@@ -88,7 +89,8 @@ def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
 
 
 class NativeEvent:
-    """A point in the work. Kernels of these backends are done when `launch` returns, so a clock is enough."""
+    """A mark in the sequence of launches, by which elapsed times are measured. Kernels of these backends are complete
+    when `launch` returns, so a clock is sufficient."""
 
     def __init__(self) -> None:
         self._at = 0.0
@@ -128,9 +130,11 @@ class NativeBackend:
     def libraries(
         self, configuration: Configuration, part: str | None = None
     ) -> list[tuple[Path, Mapping[str, kernels.Signature]]]:
-        """Return the shared libraries of the kernels that most runs of `configuration` need, or of `part` alone, each
-        with the signatures that it declares. They are compiled in parallel unless the cache has them. Raises
-        HiresxError if there is no compiler, or if a kernel does not compile."""
+        """Return the shared libraries of the kernels of `configuration`, each with the signatures of the kernels that
+        it declares. `part`: the name of one group of kernels that is compiled as a library
+        (`hiresx.device.configuration.parts`). Without `part` the libraries are those that most runs need. They are
+        compiled in parallel unless the cache has them. Raises HiresxError if there is no compiler, or if a kernel does
+        not compile."""
         wanted = [p for p in parts(configuration, self._root) if p is None or p in USUAL] if part is None else [part]
         made = (generate_part(configuration, self.name, one, self._root) for one in wanted)
         texts, declared = zip(*made, strict=True)
@@ -158,11 +162,12 @@ class NativeBackend:
         return self.threads, self._spin_time
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
-        """Return an uninitialised array. Raises HiresxError if it does not fit in memory."""
+        """Return an uninitialised array of `shape` and of the numpy type `dtype`. Raises HiresxError if it does not fit
+        in memory."""
         return empty(shape, dtype)
 
     def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
-        """Return an array of zeros. Raises as `empty`."""
+        """Return an array of zeros of `shape` and of the numpy type `dtype`. Raises as `empty`."""
         array = empty(shape, dtype)
         array[...] = 0
         return array
@@ -178,7 +183,8 @@ class NativeBackend:
         return np.array(array, subok=False)
 
     def fetch(self, array: np.ndarray[Any, Any]) -> Callable[[], np.ndarray]:
-        """Return a copy of `array`, made at once: kernels change the array as soon as they are launched."""
+        """Return a function that returns a copy of `array`. The copy is made at once, because kernels change the array
+        as soon as they are launched."""
         copy = self.to_host(array)
         return lambda: copy
 
@@ -346,7 +352,7 @@ class NativeProgram(RecordingProgram):
 
     @property
     def signatures(self) -> _Signatures:
-        """See `Program.signatures` of hiresx.device.interface."""
+        """The signatures of the kernels by name, as in `hiresx.device.interface.Program.signatures`."""
         return self._signatures
 
     def _add_part(self, part: str) -> None:
@@ -360,7 +366,7 @@ class NativeProgram(RecordingProgram):
         self._of_kernel |= dict.fromkeys(built, library)
 
     def library(self, name: str) -> ctypes.CDLL:
-        """The shared library that contains kernel `name`."""
+        """Return the shared library that contains kernel `name`."""
         return self._of_kernel[name]
 
     def kernel(self, name: str) -> _Kernel:
@@ -371,7 +377,7 @@ class NativeProgram(RecordingProgram):
         return found
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
-        """See `Program.call` of hiresx.device.interface."""
+        """Return a launch of a kernel, to be made later, as `hiresx.device.interface.Program.call` does."""
         kernel = self._kernels.get(name) or self.kernel(name)
         words = kernel.words(extent, arguments)
         given = dict(zip(kernel.names, map(arguments.__getitem__, kernel.names), strict=True))
@@ -396,7 +402,7 @@ class NativeProgram(RecordingProgram):
         )
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
-        """See `Program.prepare` of hiresx.device.interface."""
+        """Return a function that makes the launches `calls`, as `hiresx.device.interface.Program.prepare` does."""
         return _PreparedLaunches(self, calls, self._backend, self._pool, guard).run
 
     def arrange_launches(self, calls: Calls, alone: bool = False) -> tuple[list["LaunchWork"], list[int]]:
@@ -412,8 +418,9 @@ class NativeProgram(RecordingProgram):
 
 
 class LaunchWork(NamedTuple):
-    """The work of a launch: its function and packed arguments, its number of parts and the weight of each. `kept`: an
-    object that owns the memory to which the arguments point, if nothing else does."""
+    """The work of a launch. `function`: the address of the function. `words`: its packed arguments. `parts`: the number
+    of parts into which the work can be divided. `weight`: the cost of each part. `kept`: an object that owns the memory
+    to which the arguments point, if nothing else does."""
 
     function: int | None
     words: bytes

@@ -86,7 +86,8 @@ def compile(text: str, architecture: str) -> CompiledImage:
 
 
 def build(text: str, architecture: str) -> Path:
-    """Return the path of the image of `text`, compiled unless the cache has it. Raises HiresxError as `compile`."""
+    """Return the path of the image of `text` for `architecture`, such as "sm_90". It is compiled unless the cache has
+    it. Raises HiresxError as `compile`."""
     ending = "ptx" if architecture.startswith("compute_") else "cubin"
     name = f"cuda-{architecture}-{cache.key([text, *OPTIONS, architecture, version()])}.{ending}"
 

@@ -35,8 +35,9 @@ def store_rates(result: dict[str, Any]) -> None:
 
 
 def known_rate(backend: str, viscous: bool, precision: str) -> dict[str, Any] | None:
-    """Return the last rate measured here by `hiresx bench` for a kind of case (ns_per_point_rhs, threads, from), or
-    None. A cache that cannot be used causes a warning only, as it is no error of the case."""
+    """Return the last rate measured here by `hiresx bench` for a kind of case, as a dictionary with ns_per_point_rhs,
+    threads and from, or None. `backend`: the name of the backend. `viscous`: whether the flow is viscous. `precision`:
+    the name of the precision. A cache that cannot be used causes a warning only, as it is no error of the case."""
     try:
         path = _file()
     except HiresxError as error:

@@ -85,8 +85,8 @@ class BlockState:
         return {field.name: self.array(field.name) for field in FIELDS if field.restarts and self.fields[field.name]}
 
     def array(self, name: str) -> Any:
-        """Return the first array of a field, or None if the run has no such field. A field that shares the memory of
-        another one is a view of that memory."""
+        """Return the first array of the field `name`, or None if the run has no such field. A field that shares the
+        memory of another one is a view of that memory."""
         field = declared_field(name)
         if field.lies_in is not None:
             return self._aliased_array(field, field.lies_in)
@@ -105,7 +105,7 @@ class BlockState:
 
     @property
     def place(self) -> dict[str, int]:
-        """The index of node (0, 0, 0) and the strides (o, sj, sk), as most kernels take them."""
+        """The index "o" of node (0, 0, 0) and the strides "sj" and "sk", as arguments of most kernels."""
         return {"o": self.origin, "sj": self.strides[1], "sk": self.strides[2]}
 
     @property
@@ -158,7 +158,7 @@ class BlockState:
         return self.reference.reshape(-1, *(1,) * (values.ndim - 1))
 
     def interior(self, array: Any) -> Any:
-        """Return a view of the nodes without ghosts, [..., k, j, i]."""
+        """Return a view [..., k, j, i] of the nodes of a padded `array`, without ghosts."""
         hi, hj, hk = self.halo
         ni, nj, nk = self.size
         return array[..., hk : hk + nk, hj : hj + nj, hi : hi + ni]

@@ -52,7 +52,8 @@ class WorkShape(ctypes.Structure):
 
 
 class Counts(NamedTuple):
-    """The numbers of shared runs and of wake-ups of sleeping threads since the process began."""
+    """Counters since the process began. `runs`: kernel calls that several threads executed together. `wakes`: wake-ups
+    of sleeping threads."""
 
     runs: int
     wakes: int
@@ -85,6 +86,7 @@ def counts() -> Counts:
 
 def spin_time(threads: int, environment: Mapping[str, str] = os.environ) -> int:
     """Return for how many nanoseconds an idle thread spins before it sleeps. OMP_WAIT_POLICY decides if it is set.
-    Otherwise it is `SPIN`, or 0 if `threads` exceeds the number of CPUs that this process may use."""
+    Otherwise it is `SPIN`, or 0 if `threads` exceeds the number of CPUs that this process may use. `environment`: the
+    environment variables."""
     asked = environment.get("OMP_WAIT_POLICY", "").strip().lower()
     return POLICIES.get(asked, 0 if threads > len(os.sched_getaffinity(0)) else SPIN)

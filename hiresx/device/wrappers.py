@@ -136,7 +136,9 @@ def _generate_part(
 
 
 def flat_text(configuration: Configuration, target: Target, root: Path, part: str | None = None) -> str:
-    """Return the text of the kernels without wrappers, of all or of a part."""
+    """Return the C++ text of the kernels of `configuration` without wrappers. `target`: the machine for which it is
+    compiled. `root`: the folder of the kernels. `part`: the name of a part (`hiresx.device.configuration.parts`), by
+    default all."""
     (i, j), threads = TILE, f"#define HX_LINE_THREADS {LINE_BLOCK}\n"
     threads += f"#define HX_TILE_I {i}\n#define HX_TILE_J {j}\n#define HX_TILE_THREADS {i * j}\n"
     return kernels.flatten(threads + source(configuration, target, root, part), root)
@@ -297,9 +299,10 @@ def _emulated_wrapper(kernel: kernels.Signature, parameters: str, names: str) ->
 
 
 def grid_launcher(name: str, passed: str) -> str:
-    """Return the C++ text of the two functions by which the emulated backend runs the CUDA kernel `name`. The first six
-    words of its arguments are the grid and the thread block, three numbers each. `passed`: the text of the arguments of
-    the kernel behind its first one, the guard, which is null here."""
+    """Return the C++ text of the two functions by which the emulated backend runs the CUDA kernel `name`. The arguments
+    of these functions are an array of 8-byte words. Its first six words are the numbers of blocks (x, y, z) and of
+    threads of a block (x, y, z). `passed`: the C++ text of the arguments of the kernel after the first one. The first
+    argument, the guard, is a null pointer here."""
     grid, block = (", ".join(word("int", n) for n in some) for some in ((0, 1, 2), (3, 4, 5)))
     blocks, threads = (" * ".join(f"hx_words[{n}].i" for n in some) for some in ((0, 1, 2), (3, 4, 5)))
     visiting = f"hx_visit({{{grid}}}, {{{block}}}, hx_begin, hx_stop, [=] {{ {name}(nullptr{passed}); }});"
@@ -362,8 +365,9 @@ def launch_shape(ni: int, nj: int, nk: int, block: tuple[int, int, int] = BLOCK)
 
 @lru_cache(maxsize=4096)
 def even_shape(ni: int, nj: int, nk: int, block: tuple[int, int, int]) -> Shape:
-    """Same as `launch_shape`, but rows are cut into equal pieces of at most `block`[0] points. This suits kernels that
-    are expensive per point: with pieces of up to 64, a row of 97 points has two of 49, and one idle thread."""
+    """Return the shape of a launch as `launch_shape` does, but with rows that are cut into equal pieces of at most
+    `block`[0] points. This suits kernels that are expensive per point: with pieces of up to 64, a row of 97 points has
+    two of 49, and one idle thread. `ni`, `nj`, `nk`: the number of points along each direction."""
     ni, nj, nk = int(ni), int(nj), int(nk)
     if min(ni, nj, nk) <= 0:
         return (0, 0, 0), (1, 1, 1)

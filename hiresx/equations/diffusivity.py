@@ -18,5 +18,6 @@ def transported_schmidt(model: str, root: Path = kernels.ROOT) -> tuple[float, .
 
 def largest_diffusivity(gamma: float, prandtl: float, schmidt: Sequence[float] = ()) -> float:
     """Return the largest diffusivity, over mu / rho: the maximum of 4/3 (normal stress), gamma / Pr (heat) and 1 / Sc
-    of each scalar. It limits the time step."""
+    of each scalar. It limits the time step. `prandtl` and `schmidt`: the Prandtl number and the Schmidt number of each
+    scalar."""
     return max(4.0 / 3, gamma / prandtl, *(1 / number for number in schmidt))

@@ -15,13 +15,15 @@ _Values = TypeVar("_Values", float, np.ndarray)
 def conservative(
     gamma: float, rho: Reals, u: Reals, v: Reals, w: Reals, p: Reals, *scalars: Reals
 ) -> tuple[np.ndarray, ...]:
-    """(rho, rho u, rho v, rho w, e, rho s...), e = p/(gamma-1) + rho |u|^2/2, of arrays of any one shape."""
+    """Return rho, rho u, rho v, rho w, e and the products of rho and the scalars, with e = p/(gamma-1) + rho |u|^2/2.
+    The arguments are numbers or arrays of one shape, in the scales of the case."""
     energy = p / (gamma - 1) + 0.5 * rho * (u * u + v * v + w * w)
     return rho, rho * u, rho * v, rho * w, energy, *(rho * s for s in scalars)
 
 
 def primitive(gamma: float, q: np.ndarray, scalars: Sequence[str] = ()) -> dict[str, np.ndarray]:
-    """rho, u, v, w, p and the `scalars` of a conservative state (5 + scalars, ...)."""
+    """Return rho, u, v, w, p and the `scalars` by name, each of the shape (...). `q` (5 + scalars, ...): the
+    conservative state. `gamma`: ratio of specific heats."""
     rho = q[0]
     u, v, w = q[1] / rho, q[2] / rho, q[3] / rho
     state = {"rho": rho, "u": u, "v": v, "w": w, "p": (gamma - 1) * (q[4] - 0.5 * rho * (u * u + v * v + w * w))}
@@ -29,29 +31,30 @@ def primitive(gamma: float, q: np.ndarray, scalars: Sequence[str] = ()) -> dict[
 
 
 def alive(q: np.ndarray) -> bool:
-    """True if density and internal energy of a conservative state (5 + scalars, ...) are positive everywhere."""
+    """True if density and internal energy of the conservative state `q` (5 + scalars, ...) are positive everywhere."""
     rho, *momentum, e = q[: len(GAS_CONSERVED)]
     with np.errstate(all="ignore"):
         return bool((rho > 0).all() and (e - sum(m * m for m in momentum) / (2 * rho) > 0).all())
 
 
 def temperature(gamma: float, rho: _Values, p: _Values) -> _Values:
-    """Temperature gamma p / rho, in units of the reference temperature (README, scales)."""
+    """Return the temperature gamma p / rho, in units of the reference temperature (README, scales)."""
     return gamma * p / rho
 
 
 @dataclass(frozen=True)
 class Gas:
-    """The gas of a case, and the passive scalars in it."""
+    """The gas of a case. `gamma`: the ratio of specific heats. `scalars`: the names of the passive scalars in it."""
 
     gamma: float
     scalars: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, case: Any) -> "Gas":
-        """The gas of a case."""
+        """Return the gas of a case."""
         return cls(case.gas.gamma, equations(case).scalars)
 
     def primitive(self, q: np.ndarray) -> dict[str, np.ndarray]:
-        """Return rho, u, v, w, p and the scalars of a conservative state, as the function `primitive` does."""
+        """Return rho, u, v, w, p and the scalars of a conservative state `q` (5 + scalars, ...), each of the shape
+        (...), as the function `primitive` does."""
         return primitive(self.gamma, q, self.scalars)

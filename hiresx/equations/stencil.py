@@ -40,9 +40,11 @@ METRIC_DIFFERENCES = {
 
 @dataclass(frozen=True)
 class Stencil:
-    """Widths of the stencils of a run, as numbers of nodes on each side. About a half point: the interpolation, and the
-    correction of its flux, whose width is also that of the differences for metrics. About a node: the central
-    differences of the viscous terms, and the explicit filter (0: none)."""
+    """Widths of the stencils of a run, as numbers of nodes on each side. Two stencils are centred at a half point:
+    `interpolation_reach` is the width of the interpolation, and `correction_reach` that of the correction of the
+    interpolated flux. The differences of the metrics have the latter width, too. Two stencils are centred at a node:
+    `difference_reach` is the width of the central differences of the viscous terms, and `filter_reach` that of the
+    explicit filter (0: none)."""
 
     interpolation_reach: int = DIFFERENCE_REACH
     correction_reach: int = DIFFERENCE_REACH
@@ -95,17 +97,17 @@ def weighted_nodes(interpolation: str, root: Path = kernels.ROOT) -> int:
 
 
 def suited_weights(interpolation: str, root: Path = kernels.ROOT) -> list[str]:
-    """The headers of kernels/weights/ that have weights for the stencil of the header `interpolation`."""
+    """Return the headers of kernels/weights/ that have weights for the stencil of the header `interpolation`."""
     says = _WEIGHS.get(weighted_nodes(interpolation, root))
     known = kernels.choices("weights", root)
     return [name for name in known if says is None or kernels.trait("weights", name, says, root, silent=0)]
 
 
 def has_cutoff(weights: str, root: Path = kernels.ROOT) -> bool:
-    """Whether the weights of the header `weights` use scheme.cutoff."""
+    """True if the weights of the header `weights` use scheme.cutoff. `root`: the folder of the kernels."""
     return bool(kernels.trait("weights", weights, "has_cutoff", root, silent=0))
 
 
 def sensor_has_cutoff(sensor: str, root: Path = kernels.ROOT) -> bool:
-    """Whether the shock sensor of the header `sensor` uses scheme.cutoff."""
+    """True if the shock sensor of the header `sensor` uses scheme.cutoff. `root`: the folder of the kernels."""
     return bool(kernels.trait("sensor", sensor, "sensor_has_cutoff", root, silent=0))

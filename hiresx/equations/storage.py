@@ -17,9 +17,9 @@ SweepPrecision: TypeAlias = Literal["fp64", "fp32"]
 
 
 class Storage(NamedTuple):
-    """numpy's names of the kinds of numbers of kernels/storage.h: `real` is computed with; kept are the state as
-    `stored`, metrics, Jacobian and work arrays as `work`, the right-hand side as `rate`. `carries`: whether the state
-    is kept as differences from a reference, with an array of what their rounding lost."""
+    """The numpy names of the number types of kernels/storage.h. `real`: the type of computations. `stored`: that of the
+    state. `work`: that of metrics, Jacobian and work arrays. `rate`: that of the right-hand side. `carries`: whether
+    the state is stored as differences from a reference, with a further array of their rounding errors."""
 
     real: str
     stored: str
@@ -65,14 +65,14 @@ def neighbour_words(storage: BlockStorage, variables: int) -> int:
 
 def block_reals(storage: BlockStorage, variables: int, directions: int) -> int:
     """Return the number of reals of the block of a node, and of the stored blocks of its two neighbours along each of
-    `directions` directions."""
+    `directions` directions. `variables`: the number of conservative variables."""
     return variables**2 + 2 * directions * neighbour_words(storage, variables)
 
 
 def record_numbers(variables: int, terms: int) -> int:
     """Return how many numbers of a node are stored to compute products with blocks that are not stored: its state, area
     vectors, Jacobian, the `terms` of a turbulence model (`hiresx.equations.system.recorded_terms`) and the time step
-    (kernels/implicit/records.h)."""
+    (kernels/implicit/records.h). `variables`: the number of conservative variables."""
     return variables + terms + 11
 
 

@@ -28,7 +28,8 @@ RESERVED = frozenset({*GAS_CONSERVED, *GAS_PRIMITIVE, *GAS_GRADIENTS, *"xyzijkt"
 
 @dataclass(frozen=True)
 class Equations:
-    """The gas and the passive `scalars`, by name."""
+    """The system of conservation equations of the gas and of the passive scalars. `scalars`: the names of the
+    scalars."""
 
     scalars: tuple[str, ...] = ()
 
@@ -81,7 +82,7 @@ def equations(case: Any) -> Equations:
 
 
 def transported_names(model: str | None) -> tuple[str, ...]:
-    """The variables that a model of turbulence transports, by name."""
+    """Return the variables that a model of turbulence transports, by name."""
     if model in (None, "none") or model not in kernels.choices("turbulence"):
         return ()
     return kernels.names("turbulence", model, "transported_names")

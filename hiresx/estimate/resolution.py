@@ -28,7 +28,8 @@ SAMPLES, APART, TAIL = 512, 0.05, 0.01
 
 
 def largest_spacing(x: np.ndarray, y: np.ndarray, z: np.ndarray, directions: Sequence[int]) -> np.ndarray:
-    """Return the longest distance from each node (nk, nj, ni) to a neighbour along `directions` (0: i, 1: j, 2: k)."""
+    """Return the longest distance from each node to a neighbour along `directions` (0: i, 1: j, 2: k), an array (nk,
+    nj, ni). `x`, `y` and `z`: the coordinates of the nodes, arrays (nk, nj, ni). All lengths have the same unit."""
     found = np.zeros(x.shape)
     for d in directions:
         axis = 2 - d
@@ -43,12 +44,12 @@ def largest_spacing(x: np.ndarray, y: np.ndarray, z: np.ndarray, directions: Seq
 
 
 def spacing_at(block: Block, index: Sequence[float]) -> float:
-    """The longest edge of the cell that holds the index coordinates (i, j, k)."""
+    """Return the longest edge of the cell that holds the index coordinates (i, j, k)."""
     return max(_edges(block, index))
 
 
 def shortest_edge(block: Block, index: Sequence[float]) -> float:
-    """The shortest edge of the cell that holds the index coordinates (i, j, k)."""
+    """Return the shortest edge of the cell that holds the index coordinates (i, j, k)."""
     return min(_edges(block, index))
 
 

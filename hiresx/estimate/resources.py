@@ -79,7 +79,8 @@ def _dimensions(case: Case) -> int:
 def refuse_on_gpus(case: Case, backend: str, ranks: int) -> None:
     """Raises HiresxError, before anything is allocated, if `ranks` GPUs cannot hold the fields of a case. All are taken
     to be as large as the largest GPU that this process can use. Nothing is checked if the case is not computed on GPUs
-    or its number of nodes is unknown. The free memory of each GPU is checked later (`hiresx.solver.plan_choice`)."""
+    or its number of nodes is unknown. The free memory of each GPU is checked later (`hiresx.solver.plan_choice`).
+    `backend`: the name of the backend."""
     nodes = grid_nodes(case)
     if nodes is None or backend not in ("auto", "cuda"):
         return
@@ -97,7 +98,7 @@ def refuse_on_gpus(case: Case, backend: str, ranks: int) -> None:
 
 
 def grid_nodes(case: Case) -> int | None:
-    """Number of nodes of the grid of a case, before it is made or read; None if it is unknown."""
+    """Return the number of nodes of the grid of a case, before it is made or read; None if it is unknown."""
     if isinstance(case.grid, GridFile):
         return file_nodes(case.grid, case.directory)
     return case.grid.nodes
@@ -171,8 +172,8 @@ def estimate_ranks(
 ) -> dict[str, Any]:
     """Cut the blocks for `ranks` ranks of the speeds `weights` and estimate their loads. Returns for each rank its
     parts, points, the ratio of these to its fair share, the ranks it exchanges with, the bytes it sends in a step and
-    its device memory; and `bytes`, a matrix from rank (row) to rank. Raises HiresxError for more ranks than the grid
-    can be cut for, and for weights that do not match."""
+    its device memory; and `bytes`, a matrix from rank (row) to rank. `backend`: the name of the backend. Raises
+    HiresxError for more ranks than the grid can be cut for, and for weights that do not match."""
     if ranks > decomposition.points:
         raise HiresxError(f"{plural(ranks, 'rank')} for {decomposition.points} points", "ask for fewer")
     case = place_sponges(case, decomposition.blocks)
@@ -224,7 +225,7 @@ def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan
 
 def device_bytes(case: Case, blocks: Sequence[Block], backend: str, plan: str) -> int:
     """Return the device memory that a run needs, in bytes: `memory_bytes`, and during the set-up the coordinates from
-    which metrics are computed."""
+    which metrics are computed. `backend` and `plan`: the names of the backend and of the plan."""
     halo = case.stencil.halo
     largest = max((math.prod(padded_shape(block, halo)) for block in blocks), default=0)
     return memory_bytes(case, blocks, backend, plan) + DIRECTIONS * 8 * largest
@@ -277,7 +278,7 @@ def _extra_reals(case: Case, blocks: Sequence[Block], work: int) -> int:
 def average_bytes(case: Case, blocks: Sequence[Block], backend: str) -> int:
     """Return the device memory of the averages of a case on these blocks. For averages over index directions it
     includes the partial sums on the device. If such directions are cut among ranks, a little more is needed: the
-    averages of one sample."""
+    averages of one sample. `backend`: the name of the backend."""
     if case.average is None:
         return 0
     count, over = quantities(kinds(case.average), equations(case).scalars), case.average.over

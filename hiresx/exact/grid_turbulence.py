@@ -55,5 +55,5 @@ def spectrum(k: Reals, time: int = TIMES[0]) -> np.ndarray:
 
 
 def elapsed_seconds(time: int) -> float:
-    """Seconds from the first of TIMES to `time`, another of them."""
+    """Return the seconds from the first of TIMES to `time`, another of them."""
     return (time - TIMES[0]) * MESH / MEAN_VELOCITY

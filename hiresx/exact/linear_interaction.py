@@ -30,8 +30,9 @@ class Behind(NamedTuple):
 
 
 class Amplification(NamedTuple):
-    """Ratios of values far behind a shock to those ahead of it: the variance of the velocity normal to the shock, the
-    variance of a velocity along it, and the kinetic energy of the fluctuations per mass."""
+    """Ratios of values far behind a shock to those ahead of it. `R11`: the variance of the velocity normal to the
+    shock. `R22`: the variance of a velocity component along it. `k`: the kinetic energy of the fluctuations per
+    mass."""
 
     R11: float
     R22: float
@@ -42,7 +43,8 @@ def behind(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) 
     """Return the waves behind a shock that a plane wave of vorticity meets. Ahead of the shock, gas of density and
     sound speed 1 moves at `mach` along x, with u' = mach sin(angle) cos(phase), v' = -mach cos(angle) cos(phase), rho'
     = `entropy` cos(phase) and p' = 0, times a small amplitude. The phase is k (x cos(angle) + y sin(angle)) - omega t.
-    `angle`: in degrees, above 0 and below 90. Source: Ribner (1954), see the module."""
+    `angle`: in degrees, above 0 and below 90. `gamma`: ratio of specific heats. Source: Ribner (1954), see the
+    module."""
     psi = np.radians(angle)
     ky, kx = 1.0, 1.0 / np.tan(psi)
     omega, shock = mach * kx, normal_shock(mach, gamma)
@@ -83,7 +85,8 @@ def vorticity_ratio(mach: float, angle: float, gamma: float = 1.4, entropy: floa
 
 
 def critical_angle(mach: float, gamma: float = 1.4) -> float:
-    """Return the angle in degrees, for a wave as in `behind`, above which its sound decays behind the shock."""
+    """Return the angle in degrees, for a wave as in `behind`, above which its sound decays behind the shock. `mach`:
+    the Mach number of the shock."""
     shock = normal_shock(mach, gamma)
     u2, c2 = mach / shock.density, np.sqrt(shock.pressure / shock.density)
     return float(np.degrees(np.arctan(mach / np.sqrt(c2**2 - u2**2))))

@@ -16,7 +16,7 @@ def fully_expanded(
     """Return the velocity of a jet expanded to ambient pressure, in units of the ambient sound speed, and its
     cross-section divided by that of the exit, at the same mass flux. `pressure_ratio`: pressure at the exit divided by
     the ambient pressure. `exit_mach`: Mach number of the exit. `temperature_ratio`: total temperature of the jet
-    divided by the ambient temperature."""
+    divided by the ambient temperature. `gamma`: ratio of specific heats."""
     g = 0.5 * (gamma - 1)
     T_exit = temperature_ratio / (1 + g * exit_mach**2)
     T = T_exit * pressure_ratio ** (-(gamma - 1) / gamma)
@@ -34,11 +34,11 @@ def jet(
     gamma: float,
     subsonic: bool = False,
 ) -> dict[str, float]:
-    """Describe a jet by one of `Mj`, `NPR` and `pressure_ratio`, the first that is given. Returns all three
-    and the velocity: `Mj`, the Mach number of the jet expanded to ambient pressure; `NPR`, nozzle total over ambient
-    pressure; `pressure_ratio`, exit over ambient pressure; `Uj`, the velocity of the expanded jet in units of the
-    ambient sound speed. `exit_mach`: Mach number of the exit. `temperature_ratio`: total over ambient temperature.
-    `subsonic`: whether the exit is subsonic, with the ambient pressure; else the jet is supersonic.
+    """Describe a jet by one of `Mj`, `NPR` and `pressure_ratio`, the first that is given. Returns all three and the
+    velocity: `Mj`, the Mach number of the jet expanded to ambient pressure; `NPR`, nozzle total over ambient pressure;
+    `pressure_ratio`, exit over ambient pressure; `Uj`, the velocity of the expanded jet in units of the ambient sound
+    speed. `exit_mach`: Mach number of the exit. `temperature_ratio`: total over ambient temperature. `gamma`: ratio of
+    specific heats. `subsonic`: whether the exit is subsonic, with the ambient pressure; else the jet is supersonic.
 
     Raises ValueError, with the reason, if there is no such jet. Source: isentropic flow, see the module.
     """

@@ -35,7 +35,7 @@ def _blasius_table() -> tuple[np.ndarray, np.ndarray]:
 
 
 def blasius(eta: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(f, f', f'') of f''' + f f'' / 2 = 0, f(0) = f'(0) = 0, f'(inf) = 1; arrays of the shape of eta >= 0.
+    """Return (f, f', f'') of f''' + f f'' / 2 = 0, f(0) = f'(0) = 0, f'(inf) = 1; arrays of the shape of eta >= 0.
 
     eta = y sqrt(U / (nu x)), u = U f', v = U (eta f' - f) / (2 sqrt(Re_x)), Cf = 2 f''(0) / sqrt(Re_x).
     Integrated once by Runge-Kutta (f''(0) within 1e-10) and interpolated by cubic Hermite polynomials.
@@ -64,9 +64,9 @@ def blasius(eta: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def blasius_layer(distance: ArrayLike, thickness: float) -> np.ndarray:
-    """u / U of a Blasius layer at a distance >= 0 from its wall, of the shape of `distance`.
+    """Return u / U of a Blasius boundary layer at a distance >= 0 from its wall, of the shape of `distance`.
 
-    thickness: the distance at which u = 0.99 U. Source: as `blasius`.
+    `thickness`: the distance at which u = 0.99 U. Source: as `blasius`.
     """
     nodes, table = _blasius_table()
     edge = np.interp(0.99, table[:, 1], nodes)
@@ -78,9 +78,9 @@ def crocco_busemann(
 ) -> np.ndarray:
     """Return the temperature across a layer of velocity `u`, of the shape of u, in the scale c = sqrt(T). `T_edge`,
     `u_edge`: temperature and velocity at the edge of the layer. `T_wall`: temperature at the wall; None for an
-    adiabatic wall. `recovery`: 1 for Pr = 1, where the relation is exact; sqrt(Pr) is the usual correction for other
-    Prandtl numbers in a laminar layer. Source: Busemann (1931), Crocco (1932); as in White, Viscous Fluid Flow, 3rd ed.
-    (2006), chapter 7."""
+    adiabatic wall. `gamma`: ratio of specific heats. `recovery`: 1 for Pr = 1, where the relation is exact; sqrt(Pr) is
+    the usual correction for other Prandtl numbers in a laminar layer. Source: Busemann (1931), Crocco (1932); as in
+    White, Viscous Fluid Flow, 3rd ed. (2006), chapter 7."""
     u = np.asarray(u, dtype=float)
     T_adiabatic = T_edge + recovery * 0.5 * (gamma - 1) * u_edge**2
     if T_wall is None:
@@ -103,7 +103,8 @@ def couette(
     Velocities are in units of the sound speed at T = 1. T_lower None: the lower wall is adiabatic. viscosity(T): the
     viscosity of arrays T, divided by that at T = 1. The shear mu u' is uniform, so T is a parabola in u whatever the
     viscosity, and y the integral of mu du. Source: Schlichting & Gersten, Boundary-Layer Theory, 9th ed. (2017); c_p =
-    1/(gamma - 1) in these scales.
+    1/(gamma - 1) in these scales. `wall_speed`: the velocity of the moving wall. `T_upper`: its temperature. `prandtl`:
+    the Prandtl number.
     """
     heating = prandtl * (gamma - 1)
     if T_lower is None:

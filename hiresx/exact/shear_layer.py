@@ -24,8 +24,9 @@ _CONVERGED = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Mode:
-    """The growing mode: `rate` of growth and `frequency` in c/L; the largest |v| is 1. Called with y it gives the
-    complex rho, u, v, p there, each of the shape of y."""
+    """The fastest growing mode of a shear layer. `rate`: its rate of growth. `frequency`: its angular frequency. Both
+    are in c/L, with L half the vorticity thickness. `half_height`: half the height of the domain, in L. The mode is
+    normalised so that the largest |v| is 1. A call with y returns the complex rho, u, v, p at y, an array (4, ...)."""
 
     rate: float
     frequency: float
@@ -46,9 +47,9 @@ class Mode:
 
 @lru_cache(maxsize=16)
 def growing_mode(mach: float, wavenumber: float, half_height: float, gamma: float = 1.4, points: int = POINTS) -> Mode:
-    """Find the fastest growing mode at `wavenumber` in a shear layer between streams of velocity +-`mach`.
-    `half_height`: half the height of the domain; `points`: number of collocation intervals. Raises HiresxError if no
-    mode grows."""
+    """Find the fastest growing mode at `wavenumber` in a shear layer between streams of velocity +-`mach`. The scales
+    are the density, the sound speed and half of the vorticity thickness. `half_height`: half the height of the domain.
+    `gamma`: ratio of specific heats. `points`: number of collocation intervals. Raises HiresxError if no mode grows."""
     fine, coarse = (_fastest(mach, wavenumber, half_height, gamma, n) for n in (points, points * 3 // 4))
     # Waves that neither grow nor decay are a continuum, of which collocation makes modes that grow slower the finer it
     # is.

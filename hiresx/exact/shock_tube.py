@@ -17,10 +17,10 @@ from hiresx.errors import HiresxError
 class Riemann:
     """Exact solution of the Riemann problem of the one-dimensional Euler equations.
 
-    `left` and `right` are (rho, u, p). `p_star` and `u_star` are the pressure and the velocity between the two
-    nonlinear waves. Raises HiresxError for a state that is not positive and where the two rarefactions would leave
-    a vacuum, which no solver of this project represents.
-    Source: Toro, Riemann Solvers and Numerical Methods for Fluid Dynamics, 3rd ed. (2009), chapter 4.
+    `left` and `right` are (rho, u, p), and `gamma` is the ratio of specific heats. `p_star` and `u_star` are the
+    pressure and the velocity between the two nonlinear waves. Raises HiresxError for a state that is not positive and
+    where the two rarefactions would leave a vacuum, which no solver of this project represents. Source: Toro, Riemann
+    Solvers and Numerical Methods for Fluid Dynamics, 3rd ed. (2009), chapter 4.
     """
 
     left: tuple[float, float, float]
@@ -85,7 +85,8 @@ class Riemann:
         return 0.5 * (self.left[1] + self.right[1]) + 0.5 * (wave_r - wave_l)
 
     def sample(self, xi: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(rho, u, p), each of the shape of xi = (x - x0) / t, the similarity coordinate (Toro 4.5)."""
+        """Return rho, u and p at the similarity coordinate `xi` = (x - x0) / t, each of the shape of `xi`. Source:
+        Toro, section 4.5."""
         xi = np.asarray(xi, dtype=float)
         rho_l, u_l, p_l = self._side(self.left, xi, 1.0)
         # The right half is the left half seen in a mirror.
@@ -129,8 +130,8 @@ def riemann(
     gamma: float,
 ) -> tuple[np.ndarray, ...]:
     """Return the exact state (rho, u, v, w, p) of a Riemann problem at time t, arrays of the shape of x; v = w = 0.
-    `left`, `right`: (rho, u, p) on the two sides of x0. At t = 0 the result is that of `jump`, for which x must be the
-    nodes of a line. Raises HiresxError as `Riemann` does."""
+    Scales are those of the arguments. `left`, `right`: (rho, u, p) on the two sides of x0. At t = 0 the result is that
+    of `jump`, for which x must be the nodes of a line. Raises HiresxError as `Riemann` does."""
     solution = Riemann(triple(left), triple(right), gamma)
     x = np.asarray(x, dtype=float)
     rho, u, p = solution.sample((x - x0) / t) if t > 0 else jump(x, x0, left, right, gamma)

@@ -8,7 +8,8 @@ from hiresx.errors import HiresxError
 
 @dataclass(frozen=True)
 class Shock:
-    """Ratios across a shock (behind over ahead), its angle to the flow ahead in degrees, the Mach number behind."""
+    """A plane shock. `angle`: its angle to the flow ahead, in degrees. `pressure` and `density`: ratios of the values
+    behind it to those ahead of it. `mach`: the Mach number behind it."""
 
     angle: float
     pressure: float
@@ -17,7 +18,7 @@ class Shock:
 
 
 def normal_shock(mach: float, gamma: float) -> Shock:
-    """Normal shock at Mach number `mach` >= 1. Source: NACA report 1135 (1953), equations 93 to 96."""
+    """Return the normal shock at Mach number `mach` >= 1. Source: NACA report 1135 (1953), equations 93 to 96."""
     if mach < 1:
         raise HiresxError(f"no shock at Mach {mach:g}", "give a Mach number of at least 1")
     m2, g = mach * mach, gamma
@@ -30,7 +31,7 @@ def normal_shock(mach: float, gamma: float) -> Shock:
 
 
 def oblique_shock(mach: float, deflection: float, gamma: float) -> Shock:
-    """Weak oblique shock that turns a flow at Mach number `mach` by `deflection` degrees.
+    """Return the weak oblique shock that turns a flow at Mach number `mach` by `deflection` degrees.
 
     Raises HiresxError where the shock would detach. Source: NACA report 1135 (1953), equations 128 to 138; the
     angle in closed form after Mascitti, Journal of Aircraft 6 (1969) 66, with the cubic solved by cosines.
@@ -64,10 +65,11 @@ def rayleigh_pitot(mach: float, gamma: float) -> float:
 
 
 def billig_standoff(mach: float, shape: str = "cylinder") -> tuple[float, float]:
-    """Stand-off distance and radius of curvature at the axis of a bow shock, both divided by the radius of the body.
+    """Return the stand-off distance and radius of curvature at the axis of a bow shock, both divided by the radius of
+    the body.
 
-    shape: "cylinder" or "sphere"; a correlation for gamma = 1.4, not a theory. Source: Billig, Journal of Spacecraft
-    and Rockets 4 (1967) 822.
+    `shape`: "cylinder" or "sphere". The result is an empirical correlation for gamma = 1.4. Source: Billig, Journal of
+    Spacecraft and Rockets 4 (1967) 822.
     """
     if shape == "cylinder":
         return 0.386 * exp(4.67 / mach**2), 1.386 * exp(1.8 / (mach - 1) ** 0.75)

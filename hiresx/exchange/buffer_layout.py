@@ -20,7 +20,7 @@ class BufferLayout:
         self.dtypes = tuple(map(np.dtype, kinds))
 
     def size(self, points: int) -> int:
-        """Bytes of the buffers of both turns for `points` points."""
+        """Return the bytes of the buffers of both turns for `points` points."""
         return sum(2 * self._room(points, bytes_) for bytes_ in self.bytes_per_point)
 
     @property
@@ -32,7 +32,8 @@ class BufferLayout:
         return -(-points * bytes_ // ALIGNMENT) * ALIGNMENT
 
     def buffers(self, memory: Any, points: int) -> list[list[Any]]:
-        """View `memory` of `size(points)` bytes as arrays of reals: for each quantity the buffers of both turns."""
+        """Return views of `memory`, which has `size(points)` bytes, as arrays of reals: for each quantity the buffers
+        of both turns."""
         sizes = [points * width for width in self.widths]
         return [
             [both[first : first + size] for first in (0, apart)]
@@ -40,8 +41,8 @@ class BufferLayout:
         ]
 
     def both_turns(self, memory: Any, points: int) -> list[tuple[Any, int]]:
-        """View `memory` of `size(points)` bytes as arrays of reals: for each quantity one array with the buffers of
-        both turns, and the offset of the second buffer in it, in reals."""
+        """Return views of `memory`, which has `size(points)` bytes, as arrays of reals: for each quantity one array
+        with the buffers of both turns, and the offset of the second buffer in it, in reals."""
         start, found = 0, []
         for bytes_, dtype in zip(self.bytes_per_point, self.dtypes, strict=True):
             room = self._room(points, bytes_)

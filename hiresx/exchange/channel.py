@@ -25,9 +25,9 @@ NAP = 50e-6
 
 @dataclass(frozen=True, eq=False)
 class ExchangedArrays:
-    """The arrays of a quantity, always the same ones: `array(part, direction)` with all its variables, `strides[part]`
-    reals apart, and `vectors(part, direction)` from the first of three vector components on; None for a quantity
-    without any."""
+    """Access to the arrays of a quantity, which do not change between exchanges. `array(part, direction)`: the array
+    with all variables. `strides[part]`: the distance of two variables in it, in reals. `vectors(part, direction)`: the
+    same array from the first component of the vector on."""
 
     array: Callable[[int, int], Any]
     strides: Sequence[int]
@@ -35,12 +35,12 @@ class ExchangedArrays:
 
 
 class Channel:
-    """Exchanges a quantity of `width` variables between the parts of this rank and with other ranks.
+    """The exchange of one quantity of `width` variables between the parts of this rank and with other ranks.
 
     `directed`: whether its arrays belong to grid directions; they then change sign where two directions are opposite.
     `later`: whether kernels may still run after their launch has returned; sending then waits for them. `apart`:
-    whether its number type is not that of the state. `kept`: a cache from which the rows of nodes are taken. `waited`:
-    seconds spent waiting for other ranks. `exchanges`: the number of exchanges that were started."""
+    whether its number type differs from that of the state. `kept`: a cache from which the rows of nodes are taken.
+    `waited`: seconds spent waiting for other ranks. `exchanges`: the number of exchanges that were started."""
 
     def __init__(
         self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool,

@@ -28,7 +28,8 @@ STAGED = "staged over "
 
 @dataclass
 class RankFacts:
-    """Facts about a rank that the others need to know.
+    """Facts about a rank that the other ranks need for the choice of transports. `host`: the number of its host.
+    `asked`: the transport that the user requested, or "auto".
 
     `gpu`: the address of the GPU on its host, for a MIG slice followed by "/" and its UUID; None for a CPU rank.
     `cuda_fault`: the reason, in words, why MPI cannot send from GPU memory. `precision`: the name of the precision.

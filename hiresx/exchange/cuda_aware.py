@@ -12,8 +12,8 @@ from hiresx.exchange.mpi import Mpi
 
 
 class CudaAware(Mpi):
-    """Transport that passes arrays in GPU memory to an MPI library that can read and write there. In all else it is
-    `Mpi`."""
+    """Transport that passes arrays in GPU memory to an MPI library that can read and write there. Otherwise it works
+    like `Mpi`."""
 
     def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], buffers: MessageBuffers, gpu: Gpu):
         super().__init__(mpi_comm, tag, peers, buffers)
@@ -28,8 +28,8 @@ class CudaAware(Mpi):
 
 
 def obstacle(environment: Mapping[str, str] = os.environ) -> str | None:
-    """Return the reason why the MPI library of mpi4py cannot send GPU memory, as text; None if it reports that it
-    can."""
+    """Return the reason why the MPI library of mpi4py cannot send GPU memory, as text. Return None if the library
+    reports that it can. `environment`: the environment variables."""
     from mpi4py import MPI
 
     name = MPI.Get_library_version().splitlines()[0].strip("\0 ")

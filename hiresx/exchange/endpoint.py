@@ -27,22 +27,22 @@ from hiresx.mpi.communicator import GRACE, Communicator, is_on_all_ranks
 
 @dataclass
 class QuantityMessages:
-    """Buffers and transports for the exchange of one quantity: the buffer to pack for each turn, and the transports
-    that send it."""
+    """Buffers and transports for the exchange of one quantity. `outgoing`: for each of the two turns the buffer into
+    which the values are packed. `transports`: the transports that send them."""
 
     outgoing: Sequence[Any]
     transports: Sequence[Transport]
 
 
 class Endpoint:
-    """The ends of the exchange on this rank. `messages`: one entry for each quantity. `names`: for each peer the names
-    of the transports. With the transport "signals", `signalled` takes the place of `messages`, and `memory` is the
-    memory in which it lies.
+    """The buffers and transports by which this rank exchanges halos with other ranks. `messages`: one entry for each
+    quantity. `names`: for each peer the names of the transports. With the transport "signals", `signalled` replaces
+    `messages`, and `memory` is the memory that contains the buffers.
 
-    `gpu`: a `hiresx.exchange.gpu.Gpu`, or None on a CPU. `widths`: for each quantity the values per point, of the type
-    `dtype`, or of each of the types `dtype`. `precision`: the name of these types. `asked`: the name of the transport
-    to use. Collective. Raises HiresxError on all ranks if the transport cannot be used or memory is short; a failure on
-    one rank is raised on all, and then nothing stays open."""
+    `gpu`: a `hiresx.exchange.gpu.Gpu`, or None on a CPU. `widths`: for each quantity the number of values per point.
+    They have the type `dtype`, or each of the types `dtype`. `precision`: the name of these types. `asked`: the name of
+    the transport to use. Collective. Raises HiresxError on all ranks if the transport cannot be used or memory is
+    short. A failure on one rank is raised on all ranks, and then all resources are released."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ PIECE = 2 * 2**20
 
 
 class StreamMark:
-    """A place in the work of a stream."""
+    """A mark in the sequence of work of a CUDA stream (a CUDA event)."""
 
     def __init__(self, event: Any, stream: Any):
         self.event, self._stream = event, stream
@@ -70,7 +70,8 @@ class Gpu:
         return self._cupy.ndarray((max(size, 8),), "uint8", memptr=self._cupy.cuda.MemoryPointer(memory, 0))
 
     def host_memory(self, size: int) -> np.ndarray:
-        """Allocate `size` bytes on the host, page-locked if the system allows so many."""
+        """Allocate `size` bytes on the host and return them as an array (size,) of bytes. The memory is page-locked if
+        the system allows so many."""
         try:
             memory = self._cupy.cuda.alloc_pinned_memory(max(size, 1))
         except self._runtime.CUDARuntimeError:
@@ -122,7 +123,7 @@ class Gpu:
         self._kernels.synchronize()
 
     def read(self, array: Any) -> int:
-        """The number in the first bytes of `array`."""
+        """Return the number in the first bytes of `array`."""
         return int(array[:8].get().view(np.int64)[0])
 
     # ---- copies

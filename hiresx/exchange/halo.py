@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 
 class Neighbour(NamedTuple):
-    """A rank with which halos are exchanged: by which transport, and how many bytes one exchange of the state, with the
-    fields that go with it or that terms give, and one of the fluxes sends to it."""
+    """A rank with which halos are exchanged. `transport`: the name of the transport. `state_bytes`: bytes that one
+    exchange of the state sends to the rank, including the fields that are exchanged with the state. `flux_bytes`: bytes
+    that one exchange of the fluxes sends to the rank."""
 
     rank: int
     transport: str
@@ -137,7 +138,8 @@ class HaloExchange:
         channel.start(arrays)
 
     def finish_field(self, name: str) -> None:
-        """Wait for the exchange that `start_field` began; return at once if there is none."""
+        """Wait until the exchange of the field `name` that `start_field` began is complete. Return at once if there is
+        none."""
         self._by_name[name][0].finish()
 
     def assume_started(self) -> None:

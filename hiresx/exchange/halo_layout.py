@@ -45,7 +45,7 @@ class Peer:
 
 
 class HaloLayout:
-    """Where the ghosts of this rank come from. `local`: links between parts of this rank. `outgoing`: links from its
+    """The sources of the ghosts of this rank. `local`: links between parts of this rank. `outgoing`: links from its
     parts into the points that it sends. `peers`: for each other rank the points that are sent and received."""
 
     def __init__(self, lists: Sequence[HaloList], places: Mapping[int, int], owners: Sequence[int]):

@@ -9,8 +9,8 @@ from hiresx.exchange.notification import Notification
 
 
 class Ipc(Notification):
-    """Messages that lie in the memory of GPUs. `messages[turn][rank]`: arrays in the memory of the peers' GPUs, which
-    `gpu` has opened."""
+    """Transport by GPU memory that other processes of the host can open (CUDA IPC). `messages[turn][rank]`: arrays in
+    the memory of the peers' GPUs, which `gpu` has opened."""
 
     def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]], gpu: Gpu):
         super().__init__(mpi_comm, tag, peers, messages)

@@ -21,8 +21,8 @@ TAG = 5
 
 
 class LevelGhosts(PatchedExchange):
-    """The ghosts of tiles that lie between nodes of the next coarser level. They are interpolated by the kernels of
-    patched faces: to sixth order where the flow is smooth, and linearly where it jumps."""
+    """Fills the ghosts of tiles that lie between nodes of the next coarser level. The kernels of patched faces
+    interpolate them: to sixth order where the flow is smooth, and linearly at discontinuities."""
 
     def __init__(
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState],
@@ -78,8 +78,8 @@ class LevelGhosts(PatchedExchange):
 
 
 class UnderFiner:
-    """Copies of the state from nodes of finer levels to the nodes that lie under them, through the memory of the host
-    between ranks. Collective."""
+    """The copies of the state from nodes of finer levels to nodes of coarser levels at the same points. Between ranks
+    they go through the memory of the host. Collective."""
 
     def __init__(
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState],

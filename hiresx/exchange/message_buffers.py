@@ -9,19 +9,20 @@ from hiresx.exchange.halo_layout import Peer
 
 @dataclass(frozen=True, eq=False)
 class MessageBuffers:
-    """An array per turn to send from and to receive into, with `width` reals per point; each peer's message lies where
-    its `out` and `into` say, in points."""
+    """Buffers of messages, one for each of the two turns. `outgoing`: the arrays to send from. `incoming`: the arrays
+    to receive into. `width`: the number of reals per point. The message for a peer lies at the points `out` of
+    `outgoing`, and the message from it at the points `into` of `incoming` (`hiresx.exchange.halo_layout.Peer`)."""
 
     outgoing: Sequence[Any]
     incoming: Sequence[Any]
     width: int
 
     def outgoing_messages(self, peers: Sequence[Peer]) -> list[list[Any]]:
-        """The messages to `peers`, by turn."""
+        """Return the messages to `peers`, by turn."""
         return [[self._part(out, p.out) for p in peers] for out in self.outgoing]
 
     def incoming_messages(self, peers: Sequence[Peer]) -> list[dict[int, Any]]:
-        """The messages from `peers`, by turn and rank."""
+        """Return the messages from `peers`, by turn and rank."""
         return [{p.rank: self._part(into, p.into) for p in peers} for into in self.incoming]
 
     def _part(self, array: Any, points: tuple[int, int]) -> Any:

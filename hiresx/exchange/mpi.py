@@ -9,7 +9,7 @@ from hiresx.exchange.transport import Transport
 
 
 class Mpi(Transport):
-    """Sends from `buffers` and receives into them; `tag` tells quantities apart."""
+    """Transport by MPI messages from and to `buffers`. `tag`: the MPI tag, which distinguishes quantities."""
 
     def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], buffers: MessageBuffers):
         super().__init__(peers)

@@ -9,8 +9,8 @@ from hiresx.exchange.transport import Transport
 
 
 class Notification(Transport):
-    """Empty messages of MPI with `tag`; `messages[turn][rank]` are the arrays in the memory of the peers that hold what
-    they have for this rank."""
+    """Transport by shared memory whose messages are announced by empty MPI messages with `tag`. `messages[turn][rank]`:
+    the array in the memory of the peer `rank` that contains its message for this rank."""
 
     def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], messages: Sequence[Mapping[int, Any]]):
         super().__init__(peers)

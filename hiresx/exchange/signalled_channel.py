@@ -12,8 +12,8 @@ from hiresx.exchange.signalled_memory import SignalledMessages
 
 
 class SignalledChannel(Channel):
-    """See `Channel`. The device waits, so that what is launched behind `finish` finds everything; the host does not
-    know how long that took."""
+    """A `Channel` in which the device waits for the messages of other ranks, so that kernels launched after `finish`
+    can read the ghosts. The host does not wait, and does not know how long the device waited."""
 
     def __init__(
         self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool,

@@ -34,8 +34,9 @@ def extra_bytes(ranks: int, quantities: int) -> int:
 
 @dataclass
 class SignalFlags:
-    """The flags of one quantity, between this rank and the ranks `ranks`. `flags`: the flags in this rank's memory,
-    which the other ranks raise; `addresses`: the addresses of this rank's flags in the memory of those ranks; `peers`,
+    """The flags by which kernels of this rank and of the ranks `ranks` announce that the values of one quantity are
+    complete. `program`: the kernels that raise flags and wait for them. `flags`: the flags in this rank's memory, which
+    the other ranks raise; `addresses`: the addresses of this rank's flags in the memory of those ranks; `peers`,
     `count`, `order`: as in kernels/signals.h."""
 
     program: Program
@@ -63,9 +64,9 @@ class SignalFlags:
 
 @dataclass
 class SignalledMessages:
-    """The buffers of one quantity. `outgoing`: the two buffers of this rank, one for each turn, `turn_reals` numbers
-    apart. `incoming`: for each other rank the same two buffers in its memory, from the first point for this rank on,
-    and the numbers between them."""
+    """The buffers of one quantity, and the flags `signals` that announce their contents. `outgoing`: the two buffers of
+    this rank, one for each turn, `turn_reals` numbers apart. `incoming`: for each other rank the same two buffers in
+    its memory, from the first point for this rank on, and the numbers between them."""
 
     signals: SignalFlags
     outgoing: Any
@@ -75,8 +76,8 @@ class SignalledMessages:
 
 @dataclass
 class SharedValues:
-    """Numbers that every rank sends to all others at once. `own`: buffer of this rank for two turns, double precision;
-    `addresses`: address of every rank's buffer, by rank."""
+    """Numbers that every rank sends to all others at once. `signals`: the flags that announce them. `own`: buffer of
+    this rank for two turns, double precision; `addresses`: address of every rank's buffer, by rank."""
 
     signals: SignalFlags
     own: Any

@@ -10,10 +10,10 @@ from hiresx.exchange.transport import Transport
 
 
 class StagedTransport(Transport):
-    """Copies messages from the GPU's `buffers` to those of the host, `staged` (an array per turn), which the transport
-    `host` sends. Messages that `host` receives are copied to the GPU's buffers.
+    """Transport by the memory of the host. It copies messages from the `buffers` of the GPU to `staged`, an array on
+    the host per turn, which the transport `host` sends. Messages that `host` receives are copied to the GPU's buffers.
 
-    Copies to the host run beside the kernels that were launched after those that pack.
+    Copies to the host run at the same time as the kernels that were launched after the kernels that pack the messages.
     """
 
     def __init__(self, host: Transport, staged: Sequence[Any], buffers: MessageBuffers, gpu: Gpu):

@@ -21,7 +21,8 @@ from hiresx.exchange.halo_layout import Peer
 
 
 class Transport(ABC):
-    """The messages of one quantity to and from the `peers` that are reached in one way. `turn` is 0 or 1."""
+    """Interface of the ways to send the messages of one quantity to the ranks `peers` and to receive theirs. Two sets
+    of buffers are used in turn; `turn` (0 or 1) is the number of the set."""
 
     def __init__(self, peers: Sequence[Peer]):
         self.peers = tuple(peers)

@@ -45,7 +45,7 @@ class SharedMemory:
         self.own[...] = 0
 
     def of(self, rank: int) -> np.ndarray:
-        """Return the memory of rank `rank` of this host, as bytes."""
+        """Return the memory of rank `rank` of this host, as an array (size,) of bytes."""
         memory: Any = self._window.Shared_query(self._places[rank])[0]
         return np.frombuffer(memory, np.uint8)
 
@@ -61,7 +61,7 @@ class SharedMemory:
 
 
 class Window(Notification):
-    """Messages that lie in the shared `memory` of a host. `messages[turn][rank]`: arrays in this memory."""
+    """Transport by the shared `memory` of a host. `messages[turn][rank]`: arrays in this memory."""
 
     def __init__(
         self,

@@ -28,8 +28,9 @@ ITERATIVE = 1.0
 
 
 class AdjointSolver(TangentSolver):
-    """Solves for the derivatives of the numbers `wanted` of a `flow` that is converged. Rank 0 holds the matrix and
-    solves. Raises HiresxError for a flow whose factors do not fit in memory, and as `SparseLinearisation`."""
+    """Solver for the derivatives of the numbers `wanted` of a converged `flow` by the adjoint method. Rank 0 holds the
+    matrix and solves. Raises HiresxError for a flow whose factors do not fit in memory, and as
+    `SparseLinearisation`."""
 
     drop = DROP
     hint = "the flow is no smooth function of its state there: leave out --adjoint"

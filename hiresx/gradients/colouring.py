@@ -7,9 +7,9 @@ import numpy as np
 
 
 class LineNeighbours:
-    """Which nodes depend on which, for the colouring of the nodes. `neighbours` (nodes, m): the nodes beside each node
-    along its grid lines; a node with fewer than m neighbours is listed as its own neighbour. `means`: nodes that may
-    all depend on each other, as a mean is taken over them."""
+    """The dependences between nodes, for the colouring of the nodes. `neighbours` (nodes, m): the nodes beside each
+    node along its grid lines; a node with fewer than m neighbours is listed as its own neighbour. `means`: nodes that
+    may all depend on each other, as a mean is taken over them."""
 
     def __init__(self, neighbours: np.ndarray, means: np.ndarray):
         self._neighbours, self._means = neighbours, means
@@ -17,9 +17,10 @@ class LineNeighbours:
         self._in_means[means] = True
 
     def distant_groups(self, reach: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Divide the nodes into groups, for differences that disturb all nodes of a group at once. No node is within
-        `reach` steps of two nodes of a group; all nodes of `means` count as neighbours of each other. Yields each group
-        (its nodes), and for every node of the grid the node of the group that influences it, or -1."""
+        """Divide the nodes into groups, for finite differences that perturb all nodes of a group at once. No node is
+        within `reach` steps of two nodes of a group; all nodes of `means` count as neighbours of each other. Yields for
+        each group the numbers (m,) of its nodes, and an array (nodes,) with the node of the group that influences each
+        node of the grid, or -1."""
         near_means = self._causes(self._means, reach) >= 0
         left = np.ones(len(self._neighbours), bool)
         while left.any():

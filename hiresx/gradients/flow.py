@@ -23,7 +23,8 @@ Say = Callable[[str], None]
 
 
 class SteadyFlow:
-    """The `case` on a backend, cut alike on the ranks for all values of a parameter. Collective.
+    """A steady flow of a `case` on a backend. The grid is cut in the same way for all values of a parameter.
+    Collective.
 
     The residual of a state x is f(x) = C(x + e R(x)) - x, the change by an explicit step with the conditions C at the
     nodes of faces, whose length e follows from x as in the implicit integrator (docs/implicit.md). The circulation of a

@@ -60,10 +60,11 @@ def gradient(
 
     `case`, `preset` and `overrides` are those of `hiresx.load`; the integrator must be the implicit one. `of`: numbers
     of its monitors, HISTORY.QUANTITY, or the quantity alone where one history has it; each force has also the
-    coefficients `lift` and `drag`. `by`: dotted keys of real numbers. `step`: that of the differences in each key, by
-    default one in which the flow changes by 3e-4. `check`: find the differences of converged flows, too. `adjoint`:
-    solve linear equations for each number in place of each key; for numbers of forces alone. `say` is
-    called with lines about the progress. Collective over `comm`, by default all ranks that were started together.
+    coefficients `lift` and `drag`. `by`: dotted keys of real numbers. `backend`: the name of the backend. `step`: that
+    of the differences in each key, by default one in which the flow changes by 3e-4. `check`: find the differences of
+    converged flows, too. `adjoint`: solve linear equations for each number in place of each key; for numbers of forces
+    alone. `say` is called with lines about the progress. Collective over `comm`, by default all ranks that were started
+    together.
 
     Raises HiresxError for what the case does not have, for a flow that does not converge, for one whose mass nothing
     determines, for a key without influence, and for linear equations that are not solved.

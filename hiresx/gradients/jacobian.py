@@ -42,11 +42,12 @@ Results = Callable[[np.ndarray], list[np.ndarray]]
 
 
 class SparseLinearisation:
-    """A `flow` about its state x. `jacobian`: df/dx on rank 0, a sparse matrix of SciPy (`unknowns`, `unknowns`), None
-    on others. f is a change of the conserved variables by an explicit step (`SteadyFlow`). With a vortex in the far
-    field its circulation is one more unknown, the last one, and its equation is that it is the circulation of the lift.
-    `gradients`: dF/dx of the numbers `wanted`, by full name, (unknowns,). Unknowns are ordered by `flat`: variables one
-    after another. `variables`: how many. Each rank finds the rows of its own nodes. Collective.
+    """The linearisation of a `flow` about its state x, as sparse matrices. `jacobian`: df/dx on rank 0, a sparse matrix
+    of SciPy (`unknowns`, `unknowns`), None on others. f is a change of the conserved variables by an explicit step
+    (`SteadyFlow`). With a vortex in the far field its circulation is one more unknown, the last one, and its equation
+    is that it is the circulation of the lift. `gradients`: dF/dx of the numbers `wanted`, by full name, (unknowns,).
+    Unknowns are ordered by `flat`: variables one after another. `variables`: the number of variables. Each rank finds
+    the rows of its own nodes. Collective.
 
     Raises HiresxError where SciPy is missing, for numbers that are no sums over walls, and for a flow in which results
     depend on nodes far away."""
@@ -78,12 +79,13 @@ class SparseLinearisation:
         flow.put(x)
 
     def flat(self, x: Vector) -> np.ndarray:
-        """Return a vector of the flow as an array of unknowns, on every rank."""
+        """Return a vector of the flow as an array (unknowns,) in the order of the unknowns, on every rank.
+        Collective."""
         values: np.ndarray = self._system.gather(x)[self._order].ravel()
         return values
 
     def fill(self, values: np.ndarray, x: Vector) -> None:
-        """Set a vector of the flow from an array of unknowns."""
+        """Set the vector `x` of the flow from the array `values` (unknowns,) in the order of the unknowns."""
         whole = np.empty(self._order.size)
         whole[self._order] = values[: self._order.size].reshape(self._order.shape)
         self._system.scatter(whole, x)

@@ -42,7 +42,7 @@ class CaseFamily:
 
 @dataclass(frozen=True)
 class Parameter:
-    """The dotted `key` of a number of a case, and its `value` there."""
+    """A number of a case by which results are differentiated. `key`: its dotted key. `value`: its value in the case."""
 
     key: str
     value: float

@@ -21,7 +21,7 @@ KRYLOV, STARTS, DROP, UNSOLVED = 100, 8, 1e-6, 1e-2
 
 
 def scipy(part: str) -> Any:
-    """scipy.`part`. Raises HiresxError where SciPy is missing or broken."""
+    """Return the module scipy.<part>. Raises HiresxError if SciPy is missing or broken."""
     return optional.import_required(f"scipy.{part}", "adjoint derivatives need SciPy", "pip install 'hiresx[post]'")
 
 

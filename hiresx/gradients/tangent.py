@@ -40,8 +40,9 @@ UNSOLVED = 1e-5
 
 @dataclass(frozen=True)
 class Tangent:
-    """dx/dp (`flow`) and the derivatives of numbers by name (`numbers`), with the `step` of the differences; the last
-    `residual` of the linear equations over df/dp, and the `products` with the Jacobian."""
+    """The derivatives of a steady flow by one parameter p. `flow`: dx/dp. `numbers`: the derivatives of numbers, by
+    name. `step`: the step of the differences. `residual`: the final residual of the linear equations divided by the
+    norm of df/dp. `products`: the number of products with the Jacobian."""
 
     flow: Vector
     numbers: dict[str, float]
@@ -51,8 +52,8 @@ class Tangent:
 
 
 class TangentSolver:
-    """Solves for the derivatives of a `flow` that is converged, by parameters of its `family`, until `drop` is left of
-    the residual of the linear equations. Collective."""
+    """Solver for the derivatives of a converged `flow` by parameters of its `family`. It stops when the residual of the
+    linear equations is at most `drop` times the initial one. Collective."""
 
     drop = DROP
     hint = "take more implicit.krylov and implicit.sweeps, or a smaller implicit.largest_cfl (docs/gradients.md)"

@@ -40,13 +40,13 @@ __all__ = [
 
 
 def prove(blocks: Sequence[Block], connections: Sequence[Connection]) -> list[ConnectionCheck]:
-    """The former name of `check_connections`, kept for one version."""
+    """Return the result of `check_connections`. This is its former name, which is kept for one version."""
     warnings.warn("hiresx.grid.prove is check_connections now", FutureWarning, stacklevel=2)
     return check_connections(blocks, connections)
 
 
 def build(spec: GridTable, directory: Path | None = None) -> Grid:
-    """Grid of a case's [grid] table: from its generator, or read from its Plot3D or CGNS file.
+    """Return the grid of a case's [grid] table: from its generator, or read from its Plot3D or CGNS file.
 
     `spec`: one of the models of `hiresx.case.grids`. `directory`: where a relative file name starts.
     Raises HiresxError for grids that cannot be made or read, or are too large for this machine.

@@ -29,7 +29,11 @@ HINT = "write the file again; `cgnscheck` of the CGNS tools says more"
 
 @dataclass(frozen=True)
 class AdfHeader:
-    """A node as the file describes it. `dimensions`: in the order of Fortran."""
+    """The header of a node in an ADF file. `name` and `label`: the name and the CGNS label of the node. `children`: the
+    number of its children. `table`: the byte at which the table of children begins. `kind`: the type of the data, such
+    as "R8"; "MT" without data, "LK" for a link. `dimensions`: the shape of the data, in the order of Fortran. `pieces`:
+    the number of pieces in which the data are stored. `data`: the byte at which the data, or the table of the pieces,
+    begin."""
 
     name: str
     label: str
@@ -42,7 +46,8 @@ class AdfHeader:
 
 
 class File:
-    """An open file; `with` closes it. Raises HiresxError that names the byte at which the file is not valid."""
+    """An open ADF file, as a context manager that closes it. Raises HiresxError that names the byte at which the file
+    is not valid."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -70,7 +75,8 @@ class File:
         self._map.close()
 
     def error(self, at: int, what: str, hint: str = HINT) -> HiresxError:
-        """Return the error that the file is wrong at byte `at`; `what` says what is wrong."""
+        """Return the error that the file is wrong at byte `at`; `what` is a description of the fault, and `hint` one of
+        what to do."""
         return HiresxError(f"{self.path}, byte {at}: {what}", hint)
 
     def take(self, at: int, count: int, what: str) -> bytes:
@@ -129,7 +135,8 @@ class File:
         )
 
     def children(self, header: AdfHeader) -> Iterator[tuple[str, int]]:
-        """The children of a node in the order of their creation: (name, byte)."""
+        """Yield (name, byte) for each child of a node, in the order in which the children were created. `byte`: the
+        position of the header of the child in the file."""
         if not header.children:
             return
         self._check_tag(header.table, b"SNTb", "a table of children")

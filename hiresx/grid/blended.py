@@ -36,8 +36,8 @@ def lagrange_blended(t: np.ndarray, share: np.ndarray, change: np.ndarray | None
 
 
 class BlendedMap(BlockMap):
-    """As `BlockMap`, with three derivatives that are continuous. `ended` (3, 2): whether the nodes that may be used
-    end at the lower and the upper end of each direction, so that the polynomial through the last six is taken there."""
+    """A `BlockMap` whose first three derivatives are continuous. `ended` (3, 2): whether the nodes that may be used end
+    at the lower and the upper end of each direction, so that the polynomial through the last six is taken there."""
 
     ended: np.ndarray
 

@@ -28,28 +28,28 @@ Regions = dict[str, tuple[tuple[str, Range], ...]]
 
 
 def direction(face: str) -> int:
-    """0, 1 or 2 for a face normal to i, j or k."""
+    """Return the direction normal to `face`: 0 for i, 1 for j, 2 for k."""
     return FACES.index(face) // 2
 
 
 def side(face: str) -> int:
-    """-1 for imin, jmin, kmin and +1 for imax, jmax, kmax."""
+    """Return -1 for the faces imin, jmin and kmin, and +1 for imax, jmax and kmax. `face`: the name of the face."""
     return 2 * (FACES.index(face) % 2) - 1
 
 
 def directions_along(face: str) -> list[int]:
-    """The two directions along a face, in the order of arrays [k, j, i]."""
+    """Return the two directions along a face, in the order of arrays [k, j, i]."""
     return [d for d in (2, 1, 0) if d != direction(face)]
 
 
 def layer(face: str, size: tuple[int, int, int]) -> tuple[int, int]:
-    """Half-open node range of `face` in its own direction for a block of `size` (ni, nj, nk)."""
+    """Return the half-open node range of `face` in its own direction for a block of `size` (ni, nj, nk)."""
     n = size[direction(face)]
     return (0, 1) if side(face) < 0 else (n - 1, n)
 
 
 def face_range(face: str, size: tuple[int, int, int]) -> Range:
-    """Half-open node ranges of the whole `face` of a block of `size` (ni, nj, nk)."""
+    """Return the half-open node ranges of the whole `face` of a block of `size` (ni, nj, nk)."""
     d = direction(face)
     return triple(layer(face, size) if e == d else (0, size[e]) for e in range(3))
 
@@ -61,12 +61,12 @@ def one_inside(face: str, range_: Range) -> Range:
 
 
 def slices(range_: Range) -> tuple[slice, slice, slice]:
-    """NumPy index [k, j, i] of a node range given in the order i, j, k."""
+    """Return the NumPy index [k, j, i] of a node range, which is given in the order i, j, k."""
     return triple(slice(lo, hi) for lo, hi in reversed(range_))
 
 
 def whole_box(size: tuple[int, int, int]) -> Range:
-    """The box of all nodes of a block of `size` (ni, nj, nk)."""
+    """Return the box of all nodes of a block of `size` (ni, nj, nk)."""
     return triple((0, n) for n in size)
 
 
@@ -86,8 +86,8 @@ def shift_range(box: Range, by: tuple[int, int, int]) -> Range:
 
 
 def rectangles(free: np.ndarray) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return disjoint rectangles ((lo, hi), (lo, hi)) that cover the True entries of a 2-D mask. They are found
-    greedily: the widest run of the first row, extended by all following rows that contain it."""
+    """Return disjoint rectangles ((lo, hi), (lo, hi)) that cover the True entries of the mask `free` (n, m). They are
+    found greedily: the widest run of the first row, extended by all following rows that contain it."""
     free = free.copy()
     found = []
     while free.any():
@@ -103,8 +103,8 @@ def rectangles(free: np.ndarray) -> list[tuple[tuple[int, int], tuple[int, int]]
 
 
 def rectangles_of_face(face: str, range_: Range, free: np.ndarray) -> list[Range]:
-    """Return disjoint ranges that cover the True entries of a mask [k, j, i] of the nodes `range_` of a face; see
-    `rectangles`."""
+    """Return disjoint ranges that cover the True entries of `free`, a mask [k, j, i] of the nodes `range_` of a face;
+    see `rectangles`."""
     along, found = directions_along(face), []
     for rectangle in rectangles(free.reshape([range_[d][1] - range_[d][0] for d in along])):
         nodes = list(range_)
@@ -115,7 +115,7 @@ def rectangles_of_face(face: str, range_: Range, free: np.ndarray) -> list[Range
 
 
 def format_size(size: Iterable[int]) -> str:
-    """Text of a size, such as 33 x 17 x 1."""
+    """Return a text of a size, such as 33 x 17 x 1."""
     return " x ".join(map(str, size))
 
 
@@ -232,11 +232,12 @@ class Block:
         return self.x, self.y, self.z
 
     def at(self, index: Any) -> np.ndarray:
-        """Coordinates (3, ...) of the nodes at a NumPy index [k, j, i]."""
+        """Return the coordinates (3, ...) of the nodes at a NumPy index [k, j, i]."""
         return np.stack([c[index] for c in self.coordinates])
 
     def node(self, i: Any, j: Any, k: Any) -> np.ndarray:
-        """Coordinates (x, y, z) of one node, or (3, ...) of nodes given by arrays of indexes."""
+        """Return the coordinates (x, y, z) of the node with the indexes `i`, `j` and `k`. For arrays of indexes of one
+        shape, the result is an array (3, ...). Lengths are in L."""
         return self.at((k, j, i))
 
 

@@ -29,7 +29,9 @@ NO_UNITS = Units()
 
 @dataclass(frozen=True)
 class Zone:
-    """A zone of a file and the block that is made of it. `words`: what was done to its coordinates."""
+    """A zone of a CGNS file, and the block that was read from it. `node`: the node of the zone. `dimensions`: number of
+    dimensions of the zone. `units`: the units of its coordinates. `words`: descriptions of the changes of the
+    coordinates."""
 
     node: Node
     block: Block
@@ -40,8 +42,10 @@ class Zone:
 
 @dataclass(frozen=True)
 class Omissions:
-    """Records what is left out of a file: the patches and connections `names` (PATCH or ZONE/PATCH), and, if `broken`
-    is a mapping, patches without valid nodes."""
+    """The patches and connections that are left out when the file `path` is read. `names`: those that the case names,
+    as PATCH or ZONE/PATCH. `broken`: if it is a mapping, patches without valid nodes are left out and added to it with
+    the reason. `seen`: the names of all patches and connections that were read. `met`: those of `names` that were
+    found."""
 
     path: Path
     names: tuple[str, ...] = ()

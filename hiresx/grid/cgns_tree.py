@@ -57,7 +57,7 @@ class Node:
         raise NotImplementedError
 
     def error(self, what: str, hint: str = HINT) -> HiresxError:
-        """Return the error that reports `what` about this node."""
+        """Return the error that reports `what` about this node. `hint`: what to do."""
         return HiresxError(f"{self.path}: {self.place or '/'}: {what}", hint)
 
     def children(self, label: str) -> "list[Node]":
@@ -65,11 +65,11 @@ class Node:
         return [node for node in self._below() if node.label == label]
 
     def child(self, name: str) -> "Node | None":
-        """The first child of this name; None without one."""
+        """Return the first child of this name; None without one."""
         return next((node for node in self._below() if node.name == name), None)
 
     def require_child(self, name: str) -> "Node":
-        """The first child of this name. Raises HiresxError without one."""
+        """Return the first child of this name. Raises HiresxError without one."""
         node = self.child(name)
         if node is None:
             raise self.error(f"has no {name}")
@@ -89,21 +89,22 @@ class Node:
         return self._cast(real)
 
     def integer_rows(self, width: int) -> np.ndarray:
-        """Data of the node as whole numbers, one or more rows (n, `width`)."""
+        """Return the data of the node as an array (n, `width`) of integers."""
         found, kind = self._of_kind("iu")
         if len(found) != 2 or found[1] != width or not found[0]:
             raise self.error(f"holds {kind} of shape {found} instead of rows of {width}")
         return self._cast(False)
 
     def nodes(self, shape: tuple[int, int, int]) -> Nodes:
-        """Data of the node as the coordinates of a block of this shape. Those of a large file are not read yet."""
+        """Return the data of the node as a coordinate of a block of this `shape` (nk, nj, ni). Those of a large file
+        are not read yet."""
         found, kind = self._of_kind("iuf")
         if (1,) * (3 - len(found)) + found != shape:
             raise self.error(f"holds {kind} of shape {found} instead of {shape}")
         return StoredCoordinates.of(self._source(shape)) if is_large(self.path) else self._cast(True).reshape(shape)
 
     def vector(self, most: int) -> np.ndarray:
-        """Data of the node: at most `most` finite real numbers, (n,)."""
+        """Return the data of the node as an array (n,) of finite real numbers. `most`: the largest allowed n."""
         shape, _ = self._of_kind("iuf")
         if np.prod(shape) > most:
             raise self.error(f"holds {plural(int(np.prod(shape)), 'number')} instead of {most}")
@@ -113,14 +114,14 @@ class Node:
         return values
 
     def text(self) -> str:
-        """Data of the node as text."""
+        """Return the data of the node as text."""
         shape, kind = self._of_kind("iuS")
         if np.prod(shape) * kind.itemsize > SHORT or (kind.kind != "S" and kind.itemsize != 1):
             raise self.error("holds no text")
         return plain(self._array())
 
     def rows(self, width: int) -> list[str]:
-        """Data of the node as text in rows of `width` characters."""
+        """Return the data of the node as text in rows of `width` characters."""
         shape, kind = self._of_kind("iuS")
         if np.prod(shape) * kind.itemsize > SHORT or (kind.kind != "S" and kind.itemsize != 1):
             raise self.error("holds no text")
@@ -149,7 +150,7 @@ def is_cgns(start: bytes) -> bool:
 
 
 def plain(value: Any) -> str:
-    """Convert an array of characters, or bytes, to a text."""
+    """Convert `value`, an array of characters or bytes, to a text."""
     if isinstance(value, np.ndarray):
         value = value.tobytes()
     if isinstance(value, bytes):

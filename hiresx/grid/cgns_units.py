@@ -21,13 +21,14 @@ WIDTH = 32
 
 @dataclass(frozen=True)
 class Units:
-    """Units of the lengths below a node: the name of their unit, "" if none is given, and their data class."""
+    """The units of lengths below a node of a CGNS file. `unit`: the name of the unit, "" if none is given. `kind`: the
+    data class."""
 
     unit: str = ""
     kind: str = ""
 
     def below(self, node: Node) -> "Units":
-        """Units below a child of the node. Raises HiresxError that names a unit unknown to CGNS."""
+        """Return the units below a child of the node. Raises HiresxError that names a unit unknown to CGNS."""
         found = self
         for child in node.children("DataClass_t"):
             found = replace(found, kind=child.text())

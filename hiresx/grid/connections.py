@@ -79,7 +79,7 @@ class Connection:
         return np.stack(np.meshgrid(*axes, indexing="ij"))
 
     def donors(self, index: Integers) -> Integers:
-        """Donor node index triples (3, ...) of ghost index triples (3, ...)."""
+        """Return the donor node index triples (3, ...) of ghost index triples (3, ...)."""
         found = np.empty_like(index)
         for e, (row, offset) in enumerate(zip(self.matrix, self.offset, strict=True)):
             d = next(d for d in range(3) if row[d])  # a signed permutation
@@ -107,7 +107,7 @@ class Touching:
     over: bool = False
 
     def describe(self, blocks: Sequence[Block]) -> str:
-        """Description for messages."""
+        """Return a description for messages."""
         nodes = ", ".join(f"{axis} = {lo}:{hi}" for axis, (lo, hi) in zip(AXES, self.range, strict=True))
         where = f"{plural(self.cells, 'cell')}, the first at (x, y, z) = {format_vector(self.place)}"
         own = f"face {self.face} of block '{blocks[self.block].name}', nodes {nodes},"

@@ -306,7 +306,8 @@ def _periods(
 
 
 def write_connectivity(path: str | Path, grid: Grid) -> None:
-    """Write the data of a grid that `write_plot3d` does not store: names, regions, connections and periods.
+    """Write the data of a grid that `write_plot3d` does not store to the file `path`: names, regions, connections and
+    periods.
 
     Reading the two files gives the same grid. Raises HiresxError for connections that the format does not have, and if
     the file cannot be written.

@@ -164,7 +164,7 @@ def _on_face(box: Range, face: str, ghosts: Range) -> Range:
 
 
 def image(box: Range, matrix: np.ndarray, offset: np.ndarray) -> Range:
-    """The box to which a signed permutation `matrix` (3, 3) and an `offset` (3,) map `box`."""
+    """Return the box to which a signed permutation `matrix` (3, 3) and an `offset` (3,) map `box`."""
     image = matrix @ np.array([[lo, hi - 1] for lo, hi in box]) + offset[:, None]
     return triple((int(a.min()), int(a.max()) + 1) for a in image)
 

@@ -16,8 +16,8 @@ SAME = 1e-12
 
 @dataclass(frozen=True)
 class DoubledLine:
-    """Two neighbouring lines of nodes, number `first` and `first` + 1 in the direction `d`, that coincide at `count` of
-    their `of` places."""
+    """Two neighbouring lines of nodes that coincide at `count` of their `of` places. `d`: the direction in which they
+    follow each other. `first`: the number of the first line; the other is `first` + 1."""
 
     d: int
     first: int
@@ -25,7 +25,7 @@ class DoubledLine:
     of: int
 
     def describe(self) -> str:
-        """Description for messages."""
+        """Return a description for messages."""
         pair = f"{AXES[self.d]} = {self.first} and {AXES[self.d]} = {self.first + 1}"
         return f"{pair} coincide" if self.count == self.of else f"{pair} coincide at {self.count} of {self.of} places"
 

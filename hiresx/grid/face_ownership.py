@@ -12,7 +12,7 @@ from hiresx.grid.blocks import Block, Range, directions_along, rectangles_of_fac
 
 @dataclass(frozen=True)
 class FacePart:
-    """Nodes of a face of a block, and the name of the condition or connection to which they belong. `range`: as in
+    """Nodes of a face of a block. `owner`: the name of the condition or connection to which they belong. `range`: as in
     `Connection`."""
 
     block: int

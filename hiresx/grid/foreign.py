@@ -25,8 +25,8 @@ Ends = dict[int, tuple[int, int]]
 
 @dataclass(frozen=True)
 class ForeignPatch:
-    """Part of a face: `ends` are first and last node, from 1, of each direction along the face, in the order in which
-    they run. `block` counts from 0."""
+    """A part of a face in a file of another program. `block`: the number of the block, from 0. `ends`: for each
+    direction along the face its first and last node, from 1, in the order in which the file runs through them."""
 
     block: int
     face: str
@@ -49,7 +49,7 @@ class Lines:
         self._at = 0
 
     def error(self, what: str, hint: str = "correct the file, or write it again") -> NoReturn:
-        """Raises HiresxError with the text `what`, the name of the file and the line read last."""
+        """Raises HiresxError with the text `what`, the name of the file and the line read last. `hint`: what to do."""
         n = self._lines[min(self._at, len(self._lines)) - 1][0] if self._lines else 1
         raise HiresxError(f"{self.path}, line {n}: {what}", hint)
 
@@ -71,7 +71,7 @@ class Lines:
         return self._lines[self._at - 1][1]
 
     def peek(self) -> str:
-        """The next line without reading it; empty at the end of the file."""
+        """Return the next line without reading it; empty at the end of the file."""
         return self._lines[self._at][1] if self.has_more else ""
 
     def integers(self, count: int, what: str) -> list[int]:

@@ -17,7 +17,8 @@ SAME_ROTATION = 1e-9
 
 @dataclass(frozen=True)
 class Motion:
-    """The point x goes to `rotation` @ x + `translation` (lengths in L); `rotation` None: it is not turned."""
+    """A rigid motion. It moves the point x to `rotation` @ x + `translation`, with lengths in L. `rotation` is a matrix
+    (3, 3), or None for a pure translation."""
 
     rotation: Matrix | None = None
     translation: Vector = (0.0, 0.0, 0.0)
@@ -36,7 +37,7 @@ class Motion:
         return Motion(_matrix(back), _vector(-back @ np.array(self.translation)))
 
     def then(self, other: "Motion") -> "Motion":
-        """This motion followed by the other."""
+        """Return the motion that consists of this motion followed by `other`."""
         turns = [np.array(m.rotation) for m in (other, self) if m.rotation is not None]
         turned = turns[0] @ turns[-1] if len(turns) == 2 else turns[0] if turns else None
         shift = _vector(other(np.array(self.translation)))
@@ -78,8 +79,8 @@ def format_vector(vector: Iterable[float]) -> str:
 
 
 def rotation_about(axis: Vector, angle: float) -> np.ndarray:
-    """The matrix (3, 3) of a right-handed rotation by `angle` degrees about the direction `axis`; exact for multiples
-    of 90 degrees about a coordinate axis."""
+    """Return the matrix (3, 3) of a right-handed rotation by `angle` degrees about the direction `axis`; exact for
+    multiples of 90 degrees about a coordinate axis."""
     x, y, z = _unit(np.array(axis, dtype=float))
     c, s = _cosine_sine(angle)
     cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
@@ -95,7 +96,7 @@ def _unit(vector: np.ndarray) -> np.ndarray:
 def motion(
     rotation: np.ndarray | None = None, centre: Vector = (0.0, 0.0, 0.0), translation: Iterable[float] = (0.0, 0.0, 0.0)
 ) -> Motion:
-    """The motion that turns about `centre` with the matrix `rotation` (3, 3) and then moves by `translation`."""
+    """Return the motion that turns about `centre` with the matrix `rotation` (3, 3) and then moves by `translation`."""
     if rotation is None or np.abs(rotation - np.eye(3)).max() < SAME_ROTATION:
         return Motion(None, _vector(translation))
     return Motion(_matrix(rotation), _vector(np.array(centre) - rotation @ np.array(centre) + np.array(translation)))

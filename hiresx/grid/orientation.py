@@ -16,8 +16,8 @@ LAYOUTS = ("shared", "offset")
 
 
 def matrix_of(transform: Sequence[int]) -> IntMatrix:
-    """The matrix of a transform [a, b, c]: i of the block runs along direction |a| of the donor (1: i, 2: j, 3: k),
-    forwards for a > 0, backwards for a < 0, j along |b|, k along |c| (as in CGNS and Gridgen). Two entries are
+    """Return the matrix of a transform [a, b, c]: i of the block runs along direction |a| of the donor (1: i, 2: j, 3:
+    k), forwards for a > 0, backwards for a < 0, j along |b|, k along |c| (as in CGNS and Gridgen). Two entries are
     completed for two dimensions. Raises ValueError when that is no signed permutation."""
     entries = [*transform, 3] if len(transform) == 2 else list(transform)
     if sorted(map(abs, entries)) != [1, 2, 3]:
@@ -29,12 +29,12 @@ def matrix_of(transform: Sequence[int]) -> IntMatrix:
 
 
 def transform_of(matrix: IntMatrix) -> list[int]:
-    """The transform [a, b, c] of a signed permutation matrix."""
+    """Return the transform [a, b, c] of a signed permutation matrix."""
     return [next((e + 1) * matrix[e][d] for e in range(3) if matrix[e][d]) for d in range(3)]
 
 
 def extents(range_: Range) -> tuple[int, int, int]:
-    """Number of nodes of a range in each direction."""
+    """Return the number of nodes of a range in each direction."""
     return triple(hi - lo for lo, hi in range_)
 
 
@@ -150,5 +150,5 @@ def opposite(connection: Connection, blocks: Sequence[Block]) -> Connection:
 
 
 def faces_of(size: tuple[int, int, int], range_: Range, names: Sequence[str]) -> list[str]:
-    """The faces among `names`, of a block of `size`, that hold the whole range."""
+    """Return the faces among `names`, of a block of `size`, that hold the whole range."""
     return [name for name in names if range_[direction(name)] == face_range(name, size)[direction(name)]]

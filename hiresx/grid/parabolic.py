@@ -27,27 +27,29 @@ Counted = AirfoilC | WingCH
 
 
 class Outline(ABC):
-    """A section of chord 1 from (0, 0) to (1, 0), and the cut behind it. Points are complex numbers x + i y.
-
-    `focus`: the point z0; `trailing_edge`: Re w there."""
+    """Base class of the sections of wings, with chord 1 from (0, 0) to (1, 0), and of the cut behind them. Points are
+    complex numbers x + i y. `focus`: the point z0 of the square root (see `unfold`). `trailing_edge`: Re w at the
+    trailing edge."""
 
     focus: complex
     trailing_edge: float
 
     @abstractmethod
     def outline(self, s: np.ndarray) -> np.ndarray:
-        """Return the points of the surface at x = s^2 along the mean line: those of the upper side for s > 0, of the
-        lower side for s < 0. For |s| > 1 the points lie on the cut behind the trailing edge."""
+        """Return the points x + i y of the surface at x = s^2 along the mean line, of the shape of `s`: those of the
+        upper side for s > 0, of the lower side for s < 0. For |s| > 1 the points lie on the cut behind the trailing
+        edge."""
 
     def unfold(self, z: np.ndarray | complex, side: np.ndarray | float) -> np.ndarray:
-        """Return w, the square root of 2 (z - `focus`) on the branch that unrolls the section: Im w > 0 on its surface.
-        `side`: positive for points z of the upper side. There the argument of z - focus rises from about 0 on the cut
-        to about pi at the nose; on the lower side it falls to -pi. Both sides have the same w at the nose."""
+        """Return w, of the shape of the points `z`. It is the square root of 2 (z - `focus`) on the branch that maps
+        the section to a nearly straight line: Im w > 0 on its surface. `side`: positive for points z of the upper side.
+        There the argument of z - focus rises from about 0 on the cut to about pi at the nose; on the lower side it
+        falls to -pi. Both sides have the same w at the nose."""
         turn = np.where(np.asarray(side) > 0, 1j, -1j)
         return np.sqrt(2 * (z - self.focus) / turn) * np.sqrt(turn) * turn.imag
 
     def at(self, u: np.ndarray) -> np.ndarray:
-        """Points z of the outline with Re w = u, by bisection."""
+        """Return the points z of the outline with Re w = `u`, of the shape of `u`, by bisection."""
         low, high = -2 - np.abs(u), 2 + np.abs(u)
         for _ in range(60):
             s = 0.5 * (low + high)

@@ -56,8 +56,8 @@ def degree_of(nodes: np.ndarray, layers: int) -> int:
 
 
 def lagrange(t: np.ndarray, width: int = WIDTH) -> tuple[np.ndarray, np.ndarray]:
-    """Values and derivatives (..., width) at `t` of the polynomials that are 1 at one of the nodes 0, 1, ... and 0 at
-    the others."""
+    """Return the values and derivatives (..., width) at `t` of the polynomials that are 1 at one of the nodes 0, 1, ...
+    and 0 at the others."""
     t = np.asarray(t, dtype=float)[..., None]
     nodes = np.arange(width)
     value, slope = np.ones((*t.shape[:-1], width)), np.zeros((*t.shape[:-1], width))
@@ -85,15 +85,15 @@ def nearest_nodes(block: Block, index: np.ndarray, points: np.ndarray) -> np.nda
 
 @dataclass(frozen=True)
 class Wrap:
-    """A direction in which a block continues in itself: beyond its upper (lower) end comes the node `step` before
-    (after)."""
+    """A direction in which a block continues in itself. A node beyond the upper end of the block coincides with the
+    node `step` before it, and a node beyond the lower end with the node `step` after it."""
 
     step: int
 
 
 def wraps(block: Block, b: int, connections: Sequence[Connection]) -> list[Wrap | None]:
-    """For each direction of block `b`, how the block continues in itself over whole faces without rotation; None if it
-    does not."""
+    """Return for each direction of block `b` the `Wrap` by which the block continues in itself, or None. Only
+    connections of whole faces without rotation count."""
     found: list[Wrap | None] = [None] * 3
     for d in block.active:
         whole = [(0, n) for n in block.size]
@@ -137,7 +137,7 @@ class BlockMap:
         return value, slope
 
     def at(self, xi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Positions (n, dimensions) at xi (n, 3) and their derivatives (n, dimensions, dimensions)."""
+        """Return the positions (n, dimensions) at xi (n, 3) and their derivatives (n, dimensions, dimensions)."""
         base = self.base(xi)
         value, slope = self.weights(xi, base)
         index = []

@@ -30,9 +30,10 @@ MOST_BLOCKS = 1_000_000
 
 @dataclass(frozen=True)
 class RecordLayout:
-    """The layout of a binary file. `order`: the byte order, "<" or ">". `real`: the type of reals, "f4" or "f8".
-    `blanked`: number of bytes of blanking per node. `blocks`: for each block its size, and the ranges (first byte,
-    number of bytes) of the file that hold its numbers."""
+    """The layout of a binary Plot3D file. `form`: the kind of records, "Fortran records" or "C stream". `order`: the
+    byte order, "<" or ">". `real`: the type of reals, "f4" or "f8". `blanked`: number of bytes of blanking per node.
+    `blocks`: for each block its size, and the ranges (first byte, number of bytes) of the file that hold its
+    numbers."""
 
     form: str
     order: str
@@ -84,7 +85,7 @@ def _keep_parts(
 
 
 def find_layout(path: Path, file: BufferedReader, size: int) -> RecordLayout:
-    """Layout of a binary file. Raises HiresxError for a file that holds no grid."""
+    """Return the layout of a binary Plot3D file of `size` bytes. Raises HiresxError for a file that holds no grid."""
     try:
         return _find_layout(path, file, size)
     except HiresxError:

@@ -16,7 +16,8 @@ CUT_SHORT = f"copy the file again if it was cut short, or {EXPORT}"
 
 
 def block_arrays(values: np.ndarray, size: list[int]) -> list[np.ndarray]:
-    """The coordinates of one block as float64 (nk, nj, ni)."""
+    """Return the coordinates of one block as arrays float64 (nk, nj, ni). `values`: all its numbers in the order of the
+    file. `size`: (ni, nj, nk)."""
     ni, nj, nk = [*size, 1][:3]
     with np.errstate(invalid="ignore"):  # a block refuses a nan, naming its node; the cast need not warn
         return [c.reshape(nk, nj, ni).astype(np.float64) for c in values.reshape(len(size), -1)]
@@ -30,7 +31,8 @@ def check_size(path: Path, where: str, n: int, size: list[int]) -> None:
 
 
 def check_blanking(path: Path, n: int, size: list[int], blanking: np.ndarray) -> None:
-    """Raises HiresxError, which names the first node, for blanked nodes. A value of 0 marks a hole; a negative one
+    """Raises HiresxError, which names the first node, for blanked nodes of block number `n`. `blanking`: the blanking
+    of all nodes of the block, an array of integers in the order of the file. A value of 0 marks a hole; a negative one
     marks values from another block."""
     blanked = np.flatnonzero(~(blanking > 0))
     if blanked.size:
@@ -43,5 +45,5 @@ def check_blanking(path: Path, n: int, size: list[int], blanking: np.ndarray) ->
 
 
 def points(sizes: list[list[int]]) -> int:
-    """Number of nodes of all blocks, from their sizes."""
+    """Return the number of nodes of all blocks, from their sizes."""
     return sum(map(math.prod, sizes))

@@ -53,7 +53,7 @@ def kind_of(head: Integers | Reals, left: Callable[[int], Collection[int]]) -> s
 
 
 def binary_kind(file: BufferedReader, size: int) -> str | None:
-    """Return the kind of a binary file (see `kind_of`), from a stream or from its Fortran records."""
+    """Return the kind of a binary file of `size` bytes (see `kind_of`), from a stream or from its Fortran records."""
     for order in "<>":
         for head, length in _contents(file, size, order):
             numbers = np.frombuffer(head, order + "i4", count=len(head) // 4)

@@ -59,8 +59,9 @@ def quality(grid: Grid) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class NotPositive:
-    """A block whose Jacobian is not positive at `count` of its nodes: the `node` (i, j, k) with the smallest 1/J, its
-    position, and texts that say what is wrong there and how to correct it."""
+    """A block whose Jacobian is not positive at `count` of its nodes. `worst`: the smallest 1/J, in L^3 (in L^2 for a
+    plane block, in L for a line). `node`: the node (i, j, k) with this value. `place`: its coordinates (x, y, z), in L.
+    `what`: a description of the fault. `hint`: a description of the correction."""
 
     block: Block
     count: int

@@ -25,11 +25,12 @@ class Reindexing:
 
     @property
     def still(self) -> bool:
-        """Whether the indexes stay the same."""
+        """True if the indexes do not change."""
         return self == Reindexing()
 
     def matrix(self, size: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:
-        """Return (M, c) with old index = M @ new index + c, for a block of the old `size`."""
+        """Return an integer matrix M (3, 3) and a vector c (3,) with old index = M @ new index + c. `size`: the size
+        (ni, nj, nk) of the block before the change."""
         m, c = np.zeros((3, 3), dtype=int), np.zeros(3, dtype=int)
         for d, old in enumerate(self.order):
             if old in self.thin:
@@ -49,7 +50,7 @@ class Reindexing:
         return np.ascontiguousarray(turned[tuple(steps)][tuple(slice(None, None, self.step[d]) for d in (2, 1, 0))])
 
     def face(self, name: str) -> str | None:
-        """The new name of a face; None for a face of a direction that becomes singleton."""
+        """Return the new name of a face; None for a face of a direction that becomes singleton."""
         old = direction(name)
         if old in self.thin:
             return None

@@ -308,8 +308,8 @@ def _opposite(found: Ring, g: int) -> tuple[RingBlock, int, int]:
 
 
 def check_opposite(where: str, blocks: Sequence[Block], found: Ring, b: int, face: str) -> None:
-    """Raises HiresxError if a node next to the pole and the node half a ring further do not lie on opposite sides of
-    the pole."""
+    """Raises HiresxError, beginning with `where`, if a node next to the pole at `face` of block number `b` and the node
+    half a ring further do not lie on opposite sides of the pole."""
     first = found.members[0].first
     steps = []
     for g in range(first, first + found.nodes + (found.mirror is not None)):

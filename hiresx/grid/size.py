@@ -18,7 +18,7 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 
 def host_memory() -> int:
-    """Bytes of memory that this machine, or the container that this process runs in, has."""
+    """Return the bytes of memory that this machine, or the container that this process runs in, has."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path in _LIMITS:
         with suppress(OSError, ValueError):
@@ -53,7 +53,7 @@ def refuse_places(key: str, places: int, dimensions: int) -> None:
 
 
 def in_bytes(count: float) -> str:
-    """Format a number of bytes in a suitable unit, such as 18.1 MB."""
+    """Format `count` bytes in a suitable unit, such as 18.1 MB."""
     units = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"]
     while float(f"{count:.3g}") >= 1000 and len(units) > 1:
         count, units = count / 1000, units[1:]

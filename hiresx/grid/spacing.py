@@ -11,7 +11,8 @@ from hiresx.grid.blocks import MINIMUM_NODES
 
 
 def stretch(s: np.ndarray, cluster: str, ratio: float) -> np.ndarray:
-    """Map s in [0, 1] onto [0, 1] with the largest spacing `ratio` times the smallest one (limit of many nodes).
+    """Map `s`, an array of any shape with values in [0, 1], onto [0, 1]. The largest spacing is `ratio` times the
+    smallest one in the limit of many nodes.
 
     `cluster`: where the spacing is smallest. "lower", "upper" and "both" are hyperbolic tangents (slopes in the ratio
     cosh^2), "centre" is a hyperbolic sine (ratio cosh). Raises HiresxError for a ratio below 1.
@@ -56,8 +57,9 @@ def distances_to_ellipse(spec: Cylinder | Sphere, t: np.ndarray) -> np.ndarray:
 
 
 def nodes_from_centre(cells: int, length: float, slope: float, name: str) -> np.ndarray:
-    """Return distances as `nodes_from_wall` does, but `slope` is the spacing in the limit n -> 0. Two such lines joined
-    at 0 have a continuous slope and no curvature there."""
+    """Return distances (cells + 1,) from 0 to `length` as `nodes_from_wall` does. `slope` is the spacing in the limit n
+    -> 0, and `name` the name of this key in messages. Two such lines joined at 0 have a continuous slope and no
+    curvature there."""
     rate = _rate(lambda b: np.sinh(b * cells) / (b * cells), length / (slope * cells), cells, name, slope)
     n = np.arange(cells + 1)
     return length * (n / cells if rate == 0 else np.sinh(rate * n) / np.sinh(rate * cells))
@@ -102,8 +104,8 @@ def spacing_into_sponge(first: float, stretching: float, end: float, sponge_stre
 
 
 def march(spacing: Callable[[float], float], end: float) -> np.ndarray:
-    """Positions (n,) from 0 to the first node at or beyond `end`, where x is spaced as spacing(x): dx/dn = spacing(x),
-    integrated by four Runge-Kutta steps per node."""
+    """Return the positions (n,) from 0 to the first node at or beyond `end`, where x is spaced as spacing(x): dx/dn =
+    spacing(x), integrated by four Runge-Kutta steps per node."""
     x, nodes, h = 0.0, [0.0], 0.25
     # A tolerance of a thousandth of a cell: no extra node where rounding leaves the last one just short of the end.
     while x < end - 1e-3 * spacing(x):
@@ -118,10 +120,10 @@ def march(spacing: Callable[[float], float], end: float) -> np.ndarray:
 
 
 def nodes_along_jet(spec: PlanarJet | RoundJet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the nodes along the axis of a jet whose nozzle ends at x = 0: those inside the nozzle (x < 0), those
-    outside it upstream (x < 0), and those downstream from x = 0 through the sponge. The spacing is that of
-    `spacing_into_sponge`. Each line ends at the first node at or beyond its length. Raises HiresxError if one of them
-    has too few nodes."""
+    """Return the coordinates x of the nodes along the axis of a jet whose nozzle ends at x = 0, as three arrays (n,) in
+    L: those inside the nozzle (x < 0), those outside it upstream (x < 0), and those downstream from x = 0 through the
+    sponge. The spacing is that of `spacing_into_sponge`. Each line ends at the first node at or beyond its length.
+    Raises HiresxError if one of them has too few nodes."""
     downstream = march(
         partial(spacing_into_sponge, spec.exit_spacing, spec.stretching[0], spec.length, spec.sponge_stretching),
         spec.length + spec.sponge_length,

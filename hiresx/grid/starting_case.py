@@ -43,7 +43,9 @@ WAYS: dict[Way, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Contact:
-    """Nodes of a face that meet `others`, in words, without being joined to them, and how the case takes them."""
+    """Nodes of a face that coincide or nearly coincide with faces of other blocks without a connection. `block` and
+    `face`: their names. `nodes`: the range of the nodes. `others`: a description of the other blocks. `way`: how the
+    written case treats the nodes (`WAYS`)."""
 
     block: str
     face: str

@@ -57,8 +57,9 @@ class CoordinateSource(Protocol):
 
 @dataclass(frozen=True)
 class Bytes:
-    """Numbers of one type, i fastest, in a file: `parts`, (byte, bytes) of the stretches of the file that make up one
-    row of bytes, in which they begin at byte `start`."""
+    """Numbers in a file without structure, with the index i running fastest. `kind`: the numpy type of the numbers.
+    `shape`: (nk, nj, ni). `parts`: for each stretch of the file its first byte and its number of bytes. The stretches
+    form one sequence of bytes, in which the numbers begin at byte `start`."""
 
     path: Path
     kind: str
@@ -105,7 +106,7 @@ class Bytes:
 
 @dataclass(frozen=True)
 class Hdf5Dataset:
-    """A dataset of an HDF5 file."""
+    """The coordinate stored in the dataset `name` of the HDF5 file `path`. `shape`: (nk, nj, ni)."""
 
     path: Path
     name: str
@@ -129,8 +130,9 @@ class Hdf5Dataset:
 
 @dataclass(frozen=True, eq=False)
 class StoredCoordinates:
-    """A box of what a source holds, `window` (half-open, as it lies there), times `factor`, from last to first in the
-    directions `reverse` (k, j, i)."""
+    """One coordinate of a block that stays in its file. `source`: the stored array. `window`: the half-open box of the
+    stored array that belongs to the block. `factor`: the factor by which stored values are multiplied. `reverse`: the
+    directions (k, j, i) in which the order of the nodes is reversed."""
 
     source: CoordinateSource
     window: Box
@@ -171,7 +173,7 @@ class StoredCoordinates:
         return float(np.abs(self._extremes).max()) if found is None else found
 
     def reverse_axes(self, axes: tuple[bool, bool, bool]) -> "StoredCoordinates":
-        """The same coordinates with the axes (k, j, i) reversed for which `axes` is true."""
+        """Return the same coordinates with the axes (k, j, i) reversed for which `axes` is true."""
         return replace(self, reverse=triple(a != b for a, b in zip(self.reverse, axes, strict=True)))
 
     def __mul__(self, factor: float) -> "StoredCoordinates":
@@ -197,7 +199,7 @@ class StoredCoordinates:
         return self._read(box)[tuple(inner)]
 
     def take(self, indices: Any, axis: int, out: None = None, mode: str = "raise") -> np.ndarray:
-        """Values at `indices` along `axis`, as `numpy.take`."""
+        """Return the values at `indices` along `axis`, as `numpy.take`."""
         indices = list(indices) if isinstance(indices, range) else indices
         index: list[Any] = [slice(None)] * 3
         index[axis] = indices if np.ndim(indices) == 0 else np.asarray(indices)
@@ -227,11 +229,11 @@ class StoredCoordinates:
         return {key: value for key, value in self.__dict__.items() if key != "_rims"}
 
     def min(self, axis: None = None, out: None = None) -> float:
-        """Least coordinate, in L."""
+        """Return the least coordinate, in L."""
         return self._extremes[0]
 
     def max(self, axis: None = None, out: None = None) -> float:
-        """Greatest coordinate, in L."""
+        """Return the greatest coordinate, in L."""
         return self._extremes[1]
 
     def _there(self, box: Any) -> Box:

@@ -15,7 +15,7 @@ MARGIN = 300
 
 @dataclass(frozen=True)
 class ArrayMember:
-    """One run of a job array: its folder, and the words after `hiresx run` that are its own."""
+    """One run of a job array. `out`: its folder. `words`: the arguments of `hiresx run` that only this run has."""
 
     out: str
     words: tuple[str, ...]
@@ -24,10 +24,11 @@ class ArrayMember:
 @dataclass(frozen=True)
 class Batch:
     """A batch job. `name`: the name of the job; characters that a scheduler may refuse are replaced. `ranks`, `gpus`:
-    their numbers per node. `cores`: number of cores per rank; None for whole nodes. `seconds`: the time limit. `run`:
-    the words after `hiresx run` for a new run; `again`: those for a run that continues; both without --out and
-    --restart. `out`: the folder of the run. `setup`: lines that make the program available (modules, environment).
-    `members`: the runs of a job array, each with its own `out`."""
+    their numbers per node. `cores`: number of cores per rank; None for whole nodes. `seconds`: the time limit. `queue`:
+    the partition or queue. `account`: the account that is charged. `run`: the words after `hiresx run` for a new run;
+    `again`: those for a run that continues; both without --out and --restart. `out`: the folder of the run. `setup`:
+    lines that make the program available (modules, environment). `members`: the runs of a job array, each with its own
+    `out`."""
 
     name: str
     nodes: int
@@ -45,7 +46,7 @@ class Batch:
 
     @property
     def array(self) -> str | None:
-        """The numbers of the runs, where the script is for several: 0-11."""
+        """The range of run numbers of the job array, such as "0-11". None if the script is for one run."""
         return f"0-{len(self.members) - 1}" if len(self.members) > 1 else None
 
     @property

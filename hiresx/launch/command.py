@@ -16,7 +16,8 @@ def command(
     """Return the command that runs `program`, `hiresx run`, with `arguments` on `ranks` ranks; one rank needs no
     mpirun.
 
-    mpirun binds no rank: the run binds its ranks itself once it knows what they exchange.
+    mpirun binds no rank: the run binds its ranks itself once it knows what they exchange. `cores`: number of cores per
+    rank.
     """
     program = [*program, *arguments]
     if ranks == 1 or mpirun is None:

@@ -34,7 +34,7 @@ def default_ranks(wish: str, per_gpu: int = 1) -> tuple[int, str]:
 
 
 def cores() -> int:
-    """Number of whole cores among the CPUs that this process may use."""
+    """Return the number of whole cores among the CPUs that this process may use."""
     allowed = frozenset(os.sched_getaffinity(0))
     whole = [core for core in sysfs.discover().cores if core & allowed]
     return len(whole) or len(allowed)

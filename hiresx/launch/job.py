@@ -29,7 +29,7 @@ _RANK = re.compile("|".join(f"(?:^|\0)(?:{name})=([0-9]+)" for name in RANKS))
 
 @dataclass(frozen=True)
 class JobEnd:
-    """How a job ended. `status`: its exit status. `rank`: the rank that ended first, if MPI reports it. `signal`: the
+    """The end of a job. `status`: its exit status. `rank`: the rank that ended first, if MPI reports it. `signal`: the
     signal that ended it. `left`: whether it ended without a signal, with status 0. `asked`: the first signal that this
     process received meanwhile."""
 

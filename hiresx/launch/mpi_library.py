@@ -36,7 +36,7 @@ print(next((line.split()[-1] for line in open("/proc/self/maps") if "/libmpi" in
 @dataclass(frozen=True)
 class MpiLibrary:
     """The MPI library of this installation. `kind`: its family, or "" for another. `version`: its version, such as
-    "5.0.11". `path`: the path of its file, "" if unknown."""
+    "5.0.11". `path`: the path of its file, "" if unknown. `mpi4py`: the version of mpi4py."""
 
     kind: str
     version: str
@@ -49,7 +49,8 @@ class MpiLibrary:
 
 @dataclass(frozen=True)
 class Mpirun:
-    """A launcher: `kind` and `version` as of the library."""
+    """A program that starts MPI processes, such as mpirun. `path`: its file. `kind` and `version`: the family and the
+    version of its MPI library, as in `MpiLibrary`."""
 
     path: str
     kind: str
@@ -95,7 +96,8 @@ def _parse_name(text: str) -> tuple[str, str]:
 
 
 def launcher_candidates(kind: str, path: str) -> Iterator[str]:
-    """Candidate paths of the launcher of a library of `kind` in the file `path`, nearest first."""
+    """Yield paths at which the launcher of the MPI library may be, the nearest first. `kind`: the family of the
+    library. `path`: the file of the library."""
     names = NAMES.get(kind, ("mpiexec", "mpirun"))
     above = Path(path).resolve().parents if path else ()
     folders = [str(folder / "bin") for folder in (*list(above)[:5], Path(sys.prefix))]
@@ -107,7 +109,7 @@ def launcher_candidates(kind: str, path: str) -> Iterator[str]:
 
 
 def query_launcher(path: str) -> Mpirun:
-    """Return the launcher's own name and version."""
+    """Return the name and the version that the launcher `path` reports."""
     try:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired):

@@ -23,9 +23,9 @@ _SIGNAL = re.compile(rb"signal (\d+) \(|\(signal (\d+)\)")
 
 @dataclass
 class EndFacts:
-    """What mpirun reports about the process that ended first. `rank`, `pid`: of this process. `signal`: what ended it,
-    None if unknown. `left`: it ended with status 0, without finalising MPI. `ended`: mpirun reports its end, but no
-    signal."""
+    """The report of mpirun on the process that ended first. `rank` and `pid`: the rank and the process id. `signal`:
+    the signal that ended it, None if unknown. `left`: whether it ended with status 0 without finalising MPI. `ended`:
+    whether mpirun reports its end without a signal."""
 
     rank: int | None = None
     pid: int | None = None
@@ -95,7 +95,7 @@ class MessageFilter:
 
 
 def signal_name(number: int) -> str:
-    """Name of a signal: SIGKILL for 9."""
+    """Return the name of the signal with this `number`, such as SIGKILL for 9."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -69,16 +69,16 @@ class Communicator:
         return rows
 
     def sum(self, values: Any) -> np.ndarray:
-        """Sum of `values` over the ranks, element by element, in the order of the ranks, so that all ranks get the same
-        bits."""
+        """Return the sum of `values` (n,) over the ranks, element by element, in the order of the ranks, so that all
+        ranks get the same bits."""
         return self._rows(values).sum(axis=0)
 
     def max(self, values: Any) -> np.ndarray:
-        """Largest of `values` over the ranks, element by element; NaN if any rank has NaN."""
+        """Return the largest of `values` (n,) over the ranks, element by element; NaN if any rank has NaN."""
         return self._rows(values).max(axis=0)
 
     def min(self, values: Any) -> np.ndarray:
-        """Least of `values` over the ranks, element by element; NaN if any rank has NaN."""
+        """Return the least of `values` (n,) over the ranks, element by element; NaN if any rank has NaN."""
         return self._rows(values).min(axis=0)
 
     @contextmanager
@@ -119,8 +119,8 @@ class Communicator:
         raise raised
 
     def aside(self) -> Any:
-        """A second MPI communicator of the same ranks, whose messages do not mix with those of the first. Collective at
-        the first call."""
+        """Return a second MPI communicator of the same ranks, whose messages do not mix with those of the first.
+        Collective at the first call."""
         if self._aside is None:
             self._aside = self.mpi_comm.Dup()
         return self._aside
@@ -243,7 +243,7 @@ def _say(line: str) -> None:
 
 
 def single_process() -> Communicator:
-    """A communicator of this process alone."""
+    """Return a communicator of this process alone."""
     return Communicator()
 
 
@@ -251,8 +251,8 @@ _world: list[Communicator] = []
 
 
 def world() -> Communicator:
-    """A communicator of all processes that one launcher (mpirun, srun) started, or of this one alone. It is always the
-    same.
+    """Return a communicator of all processes that one launcher (mpirun, srun) started, or of this one alone. It is
+    always the same.
 
     Raises HiresxError when a launcher started several and mpi4py is missing, does not load, or belongs to another MPI
     than the launcher.

@@ -21,7 +21,8 @@ INSTALL = (
 
 
 def launched_processes(environment: Mapping[str, str] = os.environ) -> int | None:
-    """Return the number of processes that a launcher started: 0 if it does not report it, None without a launcher."""
+    """Return the number of processes that a launcher started: 0 if it does not report it, None without a launcher.
+    `environment`: the environment variables."""
     for name in SIZES:
         if environment.get(name, "").isdigit():
             return int(environment[name])
@@ -32,7 +33,8 @@ def launched_processes(environment: Mapping[str, str] = os.environ) -> int | Non
 
 
 def process_number(environment: Mapping[str, str] = os.environ) -> int:
-    """Return the number of this process among the processes of its launcher; 0 without a launcher."""
+    """Return the number of this process among the processes of its launcher; 0 without a launcher. `environment`: the
+    environment variables."""
     if launched_processes(environment) is None:
         return 0
     names = (*RANKS, "SLURM_PROCID")
@@ -40,7 +42,8 @@ def process_number(environment: Mapping[str, str] = os.environ) -> int:
 
 
 def launcher_name(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the launcher of this process: Open MPI, MPICH (or Intel MPI), Slurm, or "" if unknown."""
+    """Return the launcher of this process: Open MPI, MPICH (or Intel MPI), Slurm, or "" if unknown. `environment`: the
+    environment variables."""
     if "OMPI_COMM_WORLD_SIZE" in environment:
         return "Open MPI"
     if "MPI_LOCALNRANKS" in environment or "HYDI_CONTROL_FD" in environment:

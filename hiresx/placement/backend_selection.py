@@ -12,7 +12,8 @@ _FORM = "write one backend for all, or a list by rank such as cuda,cuda,cpu,cpu 
 
 
 def parse_backends(text: str) -> list[str]:
-    """Return the names of backends in "cpu", "cuda,cpu,cpu" or "cuda:1,cpu:2". Raises HiresxError for other texts."""
+    """Return the names of the backends in a `text` such as "cpu", "cuda,cpu,cpu" or "cuda:1,cpu:2". Raises HiresxError
+    for other texts."""
     found = []
     for word in text.split(","):
         name, colon, count = word.strip().partition(":")

@@ -24,7 +24,8 @@ class Share(NamedTuple):
 
 
 def cut(machine: Machine, facts: Mapping[int, PlacementFacts], gpus: Mapping[int, GPU]) -> dict[int, Share]:
-    """Return the CPUs of each rank of this host. `gpus`: the GPUs of the ranks that have one.
+    """Return the CPUs of each rank of this host. `facts`: the facts of each rank. `gpus`: the GPUs of the ranks that
+    have one.
 
     Ranks that may use the same CPUs share them in whole cores. If a launcher gave each rank CPUs of its own, these are
     kept. If there are fewer cores than ranks, no rank is bound, so that the kernel can move them.

@@ -20,7 +20,8 @@ def now() -> frozenset[int]:
 
 
 def bind(cpus: frozenset[int], gpu: int | None) -> Binding:
-    """Bind this process and all its threads to `cpus`. If the system refuses, the result has a warning."""
+    """Bind this process and all its threads to `cpus`. If the system refuses, the result has a warning. `gpu`: the
+    index of the GPU of the process, which the result contains."""
     before = allowed_cpus()
     made = binding.bind(cpus, gpu)
     _last[:] = [(before, made.is_)]

@@ -13,10 +13,10 @@ from hiresx.placement import cpu_binding
 
 @dataclass(frozen=True)
 class PlacementFacts:
-    """What a process knows about its place. `cpus`: those it may use. `gpus`: PCI addresses of the GPUs that CUDA
-    offers it, in CUDA's order; `names`: their models. `used`: CUDA's number of the GPU on which it has a context.
-    `fault`: why it has no GPU, and what to do. `threads`: the value of OMP_NUM_THREADS. `launcher`: see
-    `hiresx.mpi.launcher_environment`."""
+    """Facts about the host and the devices of one process. `host`: the name of its host. `cpus`: those it may use.
+    `gpus`: PCI addresses of the GPUs that CUDA offers it, in CUDA's order; `names`: their models. `used`: CUDA's number
+    of the GPU on which it has a context. `fault`: why it has no GPU, and what to do. `threads`: the value of
+    OMP_NUM_THREADS. `launcher`: see `hiresx.mpi.launcher_environment`."""
 
     host: str
     cpus: frozenset[int]
@@ -29,7 +29,8 @@ class PlacementFacts:
 
 
 def gather(gpu: bool, environment: Mapping[str, str] = os.environ) -> PlacementFacts:
-    """Return the facts of this process. `gpu`: whether it may use a GPU; if not, the driver is not loaded."""
+    """Return the facts of this process. `gpu`: whether it may use a GPU; if not, the driver is not loaded.
+    `environment`: the environment variables."""
     host, cpus, threads = platform.node(), cpu_binding.allowed_cpus(), requested_threads(environment)
     by = launcher_name(environment)
     if not gpu:

@@ -17,7 +17,7 @@ from hiresx.topology.place import free_gpus, plan
 
 
 class GpuChoice(NamedTuple):
-    """The GPU of a rank, and the reasons for the choice as sentences."""
+    """The choice of a GPU for a rank. `gpu`: the chosen GPU. `why`: the reasons for the choice, as sentences."""
 
     gpu: GPU
     why: tuple[str, ...]

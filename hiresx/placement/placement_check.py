@@ -24,7 +24,7 @@ PROBE = 2**20  # bytes of host memory that are touched to see where they land
 class Standing:
     """The actual place of one rank. `seat`: its place according to the placement. `bus_id`: GPUs on which this process
     has a context, "" without one. `cpus`: those to which the kernel binds it. `memory`: NUMA nodes of the memory that
-    it accesses. `right`: whether all of this agrees with the seat."""
+    it accesses. `right`: whether all of this agrees with the seat. `remarks`: deviations and warnings, as sentences."""
 
     seat: Seat
     bus_id: str

@@ -14,9 +14,12 @@ MOST_LINES = 32
 
 @dataclass(frozen=True)
 class Seat:
-    """The place of one rank. `gpu`: the number of its GPU on the host, in the order of PCI addresses; None without one.
-    `cpus`: those it runs on, as "0-3,8". `cores`: the number of whole cores among them. `threads`: threads of a kernel;
-    None on a GPU. `bound`: what bound the rank to its CPUs; "" for nothing. `why`: remarks."""
+    """The GPU and the CPUs of one rank. `host`: the name of its host. `backend`: the name of its backend. `gpu`: the
+    number of its GPU on the host, in the order of PCI addresses; None without one. `gpu_name`, `gpu_uuid` and
+    `gpu_pci`: the model, the UUID and the PCI address of this GPU. `numa`: the NUMA node of the rank; None if there are
+    several or it is unknown. `cpus`: those it runs on, as "0-3,8". `cores`: the number of whole cores among them.
+    `threads`: threads of a kernel; None on a GPU. `bound`: what bound the rank to its CPUs; "" for nothing. `why`:
+    remarks."""
 
     rank: int
     host: str
@@ -43,7 +46,7 @@ class Placement:
     remarks: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """Plain data, for run.json."""
+        """Return the placement as plain data for run.json."""
         return {"ranks": [asdict(seat) | {"why": list(seat.why)} for seat in self.seats], "remarks": list(self.remarks)}
 
     def lines(self, more: Mapping[str, Sequence[Any]] | None = None) -> list[str]:

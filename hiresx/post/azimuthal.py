@@ -22,10 +22,11 @@ _DRAWN, _NAMED = 2, 4
 
 @dataclass(frozen=True, eq=False)
 class AzimuthalModes:
-    """One-sided densities (mode, frequency) of the azimuthal modes m (mode,): of waves cos(m theta - 2 pi f t), f > 0.
-
-    m > 0 turns with growing theta, m < 0 against it. The sum over all modes of the integrals is the mean square,
-    averaged over the ring. `whole`: spectra of the modes' sum, for peaks."""
+    """Power spectra of the azimuthal modes of a pressure on a ring of places. `m` (mode,): the mode numbers, of waves
+    cos(m theta - 2 pi f t) with f > 0; a mode with m > 0 turns with growing theta, and one with m < 0 against it.
+    `frequency` (frequency,): in c_ref / L. `density` (mode, frequency): one-sided power spectral densities. The sum
+    over all modes of their integrals is the mean square, averaged over the ring. `whole`: spectra of the sum of the
+    modes, in which peaks are searched."""
 
     m: np.ndarray
     frequency: np.ndarray
@@ -39,7 +40,8 @@ def decompose(
     """Return the azimuthal modes of `values` (time, place) at `n` angles theta = theta_0 + 2 pi p / n, in any order.
     The amplitude of mode m is p_m = sum over the places of p exp(-i m theta) / n. Its spectrum is two-sided: the part
     at f belongs to the mode -m, the part at -f to the mode m. The modes |m| < n/2 are returned. With an even n the mode
-    n/2 is left out, since its direction of rotation cannot be determined."""
+    n/2 is left out, since its direction of rotation cannot be determined. `dt`: the time between samples. `segments`:
+    the number of segments, and `filtered`: whether the samples were filtered, as for `welch.spectra`."""
     n = theta.size
     highest = (n - 1) // 2
     parts = values @ np.exp(-1j * np.outer(theta, np.arange(highest + 1))) / n
@@ -89,8 +91,8 @@ def azimuthal(
     length: float = 1.0,
     velocity: float = 1.0,
 ) -> Result:
-    """Return the azimuthal modes of a history whose places lie on a circle around the x axis. `signals` is
-    "NAME.COLUMN".
+    """Return the azimuthal modes of a history of `run` whose places lie on a circle around the x axis, from the time
+    `start` to `end` (in L / c_ref). `signals` is "NAME.COLUMN".
 
     `segments`: see `welch.spectra`. `length`, `velocity`: scales of the Strouhal number f length / velocity. Each tone
     of the mean over the ring is given with its modes and its kind: axisymmetric (m = 0 is largest), helical (m or -m

@@ -51,8 +51,9 @@ STRESS_TERMS = {
 
 
 class HomogeneousMeans:
-    """Means over the homogeneous `steps` (axis: step) of arrays (..., nk, nj, ni), which keep one node along them, and
-    gradients of such means."""
+    """Computes means over homogeneous directions, and the gradients of such means. `coordinates`: x, y and z, each an
+    array (nk, nj, ni), in L. `steps`: for each homogeneous axis (0: k, 1: j, 2: i) the vector (3,) from a node to the
+    next. A mean keeps one node along each of these axes."""
 
     def __init__(self, coordinates: list[np.ndarray], steps: Mapping[int, np.ndarray]):
         self._over = tuple(axis - 3 for axis in steps)
@@ -74,23 +75,25 @@ class HomogeneousMeans:
         )
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """The mean over the homogeneous directions."""
+        """Return the mean of `values` (..., nk, nj, ni) over the homogeneous directions. These axes keep the length
+        1."""
         return values.mean(axis=self._over, keepdims=True)
 
     def gradient(self, f: np.ndarray) -> np.ndarray:
-        """Return df/dx, df/dy, df/dz of a mean `f`, (3, ...)."""
+        """Return df/dx, df/dy and df/dz of a mean `f` (nk, nj, ni), as an array (3, nk, nj, ni), per L."""
         none = np.zeros((3, *f.shape))
         return reduce(np.add, (derivative(f, axis) * self.slopes[axis] for axis in self._along), none)
 
     def divergence(self, vector: np.ndarray) -> np.ndarray:
-        """Return the divergence of a mean `vector` (3, ...)."""
+        """Return the divergence (nk, nj, ni) of a mean vector (3, nk, nj, ni), per L."""
         return sum((self.gradient(vector[n])[n] for n in range(3)), np.zeros(vector.shape[1:]))
 
 
 def statistics(node: Mapping[str, Any], place: HomogeneousMeans) -> dict[str, np.ndarray]:
-    """Return the means and moments over time and the homogeneous directions. `node`: averages over time, with their
-    groups by name. Differences between the time averages of nodes along homogeneous directions count as
-    fluctuations."""
+    """Return means and moments over time and the homogeneous directions, by name. Each is an array (..., nk, nj, ni),
+    with one node along each homogeneous direction. `node`: averages over time, with their groups by name (averages.nc).
+    `place`: the means over homogeneous directions. Differences between the time averages of nodes along homogeneous
+    directions count as fluctuations."""
     reynolds, favre = (node[kind] for kind in ("reynolds", "favre"))
     mean, density = place.mean, favre["rho"].values
     rho = mean(density)
@@ -201,8 +204,9 @@ def stress_budgets(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> d
 
 
 def energy_of(stresses: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the terms `ENERGY_TERMS` of the budget of the kinetic energy: half the traces of the terms of the
-    `stresses` (`STRESS_TERMS`)."""
+    """Return the terms `ENERGY_TERMS` of the budget of the turbulent kinetic energy, by name, each of the shape (...).
+    `stresses`: the terms `STRESS_TERMS` of the budget of the Reynolds stresses, each of the shape (3, 3, ...). An
+    energy term is half the trace of the stress term."""
     return {
         name: 0.5 * np.einsum("ii...->...", stresses["pressure_strain" if name == "pressure_dilatation" else name])
         for name in ENERGY_TERMS

@@ -45,7 +45,8 @@ class ObserverArc:
 
     @property
     def angles(self) -> np.ndarray:
-        """Angles against the x axis, in degrees, (n azimuths,). Observers of one angle are consecutive."""
+        """Angles of the observers against the x axis, in degrees, (n azimuths,). Observers of one angle are
+        consecutive."""
         return np.repeat(np.linspace(self.start, self.end, self.n), self.azimuths)
 
     @property
@@ -457,10 +458,11 @@ def far_field(
     observers: np.ndarray,
     stream: fwh.Stream,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the sound pressure p' at the `observers` (m, 3) outside the surface. Returns times (k,) and p' (m, k).
-    The times are those at which every observer receives sound from the whole surface. `rho`, `pressure` (time, n) and
-    the total `velocity` (time, n, 3) on the surface are given at equally spaced `time` (time,). Samples are
-    interpolated by polynomials of degree 7, those of a `plane` surface by the frequencies of `hiresx.post.fwh_plane`.
+    """Compute the sound pressure p' at the `observers` (m, 3) outside the surface. All quantities are in the scales of
+    the case. Returns times (k,) and p' (m, k). The times are those at which every observer receives sound from the
+    whole surface. `rho`, `pressure` (time, n) and the total `velocity` (time, n, 3) on the surface are given at equally
+    spaced `time` (time,). Samples are interpolated by polynomials of degree 7, those of a `plane` surface by the
+    frequencies of `hiresx.post.fwh_plane`.
 
     Raises HiresxError for a stream that is not subsonic, for samples at unequal intervals, and for too few samples.
     """

@@ -25,8 +25,8 @@ def add_means(data: Any, azimuths: int) -> Any:
 
 
 def mean_rows(data: Any) -> list[dict[str, Any]]:
-    """Return a row for each angle and end cap: the angle in degrees, the overall level, and the levels of the third
-    octaves, in dB."""
+    """Return a row for each angle and end cap of a result of `farfield`. It has the angle in degrees, the overall
+    level, and the levels of the third octaves, in dB. `data`: the dataset of the result."""
     return [
         {"angle_deg": float(angle), **({"cap": float(one["cap"])} if "cap" in one.coords else {}),
          "overall_level_db": float(one["mean_overall_level"][n]),
@@ -36,7 +36,8 @@ def mean_rows(data: Any) -> list[dict[str, Any]]:
 
 
 def columns(data: Any) -> dict[str, list[float]]:
-    """Return the averaged levels of the third octaves by name of their column: a column for each angle and end cap."""
+    """Return the averaged levels of the third octaves by name of their column: a column for each angle and end cap.
+    `data`: the dataset of a result of `farfield`."""
     found: dict[str, list[float]] = {}
     for one in _caps(data):
         cap = f"_cap_{float(one['cap']):g}" if "cap" in one.coords else ""

@@ -18,8 +18,8 @@ def columns(data: Any) -> list[str]:
 
 
 def signals(path: Path, data: Any, clocks: dict[str, np.ndarray]) -> None:
-    """Write a CSV table of the pressure signals. The first column is the time; with a time for each observer
-    (`clocks`), each has its own."""
+    """Write a CSV table of the pressure signals of `data`, the dataset of a result of `farfield`. `clocks`: the columns
+    of times by name, each (time,). They come first. There is one for all observers, or one for each observer."""
     values = data["pressure"].values.reshape(-1, data.sizes["time"])
     rows = zip(*(own.tolist() for own in clocks.values()), *values.tolist(), strict=True)
     path.write_text(csv_text([*clocks, *columns(data)], rows), encoding="utf-8")
@@ -32,7 +32,7 @@ def directivity(path: Path, observers: Sequence[dict[str, Any]]) -> None:
 
 def third_octaves(path: Path, data: Any, names: Sequence[str], levels: Sequence[Sequence[float]]) -> None:
     """Write a CSV table with a row for each third-octave band: middle and edge frequencies, whether the sampling
-    resolves it, and a column of `levels` for each of `names`."""
+    resolves it, and a column of `levels` for each of `names`. `data`: the dataset of a result of `farfield`."""
     bands = (data[name].values.tolist() for name in ("band", "band_from", "band_to", "band_resolved"))
     header = ["middle", "from", "to", "resolved", *names]
     path.write_text(csv_text(header, zip(*bands, *levels, strict=True)), encoding="utf-8")

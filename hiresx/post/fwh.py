@@ -50,7 +50,8 @@ class Surface:
 
 @dataclass(frozen=True)
 class Stream:
-    """The uniform stream along x outside: Mach number below 1, density, pressure, sound speed."""
+    """The uniform stream along x outside of the surface. `mach`: Mach number, below 1. `density`: in rho_ref.
+    `pressure`: in rho_ref c_ref^2. `sound`: the sound speed, in c_ref."""
 
     mach: float = 0.0
     density: float = 1.0
@@ -60,7 +61,8 @@ class Stream:
 
 def box(lower: np.ndarray, upper: np.ndarray, counts: tuple[int, ...]) -> Surface:
     """Return the surface of a box, divided into `counts` cells along x, y, z; each cell has a place in its middle. With
-    two counts and corners (2,) it is the boundary of a rectangle in the plane z = 0."""
+    two counts and corners (2,) it is the boundary of a rectangle in the plane z = 0. `lower` and `upper`: the corners
+    (3,) or (2,), in L."""
     lower, upper, dimensions = np.asarray(lower, float), np.asarray(upper, float), len(counts)
     step = (upper - lower) / counts
     places, normals, areas = [], [], []
@@ -90,15 +92,15 @@ def pressure_by_group(
     group: np.ndarray | None = None,
     still: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the pressure of `far_field`, separated by groups of surface places: times (m, k), and the p' of each
-    group (groups, m, k), whose sum is the total pressure. `group` (n,): number of the group of each place, from 0; by
-    default there is one group. `flow` returns rho, velocity and pressure of some of the places, so that only these are
-    in memory.
+    """Compute the pressure of `far_field`, in the scales of the case, separated by groups of surface places: times (m,
+    k), and the p' of each group (groups, m, k), whose sum is the total pressure. `group` (n,): number of the group of
+    each place, from 0; by default there is one group. `flow` returns rho, velocity and pressure of some of the places,
+    so that only these are in memory.
 
     `still`: number of samples at the beginning, `samples_before` or more, in which the flow at the surface is at rest.
     Each observer then has a time window of its own. It begins when the observer receives the end of the rest from the
     nearest place, and ends when it no longer receives sound from the whole surface. All windows are equally long.
-    Raises HiresxError as `far_field`."""
+    Raises HiresxError as `far_field`. `observers` (m, 3): their positions, in L."""
     dt = check_step(time, stream)
     observers = np.asarray(observers, float)
     group = np.zeros(len(surface.areas), dtype=int) if group is None else np.asarray(group)
@@ -127,8 +129,8 @@ def pressure_by_group(
 
 
 def check_step(time: np.ndarray, stream: Stream) -> float:
-    """Time between samples, in L / c_ref. Raises HiresxError for samples at unequal distances and for a stream that is
-    not subsonic."""
+    """Return the time between samples, in L / c_ref. `time` (n,): the times of the samples. Raises HiresxError for
+    samples at unequal intervals and for a stream that is not subsonic."""
     if not abs(stream.mach) < 1:
         raise HiresxError(f"a stream of Mach number {stream.mach:g} has no such far field", "it must be below 1")
     dt = float(time[-1] - time[0]) / (len(time) - 1)

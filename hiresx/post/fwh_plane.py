@@ -40,7 +40,8 @@ def pressure_by_group(
     """Compute the pressure of `fwh.pressure_by_group` in a plane: times (m, k) at the `observers` (m, 3), and p'
     (groups, m, k). With `still` the flow on the line before the first sample is taken to be that of the first sample,
     and each observer has a time window of its own, which begins with its first sound. Without it the mean of each place
-    makes no sound. Raises HiresxError as `fwh.pressure_by_group`."""
+    makes no sound. Raises HiresxError as `fwh.pressure_by_group`. `group` (n,): the number of the group of each
+    place."""
     dt = check_step(time, stream)
     samples, observers = len(time), np.asarray(observers, float)
     group = np.zeros(len(surface.areas), dtype=int) if group is None else np.asarray(group)

@@ -111,8 +111,8 @@ def is_resolved(peak: Peak, cutoff: float | None, trusted: float | None) -> bool
 
 
 def lowest(cutoff: np.ndarray | None) -> float | None:
-    """Return the lowest of the known cut-off frequencies; None if none is known. Below it the grid carries a tone at
-    all places."""
+    """Return the lowest of the known cut-off frequencies `cutoff` (place,), in c_ref / L. Return None if none is known.
+    Below it the grid carries a tone at all places."""
     known = np.empty(0) if cutoff is None else cutoff[~np.isnan(cutoff)]
     return float(known.min()) if known.size else None
 

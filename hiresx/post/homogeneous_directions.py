@@ -59,7 +59,7 @@ def axes(
     it is periodic and uniform. `over`: the index directions to average over, such as "i,k"; by default all homogeneous
     ones. `averaged`: directions over which the run has averaged (`average.over`), with the step of each. Raises
     HiresxError for a direction that is not homogeneous, for one of `averaged` that `over` leaves out, and for a grid
-    without a homogeneous direction."""
+    without a homogeneous direction. `case`: the resolved case. `coordinates`: x, y and z, each (nk, nj, ni)."""
     periodic = faces_of(case, ["periodic"])
     found = {letter: (LETTERS.index(letter), np.array(known["step"])) for letter, known in averaged.items()}
     for axis, letter in enumerate(LETTERS):

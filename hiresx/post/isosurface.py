@@ -131,8 +131,8 @@ def isosurface(
 
 @dataclass(frozen=True, eq=False)
 class PictureView:
-    """Maps positions (3,) to a picture of `width` by `height` pixels: `turn` @ position + `shift` gives the pixels to
-    the right and downwards, and the nearness."""
+    """The projection of positions (3,) onto a picture of `width` by `height` pixels. `turn` @ position + `shift` has
+    three components: the pixels to the right, the pixels downwards, and the nearness to the viewer."""
 
     turn: np.ndarray
     shift: np.ndarray

@@ -15,7 +15,9 @@ from hiresx.results import Run
 
 @dataclass(frozen=True, eq=False)
 class Jet:
-    """The results for one run. Unavailable parts are None, and `missing` states their requirements."""
+    """The results of the analysis of one jet. `state`: the fully expanded jet. `flow`: the mean flow. `cells`: the
+    shock cells. `screech`: the tones. `summary`: the numbers of the table. Unavailable parts are None, and `missing`
+    states what they require."""
 
     run: Run
     state: jet_theory.ExpandedJet
@@ -42,9 +44,11 @@ def jet(
     """Analyse the jet in `run`: shock cells, potential core, spreading, screech and convection velocity, compared with
     formulas.
 
-    - `start`, `end`: the times of the probes to use; without `start`, those since the averages began.
+    - `start`, `end`: the first and the last time of the probes to use, in L / c_ref; without `start`, the time at which
+      the averages began.
     - `lips`: the history with a place on each side of the lip. `line`: the history along the shear layer (NAME or
       NAME.COLUMN). By default both are searched for.
+    - `segments`: the number of segments of the spectra.
     - `pressure_ratio`, `exit_mach`, `total_temperature` (over the ambient one): replace the parameters of the case.
     - `shape`: "planar", with lengths in heights h, or "round", with lengths in diameters D; by default that of the
       case's grid.
@@ -78,8 +82,8 @@ def analyse(
     run: Run, state: jet_theory.ExpandedJet, start: float | None = None, end: float | None = None,
     segments: int | None = None, lips: str | None = None, line: str | None = None,
 ) -> Jet:  # fmt: skip
-    """Analyse one run; `state` comes from `expanded_jet`. Other arguments as of `jet`. Raises HiresxError for a run
-    without a mean flow, screech and convection velocity."""
+    """Analyse one run. `state`: the result of `expanded_jet`. The other arguments are those of `jet`. Raises
+    HiresxError for a run without a mean flow, screech and convection velocity."""
     missing: list[str] = []
     if start is None:
         # The time that the averages leave out as the start of the flow is left out of the probes, too.
@@ -138,7 +142,9 @@ def expanded_jet(
     run: Run, ratio: float | None = None, mach: float | None = None, temperature: float | None = None,
     shape: jet_theory.Shape | None = None,
 ) -> jet_theory.ExpandedJet:  # fmt: skip
-    """The jet of a run. Arguments that are None come from the parameters and the grid of its case; see `jet`."""
+    """Return the fully expanded jet of a run. `ratio`, `mach`, `temperature` and `shape`: the arguments
+    `pressure_ratio`, `exit_mach`, `total_temperature` and `shape` of `jet`. Those that are None are taken from the
+    parameters and the grid of the case."""
     parameters = run.case.get("parameters") or {}
     ratio = parameters.get("pressure_ratio") if ratio is None else ratio
     mach = parameters.get("exit_mach", 1.0) if mach is None else mach

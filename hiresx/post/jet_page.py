@@ -49,7 +49,7 @@ def text(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> str:
 
 
 def template(name: str) -> Any:
-    """The Jinja template `name` of the folder data. Raises HiresxError without Jinja2."""
+    """Return the Jinja template `name` of the folder data. Raises HiresxError without Jinja2."""
     jinja2 = optional.import_required("jinja2", "the page of a jet needs Jinja2", needs.INSTALL)
     loader = jinja2.FileSystemLoader(Path(__file__).parent / "data")
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)

@@ -21,12 +21,12 @@ _STYLES = ("-", "--", ":")
 
 
 def unit(jet: "Jet") -> str:
-    """The symbol of the length: that of the nozzle's height or diameter."""
+    """Return the symbol of the length: that of the nozzle's height or diameter."""
     return "h" if jet.state.shape == "planar" else "D"
 
 
 def strouhal(jet: "Jet") -> str:
-    """Text that defines the Strouhal number."""
+    """Return a text that defines the Strouhal number."""
     return "f\\,h/U_j" if jet.state.shape == "planar" else "f\\,D_j/U_j"
 
 
@@ -82,7 +82,7 @@ def against_theory(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> An
 
 
 def run_name(jet: "Jet") -> str:
-    """Name of the folder of the run."""
+    """Return the name of the folder of the run."""
     return jet.run.path.resolve().name
 
 

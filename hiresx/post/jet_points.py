@@ -38,7 +38,7 @@ class MeasuredPoints:
 
 
 def stored_points(shape: Shape) -> list[MeasuredPoints]:
-    """The stored points of jets of this shape."""
+    """Return the stored points of jets of this shape."""
     found: dict[str, list[dict[str, str]]] = {}
     with KEPT.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):

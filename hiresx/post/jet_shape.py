@@ -33,8 +33,11 @@ REACHES, SURE, _GROUPS = 4, 0.5, 5
 
 @dataclass(frozen=True, eq=False)
 class Mean:
-    """The mean flow on the axis x > 0, (n,) each, and the half-widths at `station` (m,): where the mean u is half of
-    that on the axis, the mean of both sides. Empty without averages. `source`: where it is from."""
+    """The mean flow of a jet. `x`, `p` and `u` (n,): places x > 0 on the axis, pressure and velocity there. `station`
+    (m,): places x at which a half-width was found. `half_width` (m,): the distance from the axis at which the mean u is
+    half of that on the axis, averaged over both sides. `end`: the last `x`. Without averages, `station` and
+    `half_width` are empty. Lengths are in L, pressures in rho_ref c_ref^2, velocities in c_ref. `source`: the file or
+    the probe with the data."""
 
     x: np.ndarray
     p: np.ndarray
@@ -46,7 +49,7 @@ class Mean:
 
 
 def sponge_start(run: Run) -> float:
-    """Coordinate x, in L, at which the sponge behind the jet begins; infinite without one."""
+    """Return the coordinate x, in L, at which the sponge behind the jet begins; infinite without one."""
     starts = [
         s["start"]
         for s in run.case.get("sponge") or ()
@@ -57,8 +60,9 @@ def sponge_start(run: Run) -> float:
 
 def mean(run: Run, start: float | None = None, end: float | None = None) -> Mean:
     """Return the mean flow of a run: from its averages, or else from a probe along the axis between the times `start`
-    and `end`. Three-dimensional averages are also averaged over the span if the grid is uniform along it; otherwise
-    they are taken in the plane z = 0. Raises HiresxError for a run with neither averages nor such a probe."""
+    and `end` (in L / c_ref). Three-dimensional averages are also averaged over the span if the grid is uniform along
+    it; otherwise they are taken in the plane z = 0. Raises HiresxError for a run with neither averages nor such a
+    probe."""
     limit = sponge_start(run)
     if (run.path / "averages.nc").is_file():
         return _of_averages(run, limit)
@@ -129,8 +133,9 @@ def _half_width(y: np.ndarray, u: np.ndarray) -> float | None:
 
 @dataclass(frozen=True)
 class DiscardedMaximum:
-    """A maximum of the pressure on the axis that ends no cell: where, how far behind the last one that does, its rise,
-    and why."""
+    """A maximum of the pressure on the axis that does not end a shock cell. `at`: its x. `length`: its distance from
+    the preceding maximum that ends a cell. `rise`: the rise of the pressure to this maximum. `why`: the reason, as
+    text."""
 
     at: float
     length: float

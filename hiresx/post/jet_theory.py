@@ -31,8 +31,9 @@ _SHORTENED = 0.8
 
 @dataclass(frozen=True)
 class ExpandedJet:
-    """The jet expanded without losses to the ambient pressure: Mach number, nozzle pressure ratio (total over ambient),
-    exit over ambient pressure, velocity in c_ref, height in h (diameter in D)."""
+    """The jet after isentropic expansion to the ambient pressure. `mach`: Mach number. `npr`: total over ambient
+    pressure. `pressure_ratio`: pressure at the exit over ambient pressure. `velocity`: in c_ref. `height`: height over
+    that of the nozzle; for a round jet, diameter over that of the nozzle. `shape`: "planar" or "round"."""
 
     mach: float
     npr: float
@@ -56,7 +57,7 @@ def expand_jet(
 ) -> ExpandedJet:
     """Return the jet of a nozzle, expanded to the ambient pressure. `pressure_ratio`: pressure at the exit divided by
     the ambient pressure. `exit_mach`: Mach number there. `total_temperature`: total temperature divided by the ambient
-    temperature."""
+    temperature. `gamma`: ratio of specific heats."""
     g = 0.5 * (gamma - 1)
     npr = pressure_ratio * (1 + g * exit_mach**2) ** (gamma / (gamma - 1))
     mach = float(np.sqrt((npr ** ((gamma - 1) / gamma) - 1) / g)) if npr > 1 else float("nan")
@@ -68,14 +69,16 @@ def expand_jet(
 
 
 def of_mach(mach: float, gamma: float = 1.4, shape: Shape = "planar") -> ExpandedJet:
-    """Return the jet of the fully expanded Mach number `mach` from a sonic nozzle."""
+    """Return the jet of the fully expanded Mach number `mach` from a sonic nozzle. `gamma`: ratio of specific heats.
+    `shape`: "planar" or "round"."""
     g = 0.5 * (gamma - 1)
     ratio = ((1 + g * mach**2) / (1 + g)) ** (gamma / (gamma - 1))
     return expand_jet(ratio, 1.0, gamma, shape=shape)
 
 
 def spacing(jet: ExpandedJet) -> float:
-    """Length of a shock cell by the vortex sheet: Ls/h = 2 sqrt(Mj^2 - 1) hj/h, Ls/D = 1.3064 sqrt(Mj^2 - 1) Dj/D."""
+    """Return the length of a shock cell according to the vortex sheet model, in h or D: Ls/h = 2 sqrt(Mj^2 - 1) hj/h or
+    Ls/D = 1.3064 sqrt(Mj^2 - 1) Dj/D."""
     constant = 2.0 if jet.shape == "planar" else _PRANDTL_PACK
     return float(constant * np.sqrt(max(jet.mach**2 - 1, 0.0)) * jet.height)
 
@@ -100,7 +103,7 @@ def empirical(jet: ExpandedJet, constant: float) -> float:
 
 
 def screech_strouhal(jet: ExpandedJet) -> float:
-    """Strouhal number of the screech by the correlations."""
+    """Return the Strouhal number of the screech according to the correlations."""
     if jet.shape == "round":
         return tam_seiner_yu(jet)
     return float(np.mean([empirical(jet, constant) for constant in EMPIRICAL.values()]))
@@ -111,13 +114,13 @@ Formula = tuple[str, Callable[[ExpandedJet], float]]
 
 
 def spacings(shape: Shape) -> list[Formula]:
-    """Formulas of the length of a shock cell; the first is that of the vortex sheet."""
+    """Return the formulas of the length of a shock cell; the first is that of the vortex sheet."""
     name = "vortex sheet (Tam)" if shape == "planar" else "vortex sheet (Prandtl, Pack)"
     return [(name, spacing), (f"{_SHORTENED:g} of it", lambda jet: _SHORTENED * spacing(jet))]
 
 
 def tones(shape: Shape) -> list[Formula]:
-    """Theoretical formulas of the Strouhal number of the screech."""
+    """Return the theoretical formulas of the Strouhal number of the screech."""
     found: list[Formula] = [
         (f"vortex sheet, uc = {k:.2f} Uj", partial(strouhal, convection=k)) for k in CONVECTION
     ]  # fmt: skip

@@ -20,14 +20,16 @@ class Correlation:
 
 
 def distances(places: np.ndarray) -> np.ndarray:
-    """Length along the line through `places` (place, 3) from the first, signed in the direction of the last."""
+    """Return the length along the line through `places` (place, 3) from the first, signed in the direction of the
+    last."""
     along = places[-1] - places[0]
     return (places - places[0]) @ along / max(float(np.linalg.norm(along)), 1e-300)
 
 
 def space_time(values: np.ndarray, dt: float, distance: np.ndarray, reference: int, longest: float) -> Correlation:
     """Return the correlations of `values` (time, place) with those of the place `reference`, for lags up to `longest`
-    in both directions. The products of each lag are divided by the root mean squares of the whole signals and by the
+    in both directions. `dt`: the time between samples, in L / c_ref. `distance` (place,): distance of each place from
+    the first one, in L. The products of each lag are divided by the root mean squares of the whole signals and by the
     number of samples that overlap (unbiased). A periodic signal therefore has the correlation 1 after every period."""
     part = values - values.mean(axis=0)
     samples = len(part)
@@ -48,7 +50,8 @@ def convection(values: np.ndarray, dt: float, distance: np.ndarray, reach: float
 
     The velocity is a least-squares fit through the origin of the distances to places up to `reach` downstream, over the
     lags of the largest correlations with these places. The maximum is followed from place to place, so that in a
-    periodic flow it remains that of the same wave. `longest`: the largest lag."""
+    periodic flow it remains that of the same wave. `longest`: the largest lag. `values`, `dt` and `distance`: as for
+    `space_time`."""
     found = np.full(distance.size, np.nan)
     for n in range(distance.size):
         one = space_time(values, dt, distance, n, longest)
@@ -75,8 +78,8 @@ def convection(values: np.ndarray, dt: float, distance: np.ndarray, reach: float
 
 
 def vertex(values: np.ndarray) -> float:
-    """Position of the maximum of the parabola through three equidistant `values` (3, ...), as distance from the middle
-    one in steps; 0 if it has none."""
+    """Return the position of the maximum of the parabola through three equidistant `values` (3, ...), as distance from
+    the middle one in steps; 0 if it has none."""
     a, b, c = values
     bend = a - 2 * b + c
     return float(np.clip(0.5 * (a - c) / bend, -0.5, 0.5)) if bend < 0 else 0.0

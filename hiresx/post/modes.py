@@ -21,10 +21,11 @@ Slab = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Modes:
-    """Modes of the spectral proper orthogonal decomposition. `energy` (frequency, mode): the mean squares of the
-    fluctuations, weighted and summed over space, per unit of frequency, one-sided, in descending order. `expansion`
-    (frequency, realisation, mode): a mode is the sum of the transforms of the realisations, multiplied by these
-    coefficients."""
+    """Modes of the spectral proper orthogonal decomposition. `frequency`: in c_ref / L. `energy` (frequency, mode): the
+    mean squares of the fluctuations, weighted and summed over space, per unit of frequency, one-sided, in descending
+    order. `expansion` (frequency, realisation, mode): a mode is the sum of the transforms of the realisations,
+    multiplied by these coefficients. `length`: the number of samples of a realisation. `starts`: the first sample of
+    each realisation. `window` (length,): the factors of its samples. `dt`: the time between samples, in L / c_ref."""
 
     frequency: np.ndarray
     energy: np.ndarray
@@ -60,9 +61,9 @@ def starts(times: int, length: int, overlap: float) -> range:
 
 
 def spod(slabs: Callable[[], Iterable[Slab]], times: int, dt: float, length: int, overlap: float = 0.5) -> Modes:
-    """Compute the modes (SPOD) of `times` snapshots at time intervals `dt`. Blocks of `length` snapshots overlap by the
-    fraction `overlap`; they have a Hann window, and the mean over time is subtracted. `slabs` yields the data slab by
-    slab in space. Raises HiresxError for fewer than two blocks."""
+    """Compute the modes (SPOD) of `times` snapshots at time intervals `dt`, in L / c_ref. Blocks of `length` snapshots
+    overlap by the fraction `overlap`; they have a Hann window, and the mean over time is subtracted. `slabs` yields the
+    data slab by slab in space. Raises HiresxError for fewer than two blocks."""
     begin = starts(times, length, overlap)
     window = needs.scipy("signal").get_window("hann", length)
     lines = length // 2 + 1

@@ -97,8 +97,8 @@ def wall_profiles(
 def wall_frame(case: Mapping[str, Any], place: HomogeneousMeans, axis: int) -> np.ndarray:
     """Return the axes (3, 3), one a row, of the frame of the first wall at an end of the direction `axis`. The first is
     along the wall: the x axis projected onto it, or the z axis if x is nearly normal to the wall. The second is the
-    normal, and the third is perpendicular to both. `place`: has the slopes of the grid lines, from which the normal is
-    computed. Raises HiresxError without a wall."""
+    normal, and the third is perpendicular to both. `case`: the resolved case. `place`: has the slopes of the grid
+    lines, from which the normal is computed. Raises HiresxError without a wall."""
     walls = _ends(case, axis)
     if not walls:
         raise HiresxError("there is no wall whose frame could be taken", 'take frame "xyz"')

@@ -113,7 +113,8 @@ def _flat(data: Any) -> Any:
 
 
 def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A table as comma-separated values, every digit kept."""
+    """Return a table as comma-separated values, with all digits. `names`: the columns. `rows`: the values of each
+    row."""
     cells = ([repr(value) if isinstance(value, float) else str(value) for value in row] for row in rows)
     return "".join(f"{','.join(row)}\n" for row in (names, *cells))
 
@@ -128,12 +129,13 @@ def as_run(run: Any) -> Run:
 
 
 def file_stem(*words: Any) -> str:
-    """Name for files, made of `words`; empty ones are left out."""
+    """Return a name for files, made of `words`; empty ones are left out."""
     return "_".join(re.sub(r"[^A-Za-z0-9.+-]+", "_", str(word)).strip("_") for word in words if word not in (None, ""))
 
 
 def dataset(variables: Mapping[str, Any], coordinates: Mapping[str, Any], **attributes: Any) -> Any:
-    """An xarray.Dataset of (dimensions, values, long name, units)."""
+    """Return an xarray.Dataset. `variables` and `coordinates`: by name a tuple (dimensions, values, long name,
+    units)."""
     xarray = needs.xarray()
 
     def variable(entry: tuple[Any, ...]) -> tuple[Any, ...]:

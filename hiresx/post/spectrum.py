@@ -42,6 +42,7 @@ def spectrum(
     """Compute spectra of columns of a history of `run` (a folder or the result of `hiresx.open`). `signals` names them,
     see `signals.read`. The product of density and frequency is a mean square.
 
+    - `start`, `end`: the first and the last time to use, in L / c_ref.
     - `segments`, `window`, `overlap`: see `welch.spectra`.
     - `ambient`: the ambient pressure in Pa; levels of the pressure are then in dB re 20 uPa. Without it, and for other
       columns, levels are in dB re the unit of the column.

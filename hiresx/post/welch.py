@@ -26,8 +26,9 @@ REFERENCE_PRESSURE = 20e-6  # Pa, of sound pressure levels in air
 
 @dataclass(frozen=True)
 class Peak:
-    """A peak of a spectrum: its frequency and half-power width; `amplitude` of the sine of the same power; its height
-    over the background and over the higher of the valleys beside it (prominence), in dB; index of its line."""
+    """A peak of a spectrum. `frequency` and `width`: its frequency and half-power width, in c_ref / L. `amplitude`: the
+    amplitude of a sine of the same power. `above_background_db`: its height over the background. `prominence_db`: its
+    height over the higher of the two valleys beside it. Both heights are in dB. `line`: its index in the spectrum."""
 
     frequency: float
     width: float
@@ -39,10 +40,15 @@ class Peak:
 
 @dataclass(frozen=True, eq=False)
 class Spectra:
-    """One-sided spectra (signal, frequency) of signals of equal length.
+    """One-sided spectra (signal, frequency) of signals of equal length, by Welch's method. `frequency` (frequency,): in
+    c_ref / L.
 
     `density`: power spectral density, whose integral is the mean square of the windowed segments. `cross` (signal,
     frequency): cross spectral density of the first signal with each. `background`: the running median of the density.
+    `variance` (signal,): the variance of each signal. `parseval` (signal,): the relative difference between the
+    integral of the density and the mean square of the windowed segments. `segments` and `length`: the number of
+    segments and of samples of one. `window` and `overlap`: the name of the window, and the fraction by which segments
+    overlap. `dt`: the time between samples, in L / c_ref.
     """
 
     frequency: np.ndarray
@@ -97,7 +103,7 @@ class Spectra:
         return self.segments / total
 
     def only(self, n: int) -> "Spectra":
-        """The spectrum of signal number `n`."""
+        """Return the spectrum of signal number `n`."""
         kept = slice(n, n + 1)
         names = ("density", "cross", "background", "variance", "parseval")
         return replace(self, **{name: getattr(self, name)[kept] for name in names})
@@ -123,9 +129,9 @@ def spectra(
 ) -> Spectra:
     """Compute the spectra of `values` (time, signal), sampled at intervals `dt`. The signals are divided into segments
     of `length` samples, or into as many `segments`, which overlap by the fraction `overlap`. The mean of each segment
-    is subtracted. If the samples were `filtered` (see `hiresx.output.watch.filtered`), the densities are corrected to
-    those before the filter. Raises HiresxError for segments that are too short or longer than the signal, and for
-    unknown windows."""
+    is subtracted. `window`: the name of a window of SciPy. If the samples were `filtered` (see
+    `hiresx.output.watch.filtered`), the densities are corrected to those before the filter. Raises HiresxError for
+    segments that are too short or longer than the signal, and for unknown windows."""
     signal = needs.scipy("signal")
     values = np.asarray(values, dtype=float).reshape(len(values), -1)
     if not 0 <= overlap < 1:
@@ -167,8 +173,9 @@ def spectra(
 
 @dataclass(frozen=True, eq=False)
 class ThirdOctaves:
-    """Mean squares (..., band) in third octaves, whose exact middle frequencies are 10^(n/10), between `edges`
-    (band + 1,): base ten, of IEC 61260-1. Only bands that are known whole and hold _LINES_OF_BAND lines or more."""
+    """Mean squares of signals in third-octave bands of base ten (IEC 61260-1). `middles` (band,): the exact middle
+    frequencies 10^(n/10). `edges` (band + 1,): the frequencies between the bands. `squares` (..., band): the mean
+    squares. Only bands that lie wholly in the spectrum and contain _LINES_OF_BAND lines or more are included."""
 
     middles: np.ndarray
     edges: np.ndarray

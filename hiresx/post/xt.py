@@ -12,7 +12,8 @@ from hiresx.post.result import Result, as_run, dataset, file_stem
 def xt(
     run: Any, signals: str, start: float | None = None, end: float | None = None, fluctuations: bool = False
 ) -> Result:
-    """Return the column "NAME.COLUMN" of a history at all its places over time. With `fluctuations` the mean of each
+    """Return a column of a history of `run` at all its places, as a function of place and time. `signals`:
+    "NAME.COLUMN". `start` and `end`: the first and the last time, in L / c_ref. With `fluctuations` the mean of each
     place is subtracted. Raises HiresxError for fewer than two places."""
     run = as_run(run)
     hint = "give a probe with a line or several points"

@@ -18,7 +18,8 @@ _CURVES = 10
 
 @_xarray.register_datatree_accessor("hiresx")
 class OfTree:
-    """Pictures and cuts of a tree of blocks (`Run.fields`, `Run.averages`, one time of `Run.series`)."""
+    """The accessor `.hiresx` of a tree of blocks (`Run.fields`, `Run.averages`, one time of `Run.series`), for pictures
+    and cuts."""
 
     def __init__(self, tree: Any):
         self._tree = tree
@@ -49,10 +50,10 @@ class OfTree:
         return found
 
     def line(self, where: str, *names: str) -> Any:
-        """Return variables along a line, "y=0" (in three dimensions "y=0,z=0"), as an xarray.Dataset over the
-        coordinate that varies. Values are interpolated linearly along grid lines. Where the line leaves the grid and
-        enters it again, a NaN separates the two parts. Averages over index directions (`average.over`) that are a
-        profile are the same along each line. Raises HiresxError if the line does not pass through the grid."""
+        """Return variables along the line `where`, such as "y=0" (in three dimensions "y=0,z=0"), as an xarray.Dataset
+        over the coordinate that varies. Values are interpolated linearly along grid lines. Where the line leaves the
+        grid and enters it again, a NaN separates the two parts. Averages over index directions (`average.over`) that
+        are a profile are the same along each line. Raises HiresxError if the line does not pass through the grid."""
         pieces = self.pieces(*names)
         averaged = any(block.attrs.get("averaged_directions") for block in self.blocks.values())
         if averaged and self.dimensions == 1:
@@ -94,7 +95,7 @@ class OfTree:
 
 @_xarray.register_dataset_accessor("hiresx")
 class OfDataset:
-    """Pictures of a history, of variables along a line, or of one block."""
+    """The accessor `.hiresx` of a dataset, for pictures of a history, of variables along a line, or of one block."""
 
     def __init__(self, held: Any):
         self._held = held
@@ -110,7 +111,7 @@ class OfDataset:
 
 @_xarray.register_dataarray_accessor("hiresx")
 class OfArray:
-    """The picture of one variable."""
+    """The accessor `.hiresx` of a data array, for the picture of one variable."""
 
     def __init__(self, values: Any):
         self._values = values

@@ -18,7 +18,8 @@ def block_tree() -> Any:
     is made at the first call, since xarray is an optional package."""
 
     class BlockTree(needs.xarray().DataTree):  # type: ignore[misc]
-        """`tree["jet/p"]` raises `Absent`, with what is there, for a block or a variable that is not."""
+        """An xarray.DataTree of the blocks of a field. Access to a block or a variable that does not exist, such as
+        `tree["jet/p"]`, raises `Absent` with the names of those that exist."""
 
         __slots__ = ()
 

@@ -8,7 +8,7 @@ INSTALL = "pip install 'hiresx[post]'"
 
 
 def xarray() -> ModuleType:
-    """xarray. Raises HiresxError where it is missing or broken."""
+    """Return the module xarray. Raises HiresxError if it is missing or broken."""
     return optional.import_required("xarray", "results need xarray", INSTALL)
 
 

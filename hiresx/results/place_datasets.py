@@ -29,7 +29,8 @@ class PlaceVariable:
         return self.records.dtype[self.name].base.newbyteorder("=")
 
     def read(self, key: tuple[Any, ...]) -> np.ndarray:
-        """Read the part that `key` selects."""
+        """Read the part of the array (sample, place) that `key` selects: for each dimension a number, a slice or an
+        array of indexes."""
         return np.array(self.records[self.name][key[0]][..., key[1]], dtype=self.dtype)
 
 

@@ -100,14 +100,15 @@ class Run:
     ) -> Any:
         """Return the fields of the times from `start` to `end`, of every `every`-th one, as `fields` does: variables
         have the first dimension time, coordinates have not. Selecting a part of a variable reads only that part of each
-        file. `blocks`: names of the blocks to take; default: all. Raises HiresxError for a block whose nodes change
-        with time (a tile of levels that follow the flow), with the names of the blocks that do not change."""
+        file. `blocks`: names of the blocks to take; default: all. `subset`: as for `fields`. Raises HiresxError for a
+        block whose nodes change with time (a tile of levels that follow the flow), with the names of the blocks that do
+        not change."""
         files = self.files(start, end, every, subset)
         return trees.fields(files, _as_list(variables), series=True, blocks=_as_list(blocks))
 
     def files(self, start: float = -np.inf, end: float = np.inf, every: int = 1, subset: str = "fields") -> list[Path]:
-        """Return the field files of the times from `start` to `end`, of every `every`-th one. Raises HiresxError if
-        there are none."""
+        """Return the field files of the times from `start` to `end`, of every `every`-th one. `subset`: as for
+        `fields`. Raises HiresxError if there are none."""
         if every < 1:
             raise HiresxError(f"every = {every} selects nothing", "give 1 or more")
         paths = list(field_file.frames(self.path, subset).values()) or [field_file.last(self.path, subset)]
@@ -200,7 +201,8 @@ class Run:
         return trees.averages(path)
 
     def file(self, which: int | float = -1, subset: str = "fields") -> Path:
-        """Return the field file that `which` selects, as in `fields`. Raises HiresxError if there is none."""
+        """Return the field file that `which` selects, as in `fields`. `subset`: as for `fields`. Raises HiresxError if
+        there is none."""
         field_file.last(self.path, subset)  # says what is missing
         found = field_file.frames(self.path, subset)
         steps = list(found)

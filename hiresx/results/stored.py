@@ -39,7 +39,8 @@ class StoredVariable:
         return (len(self.paths), *self.nodes) if self.moving else self.nodes
 
     def read(self, key: tuple[Any, ...]) -> np.ndarray:
-        """Return the part that `key` selects: for each dimension a number, a slice or an array of indexes."""
+        """Return the part of the array (nk, nj, ni), with the time as first dimension if `moving`, that `key` selects:
+        for each dimension a number, a slice or an array of indexes."""
         if not self.moving:
             return self._of(self.paths[0], key)
         times = np.arange(len(self.paths))[key[0]]
@@ -131,7 +132,7 @@ def lazy(source: Any) -> Any:
     from xarray.core import indexing
 
     class StoredArray(BackendArray):
-        """See `lazy`."""
+        """The access of xarray to a variable in files, which `lazy` uses. Only the selected part is read."""
 
         shape, dtype = source.shape, source.dtype
 

@@ -40,7 +40,8 @@ _GRADIENTS = len(GAS_GRADIENTS)
 
 
 class Reflect(FaceCondition):
-    """Slip wall: nodes without normal velocity, ghosts that mirror the flow."""
+    """The boundary condition of a slip wall. The nodes have no velocity normal to the wall, and the ghosts mirror the
+    flow."""
 
     kernel: str | None = "reflect"
     rank = 1
@@ -59,9 +60,9 @@ class Reflect(FaceCondition):
 
 
 class MirroredPlaces(Reflect):
-    """A slip wall that is curved or not normal to the grid lines. Ghosts of the state come from the mirror images of
-    their own places (`hiresx.exchange.patched_ghosts`). Ghosts of the viscous fluxes are extrapolated by parabolas,
-    except at jumps."""
+    """The boundary condition of a slip wall that is curved or not normal to the grid lines. Ghosts of the state come
+    from the mirror images of their own places (`hiresx.exchange.patched_ghosts`). Ghosts of the viscous fluxes are
+    extrapolated by parabolas, except at jumps."""
 
     kernel = None
 
@@ -74,7 +75,8 @@ class MirroredPlaces(Reflect):
 
 
 class PatchedCondition(FaceCondition):
-    """All ghosts come from other blocks (`hiresx.exchange.patched_ghosts`)."""
+    """The boundary condition of a patched face. Other blocks give all of its ghosts
+    (`hiresx.exchange.patched_ghosts`)."""
 
     kernel = "patched"
     continued = False
@@ -84,7 +86,8 @@ class PatchedCondition(FaceCondition):
 
 
 class AxisCondition(FaceCondition):
-    """The axis of axisymmetric flow. The source term there is in `hiresx.rhs.axisymmetric`."""
+    """The boundary condition of the axis in axisymmetric flow. `hiresx.rhs.axisymmetric` has the source term on the
+    axis."""
 
     kernel: str | None = "axis"
     rank = 1
@@ -126,7 +129,8 @@ class AxisCondition(FaceCondition):
 
 
 class MirroredAxis(AxisCondition):
-    """The axis where grid lines do not meet it at right angles. Ghosts are as for `MirroredPlaces`."""
+    """The boundary condition of an axis that grid lines do not meet at right angles. Its ghosts are those of
+    `MirroredPlaces`."""
 
     kernel = None
     flux_degree = 2
@@ -140,8 +144,8 @@ class MirroredAxis(AxisCondition):
 
 
 class PoleCondition(FaceCondition):
-    """A pole. `hiresx.rhs.pole` sets its nodes after all other faces, and the exchange fills its ghosts with nodes of
-    the opposite side."""
+    """The boundary condition of a pole. `hiresx.rhs.pole` sets its nodes after all other faces, and the exchange of
+    halos fills its ghosts with nodes of the opposite side."""
 
     kernel = "pole"
     continued = False
@@ -156,7 +160,7 @@ def _inverse_reynolds(case: Case) -> float:
 
 
 class Extrapolate(FaceCondition):
-    """An outflow whose ghosts are extrapolated."""
+    """The boundary condition of an outflow whose ghosts are extrapolated."""
 
     of_patch = False
 
@@ -173,13 +177,13 @@ class Extrapolate(FaceCondition):
 
 
 class SubsonicOutflow(SubsonicFace, Extrapolate):
-    """A subsonic outflow. The incoming waves change the rates (`hiresx.rhs.outflow`)."""
+    """The boundary condition of a subsonic outflow. The incoming waves change the rates (`hiresx.rhs.outflow`)."""
 
     kernel = "outflow"
 
 
 class SupersonicOutflow(Extrapolate):
-    """A supersonic outflow. Its viscous fluxes are those of the extrapolated flow."""
+    """The boundary condition of a supersonic outflow. Its viscous fluxes are those of the extrapolated flow."""
 
     kernel = "extrapolate"
     continued = False
@@ -270,7 +274,7 @@ def _uniform(s: State, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float) ->
 
 
 class Prescribe(Profile):
-    """An inflow whose nodes and ghosts have the given state."""
+    """The boundary condition of an inflow whose nodes and ghosts have the given state."""
 
     kernel = "prescribe"
     gives_nodes = True
@@ -293,15 +297,15 @@ def _characteristic_ghosts(condition: "CharacteristicProfile | Characteristic", 
 
 
 class CharacteristicProfile(SubsonicFace, Profile):
-    """A subsonic inflow whose entering waves have the given state."""
+    """The boundary condition of a subsonic inflow whose incoming characteristic waves have the given state."""
 
     def ghost(self) -> None:
         _characteristic_ghosts(self, self._case, self._target)
 
 
 class Characteristic(SubsonicFace):
-    """Far field: entering waves have the state of the case, leaving waves that of the flow. `vortex`: the vortex in the
-    far field, if any, whose `circulation` is 0 at first."""
+    """The boundary condition of a far field. Incoming characteristic waves have the state of the case, and outgoing
+    waves that of the flow. `vortex`: the vortex in the far field, if any, whose `circulation` is 0 at first."""
 
     kernel = "characteristic"
     of_patch = False

@@ -15,8 +15,8 @@ NAME = "compact"
 
 
 def obstacle(case: Case, cut: Decomposition | None = None) -> str | None:
-    """The reason why this plan cannot compute a case; None if it can. Without the grid `cut` only the case is
-    examined."""
+    """Return the reason why the plan "compact" cannot compute a case, as text. Return None if it can. `cut`: the
+    decomposed grid. Without `cut` only the case is examined."""
     if case.gas.reynolds is None:
         return None  # nothing is left to save
     if case.axisymmetric:
@@ -48,9 +48,9 @@ def check(case: Case, plan: str | None, cut: Decomposition) -> None:
 
 
 class CompactViscous:
-    """Launches of the viscous terms of one block by direction: `flux` computes the fluxes into the array `along`,
-    `difference` their difference, after the ghosts of `along` have been filled. The ghosts of the state must be those
-    of the viscous terms (`FaceCondition.viscous_state`)."""
+    """The launches of the viscous terms of one block, by direction. `flux`: computes the fluxes into the array `along`.
+    `difference`: computes their difference, after the ghosts of `along` have been filled. The ghosts of the state must
+    be those of the viscous terms (`FaceCondition.viscous_state`)."""
 
     def __init__(self, program: Program, state: BlockState, reynolds: float):
         s, sv = state, state.variable_stride

@@ -36,7 +36,8 @@ class Face:
 
 
 def place_of(patch: Patch, block: str) -> str:
-    """Text for messages that names the condition, the face of `patch` and the block, by its name `block`."""
+    """Return a text for messages that names the condition, the face of `patch` and the block. `block`: the name of the
+    block."""
     return f"{patch.condition.type} on {patch.face} of block '{block}'"
 
 
@@ -100,7 +101,7 @@ class FaceCondition:
         return np.asarray(self._backend.to_host(taken), dtype=float)
 
     def places(self) -> np.ndarray:
-        """Indexes of the face's nodes in the padded arrays, (n,)."""
+        """Return the indexes of the face's nodes in the padded arrays, (n,)."""
         first, second = (np.arange(n) * self._nodes[step] for n, step in zip(self.extent, ("s1", "s2"), strict=True))
         found: np.ndarray = (self._nodes["o"] + second[:, None] + first).ravel()
         return found

@@ -27,14 +27,15 @@ def values_at(case: Case, value: FaceValue, places: np.ndarray, what: str) -> np
 
 
 def place_at(places: np.ndarray, n: int) -> str:
-    """Text for messages with the coordinates of number `n` of `places`, x, y, z (3, ...)."""
+    """Return a text for messages with the coordinates of place number `n`. `places` (3, ...): x, y and z."""
     return f"x, y, z = {', '.join(f'{c.ravel()[n]:.4g}' for c in places)}"
 
 
 class FaceValues:
-    """The `value` of a case, a number or a formula, at `places` x, y, z (3, n2, n1), as an `array` on the device. If
-    the formula contains the time, the device computes it (`timed`); else it is constant, and `largest` is its largest
-    value. `what`: text that names it. Raises HiresxError for the first node at which the value is not finite."""
+    """Values of a case at the nodes of a face. `value`: a number or a formula. `places` (3, n2, n1): x, y and z of the
+    nodes. `array` (n2, n1): the values on the device. If the formula contains the time, the device computes it
+    (`timed`); else it is constant, and `largest` is its largest value. `what`: text that names it. Raises HiresxError
+    for the first node at which the value is not finite."""
 
     def __init__(self, backend: Backend, real: str, case: Case, value: FaceValue, places: np.ndarray, what: str):
         self.largest, timed = -np.inf, timed_formulas(case)

@@ -46,8 +46,8 @@ def condition_functions(
     case: Case, decomposition: Decomposition, profiles: Mapping[str, _Function] | None, steady: bool
 ) -> Iterator[tuple[int, str, _Function, list[np.ndarray]]]:
     """Yield the functions of conditions whose key `steady` has the given value, for each patch: number of the
-    condition, name of the function, the function, and x, y, z of some nodes of the patch. `profiles`: functions by name
-    that replace those of the case."""
+    condition, name of the function, the function, and arrays x, y, z of some nodes of the patch, all of one shape.
+    `profiles`: functions by name that replace those of the case."""
     for number, condition, places in faces(case, decomposition, steady):
         name = getattr(condition, "function", None)
         if name is not None:
@@ -56,7 +56,7 @@ def condition_functions(
 
 def faces(case: Case, decomposition: Decomposition, steady: bool) -> Iterator[tuple[int, Any, list[np.ndarray]]]:
     """Yield the conditions whose key `steady` has the given value, for each patch: number of the condition, its table,
-    and x, y, z of some nodes of the patch."""
+    and arrays x, y, z of some nodes of the patch, all of one shape."""
     for patch in decomposition.patches:
         number = next((n for n, condition in enumerate(case.boundary) if condition is patch.condition), None)
         if number is None or getattr(patch.condition, "steady", not steady) != steady:

@@ -11,7 +11,7 @@ from hiresx.rhs.inviscid import InviscidPlan
 
 
 class Fused(InviscidPlan):
-    """One launch for each direction; no work memory."""
+    """Plan of the inviscid terms for GPUs: one kernel launch for each direction, without work memory."""
 
     work_variables = 0
     # Nodes at most of a chunk across i, and along i.
@@ -19,16 +19,18 @@ class Fused(InviscidPlan):
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
-        """Return the directions (0, 1, 2) along which the sweep also computes the differences of the viscous fluxes,
-        instead of a separate kernel. On an H200 this takes a third of the time along i. Along j and k it is faster in
-        FP32 only; in FP64 it makes the sweeps as much slower as it saves elsewhere."""
+        """Return the directions (0, 1, 2) along which the kernel of the inviscid fluxes also computes the differences
+        of the viscous fluxes. Along the other directions a separate kernel computes them. On an H200 the combined
+        kernel takes a third of the time of the separate one along i. Along j and k the combined kernel is faster in
+        FP32. In FP64 the time that it saves there is lost again, since the inviscid fluxes become slower."""
         return {0, 1, 2} if precision == "fp32" else {0}
 
     def launches(self, d: int, first: bool) -> list[Call]:
         return [self.sweep(d, first, self.walls)]
 
     def sweep(self, d: int, first: bool, walls: Set[str]) -> Call:
-        """The launch for the direction `d`, which also stores sums of mass fluxes behind the faces `walls`."""
+        """Return the launch of the kernel for the direction `d`, which also stores sums of mass fluxes behind the faces
+        `walls`. `first`: whether it is the first launch that writes `r`."""
         s, carried = self.state, self.viscous_fluxes
         n = s.size[d]
         fields = {

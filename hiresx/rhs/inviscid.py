@@ -19,19 +19,20 @@ _GAS = len(GAS_CONSERVED)
 
 
 def flux_arguments(state: BlockState) -> dict[str, Any]:
-    """Arguments of kernels for the fields that the fluxes read besides the flow: the fields of the numerical flux, the
-    entropic pressure, and the sensor of the hybrid scheme. Fields that the run does not have are left out."""
+    """Return the arguments of kernels for the fields that the fluxes read besides the flow: the fields of the numerical
+    flux, the entropic pressure, and the sensor of the hybrid scheme. Fields that the run does not have are left out."""
     fields = state.array("entropic_pressure" if state.layout.has("entropic_pressure") else "flux_fields")
     read = {"fields": fields, "sensor": state.array("shock_sensor")}
     return {name: field for name, field in read.items() if field is not None}
 
 
 class InviscidPlan(ABC):
-    """Launches of the inviscid terms of one block: `early` ones, and `late` ones for the directions that wait for
-    ghosts. They store the sums of the mass fluxes at the faces `walls`. In the directions of `viscous_fluxes` (fluxes
-    with ghosts, by direction) they also add the differences of these fluxes, as they have `r` at hand.
-    `work_variables`: reals of work memory per padded point for the gas. `stores_roughness`: whether one kernel leaves
-    the field `rough` for the next."""
+    """Base class of the plans, which are the ways to divide the inviscid terms of a block into launches. `early`:
+    launches that need no ghosts of other ranks. `late`: launches for the directions that need such ghosts. They store
+    the sums of the mass fluxes at the faces `walls`. In the directions of `viscous_fluxes` (fluxes with ghosts, by
+    direction) they also add the differences of these fluxes, as they have `r` at hand. `work_variables`: reals of work
+    memory per padded point for the gas. `stores_roughness`: whether one kernel leaves the field `rough` for the
+    next."""
 
     work_variables: int
     stores_roughness = False
@@ -62,33 +63,36 @@ class InviscidPlan(ABC):
         return self.state.array("wall_sums") if d in map(direction, self.walls) else None
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:
-        """Launches of the given `directions`; `first`: whether they are the first that write `r`."""
+        """Return the launches of the given `directions`; `first`: whether they are the first that write `r`."""
         return [call for n, d in enumerate(directions) for call in self.launches(d, first and n == 0)]
 
     @abstractmethod
     def launches(self, d: int, first: bool) -> list[Call]:
-        """Launches of the direction `d`. The `first` direction sets `r`, the others add to it."""
+        """Return the launches of the direction `d`. The `first` direction sets `r`, the others add to it."""
 
     @classmethod
     def work(cls, equations: Equations = GAS) -> int:
-        """Number of reals of work memory per padded point, for a system of `equations`."""
+        """Return the number of reals of work memory per padded point, for a system of `equations`."""
         return cls.work_variables
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
-        """The directions along which the plan can compute the differences of viscous fluxes in the same kernel."""
+        """Return the directions along which the plan can compute the differences of viscous fluxes in the same kernel.
+        `precision`: the name of the precision."""
         return frozenset()
 
 
 class Pencils(InviscidPlan):
-    """CPU plan: a bundle of grid lines in cache, one kernel per direction."""
+    """Plan of the inviscid terms for CPUs: one kernel per direction, which processes a bundle of grid lines in the
+    cache at a time."""
 
     work_variables = 0
     sweep = "inviscid_sweep"
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
-        """Directions along which the sweep also computes the differences of the viscous fluxes: all three."""
+        """Return the directions along which the sweep also computes the differences of the viscous fluxes: all
+        three."""
         return frozenset(range(DIRECTIONS))
 
     def launches(self, d: int, first: bool) -> list[Call]:
@@ -104,7 +108,8 @@ class Pencils(InviscidPlan):
 
 
 class Decomposed(InviscidPlan):
-    """The paper's plan, a thread per point: interpolate, physical flux, numerical flux, difference."""
+    """Plan of the inviscid terms as in the paper, with one thread per point. Separate kernels compute the
+    interpolation, the physical flux, the numerical flux and the difference."""
 
     # minus states, physical flux, pressure, plus states
     work_variables = 3 * _GAS + 1
@@ -112,7 +117,7 @@ class Decomposed(InviscidPlan):
 
     @classmethod
     def work(cls, equations: Equations = GAS) -> int:
-        """Reals of work memory per padded point. The fluxes of scalars use the memory of the plus states."""
+        """Return the reals of work memory per padded point. The fluxes of scalars use the memory of the plus states."""
         return cls.work_variables + max(0, len(equations.scalars) - _GAS)
 
     def launches(self, d: int, first: bool) -> list[Call]:
@@ -157,7 +162,8 @@ class Decomposed(InviscidPlan):
 
 
 def face_nodes(state: BlockState, face: str) -> tuple[tuple[int, int, int], dict[str, int]]:
-    """Extent of a face; index of its first node, strides along it and inwards."""
+    """Return the extent (n1, n2, 1) of a face for launches, and by name the index of its first node and the strides
+    along the face and inwards."""
     d = direction(face)
     tangents = [e for e in range(3) if e != d]
     first = state.origin + (state.size[d] - 1 if side(face) > 0 else 0) * state.strides[d]

@@ -182,7 +182,8 @@ def facts(case: Case, blocks: Sequence[Block]) -> list[dict[str, Any]]:
 
 
 def notes(case: Case, blocks: Sequence[Block]) -> Iterator[str]:
-    """Yield notes on the sponges of a case, after `place_sponges`."""
+    """Yield a note on each sponge of a case that the end of the grid cuts off before its full strength, and on each
+    that continues far behind its end. The sponges must have places (`place_sponges`)."""
     for n, spec in enumerate(case.sponge):
         start, end = ends(spec)
         where = f"sponge.{n} ({spec.axis} = {start:g} to {end:g})"

@@ -20,7 +20,7 @@ RECOVERY = 0.89
 def wall_temperature(spec: Spec, gamma: float, gas: Any, slip: Any) -> Any:
     """Return the temperature of a wall with a wall model. `gas`: temperature at its nodes. `slip`: square of the
     velocity along the wall there, in c_ref^2. Both are numbers or arrays. An adiabatic wall has the recovery
-    temperature."""
+    temperature. `gamma`: ratio of specific heats."""
     return gas + 0.5 * (gamma - 1) * RECOVERY * slip if spec.temperature is None else 0 * gas + spec.temperature
 
 

@@ -57,12 +57,13 @@ def _nodes_of(block: Block) -> Iterator[np.ndarray]:
 
 
 class Outflow:
-    """All outflow patches of this rank. A call corrects `r` of their nodes; `convection()` before it finds the means
-    over their faces. Sums stay on the device, also over ranks where launches can add them (`sums_of_ranks`, as
-    `SignalledMemory.sums`). `join_ranks()` finds out whether a face lies on several ranks. Both are collective.
-    `nodes`: for each part with such nodes its state, the nodes and their faces, as `_faces_of_nodes` returns them;
-    `given`: the prescribed values of the patches, on the device (kernels/outflow_given.h). `any`: whether a rank has
-    such patches; `on_host`: whether a face lies on several ranks whose sums meet there."""
+    """The correction of the rates `r` at the nodes of all outflow patches of this rank. A call makes the correction.
+    Before it, `convection()` computes the means over the faces. Sums stay on the device, also over ranks where launches
+    can add them (`sums_of_ranks`, as `SignalledMemory.sums`). `join_ranks()` determines whether a face lies on several
+    ranks. Both are collective. `nodes`: for each part with such nodes its state, the nodes and their faces, as
+    `_faces_of_nodes` returns them; `given`: the prescribed values of the patches, on the device
+    (kernels/outflow_given.h). `any`: whether a rank has such patches; `on_host`: whether a face lies on several ranks
+    whose sums meet there."""
 
     def __init__(
         self,

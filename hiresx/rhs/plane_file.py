@@ -21,10 +21,10 @@ _FORM = "record planes by a [[surface]] of nodes; docs/how-do-i.md says what the
 
 
 class PlaneFile:
-    """The planes of the file `path`, recorded by a `[[surface]]`: `places` (points, 3), in L; `times` (planes,),
-    increasing, in L / c_ref. `who`: the beginning of error messages. Raises HiresxError for a file that is missing or
-    not of this kind, that lacks a variable, has other units or a gas with another `gamma`, and for times that do not
-    increase."""
+    """The flow on a plane at several times, which a `[[surface]]` recorded in the file `path`. `places` (points, 3):
+    the points, in L. `times` (planes,): increasing times, in L / c_ref. `who`: the beginning of error messages. Raises
+    HiresxError for a file that is missing or not of this kind, that lacks a variable, has other units or a gas with
+    another `gamma`, and for times that do not increase."""
 
     def __init__(self, path: Path, gamma: float, who: str):
         self.path, self._who = path, who
@@ -81,8 +81,9 @@ class PlaneFile:
             )
 
     def read(self, first: int, last: int, points: np.ndarray) -> np.ndarray:
-        """rho, u, v, w, p of the planes `first` to `last` - 1 at the numbers `points` of places, (planes, 5, n). Raises
-        HiresxError for the first value that is not finite, and for density or pressure that is not positive."""
+        """Return rho, u, v, w and p of the planes `first` to `last` - 1 at the n places with the numbers `points`, as
+        an array (planes, 5, n) in the scales of the case. Raises HiresxError for the first value that is not finite,
+        and for a density or pressure that is not positive."""
         with self._open() as file:
             values = np.stack([np.asarray(file[v][first:last], float)[:, points] for v in GAS_PRIMITIVE], axis=1)
         bad = ~np.isfinite(values)

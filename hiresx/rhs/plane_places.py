@@ -21,8 +21,9 @@ def _distinct(values: np.ndarray, tolerance: float) -> np.ndarray:
 
 
 class PlanePlaces:
-    """Places (points, 3) in rows along up to two axes, in any order; what lies twice is taken once. `period`: lengths
-    after which the plane repeats, by the name of the axis. `who` begins errors.
+    """The points of a plane as a rectangular lattice of rows along up to two axes. `places` (points, 3): the points in
+    any order; of points that coincide one is used. `period`: lengths after which the plane repeats, by the name of the
+    axis. `who`: the beginning of error messages.
 
     Raises HiresxError for places that are no plane normal to an axis, or not all crossings of rows, and for periods
     that do not fit them."""

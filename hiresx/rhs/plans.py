@@ -18,7 +18,7 @@ SPLIT_PLANS: dict[str, Any] = {
 
 
 def default_plan(backend_name: str) -> str:
-    """The default plan of a backend: pencils on a CPU, fused on a GPU or an emulated one."""
+    """Return the default plan of a backend: pencils on a CPU, fused on a GPU or an emulated one."""
     return "pencils" if backend_name == "cpu" else "fused"
 
 
@@ -48,9 +48,9 @@ def needed_fields(case: Case, plan: str) -> dict[str, int]:
 
 
 def work_variables(plan: str, is_viscous: bool, equations: Equations = GAS) -> int:
-    """Return the number of reals of work memory per node, ghosts included. Viscous flow needs the fluxes along three
-    directions, and the primitive variables if they do not fit into `r`. The inviscid terms use the same memory
-    before."""
+    """Return the number of reals of work memory per node, ghosts included. `plan`: the name of the plan. `is_viscous`:
+    whether the flow is viscous. Viscous flow needs the fluxes along three directions, and the primitive variables if
+    they do not fit into `r`. The inviscid terms use the same memory before."""
     if plan == compact.NAME:
         return len(equations.gradients) if is_viscous else 0
     inviscid_work: int = PLANS[plan].work(equations)

@@ -49,10 +49,11 @@ def at_and_next(patch: Patch) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
 
 
 class Poles:
-    """Sets the state on all poles when called. Each node gets (15 m1 - 6 m2 + m3)/10, where m1, m2, m3 are the means
-    over the three rings around the pole; this is of sixth order, since the ring means of a smooth flow are even in the
-    distance. Where they jump it gets m1. Collective, since a ring may be cut and may continue in other blocks. `rest`:
-    launches that take the nodes out of the equations. `any`: whether a rank has poles."""
+    """The condition at all poles, which sets their state when it is called. Each node gets (15 m1 - 6 m2 + m3)/10,
+    where m1, m2, m3 are the means over the three rings around the pole; this is of sixth order, since the ring means of
+    a smooth flow are even in the distance. Where they jump it gets m1. Collective, since a ring may be cut and may
+    continue in other blocks. `rest`: launches that take the nodes out of the equations. `any`: whether a rank has
+    poles."""
 
     def __init__(
         self,

@@ -25,8 +25,8 @@ _PIECE = 1 << 24
 
 
 class Planes:
-    """Planes of `file` on `nodes` x, y, z (3, n): `read(first, last)` gives rho, u, v, w, p (planes, 5, n). Raises
-    HiresxError as `PlaneFile` and `PlanePlaces`."""
+    """The recorded planes of `file`, interpolated to `nodes`, which are x, y, z (3, n). `read(first, last)` returns
+    rho, u, v, w, p as an array (planes, 5, n). Raises HiresxError as `PlaneFile` and `PlanePlaces`."""
 
     def __init__(self, case: Case, spec: Spec, nodes: np.ndarray, who: str):
         self.file = PlaneFile(Path(case.directory or "") / spec.file, case.gas.gamma, who)
@@ -79,7 +79,7 @@ class Planes:
         return values
 
     def place(self, time: float) -> int:
-        """Index of the last recorded plane that is not later than `time`, in L / c_ref."""
+        """Return the index of the last recorded plane that is not later than `time`, in L / c_ref."""
         times, t = self.file.times, self.begin + time
         if self.period > 0:
             t -= self.period * np.floor((t - times[0]) / self.period)

@@ -223,8 +223,8 @@ class RecyclingInflow(GivenNodes):
 
 
 class Recycling:
-    """All recycling inflows. A call updates their state from the flow in the planes. Collective, since a plane may be
-    cut. `any`: whether a rank has such an inflow. Raises HiresxError as `Plane`."""
+    """The update of all recycling inflows. A call sets their state from the flow in the planes. Collective, since a
+    plane may be cut. `any`: whether a rank has such an inflow. Raises HiresxError as `Plane`."""
 
     def __init__(
         self,

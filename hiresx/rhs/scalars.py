@@ -120,7 +120,7 @@ class ScalarCondition(FaceCondition):
 
 
 class ScalarSymmetry(ScalarCondition):
-    """A passive scalar at slip walls and planes of symmetry: no flux."""
+    """The condition of a passive scalar at slip walls and planes of symmetry: its flux is zero."""
 
     rank = 1
     continued = False
@@ -133,14 +133,15 @@ class ScalarSymmetry(ScalarCondition):
 
 
 class ScalarSymmetryPlaces(ScalarSymmetry):
-    """A passive scalar at slip walls that mirror places. Its ghosts are filled together with those of the gas."""
+    """The condition of a passive scalar at slip walls that mirror places. Its ghosts are filled together with those of
+    the gas."""
 
     def ghost(self) -> None:
         pass
 
 
 class ScalarWall(ScalarCondition):
-    """A passive scalar at no-slip walls: zero flux, or a given value."""
+    """The condition of a passive scalar at no-slip walls: its flux is zero, or its value is given."""
 
     rank = 2
     primitive_degree, flux_degree = 4, 3
@@ -177,7 +178,7 @@ class ScalarWall(ScalarCondition):
 
 
 class Prescription(ScalarCondition):
-    """A passive scalar at inflows with a given state."""
+    """The condition of a passive scalar at inflows with a given state."""
 
     gives_nodes = True
     in_ghosts = True
@@ -193,8 +194,8 @@ class Prescription(ScalarCondition):
 
 
 class OpenFace(ScalarCondition):
-    """A passive scalar at inflows and outflows whose nodes obey the equations. Gas that enters has the given value or
-    that of the node."""
+    """The condition of a passive scalar at inflows and outflows whose nodes obey the flow equations. Entering gas has
+    the given value or the value of the node."""
 
     @property
     def _transported(self) -> int:
@@ -225,7 +226,7 @@ class OpenFace(ScalarCondition):
 
 
 class SubsonicOpenFace(OpenFace):
-    """The same where gas passes at less than the speed of sound: see `hiresx.rhs.subsonic_face`."""
+    """An `OpenFace` through which the gas flows at less than the speed of sound (`hiresx.rhs.subsonic_face`)."""
 
     def _close_subsonic(self, kernel: str, **row: Any) -> None:
         transported, q, scalar = self._transported, self.state.q, self._scalar
@@ -242,7 +243,7 @@ class SubsonicOpenFace(OpenFace):
 
 
 class ScalarSupersonicOutflow(OpenFace):
-    """A passive scalar at supersonic outflows."""
+    """The condition of a passive scalar at supersonic outflows."""
 
     continued = False
 
@@ -251,7 +252,8 @@ class ScalarSupersonicOutflow(OpenFace):
 
 
 class PrescribedInflow(SubsonicOpenFace):
-    """A passive scalar at inflows that prescribe the scalar at their nodes, while the gas obeys its equations."""
+    """The condition of a passive scalar at inflows that prescribe the scalar at their nodes, while the gas obeys its
+    equations."""
 
     gives_nodes = True
 
@@ -260,7 +262,8 @@ class PrescribedInflow(SubsonicOpenFace):
 
 
 class WithTheGas(ScalarCondition):
-    """A passive scalar at patched faces, poles and the axis, where it is treated together with the gas."""
+    """The condition of a passive scalar at patched faces, poles and the axis, where it is treated together with the
+    gas."""
 
     rank = 1
     continued = False
@@ -270,8 +273,8 @@ class WithTheGas(ScalarCondition):
 
 
 class LeaningAxis(WithTheGas):
-    """A passive scalar at an axis that grid lines do not meet at right angles. Ghosts of its viscous fluxes are
-    extrapolated by polynomials."""
+    """The condition of a passive scalar at an axis that grid lines do not meet at right angles. Ghosts of its viscous
+    fluxes are extrapolated by polynomials."""
 
     flux_degree = 2
 

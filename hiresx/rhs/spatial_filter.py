@@ -57,8 +57,8 @@ def reaches(state: BlockState, patches: Sequence[Patch], reach: int) -> np.ndarr
 def filter_calls(
     case: Case, backend: Backend, program: Program, states: Sequence[BlockState], patches: Sequence[Patch]
 ) -> list[list[Call]]:
-    """Launches that filter the parts: first the changes of all parts, then the state. With the hybrid scheme they read
-    the shock sensor of the last stage, whose halos must be filled."""
+    """Return the launches that filter the parts: first the changes of all parts, then the state. With the hybrid scheme
+    they read the shock sensor of the last stage, whose halos must be filled."""
     assert case.filter is not None
     changes, sums = [], []
     for state in states:

@@ -12,7 +12,8 @@ from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes
 
 
 class SplitPencils(Pencils):
-    """CPU plan of the split form: a bundle of grid lines in cache, one kernel per direction."""
+    """Plan of the split form for CPUs: one kernel per direction, which processes a bundle of grid lines in the cache at
+    a time."""
 
     sweep = "split_sweep"
 
@@ -51,7 +52,7 @@ class SplitFused(Fused):
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
-        """Directions along which the sweep also computes the differences of the viscous fluxes: none."""
+        """Return the directions along which the sweep also computes the differences of the viscous fluxes: none."""
         return frozenset()
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:
@@ -74,8 +75,9 @@ class SplitFused(Fused):
         )  # fmt: skip
 
     def launches(self, d: int, first: bool) -> list[Call]:
-        """Return the launches for the direction `d` after the split flux: those that add the difference between the
-        hybrid and the split flux, where the sensor is above 0, and those that sum mass fluxes at walls."""
+        """Return the launches for the direction `d` after the split flux (`first`: whether no direction has written `r`
+        yet): those that add the difference between the hybrid and the split flux, where the sensor is above 0, and
+        those that sum mass fluxes at walls."""
         s, calls = self.state, []
         if "sensor" in self.flux_arguments:
             calls.append(self.sweep(d, False, frozenset()))

@@ -13,8 +13,8 @@ from hiresx.rhs.layers import along, shares
 
 
 def share_and_box(spec: Any, block: Any) -> tuple[np.ndarray, tuple[slice, slice, slice] | None]:
-    """Return the depth of each node in the layer, as a fraction from 0 to 1 (nk, nj, ni), and the index box of the
-    nodes in it (None if there are none). `spec`: the table [[sponge]]."""
+    """Return the depth of each node of `block` in the layer, as a fraction from 0 to 1 (nk, nj, ni), and the index box
+    of the nodes in it (None if there are none). `spec`: the table [[sponge]]."""
     share = shares(spec, along(spec.axis, block.x, block.y, block.z))
     inside = np.argwhere(share > 0)
     if len(inside) == 0:
@@ -25,8 +25,8 @@ def share_and_box(spec: Any, block: Any) -> tuple[np.ndarray, tuple[slice, slice
 
 
 def layer_reals(spec: Any, block: Any) -> int:
-    """Return the number of reals that a layer stores in `block`: sigma at each of its points, and the state that it
-    relaxes to, either once or at each point."""
+    """Return the number of reals that the layer of the table `spec` stores in `block`: sigma at each of its points, and
+    the state that it relaxes to, either once or at each point."""
     share, box = share_and_box(spec, block)
     if box is None or not (spec.blocks is None or block.name in spec.blocks):
         return 0

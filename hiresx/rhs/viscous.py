@@ -11,7 +11,8 @@ from hiresx.grid.blocks import FACES, Range
 
 
 class Launches(NamedTuple):
-    """Launches in two groups: those that need no ghosts from other ranks, and those that need them."""
+    """Launches in two groups: `inner` ones, which need no ghosts from other ranks, and `outer` ones, which need
+    them."""
 
     inner: list[Call]
     outer: list[Call]
@@ -120,6 +121,6 @@ def shells(size: tuple[int, int, int], inner: Range) -> Iterator[Range]:
 
 
 def extent(box: Range) -> tuple[int, int, int]:
-    """Number of nodes of a box along i, j and k."""
+    """Return the number of nodes of a box along i, j and k."""
     (i, i_end), (j, j_end), (k, k_end) = box
     return i_end - i, j_end - j, k_end - k

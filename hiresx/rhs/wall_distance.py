@@ -30,9 +30,9 @@ _GENERATORS = 3
 
 
 class FacetTree(NamedTuple):
-    """Tree of boxes around facets, in the order of a walk: `bounds` (n, 6) of the boxes, `skip` (n,) the next box when
-    one is passed over, `leaves` (n, 2) the facets of a box without inner boxes, `corners` (facets, 9) of the facets in
-    their order."""
+    """Tree of bounding boxes of the facets of walls. The boxes are in depth-first order. `bounds` (n, 6): the bounds of
+    each box. `skip` (n,): the next box if a box and its inner boxes are skipped. `leaves` (n, 2): the range of facets
+    of a box without inner boxes. `corners` (facets, 9): the corners of the facets, in their order."""
 
     bounds: np.ndarray
     skip: np.ndarray
@@ -68,7 +68,8 @@ def _asking(case: Case) -> tuple[str, str] | None:
 
 
 class WallSearch:
-    """Finds the distance of nodes to the walls of `whole`, the whole blocks. Raises HiresxError without walls."""
+    """Search for the distance of nodes from the walls of `whole`, the whole blocks. Raises HiresxError without
+    walls."""
 
     def __init__(self, backend: Backend, program: Program, whole: Decomposition):
         tree = facet_tree(wall_facets(whole))

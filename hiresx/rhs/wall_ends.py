@@ -21,9 +21,11 @@ _GO_ON = ("patched", "pole")
 
 
 def wall_arguments(backend: Backend, state: BlockState, patch: Patch, cut: Decomposition) -> dict[str, Any]:
-    """Return the arguments of kernels along the wall `patch`, besides its nodes. `cut`: all parts of the grid. The
-    argument `near` (2, 2, n2, n1) is, for the two directions of the face, 1 where the wall has a node before and behind
-    each node; else 0."""
+    """Return the arguments, by name, that every kernel along the wall `patch` takes, except the nodes. `cut`: all parts
+    of the grid. n1 and n2 are the numbers of nodes of the patch along the two directions of the face. m1 and m2 are the
+    area vectors along these directions. `near` (2, 2, n2, n1) is 1 where the wall continues, and 0 where it does not.
+    The first axis of `near` is the direction of the face. The second axis is the side: the node before, then the node
+    behind."""
     tangents = [e for e in range(3) if e != direction(patch.face)]
     n1, n2 = (patch.range[e][1] - patch.range[e][0] for e in tangents)
     near = np.zeros((2, 2, n2, n1))
@@ -48,9 +50,10 @@ def takers(state: BlockState, patch: Patch, cut: Decomposition) -> int:
 
 
 class SlipEdge(NamedTuple):
-    """Nodes of a no-slip wall at an edge behind which a slip wall follows: the lower or `upper` edge in the direction
-    `across`. `nodes`: their number along `along`, from `first` (i, j, k). `tangent`: 0 or 1, which of the face's
-    directions `across` is."""
+    """Nodes of a no-slip wall at an edge at which a slip wall continues it. `across`: the grid direction across the
+    edge. `upper`: whether the edge is at the upper end of this direction. `along`: the grid direction along the edge.
+    `first` (i, j, k): the first node. `nodes`: the number of nodes. `tangent`: 0 or 1, the number of `across` among the
+    two directions of the face."""
 
     tangent: int
     across: int

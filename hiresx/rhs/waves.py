@@ -68,9 +68,9 @@ def _rows(values: np.ndarray, moved: np.ndarray, leading: int) -> np.ndarray:
 
 
 class InTime:
-    """Values of `function(x, y, z, t)` of the case at `places`. `known`: whether it need not be called again, since one
-    call was enough (`steady`) or it gave waves. `fixed`: whether nothing changes in time. `where`: text that names the
-    boundary."""
+    """Values at `places` of a function f(x, y, z, t) of the case that may depend on the time. `known`: whether the
+    function need not be called again, because it is `steady` or it returned waves. `fixed`: whether the values are
+    constant in time. `where`: text that names the boundary."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class InTime:
         self.fixed = steady
 
     def values(self, t: float) -> list[np.ndarray]:
-        """All quantities at the time `t`, in L / c_ref."""
+        """Return all quantities at the time `t` (in L / c_ref), as arrays that broadcast to the shape of x."""
         if self._waves is not None:
             return at(self._waves, t)
         found = self._function(*self._places, t)

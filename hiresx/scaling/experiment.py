@@ -51,7 +51,7 @@ def run_jobs(
     "strong" or "weak"; in weak scaling the number of nodes grows with the number of ranks. `steps`: steps of a
     measurement, which is repeated `repeats` times. `transport`: the transport of the halo exchange. `limit`: largest
     number of seconds of a job. Raises HiresxError for a case that cannot be refined, without an MPI, and with the
-    message of a job that fails."""
+    message of a job that fails. `backend`: the name of the backend."""
     launcher = None
     if any(job.ranks > 1 for job in todo):
         _, launcher = mpi_library.find(None)

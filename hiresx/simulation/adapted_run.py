@@ -22,9 +22,10 @@ LARGE_SHARE = 0.3
 
 @dataclass
 class Adaptations:
-    """Record of the changes of the refinement in a run: number of `looks` at the flow, of `changes` of the tiles, and
-    the seconds that these and the steps took. `node_steps`: sum over the `steps` of the nodes of all levels.
-    `most_nodes`: largest number of nodes at any time."""
+    """Record of the changes of the refinement in a run: `looks`: number of evaluations of the criterion. `changes`:
+    number of changes of the tiles. `look_s`, `change_s` and `step_s`: the seconds that evaluations, changes and steps
+    took. `node_steps`: sum over the `steps` of the nodes of all levels. `most_nodes`: largest number of nodes at any
+    time. `blocks` and `points`: the present numbers of tiles and of nodes of each level."""
 
     looks: int = 0
     changes: int = 0
@@ -56,7 +57,7 @@ class Adaptations:
         self.most_nodes = max(self.most_nodes, whole.points)
 
     def remark(self) -> str | None:
-        """Warning that the changes of the tiles took a large part of the run; None if they did not."""
+        """Return the warning that the changes of the tiles took a large part of the run; None if they did not."""
         changing = self.look_s + self.change_s
         if changing <= LARGE_SHARE * (changing + self.step_s):
             return None
@@ -67,7 +68,7 @@ class Adaptations:
         )
 
     def document(self) -> dict[str, Any]:
-        """The record as JSON data, for run.json."""
+        """Return the record as JSON data, for run.json."""
         mean = self.node_steps / self.steps if self.steps else None
         return {key: value for key, value in vars(self).items() if key != "node_steps"} | {"mean_nodes": mean}
 

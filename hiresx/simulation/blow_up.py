@@ -64,7 +64,8 @@ def _again(solver: Solver) -> str:
 
 
 def check(solver: Solver) -> tuple[np.ndarray, float, float]:
-    """Return the solver's `norms`. Raises BlowUp if they show that the flow has failed. Collective."""
+    """Return the `norms` of the solver: the root mean squares of dq/dt (5,), the least density and the least pressure.
+    Raises BlowUp if they show that the flow has failed. Collective."""
     norms, density, pressure = solver.norms()
     if not ((np.isfinite(norms).all() or not solver.has_rates) and density > 0 and pressure > 0):
         raise find(solver, "the rate of change is not finite")

@@ -21,10 +21,10 @@ from hiresx.solver import Solver
 
 
 class Continuation:
-    """How a run of the case `resolved` continues from the checkpoint `found` (None: a new run). `notes`: lines that
-    name the checkpoint and the files that were skipped. `restarts`, `retries`, `epochs`: as in run.json. `captured`:
-    data that attachments will restore. `source`: the checkpoint's file. `passed`: checkpoints that were damaged. Raises
-    HiresxError for a checkpoint of another case."""
+    """The continuation of a run of the case `resolved` from the checkpoint `found` (None: a new run). `notes`: lines
+    that name the checkpoint and the files that were skipped. `restarts`, `retries`, `epochs`: as in run.json.
+    `captured`: data that attachments will restore. `source`: the checkpoint's file. `passed`: checkpoints that were
+    damaged. Raises HiresxError for a checkpoint of another case."""
 
     def __init__(self, comm: Communicator, resolved: Mapping[str, Any], found: checkpoint.FoundCheckpoint | None):
         self._comm, self._resolved, self._found = comm, resolved, found

@@ -18,9 +18,9 @@ SAME_TIME = 1e-9
 
 
 class Ends:
-    """Tells when the run of `case` is to stop. `made`: the time on the monotonic clock at which the run began.
-    `checkpoint_due`: whether a checkpoint is due by the clock of rank 0; all ranks learn this when they ask whether to
-    stop."""
+    """The conditions under which the run of `case` stops. `made`: the time on the monotonic clock at which the run
+    began. `checkpoint_due`: whether a checkpoint is due by the clock of rank 0; all ranks learn this when they ask
+    whether to stop."""
 
     def __init__(self, case: Case, comm: Communicator, made: float, checkpoints: Checkpoints | None):
         self._spec, self._comm, self._made, self._checkpoints = case.time, comm, made, checkpoints

@@ -88,10 +88,12 @@ def _move(
 
 @dataclass(frozen=True)
 class Epoch:
-    """The cut number `epoch` of a run (0: the first one), made after `step` in so many `seconds`. `reason`: "asked for"
-    or "speeds". `weights_before`, `weights`: speeds of the ranks by which the grid was cut (null: alike, or cut in
-    another way). Where ranks were measured: `speeds` by rank, points a second of computing, and `gain`, the share of
-    the computing of a step that it promised to save. `points` by rank."""
+    """A period of a run with one decomposition. `epoch`: its number, from 0. `step` and `time`: the step and the time
+    (in L / c_ref) after which the decomposition was made. `seconds`: the time that this took. `reason`: "asked for" or
+    "speeds". `weights_before`, `weights`: relative speeds of the ranks for which the grid was cut before and now (null:
+    equal speeds, or cut in another way). If the speeds were measured, `speeds` has the points per second of computing
+    of each rank, and `gain` the fraction of the computing time of a step that the new decomposition was expected to
+    save. `points`: the number of points of each rank."""
 
     epoch: int
     step: int
@@ -123,7 +125,7 @@ class Epoch:
         return cls(number, solver.steps, solver.time, reason, before, weights, speeds, gain, points, seconds)
 
     def document(self) -> dict[str, Any]:
-        """The epoch as JSON data, for run.json."""
+        """Return the epoch as JSON data, for run.json."""
         return dict(vars(self))
 
     @property

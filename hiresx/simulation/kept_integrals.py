@@ -7,8 +7,8 @@ from hiresx.solver import Solver
 
 
 def integrals(solver: Solver) -> tuple[np.ndarray, float] | None:
-    """The integrals of the conservative variables over all levels, and the volume; None where levels do not conserve.
-    Collective."""
+    """Return the integrals (variables,) of the conservative variables over all levels, in the scales of the case, and
+    the volume, in L^3. Return None if the levels do not conserve them. Collective."""
     conservation, found = solver.terms.conservation, np.zeros(solver.layout.equations.variables + 1)
     if conservation is None:
         return None

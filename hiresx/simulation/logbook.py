@@ -92,7 +92,8 @@ class Logbook:
                 self._record.update(**self._entries())
 
     def finish(self, status: record.Status, error: str | None = None) -> dict[str, Any]:
-        """Write the end of a run into run.json, and return the record. Collective, except when called by `fail`."""
+        """Write the end of a run into run.json, and return the record. `status`: how it ended. `error`: the text of the
+        error that ended it, if any. Collective, except when called by `fail`."""
         if error is None:
             s = self.simulation
             own = {"stages": s.solver.stopwatch.seconds, "waited_s": s.solver.halo.seconds_waited}

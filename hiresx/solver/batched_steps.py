@@ -16,8 +16,9 @@ LARGE = 1_000_000
 
 
 class BatchedSteps:
-    """A step of `integrator` by the tasks of `system`, with the launches of `size`, in one call. Threads synchronize
-    once per step, independent tasks run concurrently, and no work waits for Python."""
+    """Time steps on a CPU that each make all launches in one call. `integrator`: the time integrator. `system`: the
+    flow system, whose tasks make up a step. `size`: the size of the step, whose launches are included. Threads
+    synchronize once per step, independent tasks run concurrently, and no work waits for Python."""
 
     def __init__(
         self,

@@ -68,10 +68,11 @@ def nodes_of(whole: Decomposition, part: Part) -> Tile | None:
 
 
 class LocalBlocks:
-    """Kernels, fields and metrics of this rank's parts of `domain`. `states`: one for each part; `place[index]` is the
-    position in it of the part `index` of all ranks. `extended`: coordinates with ghosts, by index. `layout`: the fields
-    of the parts. `flow`: the initial state of the nodes, if any. `reused`: what is taken over where its configuration
-    is that of the case. `kept`: results that the next solver can use as well.
+    """Kernels, fields and metrics of this rank's parts of `domain`. `states`: the block state of each part.
+    `place[index]`: the position in `states` of the part with the number `index` among those of all ranks. `extended`:
+    coordinates with ghosts, by index. `layout`: the fields of the parts. `flow`: the initial state of the nodes, if
+    any. `reused`: what is taken over where its configuration is that of the case. `kept`: results that the next solver
+    can use as well.
 
     Collective; raises HiresxError as `hiresx.solver.Solver`.
     """
@@ -181,8 +182,9 @@ class LocalBlocks:
     def set_state(
         self, n: int, rho: Any, u: Any, v: Any, w: Any, p: Any, scalars: Mapping[str, Any] | None = None
     ) -> None:
-        """Set the nodes of `states[n]` from primitive arrays broadcastable to its (nk, nj, ni). Passive scalars that
-        `scalars` omits keep their values."""
+        """Set the state at the nodes of `states[n]`. `rho`, `u`, `v`, `w` and `p`: density, velocities and pressure in
+        the scales of the case, numbers or arrays that broadcast to (nk, nj, ni). Passive scalars that `scalars` omits
+        keep their values."""
         shape, scalars = self.states[n].block.x.shape, scalars or {}
         kept = self.primitives(n) if any(name not in scalars for name in self.gas.scalars) else {}
         carried = [scalars.get(name, kept.get(name)) for name in self.gas.scalars]
@@ -281,7 +283,7 @@ class LocalBlocks:
                 state.carry[:] = 0
 
     def host_values(self, state: BlockState, array: Any) -> np.ndarray:
-        """Return the nodes of an array of `state`, on the host."""
+        """Return the values at the nodes of an array of `state`, without ghosts, as a host array (..., nk, nj, ni)."""
         return np.ascontiguousarray(state.interior(self.backend.to_host(array)))
 
     def _set(self, state: BlockState, values: Callable[[Lines], Any]) -> None:

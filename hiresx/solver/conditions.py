@@ -175,7 +175,7 @@ class Conditions:
             c.prepare(time)
 
     def begin(self, time: float, dt: float) -> None:
-        """Pass the start `time` of a step and its size `dt` to the device, if it needs them."""
+        """Pass the start `time` of a step and its size `dt` to the device, if it needs them. Both are in L / c_ref."""
         if self.clocked or self.timed or self._moving:
             self.clock.put(time, dt)
 

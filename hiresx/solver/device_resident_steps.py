@@ -23,7 +23,8 @@ SPARE = 1.02
 
 
 class DeviceResidentSteps:
-    """The recorded steps of `integrator` by the tasks of `system`."""
+    """Time steps that are recorded once and then executed by the device without the host. `integrator`: the time
+    integrator. `system`: the flow system, whose tasks make up a step."""
 
     def __init__(
         self,

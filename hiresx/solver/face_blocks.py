@@ -28,7 +28,7 @@ class FaceBlocks:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Arguments of kernels that make or change the blocks of neighbours."""
+        """The arguments, by name, of kernels that compute or change the matrices of neighbours."""
         return {"numbers": self.numbers, "of_faces": self.blocks, "faces": self.blocks.shape[1]}
 
 

@@ -39,9 +39,10 @@ def one_after_another(tasks: Sequence[Task], stage: int) -> None:
 
 
 class FlowSystem(System):
-    """The tasks of the parts of this rank. `tasks`: the tasks of a stage of an explicit integrator, or of a right-hand
-    side of an integrator that iterates. `rates_tasks`: the tasks of a right-hand side. `perform` executes tasks; the
-    context `by` replaces it. `timed`: measures the time of other work of an integrator that iterates."""
+    """The discretised flow equations on the parts of this rank, as tasks that launch kernels. `tasks`: the tasks of a
+    stage of an explicit integrator, or of a right-hand side of an integrator that iterates. `rates_tasks`: the tasks of
+    a right-hand side. `perform`: the function that executes tasks; the context `by` replaces it. `timed`: measures the
+    time of other work of an integrator that iterates."""
 
     def __init__(
         self,
@@ -116,8 +117,8 @@ class FlowSystem(System):
             self._history.begin()
 
     def step(self, time: float, dt: float) -> None:
-        """Make the integrator's step of size `dt` from `time`. After `back` it may be called again with another dt.
-        Raises FloatingPointError, on all ranks, if the integrator finds no solution."""
+        """Make the integrator's step of size `dt` from `time`, both in L / c_ref. After `back` it may be called again
+        with another dt. Raises FloatingPointError, on all ranks, if the integrator finds no solution."""
         self.time, self.dt = time, dt
         if self._integrator.iterates:
             self._perform(self._looks, 0)
@@ -130,9 +131,9 @@ class FlowSystem(System):
             self._history.end(dt)
 
     def stage(self, n: int) -> None:
-        """See `System`: performs every task in order. Afterwards the nodes on faces satisfy their conditions and the
-        exchange of connected halos has started, so that the state can be read between steps. Ghosts of physical faces
-        are filled only when they are needed."""
+        """Make stage `n` of an explicit scheme: perform every task in order (see `System.stage`). Afterwards the nodes
+        on faces satisfy their conditions and the exchange of connected halos has started, so that the state can be read
+        between steps. Ghosts of physical faces are filled only when they are needed."""
         self._perform(self.tasks, n)
 
     def compute_rates(self) -> None:

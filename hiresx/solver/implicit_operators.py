@@ -240,7 +240,8 @@ def connect(
     step_size: StepSize,
     system: FlowSystem,
 ) -> None:
-    """Give an implicit integrator the operators of its system. Other integrators are left unchanged. Collective."""
+    """Give an implicit integrator the operators of its system, which act on the parts `blocks` of this rank. Other
+    integrators are left unchanged. Collective."""
     if isinstance(integrator, ImplicitIntegrator):
         integrator.attach(system, ImplicitOperators(case, blocks, ghosts, conditions, step_size, system))
 

@@ -66,9 +66,9 @@ class _Launches(NamedTuple):
 
 
 class LevelConservation:
-    """The task of a stage that takes back the defects of all groups of levels, once `r` is complete. A group consists
-    of the levels that are joined to each other or lie over each other. `weights`: those of integrals over all levels.
-    Collective."""
+    """The task of a stage that removes the conservation errors of all groups of levels, once `r` is complete. A group
+    consists of the levels that are connected to each other or cover each other. `weights`: the quadrature weights of
+    integrals over all levels. Collective."""
 
     def __init__(self, blocks: LocalBlocks):
         self._blocks, self._variables = blocks, blocks.equations.variables

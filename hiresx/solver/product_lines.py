@@ -11,8 +11,8 @@ from hiresx.solver.sweeps import SweepInputs, across_lines, nodes_of_lines
 
 
 class ProductLines(ProductSweeps):
-    """Sweeps over lines along one direction that compute the products with the blocks of other lines anew. In a part
-    with one node along this direction the lines have one node. Collective."""
+    """Sweeps over lines along one direction that do not store the blocks of other lines, but compute the products with
+    them when they are needed. In a part with one node along this direction the lines have one node. Collective."""
 
     def __init__(self, given: SweepInputs, faces: list[FaceBlocks]):
         super().__init__(given, faces)
@@ -20,7 +20,7 @@ class ProductLines(ProductSweeps):
         self.lines = [(self._direction,)] * len(self.lines)
 
     def factor(self, over_cfl: float, over_time: float) -> None:
-        """Record the current state, and make the pivots of the lines."""
+        """Record the current state, and compute the pivots of the lines. The arguments are those of `Sweeps.factor`."""
         self._record()
         for s, faces in zip(self._blocks.states, self._faces, strict=True):
             if len(faces.nodes):

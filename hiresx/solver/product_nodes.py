@@ -15,10 +15,12 @@ _FIELDS = ("records", "inverses", "right", "update")
 
 
 class ProductNodes(ProductSweeps):
-    """As `Sweeps` of settings without lines. Collective."""
+    """Sweeps over single nodes that do not store the blocks of neighbours, but compute the products with them when they
+    are needed. Collective."""
 
     def factor(self, over_cfl: float, over_time: float) -> None:
-        """Record the current state, and make and invert the diagonal blocks."""
+        """Record the current state, and compute and invert the diagonal blocks. The arguments are those of
+        `Sweeps.factor`."""
         self._record()
         for s, faces in zip(self._blocks.states, self._faces, strict=True):
             for colour in (0, 1):
@@ -33,7 +35,7 @@ class ProductNodes(ProductSweeps):
             )  # fmt: skip
 
     def inverses(self, n: int) -> Iterator[np.ndarray]:
-        """See `Sweeps.inverses`."""
+        """Yield the inverses of the blocks of the nodes, as `Sweeps.inverses` does."""
         s = self._blocks.states[n]
         variables = s.equations.variables
         backend = self._blocks.backend

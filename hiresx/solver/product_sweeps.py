@@ -15,8 +15,8 @@ from hiresx.solver.sweeps import SweepInputs, Sweeps
 
 
 class ProductSweeps(Sweeps, ABC):
-    """Sweeps that compute the products with the blocks of neighbours anew. `faces`: for each part the stored blocks of
-    nodes on faces with boundary conditions. Collective."""
+    """Base class of sweeps that do not store the blocks of neighbours, but compute the products with them when they are
+    needed. `faces`: for each part the stored blocks of nodes on faces with boundary conditions. Collective."""
 
     def __init__(self, given: SweepInputs, faces: Sequence[FaceBlocks]):
         super().__init__(given)

@@ -44,7 +44,7 @@ class _StepAbandoned(Exception):
 
 
 class Solver:
-    """A case on a device: the parts of it that this rank computes.
+    """The flow solver of a case on a device, for the parts that this rank computes.
 
     `domain`: the grid, cut among the ranks; without it the whole grid of the case, or `grid`, in this process. `plan`:
     "pencils" (CPU), "fused" (GPUs, and emulated), "decomposed" or "compact" (any backend); None takes the plan of the
@@ -188,7 +188,8 @@ class Solver:
         self.system.stage(stage)
 
     def right_hand_side(self) -> None:
-        """Fill `r` of every block (1/J times dq/dt): the halo exchange and all tasks of a stage before the update."""
+        """Compute the rates of change: `r` of every block becomes 1/J times dq/dt of the current state. This includes
+        the halo exchange and all tasks of a stage that precede the update."""
         self._state_cache.rates = True
         self.system.compute_rates()
 
@@ -371,7 +372,8 @@ class Solver:
         self, block: int, rho: ArrayLike, u: ArrayLike, v: ArrayLike, w: ArrayLike, p: ArrayLike,
         scalars: Mapping[str, ArrayLike] | None = None,
     ) -> None:  # fmt: skip
-        """Set `states[block]` from primitive arrays broadcastable to its (nk, nj, ni). Passive scalars that `scalars`
+        """Set the state at the nodes of `states[block]`. `rho`, `u`, `v`, `w` and `p`: density, velocities and pressure
+        in the scales of the case, numbers or arrays that broadcast to (nk, nj, ni). Passive scalars that `scalars`
         omits keep their values. Call `complete_state` after all blocks are set."""
         self.settle()
         self._give()
@@ -476,14 +478,14 @@ class Solver:
         self.settle()
 
     def norms(self) -> tuple[np.ndarray, float, float]:
-        """Return the root mean square of dq/dt over all points (5), nan before the first step from a new state, the
-        least density and the least pressure. Collective."""
+        """Return the root mean squares (5,) of dq/dt over all points, the least density and the least pressure, in the
+        scales of the case. Before the first step from a new state the root mean squares are NaN. Collective."""
         rates, density, pressure = self.step_size.norms()
         return rates if self._state_cache.rates else np.full_like(rates, np.nan), density, pressure
 
     def field(self, block: int, name: str) -> np.ndarray:
-        """Return a field of the registry on `states[block]`, float64 (..., nk, nj, ni). Raises HiresxError if the run
-        has no such field."""
+        """Return the field `name` of `states[block]`, float64 (..., nk, nj, ni). The fields are those of
+        `hiresx.device.fields`. Raises HiresxError if the run has no such field."""
         self.layout.must_have(name)
         state = self.states[block]
         return self._blocks.host_values(state, state.array(name)).astype(np.float64)

@@ -29,6 +29,6 @@ class StateCache:
         self.invalidate_radii()
 
     def begin_step(self, time: float, steps: int) -> None:
-        """Store the start of a step."""
+        """Record that a step begins at `time` (in L / c_ref), after `steps` steps."""
         self.began = time, steps
         self.invalidate_radii()

@@ -53,7 +53,7 @@ class StateHistory:
 
     @property
     def start(self) -> list[np.ndarray]:
-        """The state of every block at the start of the last step, on the host."""
+        """Return the state of every block at the start of the last step, as host arrays (variables, nk, nj, ni)."""
         return [
             self._blocks.host_values(s, a) for s, a in zip(self._blocks.states, self._states[0].arrays, strict=True)
         ]

@@ -72,8 +72,8 @@ class StepSize:
         self._limit_steps()
 
     def radii(self, launched: bool = False) -> np.ndarray:
-        """Return the largest inviscid and viscous spectral radius of all blocks of all ranks. `launched`: whether
-        `calls` were already made for the current state. Collective."""
+        """Return an array (2,) with the largest inviscid and the largest viscous spectral radius of all blocks of all
+        ranks, in c_ref / L. `launched`: whether `calls` were already made for the current state. Collective."""
         if not launched:
             self._launch()
         found = self._blocks.backend.to_host(self.found).reshape(-1)[self._places].astype(float)
@@ -81,7 +81,7 @@ class StepSize:
         return self._blocks.comm.max(found.max(axis=(0, 2), initial=0.0))
 
     def put(self, dt: float) -> None:
-        """Set the time step of the kernels to `dt`, unless each point has its own."""
+        """Set the time step of the kernels to `dt` (in L / c_ref), unless each point has its own."""
         if dt == self._on_device or self._blocks.layout.local_steps:
             return
         value = self._blocks.backend.to_device(np.full(1, dt, self._blocks.configuration.real))

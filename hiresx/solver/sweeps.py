@@ -39,8 +39,9 @@ def check_lines(lines: str, blocks: Sequence[Block]) -> None:
 
 
 class SweepInputs(NamedTuple):
-    """What sweeps work on: the parts of this rank with their ghosts, by the kernels of `program`, that of
-    kernels/implicit.h, of a `configuration`. `inverse_reynolds`: 0 for inviscid flow."""
+    """The data on which the sweeps of the preconditioner operate. `settings`: settings of the implicit scheme.
+    `blocks`: the parts of this rank. `ghosts`: the exchanges that fill their ghosts. `program`: the compiled kernels of
+    kernels/implicit.h. `configuration`: the configuration of these kernels. `inverse_reynolds`: 0 for inviscid flow."""
 
     settings: ImplicitSettings
     blocks: LocalBlocks
@@ -267,7 +268,7 @@ def nodes_of_lines(s: BlockState, direction: int) -> tuple[int, int, int]:
 
 def across_lines(s: BlockState, direction: int) -> int:
     """Return the number that decides the colour of the first line of a part: the sum of the indices of its first node,
-    without that along the lines."""
+    without the index along the direction `direction` of the lines."""
     return sum(s.first) - s.first[direction]
 
 
@@ -313,7 +314,8 @@ def _first_ghosts(s: BlockState, places: np.ndarray) -> np.ndarray:
 
 def range_of_lines(program: Program, extent: Sequence[int], direction: int) -> tuple[str, tuple[int, int, int]]:
     """Return the name of the kernel that solves for the lines of one colour, and the range to launch it over. `extent`:
-    the nodes of these lines. Each point of the range solves a line; on a GPU a warp solves several lines."""
+    the nodes of these lines. Each point of the range solves a line; on a GPU a warp solves several lines. `direction`:
+    the direction of the lines."""
     first = _first(extent, direction)
     if LANES not in program.signatures:
         return "line_sweep", first

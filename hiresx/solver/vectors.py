@@ -20,9 +20,9 @@ AT_ONCE = 8
 
 
 class Vectors:
-    """Creates vectors and operates on them. The kernels (kernels/vectors.h) are compiled when the first vector is made.
-    Collective. `count`: the number of vectors. `of_last`: what products of the last variables count in `dot`; those of
-    others count 1."""
+    """Operations on vectors of unknowns. The kernels (kernels/vectors.h) are compiled when the first vector is made.
+    Collective. `count`: the number of vectors. `of_last`: the weight of the products of the last variables in `dot`;
+    the weight of the others is 1."""
 
     def __init__(self, blocks: LocalBlocks, of_last: Sequence[float] = ()):
         self._blocks, self._real, self._of_last = blocks, blocks.configuration.real, tuple(of_last)
@@ -103,7 +103,8 @@ class Vectors:
         return float(self._blocks.comm.sum([found])[0])
 
     def products(self, basis: Basis, count: int, x: Vector) -> np.ndarray:
-        """Return the sums of products, as `dot`, of the first `count` vectors of a basis with x. Collective."""
+        """Return the scalar products (`dot`) of x with each of the first `count` vectors of a basis, an array (count,).
+        Collective."""
         found = np.zeros(count)
         for s, many, one in zip(self._blocks.states, basis.arrays, x.arrays, strict=True):
             (ni, nj, nk), backend = s.size, self._blocks.backend
@@ -125,7 +126,7 @@ class Vectors:
         return self._blocks.comm.sum(found)
 
     def add_sum(self, weights: np.ndarray, basis: Basis, x: Vector) -> None:
-        """Add to x the sum of the first vectors of a basis, times their weights."""
+        """Add to x the sum of the first n vectors of a basis, multiplied by their `weights` (n,)."""
         for s, many, to in zip(self._blocks.states, basis.arrays, x.arrays, strict=True):
             self._launch(
                 s, "add_basis", apart=to.size, count=len(weights), basis=many,
@@ -133,7 +134,8 @@ class Vectors:
             )  # fmt: skip
 
     def gather(self, x: Vector) -> np.ndarray:
-        """Return the whole vector on every rank. It does not depend on the decomposition. Collective."""
+        """Return the whole vector on every rank, in the order of `System.gather`. It does not depend on the
+        decomposition. Collective."""
         pairs = zip(self._blocks.states, x.arrays, strict=True)
         own = [(s.part.whole, s.part.box, self._blocks.host_values(s, array)) for s, array in pairs]
         wholes = self._wholes(np.zeros(self._size))
@@ -142,13 +144,14 @@ class Vectors:
         return np.concatenate([values.ravel() for values in wholes])
 
     def scatter(self, values: np.ndarray, x: Vector) -> None:
-        """Set x from the result of `gather`."""
+        """Set x from `values`, which have the form of the result of `gather`."""
         wholes = self._wholes(np.asarray(values, float))
         for s, own in zip(self._blocks.states, x.arrays, strict=True):
             self.fill(s, own, wholes[s.part.whole][:, *slices(s.part.box)])
 
     def fill(self, state: BlockState, array: Any, values: np.ndarray) -> None:
-        """Set the nodes of a block's array from `values` on the host."""
+        """Set the nodes of the device array `array` of a block `state` from the host array `values` (variables, nk, nj,
+        ni)."""
         backend = self._blocks.backend
         backend.copy(state.interior(array), backend.to_device(np.ascontiguousarray(values, self._real)))
 

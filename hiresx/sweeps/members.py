@@ -47,8 +47,9 @@ class SweepMember:
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """The runs of a sweep. `axes`: the keys that vary, in the order of the columns of a table, with the values of each.
-    `members`: the runs. `named_by`: the keys whose values are part of the names of the runs."""
+    """The runs of a sweep. `title`: the title of the case. `axes`: the keys that vary, in the order of the columns of a
+    table, with the values of each. `members`: the runs. `named_by`: the keys whose values are part of the names of the
+    runs."""
 
     title: str
     axes: dict[str, list[Any]]

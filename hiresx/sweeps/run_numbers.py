@@ -58,8 +58,8 @@ class ReducedColumn:
             )
 
     def value(self, run: Path) -> float:
-        """The number for one run. Raises HiresxError for a run without this column, or without samples from `start`
-        on."""
+        """Return the number for one run. Raises HiresxError for a run without this column, or without samples from
+        `start` on."""
         there = history.histories(run)
         if self.history not in there:
             raise HiresxError(f'no history "{self.history}"', did_you_mean(self.history, list(there), "histories"))
@@ -89,7 +89,7 @@ def _histories(case: Mapping[str, Any]) -> list[str]:
 
 def column(text: str, start: float | None = None) -> ReducedColumn:
     """Parse HISTORY.QUANTITY or HISTORY.QUANTITY:REDUCTION into a column; by default the reduction is "last". `start`:
-    time from which samples count. Raises HiresxError for any other text."""
+    time from which samples count, in L / c_ref. Raises HiresxError for any other text."""
     found = re.fullmatch(r"(?P<history>[^.:]+)\.(?P<quantity>[^:]+?)(?::(?P<reduction>\w+))?", text.strip())
     if not found:
         raise HiresxError(
@@ -128,9 +128,9 @@ class Analysis:
 
 
 def analyses(texts: Sequence[str]) -> tuple[Analysis, ...]:
-    """Parse the values of --collect, each "COMMAND [options]" with a command of `hiresx post`. If a command occurs
-    several times, the names of the later ones get a number, for instance "jet-2". Raises HiresxError for a text without
-    a command."""
+    """Parse the values `texts` of --collect, each "COMMAND [options]" with a command of `hiresx post`. If a command
+    occurs several times, the names of the later ones get a number, for instance "jet-2". Raises HiresxError for a text
+    without a command."""
     found: list[Analysis] = []
     for text in texts:
         try:

@@ -52,7 +52,8 @@ class TableRequest:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How each run is started: `ranks`, and the `words` of hiresx run that do not belong to the case."""
+    """Options by which each run of a sweep is started. `ranks`: the number of MPI ranks. `words`: the arguments of
+    `hiresx run` that do not belong to the case. `mpirun`: the launcher to use instead of the default one."""
 
     ranks: int = 1
     words: Sequence[str] = ()
@@ -79,8 +80,9 @@ def sweep(
     checkpoints. Values may be added.
 
     `columns`: numbers from histories, as HISTORY.QUANTITY:HOW (last, first, mean, min, max, std), over times from
-    `start` on. `collect`: commands of `hiresx post` with their options, whose numbers become columns. `plot`: two
-    columns to draw in table.png. With `progress` false nothing is printed.
+    `start` (in L / c_ref) on. `collect`: commands of `hiresx post` with their options, whose numbers become columns.
+    `plot`: two columns to draw in table.png. `ranks` and `backend`: the number of MPI ranks and the backend of each
+    run. With `progress` false nothing is printed.
 
     Returns the table, which is also written as table.csv and table.json. A run that fails does not stop the others;
     `SweepTable.unfinished_rows` has its row.
@@ -124,8 +126,8 @@ def run(
     of: SweepPlan, out: Path, case: str | Path, how: RunOptions, wanted: TableRequest, say: Say, show: bool = True
 ) -> SweepEnd:
     """Run all members of the sweep `of` that are not finished, and write the table that `wanted` describes after each
-    run. `say` prints a line of progress. `show`: whether the output of the runs also goes to stderr. Raises HiresxError
-    as `sweep`."""
+    run. `case`: the case as the user named it. `say` prints a line of progress. `show`: whether the output of the runs
+    also goes to stderr. Raises HiresxError as `sweep`."""
     if (launcher_environment.launched_processes() or 0) > 1:
         raise HiresxError(
             "a launcher started this sweep", "start it without the launcher; -n N gives each of its runs N ranks"
@@ -173,8 +175,8 @@ def run(
 
 
 def tabulate(of: SweepPlan, out: Path, case: str | Path, wanted: TableRequest) -> SweepTable:
-    """Write the table of the existing runs and return it; nothing is run. `wanted`: its columns. Raises HiresxError if
-    there is no sweep in `out`, or another one."""
+    """Write the table of the existing runs and return it; nothing is run. `wanted`: its columns. `case`: the case as
+    the user named it. Raises HiresxError if there is no sweep in `out`, or another one."""
     wanted.check(of)
     if not folder.compare(out, case, of):
         raise HiresxError(f"{out} holds no sweep", "leave --table away: the runs are made first")

@@ -27,8 +27,8 @@ ERROR = "error"
 
 @dataclass(frozen=True)
 class SweepTable:
-    """The table of a sweep. `keys`: the columns of the keys that were varied. `rows`: a dictionary for each run, all
-    with the same `columns`."""
+    """The table of a sweep. `title`: the title of the sweep. `keys`: the columns of the keys that were varied. `rows`:
+    a dictionary for each run, all with the same `columns`."""
 
     title: str
     keys: tuple[str, ...]
@@ -41,8 +41,8 @@ class SweepTable:
         return [row for row in self.rows if row["status"] != "finished" or row[ERROR]]
 
     def column(self, name: str) -> list[Any]:
-        """The values of the column `name`. For a column of a key the last part of the key is enough. Raises HiresxError
-        for an unknown name."""
+        """Return the values of the column `name`. For a column of a key the last part of the key is enough. Raises
+        HiresxError for an unknown name."""
         full = self.full_name(name)
         return [row[full] for row in self.rows]
 
@@ -56,13 +56,14 @@ class SweepTable:
         raise HiresxError(f'the table has no column "{name}"', did_you_mean(name, list(self.columns), "columns"))
 
     def plot(self, x: str, y: str) -> tuple[Any, Any]:
-        """Figure and Axes of the column `y` over `x`: a curve for each combination of the other keys."""
+        """Draw the column `y` over the column `x`, with one curve for each combination of the other keys. Returns
+        Figure and Axes."""
         from hiresx.sweeps import picture
 
         return picture.draw(self, x, y)
 
     def csv(self) -> str:
-        """The table as comma-separated values, with every digit; absent values are empty."""
+        """Return the table as comma-separated values, with every digit; absent values are empty."""
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(self.columns)
@@ -70,7 +71,7 @@ class SweepTable:
         return stream.getvalue()
 
     def document(self) -> dict[str, Any]:
-        """The table as JSON data."""
+        """Return the table as JSON data."""
         plain: dict[str, Any] = to_json_types(
             {"title": self.title, "keys": self.keys, "columns": self.columns, "runs": self.rows}
         )

@@ -65,9 +65,9 @@ def parse(texts: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def combinations(axes: Mapping[str, Sequence[Any]], zipped: bool) -> Iterator[dict[str, Any]]:
-    """Yield the value of every key in each run. These are all combinations, of which the last key changes first. With
-    `zipped` they are the first value of each key, then the second, and so on; a key with one value keeps it. Raises
-    HiresxError if the numbers of values do not match."""
+    """Yield the value of every key in each run. `axes`: the values of each key. These are all combinations, of which
+    the last key changes first. With `zipped` they are the first value of each key, then the second, and so on; a key
+    with one value keeps it. Raises HiresxError if the numbers of values do not match."""
     for key, values in axes.items():
         if isinstance(values, str) or not isinstance(values, Sequence):
             raise HiresxError(

@@ -32,7 +32,8 @@ class Tableau(NamedTuple):
 
 
 class Esdirk(ControlledStages):
-    """The stages of `tableau`: stage i at the time c_i dt solves q/(gamma dt) - (q_n/(gamma dt) + sum_(j<i) a_ij k_j /
+    """Base class of the ESDIRK schemes (explicit first stage, singly diagonally implicit Runge-Kutta), with the
+    coefficients `tableau`. Stage i at the time c_i dt solves q/(gamma dt) - (q_n/(gamma dt) + sum_(j<i) a_ij k_j /
     gamma) = R(q) with the rates of change k_j = R(q_j); the last one is the state after the step. All stages have the
     same gamma and so use the same blocks. No earlier step is needed, so the size of steps may change freely. k_j of a
     solved stage is computed from the equation of the stage: R(q_j) would multiply the remaining residual of Newton's
@@ -84,7 +85,8 @@ class Esdirk(ControlledStages):
 
 def guess_weights(times: Sequence[float], stage: int) -> dict[int, float]:
     """Return the weights of the rates of earlier stages in the initial guess of `stage` (from 0). They integrate, from
-    0 to the time of the stage, the polynomial through the rates of the first stage and of the last two."""
+    0 to the time of the stage, the polynomial through the rates of the first stage and of the last two. `times`: the
+    times of the stages, as fractions of the step."""
     chosen = sorted({0, *range(max(stage - 2, 0), stage)})
     found = {}
     for m in chosen:

@@ -10,9 +10,9 @@ from hiresx.time.ode_system import System
 
 
 class Explicit(Integrator):
-    """A stage fills `r` of every block with 1/J times dq/dt of the current state, makes the launches `updates[stage]`,
-    and sets the nodes on faces to the time at the end of the stage, the share `times[stage]` of the step. The last
-    share is 1.
+    """Base class of the explicit integrators. A stage fills `r` of every block with 1/J times dq/dt of the current
+    state, makes the launches `updates[stage]`, and sets the nodes on faces to the time at the end of the stage. This
+    time is the fraction `times[stage]` of the step, and the last fraction is 1.
 
     `keeps_start`: whether the first register holds the state at the start of the step until the step is done.
     """

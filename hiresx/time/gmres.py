@@ -17,8 +17,9 @@ Operator = Callable[[Vector, Vector], None]
 
 
 class Gmres(ABC):
-    """Space for `size` directions, each of which takes `vectors_of_direction` vectors: the next orthogonal one, and
-    itself where that is another."""
+    """Base class of the GMRES methods, with memory for `size` search directions. Each direction takes
+    `vectors_of_direction` vectors: the next orthogonal vector, and the direction itself if it differs from this
+    vector."""
 
     vectors_of_direction: ClassVar[int]
 
@@ -88,8 +89,8 @@ class Gmres(ABC):
 
 
 class PreconditionerAlone:
-    """Takes M^-1 `right` for the solution: with the blocks of a first-order scheme a step of defect correction (W. A.
-    Mulder & B. van Leer, Journal of Computational Physics 59 (1985) 232, section 2)."""
+    """The linear solver that takes M^-1 `right` as the solution. With the blocks of a first-order scheme this is a step
+    of defect correction (W. A. Mulder & B. van Leer, Journal of Computational Physics 59 (1985) 232, section 2)."""
 
     vectors_of_direction = 0
 
@@ -108,7 +109,8 @@ class PreconditionerAlone:
 
 
 class FlexibleGmres(Gmres):
-    """Lowers the residual `right` - A x: Y. Saad, SIAM Journal on Scientific Computing 14 (1993) 461, algorithm 2.2."""
+    """The flexible GMRES method, which lowers the residual `right` - A x. Source: Y. Saad, SIAM Journal on Scientific
+    Computing 14 (1993) 461, algorithm 2.2."""
 
     vectors_of_direction = 2
 
@@ -121,8 +123,8 @@ class FlexibleGmres(Gmres):
 
 
 class PreconditionedGmres(Gmres):
-    """Lowers the preconditioned residual M^-1 (`right` - A x), which is about the error of x, with a linear
-    `precondition` that may compute in place."""
+    """The GMRES method with left preconditioning. It lowers the preconditioned residual M^-1 (`right` - A x), which
+    approximates the error of x. `precondition` must be linear and may compute in place."""
 
     vectors_of_direction = 1
 

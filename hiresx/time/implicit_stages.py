@@ -26,10 +26,10 @@ ALEXANDER = 1 - math.sqrt(0.5)
 
 
 class Solved(NamedTuple):
-    """How a stage was solved: `newton` steps, `products` with the Jacobian, `drop`, the factor by which the residual
-    has fallen, `linear_drop`, the largest ratio of the final to the initial residual of linear equations, `share`, the
-    smallest share of a Newton step that was taken, the `residual` that is left, and the number of `assemblies` of
-    blocks."""
+    """The result of the solution of a stage. `newton`: number of Newton steps. `products`: number of products with the
+    Jacobian. `drop`: the factor by which the residual has fallen. `linear_drop`: the largest ratio of the final to the
+    initial residual of linear equations. `share`: the smallest fraction of a Newton step that was taken. `residual`:
+    the final residual. `assemblies`: number of times that the blocks were computed."""
 
     newton: int
     products: int

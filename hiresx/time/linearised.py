@@ -30,8 +30,8 @@ class ResidualPlace(NamedTuple):
 
 
 class ImplicitSettings(NamedTuple):
-    """Settings of the implicit scheme from a case (`hiresx.case.implicit.Implicit`), and `cfl`, its first CFL number;
-    inf if the case gives the size of steps."""
+    """Settings of the implicit scheme. `cfl`: the first CFL number; inf if the case gives the size of steps. The other
+    fields are those of the table `[implicit]` with the same names (`hiresx.case.implicit.Implicit`)."""
 
     cfl: float
     largest_cfl: float
@@ -47,7 +47,9 @@ class ImplicitSettings(NamedTuple):
 
 
 class Linearised(ABC):
-    """Works on the vectors of the `System` of all ranks. Everything is collective.
+    """Interface of the operators that Newton's method needs: the residual, its linearisation and a preconditioner. They
+    act on the vectors of the `System` of all ranks. Every method is collective. `settings`: settings of the implicit
+    scheme.
 
     f(x) = C(x + e R(x)) - x is the change of the state x by an explicit step, where C imposes the conditions at the
     nodes of faces. Every node has its own step e, with the CFL numbers `EXPLICIT_CFL`, which only `begin` changes. A

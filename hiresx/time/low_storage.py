@@ -9,10 +9,11 @@ from hiresx.time.explicit import Explicit
 
 
 class LowStorage(Explicit):
-    """Williamson's form: d = A d + dt R(q), q = q + B d in every stage, with A = 0 in the first.
+    """Base class of the low-storage Runge-Kutta schemes in the form of Williamson. Every stage computes d = A d + dt
+    R(q), then q = q + B d, with A = 0 in the first stage. `a` and `b`: the coefficients A and B of the stages. Source:
 
-    J. H. Williamson, Journal of Computational Physics 35 (1980) 48. Stages are no convex combinations of Euler steps,
-    and the state at the start of the step is not kept: its register holds `d`.
+    J. H. Williamson, Journal of Computational Physics 35 (1980) 48. The stages are not convex combinations of Euler
+    steps. The state at the start of the step is not stored, since its register contains `d`.
     """
 
     registers, keeps_start, convex = 1, False, False

@@ -10,15 +10,16 @@ import numpy as np
 
 
 class Vector:
-    """Numbers of the size of the conservative state on the device. `arrays`: one (n, nk, nj, ni), with the padding of
-    the state, for each block of this rank."""
+    """A vector of the unknowns on the device, with one number for each conservative variable at each node. `arrays`:
+    one array (n, nk, nj, ni) for each block of this rank, with the padding of the state."""
 
     def __init__(self, arrays: Sequence[Any]):
         self.arrays = tuple(arrays)
 
 
 class Basis(Sequence[Vector]):
-    """Vectors one behind the other in memory. `arrays`: one (count, n, nk, nj, ni) for each block of this rank."""
+    """A sequence of vectors that lie one behind the other in memory. `arrays`: one array (count, n, nk, nj, ni) for
+    each block of this rank."""
 
     def __init__(self, arrays: Sequence[Any], vectors: Sequence[Vector]):
         self.arrays, self._vectors = tuple(arrays), tuple(vectors)
@@ -44,11 +45,12 @@ class Earlier(NamedTuple):
 
 
 class System(ABC):
-    """dq/dt = R(q, t) on all blocks of all ranks, with conditions on the nodes of their faces. `time`: the start of the
-    current step. `dt`: its size. `epsilon`: the relative rounding error of the stored state.
+    """Interface of the discretised flow equations dq/dt = R(q, t) for time integrators, with boundary conditions at the
+    nodes of faces. q contains the conservative variables of all blocks of all ranks. `time`: the time at the start of
+    the current step, in L / c_ref. `dt`: its size. `epsilon`: the relative rounding error of the stored state.
 
-    Everything is collective, with the same arguments on all ranks. Right-hand sides and conditions are computed in the
-    memory of the state: before the step ends, `accept` must set the new state.
+    Every method is collective and takes the same arguments on all ranks. The memory of the state is also used as work
+    memory for R and for the boundary conditions. Before a step ends, `accept` must therefore set the new state.
     """
 
     time: float
@@ -94,7 +96,7 @@ class System(ABC):
         the decomposition only; the result has the same bits on all ranks."""
 
     def norm(self, x: Vector) -> float:
-        """Return the root of the sum of squares."""
+        """Return the square root of the sum of the squares of x (`dot`)."""
         return float(np.sqrt(self.dot(x, x)))
 
     def basis(self, count: int) -> Basis:
@@ -102,22 +104,24 @@ class System(ABC):
         return Basis((), [self.vector() for _ in range(count)])
 
     def products(self, basis: Basis, count: int, x: Vector) -> np.ndarray:
-        """Return the sums of products (`dot`) of the first `count` vectors of a basis with x."""
+        """Return the scalar products (`dot`) of x with each of the first `count` vectors of a basis, an array
+        (count,)."""
         return np.array([self.dot(vector, x) for vector in basis[:count]])
 
     def add_sum(self, weights: np.ndarray, basis: Basis, x: Vector) -> None:
-        """Add to x the sum of the first vectors of a basis, times their weights."""
+        """Add to x the sum of the first n vectors of a basis, multiplied by their `weights` (n,)."""
         for weight, vector in zip(weights, basis, strict=False):
             self.axpy(float(weight), vector, x)
 
     @abstractmethod
     def gather(self, x: Vector) -> np.ndarray:
-        """Return the whole vector on every rank, float64: whole blocks one after another, with indices variable, k, j,
-        i. It does not depend on the cut. For libraries that support a single process only."""
+        """Return the whole vector on every rank, as a float64 array of one dimension. It contains the whole blocks one
+        after another, each in C order of (variables, nk, nj, ni). It does not depend on the decomposition. For
+        libraries that support a single process only."""
 
     @abstractmethod
     def scatter(self, values: np.ndarray, x: Vector) -> None:
-        """Set x from the result of `gather`."""
+        """Set x from `values`, which have the form of the result of `gather`."""
 
     # ---- the flow
 
@@ -141,8 +145,8 @@ class System(ABC):
 
     @abstractmethod
     def fill_ghosts(self, x: Vector, time: float) -> None:
-        """Copy x with its conditions to `q` of the block states, and fill all ghosts that the inviscid terms need, of
-        connected and of physical faces."""
+        """Copy x with its boundary conditions at `time` to `q` of the block states, and fill all ghosts that the
+        inviscid terms need, of connected and of physical faces."""
 
     def derivative(
         self,

@@ -49,11 +49,13 @@ def _reals(work: Any, real: str) -> int:
 
 
 class Reduction:
-    """Column kernels of one block and their reductions. `radii`: an array (2, FEW) into which `radii_calls` write the
-    largest spectral radii of `few` <= FEW threads each. `norms`: an array (NORMS,) into which `norm_calls` write.
+    """Computes extremes and norms over the nodes of one block on the device. A first kernel reduces each column of
+    nodes, and further kernels reduce the results of the columns. `radii`: an array (2, FEW) into which `radii_calls`
+    write the largest inviscid and viscous spectral radii; `few` <= FEW threads write one of each. `norms`: an array
+    (NORMS,) into which `norm_calls` write.
 
-    The block's work array is the scratch memory where it is large enough: no reduction runs while a right-hand side is
-    computed.
+    The work array of the block is used as memory for partial results if it is large enough, since no reduction runs
+    while a right-hand side is computed.
     """
 
     def __init__(self, backend: Backend, program: Program, state: BlockState, radii: Any, norms: Any):
@@ -78,7 +80,8 @@ class Reduction:
         self._active = sum(1 << d for d in state.active)
 
     def radii_calls(self, reynolds: float | None) -> list[Call]:
-        """Return the launches that find the largest inviscid and viscous spectral radius of the block (1/time)."""
+        """Return the launches that find the largest inviscid and viscous spectral radius of the block (1/time).
+        `reynolds`: None in inviscid flow."""
         s, few, count = self._state, self.few, pieces(self._state.size)
         height = -(-s.size[2] // count)
         inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
@@ -107,7 +110,8 @@ class Reduction:
         return calls
 
     def local_steps(self, reynolds: float | None, cfl: float, viscous_cfl: float) -> None:
-        """Compute the block's time step at each point by these CFL numbers. `reynolds`: None in inviscid flow."""
+        """Compute the block's time step at each point by the inviscid and the viscous CFL number `cfl` and
+        `viscous_cfl`. `reynolds`: None in inviscid flow."""
         s = self._state
         inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
         limits = {"inverse_reynolds": inverse_reynolds, "cfl": cfl, "viscous_cfl": viscous_cfl}

@@ -40,7 +40,7 @@ MOST_SAMPLES = 16
 
 
 def new_clock() -> np.ndarray:
-    """Return a clock of zeros."""
+    """Return a clock of zeros, an array with one number for each entry of `DeviceClock`."""
     return np.zeros(DeviceClock.PASSED + 2 * MOST_SAMPLES)
 
 
@@ -54,7 +54,7 @@ class StepClock:
         self._known_values: tuple[float, float] | None = None
 
     def put(self, time: float, dt: float) -> None:
-        """Set the current step: `dt` from `time`."""
+        """Set the current step: it begins at `time` and has the size `dt`, both in L / c_ref."""
         if (time, dt) != self._known_values:
             clock = new_clock()
             clock[[DeviceClock.TIME, DeviceClock.DT]] = time, dt
@@ -62,8 +62,8 @@ class StepClock:
             self._known_values = time, dt
 
     def put_sample(self, time: float, dt: float, begins: float, slot: int) -> None:
-        """Set the current step as `put` does, at the time of a sample, which is stored in the place `slot`. The
-        sampling interval ends here; the next one starts at `begins`."""
+        """Set the current step of size `dt` as `put` does, at the time of a sample, which is stored in the place
+        `slot`. The sampling interval ends here; the next one starts at `begins`."""
         clock = new_clock()
         places = [DeviceClock.TIME, DeviceClock.DT, DeviceClock.BEGINS, DeviceClock.SLOT]
         clock[places] = time, dt, begins, slot
@@ -71,10 +71,11 @@ class StepClock:
         self.set(clock)
 
     def set_known(self, time: float, dt: float) -> None:
-        """Record that the device has left the clock at `time`, after a step `dt`."""
+        """Record that the device has left the clock at `time`, after a step of size `dt`, both in L / c_ref."""
         self._known_values = time, dt
 
     def set(self, clock: np.ndarray) -> None:
-        """Set the whole clock, for steps that the device chooses."""
+        """Set the whole clock on the device from `clock`, an array in the layout of `DeviceClock`. Steps whose size the
+        device chooses begin with this."""
         self._backend.copy(self.array, self._backend.to_device(clock))
         self._known_values = None

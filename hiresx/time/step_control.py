@@ -17,11 +17,10 @@ REPEATS = 10
 
 
 class ControlledStages(Stages):
-    """With `implicit.tolerance` the size of steps follows their error, over the norm of the state at their start. A
-    step with a larger one is repeated with a shorter dt. `memory`: `dt` of the next step, the `error` of the last, and
-    how many were `repeated` in all.
-
-    `error_order`: the error of a step falls with this power of its size."""
+    """Base class of the implicit integrators with control of the step size. With `implicit.tolerance` the size of a
+    step follows its error, divided by the norm of the state at its start. A step with a larger error than the tolerance
+    is repeated with a smaller dt. `memory`: `dt` of the next step, the `error` of the last one, and `repeated`, the
+    number of repeated steps. `error_order`: the power of the step size to which the error of a step is proportional."""
 
     error_order: int
 

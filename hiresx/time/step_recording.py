@@ -16,8 +16,8 @@ STEPS = 32
 
 
 class StepState(IntEnum):
-    """The state of the steps. GOING: all were taken. ARRIVED: the last one ended at `until` or close to it. DEAD: the
-    step after the last one led to an inadmissible state. STUCK: the flow allows no step."""
+    """The result of a sequence of recorded steps. GOING: all steps were taken. ARRIVED: the last one ended at `until`
+    or close to it. DEAD: the step after the last one led to an inadmissible state. STUCK: the flow allows no step."""
 
     GOING = 0
     ARRIVED = 1

@@ -40,5 +40,6 @@ def time_advances(time: float, step: float, largest: float = math.inf) -> bool:
 
 
 def radii_are_finite(inviscid: float, viscous: float) -> bool:
-    """True if both spectral radii are finite; they are not once the flow has failed."""
+    """True if both spectral radii, `inviscid` and `viscous`, are finite. They are not finite once the computation has
+    failed."""
     return math.isfinite(inviscid) and math.isfinite(viscous)

@@ -24,7 +24,7 @@ class Limit:
     threshold: float | tuple[float, float]
 
     def holds(self, value: float) -> bool:
-        """True if `value` keeps the limit; nan does not."""
+        """True if `value` is within the limit. NaN is not."""
         if not math.isfinite(value):
             return False
         if isinstance(self.threshold, tuple):
@@ -34,23 +34,25 @@ class Limit:
 
 
 def at_most(threshold: float) -> Limit:
-    """The limit that a value is at most `threshold`."""
+    """Return the limit for a number that must be at most `threshold`."""
     return Limit("<=", threshold)
 
 
 def at_least(threshold: float) -> Limit:
-    """The limit that a value is at least `threshold`."""
+    """Return the limit for a number that must be at least `threshold`."""
     return Limit(">=", threshold)
 
 
 def between(low: float, high: float) -> Limit:
-    """The limit that a value is between `low` and `high`."""
+    """Return the limit for a number that must be between `low` and `high`."""
     return Limit("in", (low, high))
 
 
 @dataclass(frozen=True)
 class CheckRun:
-    """A bundled case, as `hiresx run` takes it; `monitors` are called every `monitor.every` steps (see Simulation)."""
+    """A run of a bundled case for a check. `case`: the name of the case. `preset`: the name of its preset, or None.
+    `sets`: overrides KEY=VALUE, as for `hiresx run --set`. `monitors`: functions that are called every `monitor.every`
+    steps (see `Simulation`)."""
 
     case: str
     preset: str | None = None
@@ -75,7 +77,8 @@ class CheckRun:
 
 
 class CompletedRun:
-    """A run that has come to its end, and the state it started from. `case`: the run's, if it is not as loaded."""
+    """A run that is complete, with the state from which it started. `case`: its case if it differs from the loaded
+    one."""
 
     def __init__(self, run: CheckRun, backend: str, case: Case | None = None):
         self.simulation = Simulation(case or run.loaded_case, backend, monitors=run.monitors)
@@ -89,31 +92,35 @@ class CompletedRun:
         return self.simulation.time
 
     def state(self, name: str, block: int = 0) -> np.ndarray:
-        """rho, u, v, w, p or a derived variable at the end, (nk, nj, ni)."""
+        """Return rho, u, v, w, p or a derived variable at the end of the run, (nk, nj, ni) in the scales of the case.
+        `name`: the variable. `block`: the number of the block."""
         return self.blocks[block].state(name)
 
     def start(self, name: str, block: int = 0) -> np.ndarray:
-        """rho, u, v, w or p at the start, (nk, nj, ni)."""
+        """Return rho, u, v, w or p at the start of the run, (nk, nj, ni) in the scales of the case. `name`: the
+        variable. `block`: the number of the block."""
         return self._start[block][name]
 
     def exact(self, name: str, block: int = 0) -> np.ndarray:
-        """rho, u, v, w or p of the case's function `exact` at the end, (nk, nj, ni)."""
+        """Return rho, u, v, w or p of the case's function `exact` at the end of the run, (nk, nj, ni) in the scales of
+        the case. `name`: the variable. `block`: the number of the block."""
         b = self.blocks[block]
         values = self.case.evaluate("exact", np.asarray(b.x), np.asarray(b.y), np.asarray(b.z), self.time)
         return values[("rho", "u", "v", "w", "p").index(name)]
 
     def history(self, name: str) -> dict[str, np.ndarray]:
-        """The columns of the history of a monitor of the case, over the whole run."""
+        """Return the columns of the history of a monitor of the case over the whole run, each (samples,)."""
         watching = [a for a in self.simulation.attachments if isinstance(a, Monitor)]
         return next(a.history for a in watching if a.history.name == name).table().flat()
 
     def samples(self, name: str) -> np.ndarray:
-        """Return an entry of the records of the run (see Simulation.run) at all samples."""
+        """Return the entry `name` of the records of the run (see `Simulation.run`) at all samples, (samples,)."""
         return np.array([entry[name] for entry in self.simulation.history])
 
 
 class Workbench:
-    """The backend under test, the plan by which it computes (None: its own), and the runs it has finished."""
+    """The data on which checks work: the backend under test, the plan by which it computes (None: its default plan),
+    and the completed runs."""
 
     def __init__(self, backend: str, plan: str | None = None):
         self.backend = backend
@@ -157,9 +164,11 @@ def _complete(bench: Workbench, run: CheckRun) -> CompletedRun:
 
 @dataclass(frozen=True)
 class Check:
-    """A check of the verification. `measure` is called with the results of `runs`, one CompletedRun each, or with the
-    Workbench if there are none. `curves` is called likewise; the sequences that it returns by name are stored with the
-    result, for pictures."""
+    """A check of the verification. `limit`: the accepted range of its number. `measure` is called with the results of
+    `runs`, one CompletedRun each, or with the Workbench if there are none. `curves` is called likewise; the sequences
+    that it returns by name are stored with the result, for pictures. `configurations`: the configurations of the
+    kernels that it needs, which are compiled before it. `backends`: a function that returns the names of the backends
+    that it uses, given the tested one."""
 
     name: str
     limit: Limit
@@ -183,7 +192,7 @@ class Check:
         return [bench.complete(run) for run in self.runs] if self.runs else [bench]
 
     def needed_kernels(self, tested: str) -> list[tuple[str, Configuration]]:
-        """All configurations of kernels that the check needs, each with the name of the backend that needs it; `tested`
-        is the backend under test."""
+        """Return all configurations of kernels that the check needs, each with the name of the backend that needs it;
+        `tested` is the backend under test."""
         of_runs = [(tested, run.configuration) for run in self.runs]
         return of_runs + [(name, found) for name in self.backends(tested) for found in self.configurations]

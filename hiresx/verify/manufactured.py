@@ -45,7 +45,7 @@ _ONE_SIDED = (-49 / 20, 6.0, -15 / 2, 20 / 3, -15 / 4, 6 / 5, -1 / 6)
 
 
 def sympy() -> ModuleType:
-    """SymPy. Raises HiresxError where it is missing or broken."""
+    """Return the module SymPy. Raises HiresxError if it is missing or broken."""
     return optional.import_required("sympy", "manufactured solutions need SymPy", INSTALL)
 
 
@@ -216,7 +216,7 @@ def truncation_error(solver: Solver, flow: ManufacturedSolution, time: float = 0
 
 
 def start(solver: Solver, flow: ManufacturedSolution, time: float = 0.0) -> None:
-    """Set the nodes of a `solver` to the state of `flow`."""
+    """Set the nodes of a `solver` to the state of `flow` at `time`."""
     for n, state in enumerate(solver.states):
         rho, u, v, w, p = flow.state(*_places(state), time)
         names = (scalar.name for scalar in solver.case.scalar)

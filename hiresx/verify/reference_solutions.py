@@ -10,7 +10,7 @@ FOLDER = Path(__file__).parent / "data"
 
 @cache
 def table(name: str) -> dict[str, np.ndarray]:
-    """Read the reference solution data/<name>.csv: its columns by name."""
+    """Read the reference solution data/<name>.csv and return its columns by name, each (rows,)."""
     lines = (FOLDER / f"{name}.csv").read_text(encoding="utf-8").splitlines()
     titles, *rows = (line.split(",") for line in lines if not line.startswith("#"))
     values = np.array(rows, dtype=float)

@@ -26,7 +26,7 @@ DIGITS = 6
 
 
 def names() -> list[str]:
-    """Groups of checks, one for each file in groups/."""
+    """Return the names of the groups of checks, one for each file in groups/."""
     folder = Path(__file__).parent / "groups"
     return sorted(path.stem.replace("_", "-") for path in folder.glob("*.py") if path.stem != "__init__")
 
@@ -43,7 +43,7 @@ def group(name: str) -> ModuleType:
 
 
 def choose_groups(asked: Sequence[str]) -> list[str]:
-    """Names of the groups that `asked` selects, each once, in the order of `names`."""
+    """Return the names of the groups that `asked` selects, each once, in the order of `names`."""
     found = set() if asked else {name for name in names() if not group(name).LONG}
     for word in asked:
         if word in ("all", "long"):
@@ -57,7 +57,7 @@ def choose_groups(asked: Sequence[str]) -> list[str]:
 def run(
     asked: Sequence[str], backend: str, say: Callable[[str], None] | None, plan: str | None = None
 ) -> list[dict[str, Any]]:
-    """Run the checks of the groups `asked`; see hiresx.verify.run for arguments and result."""
+    """Run the checks of the groups `asked`; see `hiresx.verify.run` for the arguments and the result."""
     say = say or (_to_terminal if sys.stderr.isatty() else _to_nobody)
     wanted = choose_groups(asked)
     bench = Workbench(find_backend(backend).name, plan)

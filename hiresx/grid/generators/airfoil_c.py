@@ -19,11 +19,12 @@ from hiresx.grid.parabolic import Outline, c_grid
 
 
 def generate(spec: AirfoilC) -> Grid:
-    """Grid of an `airfoil-c` table (`hiresx.case.grids.AirfoilC`), lengths in chords.
+    """Return the grid of an `airfoil-c` table (`hiresx.case.grids.AirfoilC`). Lengths are in chords.
 
-    i runs clockwise: from the outflow along the lower side of the cut, the lower surface, the leading edge, the upper
-    surface and the upper side of the cut to the outflow; j from there to the outer boundary, a half ellipse that ends
-    above and below the end of the cut; k along +z, `span` the period (no node at the upper end).
+    The index i runs clockwise: from the outflow along the lower side of the cut, the lower surface, the leading edge,
+    the upper surface and the upper side of the cut to the outflow. The index j runs from the airfoil and the cut to the
+    outer boundary, which is a half ellipse that ends above and below the end of the cut. The index k runs along +z. The
+    period along z is `span`, and the node at the upper end is left out.
     """
     section = Section(spec.naca, spec.thickness, spec.camber, spec.trailing_edge == "extended")
     nodes = c_grid(spec, section)

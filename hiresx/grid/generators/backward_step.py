@@ -21,8 +21,8 @@ from hiresx.grid.matching import matched_connections
 
 
 def generate(spec: BackwardStep) -> Grid:
-    """Grid of a `backward-step` table (`hiresx.case.grids.BackwardStep`), lengths in reference lengths. Raises
-    HiresxError for a length that is no multiple of the spacing."""
+    """Return the grid of a `backward-step` table (`hiresx.case.grids.BackwardStep`). Lengths are in reference lengths.
+    Raises HiresxError for a length that is no multiple of the spacing."""
     upstream, length, height, depth = (
         _cells(name, getattr(spec, name), spec.spacing) for name in ("upstream", "length", "height", "depth")
     )

@@ -15,7 +15,7 @@ from hiresx.grid.spacing import stretch
 
 
 def generate(spec: Box) -> Grid:
-    """Grid of a `box` table: n, lower, upper, periodic, stretch (`hiresx.case.grids.Box`), in reference lengths.
+    """Return the grid of a `box` table (`hiresx.case.grids.Box`), in reference lengths.
 
     A periodic axis has n unique nodes and none at the upper end; the others have nodes at both ends. Every axis may be
     made periodic by the boundary conditions, a non-periodic one with its end nodes held on both sides.
@@ -35,7 +35,8 @@ def generate(spec: Box) -> Grid:
 
 
 def unit_lines(spec: Box | Wavy) -> list[np.ndarray]:
-    """Per axis, n values from 0 to 1 (non-periodic), from 0 to 1 - 1/n (periodic), or [0] for one node."""
+    """Return for each axis an array (n,) of values from 0 to 1 (not periodic), from 0 to 1 - 1/n (periodic), or [0] for
+    one node."""
     return [
         np.arange(n) / (n if axis in spec.periodic else max(n - 1, 1)) for axis, n in zip("xyz", spec.n, strict=True)
     ]
@@ -50,7 +51,7 @@ def box_nodes(spec: Box | Wavy, lines: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def box_period(spec: Box | Wavy, directions: Iterable[int]) -> dict[str, Vector | Motion]:
-    """Period of the box in the given directions that have more than one node."""
+    """Return the period of the box in the given directions that have more than one node."""
     return {
         AXES[d]: triple(float(spec.upper[d] - spec.lower[d]) if e == d else 0.0 for e in range(3))
         for d in directions

@@ -18,15 +18,17 @@ from hiresx.grid.spacing import nodes_from_centre, nodes_from_wall
 
 
 def generate(spec: ChannelBump) -> Grid:
-    """Grid of a `channel-bump` table (`hiresx.case.grids.ChannelBump`), lengths in chords of the bump, which reaches
-    from x = 0 to 1.
+    """Return the grid of a `channel-bump` table (`hiresx.case.grids.ChannelBump`). Lengths are in chords of the bump,
+    which lies between x = 0 and x = 1.
 
-    Along x the spacing is uniform on the bump, or grows there from `end_spacing` at both ends by a squared sine, and
-    grows beyond them by hyperbolic sines. Along y a hyperbolic sine grows from `first_spacing` at the lower wall, which
-    may itself grow with the distance from the bump. The wall's shape fades linearly towards the upper wall, and with
-    the distance from the wall it is smoothed over that distance (`hiresx.grid.diffusion`): a shear alone would carry
-    the kinks at the ends of a circular arc through the whole channel, and the metrics of 6th order would see them at
-    every node on their way. Along z nk nodes, `width` the period (no node at the upper end).
+    Along x the spacing on the bump is uniform. If `end_spacing` is given, it grows from there at both ends by a squared
+    sine. Beyond the bump it grows by hyperbolic sines. Along y the spacing grows by a hyperbolic sine from
+    `first_spacing` at the lower wall. The first spacing may itself grow with the distance from the bump. Along z there
+    are nk nodes, and `width` is the period; the node at the upper end is left out.
+
+    The shape of the lower wall decays linearly towards the upper wall. At each distance from the wall the shape is
+    smoothed over this distance (`hiresx.grid.diffusion`). Without smoothing, the kinks at the ends of a circular arc
+    would appear on all grid lines along x, and would be errors of the metrics of sixth order there.
     """
     before, on, after = spec.cells
     if spec.blocks == 3 and min(before, on + 1, after) < MINIMUM_NODES:

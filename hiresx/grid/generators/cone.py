@@ -14,11 +14,12 @@ from hiresx.grid.spacing import nodes_from_centre, nodes_from_wall
 
 
 def generate(spec: Cone) -> Grid:
-    """Grid of a `cone` table (`hiresx.case.grids.Cone`), lengths in reference lengths.
+    """Return the grid of a `cone` table (`hiresx.case.grids.Cone`). Lengths are in reference lengths.
 
-    The tip is the origin, the axis y = 0. Along x the spacing is uniform on the cone and grows ahead of it; j runs from
-    axis and cone to the straight line from y = `height` at the inlet to y = `end_height` at the outlet. With the
-    distance from the axis the wall's kink at the tip is smoothed over that distance, as in `channel-bump`.
+    The tip is the origin, and the axis is y = 0. Along x the spacing is uniform on the cone and grows ahead of it. The
+    index j runs from the axis and the cone to the outer boundary. This is the straight line from y = `height` at the
+    inlet to y = `end_height` at the outlet. The kink of the wall at the tip is smoothed: at each distance from the
+    axis, over this distance, as in `channel-bump`.
     """
     before, on = spec.cells
     spacing = spec.length / on

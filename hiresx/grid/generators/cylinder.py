@@ -9,11 +9,12 @@ from hiresx.grid.spacing import distances_to_ellipse
 
 
 def generate(spec: Cylinder) -> Grid:
-    """Grid of a `cylinder` table (`hiresx.case.grids.Cylinder`), lengths in reference lengths.
+    """Return the grid of a `cylinder` table (`hiresx.case.grids.Cylinder`). Lengths are in reference lengths.
 
-    i runs along the wall with the angle t from the upstream stagnation line (the negative x axis), the wall being
-    radius * (-cos t, sin t); j runs along straight rays from the wall (jmin) to the ellipse through the two stand-offs
-    (jmax); k runs along +z, `span` the period (no node at the upper end). In this order the Jacobian is positive.
+    The index i runs along the wall with the angle t from the upstream stagnation line (the negative x axis). The wall
+    is radius * (-cos t, sin t). The index j runs along straight rays from the wall (jmin) to the ellipse through the
+    two stand-offs (jmax). The index k runs along +z. The period along z is `span`, and the node at the upper end is
+    left out. In this order the Jacobian is positive.
     """
     t = np.radians(np.linspace(spec.angle[0], spec.angle[1], spec.n_around))
     r = distances_to_ellipse(spec, t)

@@ -14,11 +14,11 @@ from hiresx.grid.diffusion import diffuse
 
 
 def generate(spec: Inlet) -> Grid:
-    """Grid of an `inlet` table (`hiresx.case.grids.Inlet`), lengths in reference lengths.
+    """Return the grid of an `inlet` table (`hiresx.case.grids.Inlet`). Lengths are in reference lengths.
 
-    The lines of one i are vertical, uniformly spaced between corners, which are nodes. Along j the spacing is uniform;
-    with the distance from a wall its kinks are smoothed over that distance, as in `channel-bump`. Raises HiresxError
-    where the walls meet.
+    The grid lines along j are vertical. They are uniformly spaced between the corners, which are nodes. Along j the
+    spacing is uniform. The kinks of a wall are smoothed: at each distance from the wall, over this distance, as in
+    `channel-bump`. Raises HiresxError where the walls meet.
     """
     nodes = np.concatenate([[0], np.cumsum(spec.cells)])
     x = np.interp(np.arange(nodes[-1] + 1), nodes, spec.corners)

@@ -28,12 +28,12 @@ from hiresx.grid.spacing import march, nodes_along_jet, spacing_into_sponge
 
 
 def generate(spec: PlanarJet) -> Grid:
-    """Grid of a `planar-jet` table (`hiresx.case.grids.PlanarJet`), lengths in nozzle heights.
+    """Return the grid of a `planar-jet` table (`hiresx.case.grids.PlanarJet`). Lengths are in nozzle heights.
 
-    Along x the spacing grows from `exit_spacing` at x = 0 as sqrt(exit_spacing^2 + (b x)^2), b = ln(stretching), to
-    both sides. Along y it grows likewise from the outside of the lip. In the sponge the growth changes smoothly to
-    `sponge_stretching`. Every line ends at the first node at or beyond its length. Along z there are nk nodes with
-    `width` as the period (no node at the upper end).
+    Along x the spacing grows to both sides of x = 0 as sqrt(exit_spacing^2 + (b x)^2), with b = ln(stretching). Along y
+    it grows in the same way from the outside of the lip. In the sponge the growth changes smoothly to
+    `sponge_stretching`. Every line ends at the first node at or beyond its length. Along z there are nk nodes. The
+    period along z is `width`, and the node at the upper end is left out.
     """
     inside, outside, downstream = nodes_along_jet(spec)
     nozzle, lip, beyond = _heights(spec)

@@ -13,11 +13,12 @@ from hiresx.grid.spacing import nodes_from_centre, nodes_from_wall
 
 
 def generate(spec: Plate) -> Grid:
-    """Grid of a `plate` table (`hiresx.case.grids.Plate`), lengths in reference lengths.
+    """Return the grid of a `plate` table (`hiresx.case.grids.Plate`). Lengths are in reference lengths.
 
-    Along x two hyperbolic sines meet at the leading edge, a node, with `leading_edge_spacing` to both sides; of the
-    ni - 1 cells each gets the share that makes their growth the same. Along y a hyperbolic sine grows from
-    `first_spacing` at the wall. Along z nk nodes, `width` the period (no node at the upper end).
+    Along x the spacing grows from `leading_edge_spacing` at the leading edge by a hyperbolic sine to both sides. The
+    leading edge is a node. The ni - 1 cells are divided between the two sides so that their growth is the same. Along y
+    the spacing grows by a hyperbolic sine from `first_spacing` at the wall. Along z there are nk nodes. The period
+    along z is `width`, and the node at the upper end is left out.
     """
     ni, nj, nk = spec.n
     if nj == 1:

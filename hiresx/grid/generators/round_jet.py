@@ -38,12 +38,12 @@ SMALLEST, LARGEST = 0.08, 0.45
 
 
 def generate(spec: Any) -> Grid:
-    """Grid of a `round-jet` table (`hiresx.case.grids.RoundJet`), lengths in nozzle diameters.
+    """Return the grid of a `round-jet` table (`hiresx.case.grids.RoundJet`). Lengths are in nozzle diameters.
 
-    Along x, and outside of the lip along r, the spacing is that of the planar jet
-    (`hiresx.grid.spacing.spacing_into_sponge`). In the nozzle the layers of the ring are spaced as the lip through the
-    boundary layer; from there the spacing passes to that of the core, whose size follows. The section is the same at
-    every x (`hiresx.grid.butterfly`); from the boundary layer on outwards it is polar.
+    Along x, and along r outside of the lip, the spacing is that of the planar jet
+    (`hiresx.grid.spacing.spacing_into_sponge`). In the nozzle, the layers of the ring have the spacing of the lip
+    through the boundary layer. Further inside, the spacing changes to that of the core, from which the size of the core
+    follows. The section is the same at every x (`hiresx.grid.butterfly`). It is polar from the boundary layer outwards.
     """
     inside, around, downstream = nodes_along_jet(spec)
 

@@ -13,11 +13,12 @@ from hiresx.grid.spacing import distances_to_ellipse
 
 
 def generate(spec: Sphere) -> Grid:
-    """Grid of a `sphere` table (`hiresx.case.grids.Sphere`), lengths in reference lengths.
+    """Return the grid of a `sphere` table (`hiresx.case.grids.Sphere`). Lengths are in reference lengths.
 
-    i runs along meridians with the angle t from the upstream pole on the negative x axis to `angle`; j along rays from
-    the wall to an outer surface of revolution, the ellipse through the two stand-offs; k around the x axis, connected
-    to its own beginning, n_around different nodes. In this order the Jacobian is positive.
+    The index i runs along meridians with the angle t from the upstream pole on the negative x axis to `angle`. The
+    index j runs along rays from the wall to the outer surface, an ellipsoid of revolution through the two stand-offs.
+    The index k runs around the x axis. It has n_around different nodes, of which the last one is connected to the
+    first. In this order the Jacobian is positive.
     """
     t = np.radians(np.linspace(0.0, spec.angle, spec.n_meridian))
     r = distances_to_ellipse(spec, t)

@@ -11,7 +11,8 @@ from hiresx.grid.generators.box import box_nodes, box_period, unit_lines
 
 
 def generate(spec: Wavy) -> Grid:
-    """Grid of a `wavy` table: that of a `box`, and amplitude, waves (`hiresx.case.grids.Wavy`), in reference lengths.
+    """Return the grid of a `wavy` table (`hiresx.case.grids.Wavy`), in reference lengths. The grid is that of a `box`
+    whose nodes are displaced.
 
     The node that would lie at X is displaced along coordinate c by amplitude_c times the product, over the directions
     d with more than one node, of sin(2 pi waves_d (X_d - lower_d) / L_d). amplitude = [0.5, 0.5, 0] and waves =

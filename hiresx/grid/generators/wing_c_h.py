@@ -47,9 +47,9 @@ NEAR, FAR = 0.7, 8.0
 
 
 def generate(spec: WingCH) -> Grid:
-    """Grid of a `wing-c-h` table (`hiresx.case.grids.WingCH`), lengths in root chords.
+    """Return the grid of a `wing-c-h` table (`hiresx.case.grids.WingCH`). Lengths are in root chords.
 
-    i runs clockwise seen from the tip, j outwards, k along +z from the root.
+    The index i runs clockwise as seen from the tip. The index j runs outwards, and the index k along +z from the root.
     Raises HiresxError for spacings that do not fit the counts."""
     span = _span(spec)
     whole_section, line = (_planes(spec, span, WingSection(share)) for share in (1.0, 0.0))

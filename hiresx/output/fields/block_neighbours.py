@@ -48,9 +48,9 @@ class Neighbours:
         self._connections = _decode_connections(text) if text else {}
 
     def of(self, block: int, name: str) -> dict[tuple[int, int], BeyondFace]:
-        """Nodes beyond the faces of block number `block`, with the values of the variable or coordinate `name`. The
-        keys are the axis of an array (0: k, 1: j, 2: i) and the side (0: below, 1: above). Faces without a neighbour
-        are left out."""
+        """Return the nodes beyond the faces of block number `block`, with the values of the variable or coordinate
+        `name`. The keys are the axis of an array (0: k, 1: j, 2: i) and the side (0: below, 1: above). Faces without a
+        neighbour are left out."""
         found: dict[tuple[int, int], BeyondFace] = {}
         if block not in self._connections:
             return found

@@ -69,8 +69,8 @@ def place(directory: Path, name: str, wanted: str) -> tuple[Path, bool]:
 
 
 def clear(directory: str | Path, name: str) -> None:
-    """Remove the files of coordinates of the series `name`, after its field files were removed. Raises HiresxError if
-    that fails."""
+    """Remove the files of coordinates of the series `name` in `directory`, after its field files were removed. Raises
+    HiresxError if that fails."""
     files.remove(Path(directory).glob(f"{name}_grid.nc"))
     files.remove(Path(directory).glob(f"{name}_grid_{'[0-9a-f]' * 8}.nc"))
 

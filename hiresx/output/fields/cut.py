@@ -16,9 +16,9 @@ Piece = dict[str, np.ndarray]
 
 
 def parse(text: str, what: str) -> dict[str, float | None]:
-    """ "y=0, z=1" as {"y": 0.0, "z": 1.0}; a bare "y" stands for the middle of the domain and gives None.
-
-    Raises HiresxError naming `what` (plane or line) for anything else.
+    """Parse a text such as "y=0, z=1" into a dictionary {"y": 0.0, "z": 1.0}. A name alone, such as "y", means the
+    middle of the domain and has the value None. Raises HiresxError, which names `what` (plane or line), for any other
+    text.
     """
     fixed: dict[str, float | None] = {}
     for part in text.split(","):
@@ -35,7 +35,7 @@ def parse(text: str, what: str) -> dict[str, float | None]:
 
 
 def extent(pieces: list[Piece], axis: str) -> tuple[float, float]:
-    """Least and greatest coordinate along `axis` ("x", "y" or "z") of `pieces`, in L."""
+    """Return the least and greatest coordinate along `axis` ("x", "y" or "z") of `pieces`, in L."""
     return min(float(np.nanmin(p[axis])) for p in pieces), max(float(np.nanmax(p[axis])) for p in pieces)
 
 
@@ -46,14 +46,14 @@ def flat_axis(pieces: list[Piece], part: str) -> str:
 
 
 def middle(pieces: list[Piece], axis: str) -> float:
-    """Half-way between the least and the greatest coordinate along `axis` ("x", "y" or "z"), in L."""
+    """Return the middle between the least and the greatest coordinate along `axis` ("x", "y" or "z"), in L."""
     return sum(extent(pieces, axis)) / 2
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedPlaces:
-    """Places in a piece, each a weighted mean of its nodes: `nodes` (m, ...) indexes into flat arrays, `weights` the
-    same shape; nan where there is no such place."""
+    """Places in a piece of a field, each a weighted mean of its nodes. `nodes` (m, ...): indexes of m nodes into flat
+    arrays. `weights`: their weights, of the same shape; NaN if there is no such place."""
 
     nodes: np.ndarray
     weights: np.ndarray
@@ -72,7 +72,7 @@ class WeightedPlaces:
 
 
 def plane(pieces: list[Piece], axis: str, value: float) -> list[Piece]:
-    """The plane `axis` = `value` through three-dimensional `pieces` (nk, nj, ni), as two-dimensional pieces.
+    """Return the plane `axis` = `value` through three-dimensional `pieces` (nk, nj, ni), as two-dimensional pieces.
 
     Each block is cut along the family of its grid lines that most often meet the plane. Raises HiresxError when no
     block reaches the plane.
@@ -106,8 +106,8 @@ def line(pieces: list[Piece], axis: str, value: float) -> tuple[Piece, np.ndarra
 def line_samples(
     pieces: list[Piece], axis: str, value: float
 ) -> tuple[list[tuple[int, WeightedPlaces]], np.ndarray, np.ndarray]:
-    """Return the line of `line` as interpolations: the samples of each piece, by its number; `order` (n,), which
-    selects and sorts the samples to keep; and the gaps, as in `line`."""
+    """Return the line `axis` = `value`, as in `line`, as interpolations: the samples of each piece, by its number;
+    `order` (n,), which selects and sorts the samples to keep; and the gaps, as in `line`."""
     parts = [(n, crossings(piece, axis, value, d)) for n, piece in enumerate(pieces) for d in (0, 1)]
     parts = [(n, part) for n, part in parts if part.nodes.size]
     if not parts:

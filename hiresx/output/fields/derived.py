@@ -21,9 +21,10 @@ PRIMITIVE = GAS_PRIMITIVE
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable: its function of a `FlowState`, what it is, its scale, its symbol (mathtext) and its colours in plots.
+    """A variable that output may contain. `compute`: the function of a `FlowState` that returns it. `long_name`: its
+    description. `scale`: its scale. `symbol`: its symbol in mathtext. `colours`: its colour map in plots.
 
-    `local`: it follows from the state at a point alone; the others need gradients.
+    `local`: whether it follows from the state at a point alone; other variables need gradients.
     """
 
     compute: Callable[["FlowState"], np.ndarray]
@@ -83,7 +84,8 @@ class FlowState:
         return Metrics(self.x, self.y, self.z, self._beyond)
 
     def gradient(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Derivatives of the primitive variable `name` along x, y and z, per L, each an array (nk, nj, ni)."""
+        """Return the derivatives of the primitive variable `name` along x, y and z, per L, each an array (nk, nj,
+        ni)."""
         if name not in self._gradients:
             sides = None if self._beyond is None else self._beyond(name)
             self._gradients[name] = self.metrics.gradient(self[name], sides)
@@ -206,7 +208,7 @@ def is_known(name: str) -> bool:
 
 
 def how_to_store(name: str) -> str:
-    """What to write in a case so that its files give the variable `name`, which was not stored."""
+    """Return a text on what to write in a case so that its files contain the variable `name`, which was not stored."""
     if name in VARIABLES:
         return 'write "rho", "u", "v", "w", "p" in output.variables: every other variable of the gas follows from them'
     return f'write "{name}" in output.variables: it follows from no other variable'

@@ -36,9 +36,10 @@ _SCALES = (
 
 @dataclass
 class FieldBlock:
-    """One block: node coordinates x, y, z and the variables of `state` by name, all (nk, nj, ni) host arrays.
+    """One block of a field file. `x`, `y` and `z`: node coordinates in L. `state`: the variables by name. All arrays
+    are host arrays (nk, nj, ni).
 
-    `gaps`: in a line, the indexes of the points before which it leaves the grid.
+    `gaps`: for a line, the indexes of the points before which it leaves the grid.
     """
 
     name: str
@@ -56,8 +57,8 @@ class FieldBlock:
 
 @dataclass
 class FieldFileContent:
-    """The content of a field file: time in L / c_ref, step, the resolved case and the blocks. `part`: "" for whole
-    fields, else the part that it holds."""
+    """The content of the field file `path`: time in L / c_ref, step, the resolved case and the blocks. `part`: "" for
+    whole fields, else the part that it holds."""
 
     path: Path
     time: float
@@ -77,7 +78,8 @@ def write(
     precision: str | None = None,
     part: str = "",
 ) -> Path:
-    """Write `variables` (default: output.variables of the case) of every block to the netCDF-4 file `path`.
+    """Write `variables` (default: output.variables of the case) of every block to the netCDF-4 file `path`. `time` (in
+    L / c_ref) and `step`: those of the fields.
 
     `blocks`: anything with the attributes of `FieldBlock`; variables that are not in its `state` are computed from rho,
     u, v, w, p, which then must be. Coordinates are stored in double precision, variables in `precision` (fp64, fp32;
@@ -125,7 +127,7 @@ class Series:
         self._size = sum(math.prod(b.shape) for b in blocks) * sum(dtype.itemsize for _, dtype, _ in self._arrays())
 
     def write(self, path: str | Path, blocks: Sequence[FieldBlock], time: float, step: int) -> Path:
-        """Write the file of one time. See the function `write`."""
+        """Write the file `path` of one time. The arguments are those of the function `write`."""
         file = JointFile(Path(path), self.measure_layout(path), os.getpid(), root=True)
         try:
             with file:
@@ -224,7 +226,8 @@ def _variable(group: Any, name: str, kind: Any, dimensions: Sequence[str], **att
 
 
 def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileContent:
-    """Read a field file. `variables`: the names wanted, those not stored are computed; default: what is stored.
+    """Read the field file `path`. `variables`: the names wanted, those not stored are computed; default: what is
+    stored.
 
     Raises HiresxError when the file is missing, is not a field file, or cannot give a variable.
     """
@@ -242,10 +245,10 @@ def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileC
 
 
 def describe(path: str | Path) -> dict[str, Any]:
-    """Return the content of a field file without its arrays: time, step, case, names of the variables, their precision,
-    blocks (name -> (nk, nj, ni)), part ("" for whole fields), and levels: for each name the level, the block of the
-    grid, and the first node i, j, k there (empty without refinement). Raises HiresxError if the file is missing or is
-    not a field file."""
+    """Return the content of the field file `path` without its arrays: time, step, case, names of the variables, their
+    precision, blocks (name -> (nk, nj, ni)), part ("" for whole fields), and levels: for each name the level, the block
+    of the grid, and the first node i, j, k there (empty without refinement). Raises HiresxError if the file is missing
+    or is not a field file."""
     with open_file(path) as blocks:
         return _describe(blocks)
 
@@ -290,7 +293,7 @@ def check_variables(names: Iterable[str], about: Mapping[str, Any], where: str =
 
 
 def read_time(path: str | Path) -> float:
-    """The time of a field file. Raises as `describe`."""
+    """Return the time of the field file `path`, in L / c_ref. Raises as `describe`."""
     with open_file(path) as blocks:
         return blocks.time
 
@@ -324,19 +327,20 @@ def _read_block(
 
 
 def frames(directory: str | Path, name: str = "fields") -> dict[int, Path]:
-    """The field files of a run directory, or those of the subset `name`, by step in rising order."""
+    """Return the field files of a run directory, or those of the subset `name`, by step in rising order."""
     return list_by_step(directory, name, SUFFIX)
 
 
 def list_by_step(directory: str | Path, name: str, suffix: str) -> dict[int, Path]:
-    """The files <name>_<step><suffix> of a directory by step, in rising order."""
+    """Return the files <name>_<step><suffix> of a directory by step, in rising order."""
     pattern = re.compile(rf"{re.escape(name)}_(\d{{6,}}){re.escape(suffix)}")
     found = ((pattern.fullmatch(path.name), path) for path in Path(directory).glob(f"{name}_*{suffix}"))
     return dict(sorted((int(match[1]), path) for match, path in found if match))
 
 
 def last(directory: str | Path, name: str = "fields") -> Path:
-    """The latest field file of a run directory, or of its subset `name`. Raises HiresxError when there is none."""
+    """Return the latest field file of a run directory, or of its subset `name`. Raises HiresxError when there is
+    none."""
     found = frames(directory, name)
     if not found and name != "fields":
         there = sorted({path.stem[: path.stem.rindex("_")] for path in Path(directory).glob("*_??????*.nc")})
@@ -355,7 +359,7 @@ def only_vtk(directory: str | Path) -> Path | None:
 
 
 def no_fields(directory: str | Path) -> HiresxError:
-    """The error for a directory without field files."""
+    """Return the error for a directory without field files."""
     if (there := only_vtk(directory)) is not None:
         return HiresxError(
             f"{directory} holds fields of the format vtk only, which are not read here",

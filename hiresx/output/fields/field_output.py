@@ -38,8 +38,8 @@ _WORKERS = 8
 
 
 def check(case: Any) -> None:
-    """Raises HiresxError for entries of [output] that are wrong on any grid: unknown variables, and fields that such a
-    run does not have."""
+    """Raises HiresxError for entries of [output] of `case` that are wrong on any grid: unknown variables, and fields
+    that such a run does not have."""
     for table, place in _tables(case):
         names = table.variables or ()
         derived.check(names, f"{place}.variables", equations(case).scalars)
@@ -51,8 +51,8 @@ def check(case: Any) -> None:
 
 
 def check_grid(case: Any, blocks: Sequence[Any], of_grid: Sequence[str] | None = None) -> None:
-    """Raises HiresxError for subsets of the fields that do not fit the `blocks` of the grid. `of_grid`: for each block
-    the name of its block of the grid (see `selection.subset`)."""
+    """Raises HiresxError for subsets of the fields of `case` that do not fit the `blocks` of the grid. `of_grid`: for
+    each block the name of its block of the grid (see `selection.subset`)."""
     for subset in case.output.subset:
         selection.subset(subset, blocks, of_grid)
 
@@ -129,7 +129,7 @@ class FieldOutput(Attachment):
 
     @property
     def next_time(self) -> float:
-        """The next time at which an output is due: a step must end there."""
+        """The next time at which an output is due, in L / c_ref. A step must end at this time."""
         return min(output.next_time for output in self._outputs)
 
     @property
@@ -189,7 +189,8 @@ class FieldOutput(Attachment):
         return found
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Restore the clocks that `capture` returned. A clock whose interval has changed since starts anew."""
+        """Restore the clocks `captured`, which `capture` returned. A clock whose interval has changed since starts
+        anew."""
         for output in self._outputs:
             written = captured.get(f"{output.name}.written")
             output.written = None if written is None else int(written)

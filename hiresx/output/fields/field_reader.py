@@ -124,7 +124,7 @@ def variables(group: Any) -> list[str]:
 
 
 def attribute(entry: Any, name: str) -> str:
-    """Return the text of an attribute of a file, a group or a variable; "" if it has none."""
+    """Return the text of the attribute `name` of `entry`, a file, a group or a variable; "" if it has none."""
     value = entry.attrs.get(name, "")
     value = np.ravel(value)[0] if isinstance(value, np.ndarray) else value
     return value.decode() if isinstance(value, bytes) else str(value)

@@ -45,8 +45,7 @@ class LocalState(NamedTuple):
 
 @dataclass(eq=False)
 class PartBox:
-    """A box of nodes of a block that part number `state` of this process gives, its ghosts at cuts included, and how
-    the values wanted are taken from an array of it.
+    """A box of nodes of a block whose values part number `state` of this process provides, ghosts at cuts included.
 
     `box`: its range of nodes in the whole block. `x`, `y`, `z` (bk, bj, bi): coordinates in the box. `take`: selects
     the values from an array (bk, bj, bi); the result may have any shape. `margin`: whether variables need gradients,
@@ -145,7 +144,7 @@ class LocalBoxes:
         self, names: Sequence[str], states: Sequence[LocalState], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[LocalRegion], None]:
         """Return the regions with the variables `names` as `dtype`, computed from the state of each source. The second
-        result is None: no region needs values of other ranks."""
+        result is None: no region needs values of other ranks. `workers`: number of threads."""
         found = [s.evaluate(names, held, gas, dtype, workers) for s, held in zip(self.sources, states, strict=True)]
         return [
             LocalRegion(place, x, y, z, dict(zip(names, values, strict=True)))
@@ -252,8 +251,9 @@ class LocalSamples:
     def late_regions(
         self, names: Sequence[str], values: np.ndarray | None, received: Sequence[np.ndarray], dtype: np.dtype
     ) -> list[LocalRegion]:
-        """Return the local regions whose points needed values of other ranks, which have been `received`, one array
-        (variables, nodes) per rank."""
+        """Return the local regions with the variables `names` whose points needed values of other ranks. `received`:
+        for each rank an array (variables, nodes) with its values. `values`: the values of this rank, in the same form.
+        `dtype`: the type of the result."""
         if not self._late.count:
             return []
         return self._late.regions(names, np.concatenate([values, *(r for r in received if r.size)], axis=1), dtype)

@@ -104,7 +104,7 @@ def subset(
 
 
 def describe(spec: Any) -> str:
-    """Short description of a subset."""
+    """Return a short description of a subset. `spec`: its table (`hiresx.case.outputs.Subset`)."""
     if spec.range is not None:
         ranges = (f"{axis} = [{', '.join(map(str, nodes))}]" for axis, nodes in spec.range.items())
         return f"nodes {', '.join(ranges) or 'of whole blocks'}"

@@ -53,8 +53,8 @@ class Attachment:
         return {}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Restore the data that `capture` returned. In place of a list of pieces there is a function read(name, box) ->
-        array."""
+        """Restore the data `captured`, which `capture` returned. In place of a list of pieces there is a function
+        read(name, box) -> array."""
 
     def finish(self, solver: Solver) -> None:
         """Complete the work at the end of a run. Also called after a failure or an interrupt, when the state may be

@@ -62,8 +62,8 @@ def _number(path: Path) -> int:
 
 @dataclass
 class FoundCheckpoint:
-    """A valid checkpoint. `directory`: the run to which it belongs; None if it is elsewhere. `passed`: later
-    checkpoints that are damaged, with the reasons."""
+    """A valid checkpoint. `container`: its file, opened. `directory`: the run to which it belongs; None if it is
+    elsewhere. `passed`: later checkpoints that are damaged, with the reasons."""
 
     container: Container
     directory: Path | None
@@ -147,8 +147,8 @@ def open_checkpoint(path: Path, comm: Communicator | None = None) -> Container:
 
 
 def describe(path: str | Path) -> dict[str, Any]:
-    """Return the content of a checkpoint without its arrays: format, hiresx (version), backend, written (UTC), step,
-    time, case, blocks (name -> (ni, nj, nk)), attachments (names). Raises HiresxError as `open_checkpoint`."""
+    """Return the content of the checkpoint `path` without its arrays: format, hiresx (version), backend, written (UTC),
+    step, time, case, blocks (name -> (ni, nj, nk)), attachments (names). Raises HiresxError as `open_checkpoint`."""
     values = open_checkpoint(Path(path)).values
     with reading_contents(Path(path)):
         return {
@@ -161,10 +161,11 @@ def describe(path: str | Path) -> dict[str, Any]:
 
 
 class Checkpoints(Attachment):
-    """Writes checkpoints into `directory` as `spec` ([checkpoint] of the case) asks; none if `spec.keep` is 0.
-    `contents` returns the content: values (those of rank 0 count) and this rank's named arrays. `alive` raises, on all
-    ranks, if the state must not be kept. `clock` returns seconds and never goes backwards; rank 0's clock decides,
-    through `is_due`. The interval never changes a time step: the first step that reaches it ends with a checkpoint."""
+    """The writer of checkpoints into `directory`, at the intervals of `spec` ([checkpoint] of the case). It writes none
+    if `spec.keep` is 0. `contents` returns the content: values (those of rank 0 count) and this rank's named arrays.
+    `alive` raises, on all ranks, if the state must not be kept. `clock` returns seconds and never goes backwards; rank
+    0's clock decides, through `is_due`. The interval never changes a time step: the first step that reaches it ends
+    with a checkpoint."""
 
     name = "checkpoints"
 
@@ -301,8 +302,9 @@ def set_aside(passed: Iterable[tuple[Path, str]]) -> None:
 def split_captured(
     name: str, captured: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], dict[str, list[Piece]]]:
-    """Split the result of `Attachment.capture` into values, arrays and lists of pieces. Raises TypeError, with its
-    name, for anything that cannot be stored."""
+    """Split `captured`, the result of `Attachment.capture`, into values, arrays and lists of pieces, each by name.
+    `name`: the name of the attachment. Raises TypeError, with the name of the entry, for anything that cannot be
+    stored."""
     values, arrays, spread = {}, {}, {}
     for key, value in captured.items():
         if isinstance(value, np.ndarray):

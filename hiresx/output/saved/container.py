@@ -228,15 +228,16 @@ class Container:
         return list(self._entries)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Shape of the array `name`; KeyError when there is none."""
+        """Return the shape of the array `name`; KeyError when there is none."""
         return self._entries[name].shape
 
     def dtype(self, name: str) -> np.dtype:
-        """Type of the array `name`; KeyError when there is none."""
+        """Return the type of the array `name`; KeyError when there is none."""
         return self._entries[name].type
 
     def array(self, name: str) -> np.ndarray:
-        """Return the array `name`. Raises KeyError if there is none, and DamagedCheckpoint if its checksum is wrong."""
+        """Return the array `name`, of the type and shape with which it was written. Raises KeyError if there is none,
+        and DamagedCheckpoint if its checksum is wrong."""
         entry = self._entries[name]
         array = np.empty(entry.shape, entry.type)
         if array.nbytes:
@@ -298,7 +299,7 @@ class Container:
             yield file
 
     def damage_error(self, reason: str) -> DamagedCheckpoint:
-        """The error that this file is damaged, with the `reason`."""
+        """Return the error that this file is damaged, with the `reason`."""
         return DamagedCheckpoint(f"{self.path} is not a whole checkpoint: {reason}", "take another one")
 
 

@@ -77,7 +77,7 @@ class Reader:
         return list(self._stored)
 
     def whole(self, name: str) -> Range:
-        """Index box of the whole array `name`."""
+        """Return the index box of the whole array `name`."""
         return triple((0, last) for last in _ends(piece.box for piece in self._pieces(name)))
 
     def __call__(self, name: str, box: Range) -> np.ndarray:

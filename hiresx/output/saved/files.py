@@ -76,13 +76,13 @@ class FileLayout:
             write_at(file, content, offset)
 
     def put_number(self, file: int, key: Key, value: float) -> None:
-        """Write the array `key`, which has one item, to the open `file`. Raises OSError."""
+        """Write `value` to the open `file` as the array `key`, which has one item. Raises OSError."""
         offset, dtype, _ = self.arrays[key]
         write_at(file, np.array(value, dtype).tobytes(), offset)
 
     def put(self, file: int, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
-        """Write the values of an array at `place` (see `JointFile.put`). It uses no memory maps and no locks, so it
-        works on any file system. Raises OSError."""
+        """Write the values `parts` of the array `key` at `place` of the open `file` (see `JointFile.put`). It uses no
+        memory maps and no locks, so it works on any file system. Raises OSError."""
         offset, dtype, shape = self.arrays[key]
         runs, nodes, width = place.runs, math.prod(shape[:3]), dtype.itemsize * len(parts)
         ends = runs.starts[:1], nodes - runs.starts[-1:] - runs.lengths[-1:]
@@ -170,7 +170,7 @@ class JointFile:
                 self._layout.put_number(self._file, key, number)
 
     def holds(self, key: Key) -> bool:
-        """True if the file has this array."""
+        """True if the file has the array `key`."""
         return key in self._layout.arrays
 
     def put(self, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:

@@ -93,7 +93,7 @@ def may_change(key: str) -> bool:
 
 
 def format_difference(difference: tuple[str, Any, Any]) -> str:
-    """Text that describes a difference between two cases."""
+    """Return a text that describes a difference between two cases: (key, first value, second value)."""
     key, old, new = difference
     return f"{key} is {_format_value(new)}, in the checkpoint {_format_value(old)}"
 

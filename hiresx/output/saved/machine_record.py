@@ -27,8 +27,9 @@ _PACKAGES = {
 
 
 def hardware() -> dict[str, Any]:
-    """Host name, CPU model, sockets, cores (physical, logical, available to this process), SIMD flags, memory in bytes,
-    and of each GPU name, memory in bytes and UUID (an empty list without NVML). Creates no CUDA context.
+    """Return a description of the machine: host name, CPU model, sockets, cores (physical, logical, available to this
+    process), SIMD flags, memory in bytes, and of each GPU its name, memory in bytes and UUID (an empty list without
+    NVML). No CUDA context is created.
     """
     text = _text("/proc/cpuinfo")
     places = re.findall(r"^physical id\s*:\s*(\d+).*?^core id\s*:\s*(\d+)", text, re.M | re.S)
@@ -49,7 +50,8 @@ def hardware() -> dict[str, Any]:
 
 
 def gpus() -> list[dict[str, Any]]:
-    """Name, memory in bytes and UUID of the GPUs that NVML sees; empty without it or without a driver."""
+    """Return the name, the memory in bytes and the UUID of each GPU that NVML finds. The list is empty without NVML or
+    without a driver."""
 
     def describe(nvml: Any) -> list[dict[str, Any]]:
         handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
@@ -66,7 +68,7 @@ def gpus() -> list[dict[str, Any]]:
 
 
 def versions() -> dict[str, str | None]:
-    """Versions of the software on which the results of a run depend; None for what is not installed."""
+    """Return the versions of the software on which the results of a run depend; None for what is not installed."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for name, distributions in _PACKAGES.items():
         found[name] = next((v for d in distributions if (v := _version(d))), None)

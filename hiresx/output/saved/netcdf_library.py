@@ -11,12 +11,12 @@ __all__ = ["LOCK", "h5py", "library"]
 
 
 def library() -> ModuleType:
-    """netCDF4. Raises HiresxError where it is missing or broken."""
+    """Return the module netCDF4. Raises HiresxError if it is missing or broken."""
     return _import("netCDF4", "fields and histories need netCDF4")
 
 
 def h5py() -> ModuleType:
-    """h5py. Raises HiresxError where it is missing or broken."""
+    """Return the module h5py. Raises HiresxError if it is missing or broken."""
     return _import("h5py", "fields need h5py")
 
 

@@ -13,10 +13,10 @@ from hiresx.base.arrays import triple
 
 @dataclass(frozen=True)
 class Runs:
-    """Where the values of a block lie in a larger array: as runs of consecutive nodes, in C order. `starts`: the flat
-    index of the first node of each run. `lengths`: the number of nodes of each run. `layers`: into how many groups,
-    with equally many values and runs each, the values can be divided. `joined`: whether the runs follow one another
-    without gaps."""
+    """The positions of the values of a block in a larger array, as runs of consecutive nodes in C order. `starts`: the
+    flat index of the first node of each run. `lengths`: the number of nodes of each run. `layers`: the number of
+    groups, with equally many values and runs each, into which the values can be divided. `joined`: whether the runs
+    follow one another without gaps."""
 
     starts: np.ndarray
     lengths: np.ndarray
@@ -26,7 +26,8 @@ class Runs:
 
 @dataclass(frozen=True)
 class IndexBox:
-    """The nodes `ends` ((first, last + 1) along k, j, i) of an array of the shape `whole` (nk, nj, ni)."""
+    """The nodes `ends` ((first, last + 1) along k, j, i) of an array of the shape `whole` (nk, nj, ni). `runs`: where
+    their values lie in the array."""
 
     whole: tuple[int, int, int]
     ends: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
@@ -40,7 +41,7 @@ class IndexBox:
 
     @classmethod
     def all(cls, whole: tuple[int, int, int]) -> "IndexBox":
-        """A box of all nodes of the array."""
+        """Return a box of all nodes of the array."""
         return cls(triple(whole), triple((0, n) for n in whole))
 
     def _runs(self) -> Runs:
@@ -56,8 +57,8 @@ class IndexBox:
 
 @dataclass(frozen=True, eq=False)
 class IndexPoints:
-    """Single nodes of an array, given by their flat indexes `index` (n,) in ascending order. The shape of the array
-    does not matter; `whole` is therefore None."""
+    """Single nodes of an array, given by their flat indexes `index` (n,) in ascending order. `runs`: where their values
+    lie in the array. The shape of the array does not matter; `whole` is therefore None."""
 
     index: np.ndarray
     whole: None = field(init=False, default=None)

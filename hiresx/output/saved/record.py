@@ -138,7 +138,8 @@ def mark_failed(directory: str | Path, status: str, error: str) -> None:
 
 
 def keep_resolved(directory: str | Path, case: "Case") -> Path:
-    """Store a resolved Case as `keep_case` does, with absolute paths of grid files. Returns the folder."""
+    """Store a resolved Case in `directory` as `keep_case` does, with absolute paths of grid files. Returns the
+    folder."""
     from hiresx.case.toml import dumps
 
     dump = case.document()
@@ -172,5 +173,5 @@ def _text(entries: dict[str, Any]) -> str:
 
 
 def utc_now() -> str:
-    """The present time in UTC, for information only."""
+    """Return the present time in UTC, for information only."""
     return datetime.now(UTC).isoformat(timespec="seconds")

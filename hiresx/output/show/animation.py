@@ -70,12 +70,12 @@ class MovingFigure:
         self._still = self._canvas.copy_from_bbox(figure.bbox)
 
     def set_title(self, text: str) -> None:
-        """Change the title, if there is one."""
+        """Replace the title by `text`, if there is one."""
         if self._title:
             self._title.set_text(text)
 
     def pixels(self) -> np.ndarray:
-        """Red, green, blue (height, width, 3)."""
+        """Return the picture as 8-bit values of red, green and blue, an array (height, width, 3)."""
         self._canvas.restore_region(self._still)
         for ax in self.figure.axes:
             # The frame of a panel lies over its image.

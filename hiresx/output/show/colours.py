@@ -24,7 +24,7 @@ def views(pieces: list[cut.Piece], dimensions: int, plane: str | None, part: str
     """Return the views of `pieces` (nk, nj, ni): the pieces themselves if they are flat, or else a plane or the three
     mid-planes. `part`: the name of the part of the fields, if the pieces are not whole fields. A flat part may have any
     position in space; its normal is the coordinate that varies least. Raises HiresxError for a plane that does not
-    exist."""
+    exist. `dimensions`: number of dimensions of the flow."""
     if dimensions == 2:
         if plane is not None:
             raise HiresxError("the field is two-dimensional: there is no plane to choose", "leave the plane out")
@@ -154,16 +154,16 @@ def _size(box: raster.Box) -> tuple[float, float]:
 
 
 def sample_values(name: str, views: list[View]) -> np.ndarray:
-    """Return a sample (n,) of the values of a variable at all points of `views`. It is so small (`_SAMPLED` values at
-    most) that those of many pictures fit in memory."""
+    """Return a sample (n,) of the values of the variable `name` at all points of `views`. It is so small (`_SAMPLED`
+    values at most) that those of many pictures fit in memory."""
     values = np.concatenate([piece[name].ravel() for view in views for piece in view[2]])
     return values[:: -(-values.size // _SAMPLED)]
 
 
 def scale(name: str, values: np.ndarray, look: Look, difference: bool = False) -> tuple[Any, str, str]:
     """Return the colour scale of the variable `name` with these `values`, with the settings of `look`: norm, colour
-    map, and the ends of the bar beyond which there are values. Raises HiresxError for invalid limits, and for a colour
-    map that matplotlib does not have."""
+    map, and the ends of the bar beyond which there are values. `difference`: whether the values are differences of two
+    fields. Raises HiresxError for invalid limits, and for a colour map that matplotlib does not have."""
     from matplotlib import colormaps
     from matplotlib.colors import Normalize, PowerNorm
 

@@ -12,7 +12,7 @@ SAME_TIME = 1e-9
 
 
 def same_time(a: float, b: float) -> bool:
-    """True if two times differ by round-off only."""
+    """True if the times `a` and `b` differ by round-off only."""
     return abs(a - b) <= SAME_TIME * max(abs(a), abs(b), SAME_TIME)
 
 
@@ -42,7 +42,7 @@ def latest_common(runs: Sequence[Mapping[int, Path]]) -> list[Path]:
 
 
 def format_times(times: Mapping[int, float]) -> str:
-    """Text that lists the times of fields."""
+    """Return a text that lists the times of fields. `times`: the time of each step."""
     ordered = sorted(set(times.values()))
     if len(ordered) <= 4:
         return "t = " + ", ".join(f"{t:.6g}" for t in ordered)

@@ -98,7 +98,7 @@ class Estimator:
         return min(max(done), 1.0) if done else None
 
     def steps_left(self) -> float | None:
-        """Number of steps that remain; None if it cannot be estimated yet."""
+        """Return the number of steps that remain; None if it cannot be estimated yet."""
         left = []
         if self._origin is None:
             return None
@@ -109,7 +109,7 @@ class Estimator:
         return min(left) if left else None
 
     def remaining(self) -> float | None:
-        """Seconds of wall time left; None before it can be estimated."""
+        """Return the seconds of wall time left; None before it can be estimated."""
         rate, left = self.seconds_per_step, self.steps_left()
         if rate is None or left is None or self._origin is None:
             return None

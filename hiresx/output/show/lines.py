@@ -19,8 +19,9 @@ from hiresx.output.show.look import Look
 
 @dataclass(frozen=True)
 class LineValues:
-    """Values (n,) by name on a line, coordinates among them: in rising order of `along`. `gaps`: indexes before which
-    the line leaves the grid. `where`: words for the axis that say where the line is."""
+    """The values along a line through a field. `values`: arrays (n,) by name, coordinates included. `along`: the name
+    of the coordinate along the line, in whose ascending order the values are. `gaps`: the indexes before which the line
+    leaves the grid. `where`: the position of the line, as text for the axis of a plot."""
 
     values: cut.Piece
     gaps: Sequence[int] | np.ndarray
@@ -68,7 +69,8 @@ def draw(
     look: Look | None = None,
 ) -> Any:
     """Return a figure with one panel for each variable of `names` over the line; see `run_plot.plot_run`. `compared`:
-    the same line in other runs, with their names. `scales`: ends of the axes, by variable."""
+    the same line in other runs, with their names. `scales`: ends of the axes, by variable. `reference`: a CSV file that
+    is drawn, too."""
     along, count = drawn.along, drawn.values[drawn.along].size
     exact = _exact(data, drawn.values, along, names)
     reference_file = Path(reference) if reference else None
@@ -151,8 +153,8 @@ def _exact(
 
 
 def read_table(path: Path, along: str) -> dict[str, np.ndarray]:
-    """Return the columns of a CSV file by name. The first line with names, `along` among them, is the header; it may
-    begin with #.
+    """Return the columns of a CSV file by name, each (rows,). The first line with names, `along` among them, is the
+    header; it may begin with #.
 
     Raises HiresxError naming file and line for a line that cannot be read.
     """

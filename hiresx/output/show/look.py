@@ -13,7 +13,7 @@ DEFAULT_LEVELS = 10
 
 @dataclass(frozen=True)
 class Look:
-    """How a picture looks. Every entry that is None has a default.
+    """The appearance of a picture. Every entry that is None has a default.
 
     `plane`: the plane through a three-dimensional field, such as "z=0". `limits`: the limits of the colours, or of the
     values of curves. `symmetric`: colours symmetric around 0. `colours`: a colour map of matplotlib. `zoom`: least and
@@ -90,7 +90,7 @@ class Look:
         return picture_file.style(named | (more or {}))
 
     def heading(self, ours: str) -> str:
-        """Title of the picture; `ours` unless the user gave one."""
+        """Return the title of the picture; `ours` unless the user gave one."""
         return ours if self.title is None else self.title
 
     def figure(self, height: float, layout: picture_file.Layout = "constrained") -> Any:

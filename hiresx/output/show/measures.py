@@ -32,6 +32,7 @@ def difference(pairs: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> dict[str,
 
 
 def summary(values: Sequence[np.ndarray]) -> dict[str, float]:
-    """Least value, mean over the nodes and greatest value."""
+    """Return by name the least value, the mean over the nodes and the greatest value of the arrays `values` (any
+    shapes)."""
     flat = np.concatenate([block.ravel() for block in values]).astype(np.float64)
     return {"least": float(np.nanmin(flat)), "mean": float(np.nanmean(flat)), "greatest": float(np.nanmax(flat))}

@@ -68,7 +68,7 @@ def figure(
 
 
 def distinct_colours(count: int) -> list[Any]:
-    """A list of `count` colours that can be told apart; if they are many, neighbours are alike."""
+    """Return a list of `count` colours that can be told apart; if they are many, neighbours are alike."""
     first = [BLUE, *OTHERS]
     if count <= len(first):
         return first[:count]
@@ -83,8 +83,9 @@ def legend_beside(ax: Any, **more: Any) -> None:
 
 
 def label_points(ax: Any, places: Sequence[tuple[float, float, str]]) -> None:
-    """Label the points (x, y, name) of curves. The names are in rows above the plotted curves, each with a line down to
-    its point. Set the limits of both axes first; the upper limit of the vertical axis is increased."""
+    """Label points of curves in the Axes `ax`. `places`: for each point x, y and its name. The names are in rows above
+    the plotted curves, each with a line down to its point. Set the limits of both axes first; the upper limit of the
+    vertical axis is increased."""
     from matplotlib.transforms import offset_copy
 
     if not places:
@@ -121,8 +122,8 @@ def label_points(ax: Any, places: Sequence[tuple[float, float, str]]) -> None:
 
 
 def name_axes(ax: Any, horizontal: str, vertical: str, true: bool) -> None:
-    """Label the axes of a plane with the names `horizontal` and `vertical` of its coordinates. The label says so if the
-    plane is not `true` to scale."""
+    """Label the axes `ax` of a plane with the names `horizontal` and `vertical` of its coordinates. The label says so
+    if the plane is not `true` to scale."""
     ax.set_aspect("equal" if true else "auto")
     ax.set_xlabel(f"${horizontal}/L$")
     ax.set_ylabel(f"${vertical}/L$" + ("" if true else " (stretched)"))
@@ -130,7 +131,7 @@ def name_axes(ax: Any, horizontal: str, vertical: str, true: bool) -> None:
 
 
 def add_grid(ax: Any, minor: bool = False) -> None:
-    """Add grid lines behind the curves, `minor` ones too."""
+    """Add grid lines behind the curves in the Axes `ax`, and minor ones if `minor` is true."""
     ax.grid(lw=0.3, color="0.85", which="both" if minor else "major")
     ax.set_axisbelow(True)
 
@@ -153,7 +154,7 @@ def unit(units: str) -> str:
 
 
 def level(reference: str) -> str:
-    """Label of an axis of levels in dB with this `reference`, such as "dB re rho_ref c_ref^2"."""
+    """Return the label of an axis of levels in dB with this `reference`, such as "dB re rho_ref c_ref^2"."""
     over = reference.removeprefix("dB re ")
     return "dB re " + (r"20 $\mu$Pa" if over == "20 uPa" else unit(over))
 
@@ -185,8 +186,8 @@ def with_length_symbol(words: str, case: Mapping[str, Any] | None) -> str:
 
 
 def use_frequency_axis(ax: Any, least: float, largest: float) -> None:
-    """Make the horizontal axis a logarithmic one of frequencies from `least` to `largest`, whose labels are not powers
-    of ten."""
+    """Make the horizontal axis of `ax` a logarithmic one of frequencies from `least` to `largest`, whose labels are not
+    powers of ten."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     ax.set_xscale("log")

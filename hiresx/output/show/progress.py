@@ -17,12 +17,14 @@ _LIVE_EVERY = 0.2  # s: smooth to the eye, and below a thousandth of the run's t
 
 
 class Progress:
-    """Context manager around a run of `points` grid points that ends at time `end`, step `steps` or the first of both.
+    """Context manager that shows the progress of a run of `points` grid points. The run ends at the time `end`, at the
+    step `steps`, or at the first of both. `title`: the title of the run. `console`: a Rich console on which lines are
+    printed, by default standard error, so that standard output stays free for results. `quiet`: whether nothing is
+    printed. `clock`: returns seconds.
 
-    Call `update` after every step (a microsecond when nothing is shown). Printed to `console` (a Rich console; default:
-    standard error, so that standard output stays free for results), or not at all if `quiet`. `clock` gives seconds.
-    Plain lines come after the first step, then every 5 % of the run but not within a second, at least every 10 s (every
-    fiftieth of the time run so far, when that is longer), and at the end.
+    Call `update` after every step; it takes a microsecond when nothing is shown. On a console that is not a terminal,
+    lines are printed after the first step, after every 5 % of the run and at the end. The interval between lines is at
+    least a second, and at most 10 s or a fiftieth of the time run so far, whichever is longer.
     """
 
     def __init__(
@@ -115,7 +117,7 @@ class Progress:
             self.estimator.aside(self._clock() - began)
 
     def note(self, message: str) -> None:
-        """Print a line of text, above the bar if there is one."""
+        """Print the line `message`, above the bar if there is one."""
         with ignore_broken_output(self._fall_silent):
             self._console.print(message, markup=False, highlight=False, soft_wrap=True)
 
@@ -174,7 +176,7 @@ class Progress:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as m:ss, h:mm:ss, or days and hours."""
+    """Return a duration in `seconds` as text: m:ss, h:mm:ss, or days and hours."""
     total = round(seconds)
     minutes, s = divmod(total, 60)
     hours, m = divmod(minutes, 60)

@@ -22,9 +22,9 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Raster:
-    """Pixels (rows, columns) from the least to the greatest coordinate of `box` (least and greatest horizontal, least
-    and greatest vertical); of each the three nodes around it, indexes into the nodes of all pieces one after the other,
-    and their weights; nan where there is no flow."""
+    """The pixels (rows, columns) of a picture of a plane. `box`: the least and greatest horizontal and the least and
+    greatest vertical coordinate. Each pixel has the three nodes around it, as indexes into the nodes of all pieces one
+    after the other, and their weights. The weights are NaN where there is no flow."""
 
     box: Box
     nodes: np.ndarray
@@ -45,7 +45,7 @@ class Raster:
 
 
 def box_of(pieces: Sequence[cut.Piece], horizontal: str, vertical: str) -> Box:
-    """Bounding box of the pieces: least and greatest horizontal, then vertical coordinate."""
+    """Return the bounding box of the pieces: least and greatest horizontal, then vertical coordinate."""
     return (*cut.extent(list(pieces), horizontal), *cut.extent(list(pieces), vertical))
 
 

@@ -70,8 +70,8 @@ def animate_run(
     look: Look | None = None,
 ) -> list[Path]:
     """Write an animation (.gif, or .mp4 if ffmpeg is installed) of all fields of the run in `directory`, `fps` pictures
-    a second, with the same colours and axes in all. Other arguments and errors: see `plot_run`. Default of `out`: a GIF
-    in the folder of the fields. Returns the files written."""
+    a second, with the same colours and axes in all. The other arguments and the errors are those of `plot_run`. Default
+    of `out`: a GIF in the folder of the fields. Returns the files written."""
     name = subset or "fields"
     frames = fields.frames(directory, name)
     if not frames:
@@ -271,7 +271,8 @@ def _dimensions(shapes: Iterable[Sequence[int]]) -> int:
 
 
 def other_runs(against: str | Path | Sequence[str | Path] | None) -> list[Path]:
-    """Return the other runs to draw beside the first as a list."""
+    """Return the other runs to draw for comparison, as a list. `against`: None, a run or field file, or several, as for
+    `plot_run`."""
     if against is None:
         return []
     return [Path(run) for run in ([against] if isinstance(against, str | Path) else against)]
@@ -324,8 +325,8 @@ def _other_time(ours: fields.FieldFileContent, theirs: fields.FieldFileContent) 
 
 
 def picture_path(path: Path, out: str | Path | None, suffix: str, *choices: Any) -> Path:
-    """Path of a picture of `path`: named after it and after `choices`, with the ending `suffix`. `out`: the file or the
-    folder that the user named; None: beside `path`."""
+    """Return the path of a picture of `path`: named after it and after `choices`, with the ending `suffix`. `out`: the
+    file or the folder that the user named; None: beside `path`."""
     words = [str(choice).replace(" ", "").replace(",", "_").replace("=", "") for choice in choices if choice]
     words = [Path(choice).name for choice in words]
     name = "_".join([path.stem, *words]) + suffix

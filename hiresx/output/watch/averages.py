@@ -28,7 +28,7 @@ OVER = "averaged_directions"
 
 
 class AverageSeries(Series):
-    """The layout of the file: see `Averages`."""
+    """The layout of the file that `Averages` writes."""
 
     def __init__(
         self,
@@ -76,8 +76,8 @@ def _about(name: str, kind: str) -> tuple[str, str]:
 
 
 class Averages:
-    """The file `path`, which the ranks of `comm` write together, each time anew, with the averages `kinds` of the whole
-    `blocks`. `case`: the resolved case; averaging began at `start`, which is counted in `unit`. `joined_by`: what
+    """The file `path` with the averages `kinds` of the whole `blocks`. The ranks of `comm` write it together, each time
+    as a new file. `case`: the resolved case; averaging began at `start`, which is counted in `unit`. `joined_by`: what
     connects the blocks (`hiresx.output.fields.block_neighbours.encode_connections`). `lines`: for each block the
     directions over which its nodes are also averaged; along these, the arrays have one node."""
 

@@ -21,14 +21,15 @@ THREADS, FEWEST, LANES = 2048, 16, 32
 
 
 def column_count(state: BlockState) -> int:
-    """Number of pieces of columns of a part."""
+    """Return the number of partial results of a part: one for each piece, of at most HEIGHT nodes, of a column of nodes
+    along j."""
     ni, nj, nk = state.size
     return -(-nj // HEIGHT) * nk * ni
 
 
 def column_call(solver: Solver, state: BlockState, kernel: str, partial: Any, **own: Any) -> Call:
-    """The launch of a column kernel on a part, which leaves its results in `partial` (quantities, `column_count`).
-    `own`: the arguments that only this kernel has."""
+    """Return the launch of a column kernel on a part, which leaves its results in `partial` (quantities,
+    `column_count`). `own`: the arguments that only this kernel has."""
     ni, nj, nk = state.size
     return solver.program.call(
         kernel, (ni, -(-nj // HEIGHT), nk), **state.place, height=HEIGHT, nodes=nj, rows=nk,
@@ -37,16 +38,16 @@ def column_call(solver: Solver, state: BlockState, kernel: str, partial: Any, **
 
 
 class ColumnSums:
-    """Sums of `quantities` over the nodes of each part of a solver: `count` doubles, for the host to finish. All orders
-    of addition are fixed."""
+    """Computes sums of `quantities` quantities over the nodes of each part of a solver. `count`: the number of float64
+    values that the device leaves; the host adds them. The order of the additions is fixed."""
 
     def __init__(self, solver: Solver, quantities: int):
         self._solver, self._shape = solver, (len(solver.states), quantities, LANES)
         self.count = len(solver.states) * quantities * LANES
 
     def calls(self, kernel: str, arguments: Sequence[Mapping[str, Any]], numbers: Any) -> Calls:
-        """The launches that leave the sums of `kernel` in `numbers` (count,). `arguments`: those of each part that only
-        this kernel has."""
+        """Return the launches that leave the sums of `kernel` in `numbers` (count,). `arguments`: those of each part
+        that only this kernel has."""
         call, zeros = self._solver.program.call, self._solver.backend.zeros
         _, quantities, lanes = self._shape
         stages: tuple[list[Call], ...] = [], [], []
@@ -62,7 +63,7 @@ class ColumnSums:
         return list(stages)
 
     def by_part(self, numbers: np.ndarray) -> np.ndarray:
-        """The sums (parts, quantities) of what the launches left."""
+        """Return the sums (parts, quantities). `numbers` (count,): the numbers that the launches computed."""
         found: np.ndarray = numbers.reshape(self._shape).sum(axis=2)
         return found
 
@@ -76,9 +77,9 @@ def volumes(solver: Solver, n: int, kept: bool = False) -> np.ndarray:
 
 
 def all_volumes(solver: Solver, weights: LevelWeights | None, kept: bool = False) -> list[np.ndarray]:
-    """Return the weights of the nodes of all parts of this rank in an integral over the whole grid. `weights`: the
-    weights of levels, made with the same `kept`; None without levels. With levels they are scaled so that their sum is
-    the volume of the grid, which then stays constant when tiles change. Collective."""
+    """Return the weights of nodes in an integral over the whole grid, an array (nk, nj, ni) for each part of this rank.
+    `weights`: the weights of levels, made with the same `kept`; None without levels. With levels they are scaled so
+    that their sum is the volume of the grid, which then stays constant when tiles change. Collective."""
     if weights is None:
         return [volumes(solver, n, kept) for n in range(len(solver.states))]
     levels = solver.decomposition.levels
@@ -93,7 +94,8 @@ def all_volumes(solver: Solver, weights: LevelWeights | None, kept: bool = False
 
 
 def level_weights(solver: Solver, kept: bool = False) -> LevelWeights | None:
-    """Return the weights of the levels of a refined grid; None for a grid without levels."""
+    """Return the weights of the levels of a refined grid; None for a grid without levels. `kept`: see
+    `block_weights`."""
     return None if solver.decomposition.levels is None else LevelWeights(solver.decomposition, kept)
 
 
@@ -112,13 +114,13 @@ def off_poles(solver: Solver, state: BlockState) -> np.ndarray:
 
 
 def circumference(case: Case, y: np.ndarray) -> np.ndarray | float:
-    """Return the factor of nodes at the radii `y` in integrals: the circumference 2 pi y in axisymmetric flow, and 1 in
-    other flow."""
+    """Return the factor of nodes at the radii `y` in integrals, of the shape of `y`: the circumference 2 pi y in
+    axisymmetric flow, and 1 in other flow."""
     return 2 * np.pi * y if case.axisymmetric else 1.0
 
 
 def dimension(solver: Solver) -> int:
-    """Number of dimensions of the integrals: 1, 2 or 3."""
+    """Return the number of dimensions of the integrals: 1, 2 or 3."""
     return max(3 if solver.case.axisymmetric else len(block.active) for block in solver.decomposition.blocks)
 
 

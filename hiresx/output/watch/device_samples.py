@@ -26,11 +26,13 @@ class DeviceMonitor(Monitor):
     _samples: "DeviceSamples | None" = None
 
     def calls(self, numbers: Any) -> Calls:
-        """The launches that leave the numbers in `numbers`, float64 (count,) on the device, or in its own array."""
+        """Return the launches that leave the numbers in `numbers`, float64 (count,) on the device, or in its own
+        array."""
         raise NotImplementedError
 
     def values(self, numbers: np.ndarray, time: float) -> Mapping[str, Any]:
-        """Value of every column from this rank's numbers of a sample at `time`. Samples come in their order.
+        """Return the value of every column at a sample taken at `time`, in L / c_ref. `numbers`: the numbers of this
+        rank, an array (count,) or of the shape of `array`. The method is called for each sample in order.
         Collective."""
         raise NotImplementedError
 
@@ -39,7 +41,8 @@ class DeviceMonitor(Monitor):
         self._samples = samples
 
     def numbers(self, solver: Solver) -> np.ndarray:
-        """Return the numbers of this monitor for the current state."""
+        """Return the numbers of this monitor for the current state, a host array (count,) or of the shape of
+        `array`."""
         if self._samples is None:
             self._samples = DeviceSamples(solver, [self])
         return self._samples.read(self)
@@ -54,7 +57,7 @@ class DeviceMonitor(Monitor):
             super()._take(solver)
 
     def add_sample(self, step: int, time: float, numbers: np.ndarray) -> None:
-        """Store the sample after `step` steps. Collective."""
+        """Store the sample that was taken after `step` steps, at `time`. `numbers`: as for `values`. Collective."""
         self._add(step, time, self.values(numbers, time))
 
     def _deliver(self) -> None:
@@ -92,7 +95,7 @@ class DeviceSamples(Attachment):
             monitor.join(self)
 
     def take(self, monitor: DeviceMonitor) -> None:
-        """Take a sample for `monitor` after this step."""
+        """Take a sample of `monitor` after the present step."""
         self._due.append(monitor)
 
     def read(self, monitor: DeviceMonitor) -> np.ndarray:

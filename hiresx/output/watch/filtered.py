@@ -274,8 +274,8 @@ class _Part:
         self.rest = call("filter_rest", held=self._stored_samples, sample=self._samples)
 
     def fetch(self, samples: int) -> Callable[[], np.ndarray]:
-        """Begins to fetch the first so many of the samples that `sample` and `rest` leave. What is returned waits for
-        them, (samples, variables, nodes)."""
+        """Start to fetch the first `samples` samples that `sample` and `rest` have stored. The returned function waits
+        for them and returns an array (samples, variables, nodes)."""
         return self._backend.fetch(self._samples[:samples])
 
     def forget(self, position: float) -> None:

@@ -63,6 +63,8 @@ class ForceCoefficients:
         return nodes - self._centre
 
     def values(self, force: np.ndarray, moment: np.ndarray) -> np.ndarray:
-        """Return what a force (3, ...) with this moment about the centre adds to each column, (columns, ...)."""
+        """Return the contribution of a force to each coefficient, an array (columns, ...) in the order of `columns`.
+        `force` (3, ...): the force, in the scale of the case. `moment`, of the same shape: its moment about the
+        centre."""
         along = [self._lift, self._drag, *([self._side] if self._in_space else [])]
         return np.stack([*(direction @ force for direction in along), self._side @ moment / self._length]) / self._scale

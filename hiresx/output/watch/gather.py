@@ -9,8 +9,9 @@ from hiresx.solver import Solver
 
 
 class Take:
-    """The state at nodes of this rank's parts, given by `states` (n,), indexes in `solver.states`, and their `places`
-    (n,) in the padded arrays of these. Only these nodes are copied from the device, every one once."""
+    """A reader of the state at n nodes of the parts of this rank. `states` (n,): for each node the index of its state
+    in `solver.states`. `places` (n,): its flat index in the padded arrays of this state. Only these nodes are copied
+    from the device, every one once."""
 
     def __init__(self, solver: Solver, states: np.ndarray, places: np.ndarray):
         self._backend, self._gas = solver.backend, Gas.of(solver.case)
@@ -35,8 +36,10 @@ class Take:
 
 
 class SampledNodes:
-    """Nodes of whole blocks, every one once, and whose they are. `ids` (n,): a number for each, in growing order;
-    `mine`: which of them are this rank's, in `solver.states` `states` at `places` of the padded arrays. Collective."""
+    """Nodes of whole blocks, each listed once, with the ranks that hold them. `ids` (n,): the number of each node, in
+    ascending order. `mine`: the positions in `ids` of the nodes that this rank holds. `states` and `places`: for each
+    of these nodes the index of its state in `solver.states`, and its flat index in the padded arrays of this state.
+    Collective."""
 
     def __init__(self, solver: Solver, blocks: np.ndarray, nodes: np.ndarray):
         """`blocks` (m,) and `nodes` (3, m), index triples (i, j, k) in these; those that are given twice count once."""
@@ -59,8 +62,8 @@ class SampledNodes:
         return self.gather_by_rank(values)[:, self._order]
 
     def gather_by_rank(self, values: np.ndarray) -> np.ndarray:
-        """As `together`, but ordered by rank: the nodes of rank 0 first, then those of rank 1, and so on.
-        Collective."""
+        """Gather `values` (m, own nodes) of all ranks as an array (m, n) on all ranks, with the nodes in the order of
+        the ranks: those of rank 0 first, then those of rank 1, and so on. Collective."""
         if self._comm.mpi_comm is None:
             return values
         rows = np.empty((len(self.ids), len(values)))

@@ -39,7 +39,8 @@ _PIECE = 1 << 20  # bytes that are read at once
 
 
 class Column(NamedTuple):
-    """A quantity of every sample: its name, what it is, its scale."""
+    """A quantity that every sample of a history has. `name`: its name. `long_name`: its description. `units`: its
+    scale, such as "c_ref"; "1" for a number without dimension."""
 
     name: str
     long_name: str
@@ -53,10 +54,12 @@ TIME = Column("time", "time", "L / c_ref")
 
 
 class History:
-    """Samples of the monitor `name`: step, time and a value per column, or one per column and place.
+    """The history of the monitor `name`. Each sample has a step, a time and a value for each column, or for each column
+    and place.
 
-    `kind` says what made it. `places`: coordinates (n, 3). `folder`: where <name>.nc is kept; None keeps the samples in
-    memory. Nothing is written before `start`. `numbers`: type of the columns in the file, ">f8" or ">f4".
+    `kind`: the type of the monitor. `places`: coordinates (n, 3), in L. `folder`: where <name>.nc is kept; None keeps
+    the samples in memory. Nothing is written before `start`. `numbers`: type of the columns in the file, ">f8" or
+    ">f4".
     """
 
     # Words for the difference between the file of a changed monitor and this one.
@@ -91,7 +94,7 @@ class History:
         self._header = b""
 
     def define(self, columns: Sequence[Column]) -> None:
-        """Set the columns. Called before `start`."""
+        """Set the descriptions of the columns. This must be called before `start`."""
         self.columns = tuple(columns)
         shape = () if self.places is None else (len(self.places),)
         self._nothing = np.full(shape, np.nan)
@@ -129,8 +132,9 @@ class History:
         return self.samples
 
     def add(self, step: int, time: float, values: Mapping[str, Any]) -> int:
-        """Append a sample. A column that is missing in `values` is NaN. Returns the number of samples. Raises
-        HiresxError if it cannot be written."""
+        """Append a sample. `step` and `time`: its step, and its time in L / c_ref. `values`: the values by column; a
+        column that is missing is NaN. Returns the number of samples. Raises HiresxError if the sample cannot be
+        written."""
         cells = [values.get(column.name, self._nothing) for column in self.columns]
         row = struct.pack(">id", step, time) + np.array(cells, self._numbers).tobytes()
         if self._file is None:
@@ -164,7 +168,8 @@ class History:
             self.close()
 
     def memory(self) -> dict[str, np.ndarray]:
-        """The samples that are kept in memory, by column; empty if they are in a file."""
+        """Return the samples that are kept in memory: by column an array (samples,), or (samples, places). Empty if
+        they are in a file."""
         return {} if self.path is not None else self._by_column()
 
     def _by_column(self) -> dict[str, np.ndarray]:
@@ -181,7 +186,7 @@ class History:
         self._rows = [row.tobytes() for row in rows]
 
     def table(self) -> "HistoryTable":
-        """Table of all samples so far."""
+        """Return the table of all samples so far."""
         if self.path is not None and self.path.exists():
             return read(self.path)
         columns = {column.name: column for column in (STEP, TIME, *self.columns)}
@@ -334,8 +339,10 @@ def _to_native(array: np.ndarray) -> np.ndarray:
 
 @dataclass
 class HistoryTable:
-    """A history that was read: `data` by column (n,), or (n, points) where there are places (points, 3); step and time
-    first. `columns` says what they are, `filter` how samples were filtered."""
+    """A history that was read from its file. `name`: the name of the monitor. `kind`: the type of the monitor. `data`:
+    the columns by name, each (n,) for n samples, or (n, points) if there are places; step and time are first.
+    `columns`: the descriptions of the columns. `places` (points, 3): coordinates in L, or None. `filter`: how the
+    samples were filtered."""
 
     name: str
     kind: str
@@ -355,8 +362,8 @@ class HistoryTable:
         return [name for name in self.data if name not in (STEP.name, TIME.name)]
 
     def flat(self) -> dict[str, np.ndarray]:
-        """Columns as one array (n,) each. A column of several places is split into name_0, name_1, ...; a column of a
-        single place keeps its name."""
+        """Return the columns by name as arrays (n,). A column of several places is split into name_0, name_1, ...; a
+        column of a single place keeps its name."""
         found = {}
         for name, values in self.data.items():
             if values.ndim == 1:
@@ -368,7 +375,7 @@ class HistoryTable:
         return found
 
     def write_csv(self, stream: TextIO) -> None:
-        """The table as comma-separated values, every digit kept."""
+        """Write the table to `stream` as comma-separated values, with all digits."""
         flat = self.flat()
         stream.write(",".join(flat) + "\n")
         for row in zip(*(values.tolist() for values in flat.values()), strict=True):
@@ -376,7 +383,8 @@ class HistoryTable:
 
 
 def read(path: str | Path) -> HistoryTable:
-    """Read a history file, also of a run that is writing to it. Raises HiresxError if it is missing or no history."""
+    """Read the history file `path`. A run may still be writing to it. Raises HiresxError if it is missing or no
+    history."""
     netCDF4 = library()
 
     path = Path(path)
@@ -456,5 +464,5 @@ def _check(data: Mapping[str, np.ndarray], places: np.ndarray | None) -> None:
 
 
 def histories(run: str | Path) -> dict[str, Path]:
-    """The histories of a run directory by name, in alphabetical order."""
+    """Return the histories of a run directory by name, in alphabetical order."""
     return {path.stem: path for path in sorted((Path(run) / FOLDER).glob("*.nc"))}

@@ -30,8 +30,9 @@ _SEEDS = 6
 
 
 def locate_places(decomposition: Decomposition, places: np.ndarray, who: str) -> tuple[np.ndarray, np.ndarray]:
-    """Block (n,) and place in its index space (n, 3) of `places` (n, 3), on the finest level that holds them. Raises
-    HiresxError, beginning with `who`, for places outside the grid."""
+    """Return the block (n,) of each place, and its position (n, 3) in the index space of this block, on the finest
+    level that contains it. `places` (n, 3): in L. Raises HiresxError, beginning with `who`, for places outside the
+    grid."""
     block, xi = np.full(len(places), -1), np.zeros((len(places), 3))
     left, levels = np.arange(len(places)), decomposition.levels
     of = np.zeros(len(decomposition.blocks), int) if levels is None else np.array([t.level for t in levels.tiles])
@@ -119,8 +120,9 @@ def _locate_from_more_starts(
 
 
 class Interpolation:
-    """The conservative state at places `xi` (n, 3) in the index space of the whole blocks `block` (n,), which are
-    called `key`: what `calls` leave in `array` on the device. Collective."""
+    """The interpolation of the conservative state at n places. `block` (n,): the whole block of each place. `xi` (n,
+    3): the place in its index space. `key`: the name of the places. `calls`: the launches that write the result into
+    `array` on the device. Collective."""
 
     def __init__(self, solver: Any, key: Hashable, block: np.ndarray, xi: np.ndarray):
         self._comm = solver.comm
@@ -170,8 +172,8 @@ class Interpolation:
             row += n
 
     def state(self, held: np.ndarray) -> np.ndarray | None:
-        """rho, rho u, rho v, rho w, e at the places, float64 (5, n), on rank 0, of what `array` of all ranks `held`.
-        Collective."""
+        """Return rho, rho u, rho v, rho w and e at the places on rank 0, float64 (5, n), in the scales of the case.
+        Return None on other ranks. `held`: the contents of `array` on this rank. Collective."""
         shares = np.ascontiguousarray(held, dtype=np.float64)
         if self._comm.mpi_comm is not None:
             width = len(GAS_CONSERVED)

@@ -46,8 +46,8 @@ class _Lines:
 
 
 class LineAverages:
-    """The averages `kinds` of the parts of `solver` over the directions `over`. `velocities`: the mean velocities of a
-    budget; None without a budget. `directions`: the homogeneous directions of each whole block, as
+    """The averages `kinds` of the parts of `solver` over lines along the directions `over`. `velocities`: the mean
+    velocities of a budget; None without a budget. `directions`: the homogeneous directions of each whole block, as
     `hiresx.decomposition.homogeneous` returns them. `boxes`: for each part the range (i, j, k) of its averages in those
     of its whole block. `owned`: the parts that are the first on their lines.
 

@@ -38,9 +38,10 @@ TRIALS, LIKELY = 30, 4
 
 @dataclass(frozen=True)
 class Location:
-    """A point in `block` at index coordinates `index` (i, j, k), and its stencil: for every node its block (n,), its
-    indexes (i, j, k) there (3, n), its weight (n,), and the rotation (3, 3, n) that a vector there takes on its way
-    through connections."""
+    """A point in the grid and the stencil by which the flow is interpolated there. `block`: the number of its block.
+    `index`: its index coordinates (i, j, k), which are real numbers. `blocks` (n,): the block of each node of the
+    stencil. `nodes` (3, n): its indexes (i, j, k). `weights` (n,): its weight. `turns` (3, 3, n): the rotation by which
+    connections turn a vector at this node."""
 
     block: int
     index: tuple[float, float, float]
@@ -69,7 +70,7 @@ class _Nodes(NamedTuple):
 
 
 class Locator:
-    """Finds points in the blocks of a decomposition."""
+    """Search for points in the blocks of a decomposition."""
 
     def __init__(self, decomposition: Decomposition):
         self._blocks = decomposition.blocks
@@ -87,19 +88,19 @@ class Locator:
         self._bricks: dict[int, _Bricks] = {}
 
     def find(self, point: Sequence[float] | np.ndarray) -> Location | None:
-        """The location of `point` (x, y, z), in the first block that holds it, of the finest level there; None if it
-        lies outside."""
+        """Return the location of `point` (x, y, z), in the first block that holds it, of the finest level there; None
+        if it lies outside."""
         return self.find_all(np.reshape(point, (1, 3)))[0]
 
     def find_all(self, points: Sequence[Sequence[float]] | np.ndarray) -> list[Location | None]:
-        """For each of `points` (n, 3) what `find` gives."""
+        """Return for each of `points` (n, 3) the result of `find`."""
         places = np.reshape(np.asarray(points, dtype=float), (-1, 3))
         chunks = (places[n : n + CHUNK] for n in range(0, len(places), CHUNK))
         return [found for some in chunks for found in self._find_some(some)]
 
     def locate_all(self, points: Sequence[Sequence[float]] | np.ndarray, who: str, hint: str) -> list[Location]:
-        """The locations of `points`, as `find_all`. Raises HiresxError, beginning with `who`, for the first of them
-        that lies outside."""
+        """Return the locations of `points` (n, 3), as `find_all`. Raises HiresxError, beginning with `who`, for the
+        first of them that lies outside. `hint`: the text of the error on what to do."""
         return self.check_found(points, self.find_all(points), who, hint)
 
     def check_found(
@@ -109,8 +110,8 @@ class Locator:
         who: str,
         hint: str,
     ) -> list[Location]:
-        """Return the `locations` of the `points`, as `find_all` returned them, after checking that none is None. Raises
-        HiresxError as `locate_all`."""
+        """Return the `locations` of the `points`, as `find_all` returned them, after checking that none is None. `who`
+        and `hint`: as for `locate_all`. Raises HiresxError as `locate_all`."""
         found = []
         for point, location in zip(points, locations, strict=True):
             if location is None:
@@ -149,7 +150,7 @@ class Locator:
         return found
 
     def nearest(self, point: Sequence[float] | np.ndarray) -> tuple[int, tuple[int, int, int], float]:
-        """Block, node (i, j, k) and distance, in L, of the node closest to `point` (x, y, z)."""
+        """Return the block, the node (i, j, k) and the distance, in L, of the node closest to `point` (x, y, z)."""
         best = 0, (0, 0, 0), np.inf
         for b, block in enumerate(self._blocks):
             asked, first = self._known_coordinates(b, np.asarray(point, dtype=float)), 0
@@ -434,7 +435,7 @@ def _nearest(cells: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
 
 
 def rotate(turns: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Product of `turns` (3, 3, n) and the vectors (3, ..., n), for each n."""
+    """Return the products (3, ..., n) of the matrices `turns` (3, 3, n) and the vectors (3, ..., n), for each n."""
     among = (1,) * (vectors.ndim - 2)
     return (turns.reshape(3, 3, *among, -1) * vectors).sum(axis=1)
 

@@ -9,15 +9,15 @@ from hiresx.grid import Block
 
 
 class NodeNumbers:
-    """One number for each node of whole `blocks`, from 0 on."""
+    """The numbering of the nodes of whole `blocks`, in which each node has one number from 0 on."""
 
     def __init__(self, blocks: Sequence[Block]):
         self._sizes = np.array([block.size for block in blocks], dtype=np.int64)
         self._first = np.cumsum([0, *self._sizes.prod(axis=1)])
 
     def of(self, block: Any, nodes: Any) -> np.ndarray:
-        """Return consecutive numbers for `nodes`, given by i, j, k, of `block`. The four arguments may be numbers or
-        arrays, which are broadcast."""
+        """Return the numbers of nodes. `block`: the number of the block. `nodes`: the indexes i, j and k. All of them
+        may be integers or arrays that broadcast to one shape; the result has this shape."""
         ni, nj, (i, j, k) = self._sizes[block, 0], self._sizes[block, 1], nodes
         found: np.ndarray = self._first[block] + (k * nj + j) * ni + i
         return found

@@ -19,8 +19,9 @@ _COORDINATES = ("x", "y", "z")
 
 @dataclass(frozen=True)
 class Kind:
-    """What such files hold. `name`: what one of them is; `folder`, of a run, where they are; `columns` of every sample;
-    `fixed`: names of what is held once of every place besides x, y, z; `attributes`: names of texts."""
+    """The type of a file with samples at places. `name`: the name of the type. `folder`: the folder of a run that
+    contains such files. `columns`: the columns of every sample. `fixed`: names of quantities that are stored once for
+    every place, besides x, y and z. `attributes`: names of attributes of the file, which are texts."""
 
     name: str
     folder: str
@@ -29,7 +30,7 @@ class Kind:
     attributes: tuple[str, ...]
 
     def files(self, run: str | Path) -> dict[str, Path]:
-        """The files of a run directory by name, in alphabetical order."""
+        """Return the files of a run directory by name, in alphabetical order."""
         return {path.stem: path for path in sorted((Path(run) / self.folder).glob("*.nc"))}
 
 
@@ -66,8 +67,10 @@ class PlaceFile(History):
 
 @dataclass(frozen=True, eq=False)
 class StoredPlaces:
-    """A file that was read: `records` (sample,) stay in the file, with the fields step, time, and those of the columns,
-    of which each has a value for every place. `fixed` (n,) by name: x, y, z and what else does not change."""
+    """The samples at places that were read from the file `path`. `name`: the name of the table of the case. `records`
+    (sample,): a structured array that stays in the file, with the fields step and time and one field of `columns` with
+    a value for every place. `fixed`: x, y, z and other constant quantities by name, each (n,) for n places.
+    `attributes`: the attributes of the file."""
 
     path: Path
     name: str
@@ -87,7 +90,7 @@ class StoredPlaces:
         return (self.records.dtype.names or ())[2:]
 
     def fixed_columns(self, *names: str) -> np.ndarray:
-        """Columns `names` of the data that do not change in time, (n, len(names))."""
+        """Return the columns `names` of the data that do not change in time, (n, len(names))."""
         return np.stack([self.fixed[name] for name in names], axis=1)
 
 
@@ -95,9 +98,9 @@ Stored = TypeVar("Stored", bound=StoredPlaces)
 
 
 def read(path: str | Path, kind: Kind, made: type[Stored]) -> Stored:
-    """Open a file of the kind `kind`, and return it as an instance of `made`. A run may still be writing to the file.
-    The samples are read when they are used. Raises HiresxError if the file is missing, truncated, or of another
-    kind."""
+    """Open the file `path` of the kind `kind`, and return it as an instance of `made`. A run may still be writing to
+    the file. The samples are read when they are used. Raises HiresxError if the file is missing, truncated, or of
+    another kind."""
     netCDF4 = library()
     path = Path(path)
     try:
@@ -142,5 +145,6 @@ def _short_error(path: Path, whole: int, samples: int) -> HiresxError:
 
 
 def normal_columns(normals: np.ndarray, outward: str) -> list[tuple[Column, np.ndarray]]:
-    """Columns of unit normals (n, 3); `outward` says where they point."""
+    """Return the columns of the unit normals (n, 3) and their values. `outward`: a text on the direction of the
+    normals."""
     return [(Column(f"normal_{axis}", f"{outward} along {axis}", "1"), normals[:, d]) for d, axis in enumerate("xyz")]

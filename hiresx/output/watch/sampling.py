@@ -53,7 +53,7 @@ class SampleTimes:
         return due
 
     def mark(self, step: int, time: float) -> None:
-        """Record that a sample was taken after `step` steps, at `time`."""
+        """Record that a sample was taken after `step` steps, at `time` (in L / c_ref)."""
         self.last = step
         self._set_next(time)
 

@@ -74,18 +74,18 @@ class StoredSurface(StoredPlaces):
 
 
 def surfaces(run: str | Path) -> dict[str, Path]:
-    """The surfaces of a run directory by name, in alphabetical order."""
+    """Return the surfaces of a run directory by name, in alphabetical order."""
     return KIND.files(run)
 
 
 def read(path: str | Path) -> StoredSurface:
-    """Open the file of a surface; a run may still be writing to it. The samples are read when they are used. Raises
-    HiresxError if the file is missing, truncated, or not of a surface."""
+    """Open the file `path` of a surface; a run may still be writing to it. The samples are read when they are used.
+    Raises HiresxError if the file is missing, truncated, or not of a surface."""
     return place_file.read(path, KIND, StoredSurface)
 
 
 def describe(stored: StoredSurface) -> Mapping[str, Any]:
-    """Numbers that describe a stored surface, fit for JSON."""
+    """Return numbers that describe a stored surface, in a form suitable for JSON."""
     return {
         "form": stored.attributes["form"], "places": len(stored.fixed["x"]), "samples": stored.samples,
         "area": float(stored.fixed["area"].sum()), "caps": list(stored.caps), "gaps": list(stored.gaps),

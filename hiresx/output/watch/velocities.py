@@ -9,9 +9,9 @@ from hiresx.solver import Solver
 
 
 class Velocities:
-    """u, v, w, T of all parts with the ghosts of the solver's viscous terms, which `calls` compute as at the beginning
-    of a stage. Halos must be there (`Solver.settle`). They lie in the work arrays, which are free between steps; an
-    inviscid run on the CPU has none."""
+    """The velocities and the temperature (u, v, w, T) of all parts with the ghosts of the viscous terms of the solver.
+    `calls`: the launches that compute them as at the beginning of a stage. Halos must be there (`Solver.settle`). They
+    lie in the work arrays, which are free between steps; an inviscid run on the CPU has none."""
 
     def __init__(self, solver: Solver):
         reynolds = solver.case.gas.reynolds

@@ -20,7 +20,7 @@ _NOWHERE = np.iinfo(np.int64).max
 
 
 class WallExtremes:
-    """Largest y+ and friction, least and largest heat flux over the nodes of walls of all ranks."""
+    """Computes the largest y+ and friction and the least and largest heat flux over the nodes of walls of all ranks."""
 
     columns = tuple(found for of, end, _ in _WATCHED for found in extreme_columns(of, end))
 

@@ -76,22 +76,22 @@ class StoredWalls(StoredPlaces):
         return self.fixed_columns(*_WHERE).T.astype(np.int64)
 
     def sample(self, n: int) -> dict[str, np.ndarray]:
-        """The values (n,) of each column at sample number `n`, in double precision."""
+        """Return the values (n,) of each column at sample number `n`, in double precision."""
         record = self.records[n]
         return {name: np.asarray(record[name], dtype=np.float64) for name in self.quantities}
 
 
 def walls(run: str | Path) -> dict[str, Path]:
-    """The distributions along walls of a run directory, by the name of their force, in alphabetical order."""
+    """Return the distributions along walls of a run directory, by the name of their force, in alphabetical order."""
     return KIND.files(run)
 
 
 def read(path: str | Path) -> StoredWalls:
-    """Open a file of walls; a run may still be writing to it. The samples are read when they are used. Raises
+    """Open the file `path` of walls; a run may still be writing to it. The samples are read when they are used. Raises
     HiresxError if the file is missing, truncated, or of something else."""
     return place_file.read(path, KIND, StoredWalls)
 
 
 def describe(stored: StoredWalls) -> Mapping[str, Any]:
-    """Numbers that describe a file of walls, fit for JSON."""
+    """Return numbers that describe a file of walls, in a form suitable for JSON."""
     return {"places": len(stored.fixed["x"]), "samples": stored.samples, "area": float(stored.fixed["area"].sum())}

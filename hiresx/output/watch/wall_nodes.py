@@ -19,9 +19,9 @@ COLUMNS = (
 
 
 class WallNodes:
-    """This rank's nodes on the walls of `surface`, each once, in the order of block, k, j, i.
+    """The nodes of this rank on the walls of `surface`. Each node is listed once, in the order of block, k, j, i.
 
-    `numbers` (n,), by which they are in this order over all ranks; `where` (4, n): block, i, j, k of the whole blocks;
+    `numbers` (n,): numbers that are in this order over all ranks; `where` (4, n): block, i, j, k of the whole blocks;
     `places` (3, n): x, y, z, in L; `normals` (3, n): outward unit normals; `areas` (n,): in L^2 (per unit length in
     plane flow); `slips` (n,): whether all walls there are slip walls. Where a node counts in several parts, as at an
     edge, forces and areas of these are added, and the normal is that of the sum of their area vectors. What has no
@@ -70,7 +70,7 @@ class WallNodes:
 
 
 def shear(stress: np.ndarray) -> np.ndarray:
-    """Return the magnitude (n,) of shear stresses (3, n)."""
+    """Return the magnitude (n,) of the shear stresses `stress` (3, n)."""
     return np.asarray(np.linalg.norm(stress, axis=0))
 
 

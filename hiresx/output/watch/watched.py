@@ -9,7 +9,8 @@ from hiresx.solver import Solver
 
 
 class WatchedRun(Protocol):
-    """What monitors can read of a run. `history` has the entries of run.json; `monitors` are functions of the user."""
+    """The part of a run that monitors can read. `history` has the entries of run.json; `monitors` are functions of the
+    user."""
 
     @property
     def comm(self) -> Communicator:

@@ -198,15 +198,15 @@ class WatchedSurface:
         return self._viscous
 
     def sums(self, values: np.ndarray) -> np.ndarray:
-        """Sums of `values` (m, n) over the nodes of this rank in each group of faces: (groups, m)."""
+        """Return the sums of `values` (m, n) over the nodes of this rank in each group of faces: (groups, m)."""
         found = np.zeros((self.groups, len(values)))
         if self.n:
             np.add.at(found, self._group, np.add.reduceat(values, self._first, axis=1).T)
         return found
 
     def areas(self) -> np.ndarray:
-        """Return the area of this rank's nodes in each group, in L^2: per unit length in plane flow, and per unit area
-        in one dimension."""
+        """Return the area of this rank's nodes in each group, an array (groups,) in L^2: per unit length in plane flow,
+        and per unit area in one dimension."""
         return self.sums(self.sizes[None])[:, 0]
 
     def nodes(self, places: np.ndarray) -> np.ndarray:
@@ -238,7 +238,7 @@ class WatchedSurface:
         return self.last()
 
     def last(self) -> FaceFlow:
-        """The flow that was computed last."""
+        """Return the flow that was computed last."""
         if not self.n:
             return FaceFlow(*(np.empty(shape) for shape in ((0,), (0,), (0,), (3, 0), (3, 0), (0,))))
         flow = self._solver.backend.to_host(self._flow)
@@ -348,7 +348,8 @@ def _stencils(decomposition: Decomposition, b: int, nodes: np.ndarray, e: int) -
 
 
 def mask(decomposition: Decomposition, b: int, face: str, range_: Range) -> np.ndarray:
-    """Mask of the nodes of a face that lie in `range_`: [k, j, i] without the face's direction."""
+    """Return the mask of the nodes of a face of block `b` that lie in `range_`: [k, j, i] without the direction of the
+    face."""
     across = directions_along(face)
     inside = np.zeros([decomposition.blocks[b].size[e] for e in across], dtype=bool)
     inside[tuple(slice(*range_[e]) for e in across)] = True

@@ -39,13 +39,14 @@ INNER, INVISCID, RATES, VISCOUS, SOURCES = "inner rates", "inviscid rates", "rat
 
 
 def with_halos(field: str) -> str:
-    """Return the name for the state of a field after its exchange: all its ghosts are set."""
+    """Return the name by which `Term.needs` and `Term.gives` refer to the field `field` after its halo exchange, when
+    all of its ghosts are set."""
     return f"{field} with halos"
 
 
 def in_transit(field: str) -> str:
-    """Return the name for the state of a field during its exchange: all its ghosts are set, except those from other
-    ranks."""
+    """Return the name by which `Term.needs` and `Term.gives` refer to the field `field` during its halo exchange, when
+    all of its ghosts are set except those from other ranks."""
     return f"{field} on its way"
 
 
@@ -55,11 +56,11 @@ Task: TypeAlias = tuple[str, Callable[[int], None]]
 
 @dataclass(frozen=True)
 class Term:
-    """A term of a stage. `name`: its name for the stopwatch. `needs`: what it reads; the term follows all terms that
-    give this. `gives`: what it writes; either may be a field, by name. `calls`: its launches on all parts of this rank.
-    `at`: replaces `calls` for a term that depends on the time; a function that returns the launches for the device's
-    clock and the fraction of the step at which a stage begins. `then`: pairs of a field and launches; the halos of the
-    field are exchanged, and then the launches run."""
+    """A term of the right-hand side, as part of a stage. `name`: its name for the stopwatch. `needs`: the names of what
+    it reads, such as fields; the term follows all terms that give these. `gives`: the names of what it writes. `calls`:
+    its launches on all parts of this rank. `at`: replaces `calls` for a term that depends on the time; a function that
+    returns the launches for the device's clock and the fraction of the step at which a stage begins. `then`: pairs of a
+    field and launches; the halos of the field are exchanged, and then the launches run."""
 
     name: str
     calls: Calls
@@ -71,8 +72,8 @@ class Term:
 
 @dataclass(frozen=True)
 class Step:
-    """Part of a stage, like a `Term`: the `tasks` that are done one after the other, the fields that they need and the
-    fields that they give."""
+    """Part of a stage, such as one or several terms (`Term`). `tasks`: the tasks, which are executed in this order.
+    `needs`: the fields that they read. `gives`: the fields that they write."""
 
     tasks: Sequence[Task]
     needs: Sequence[str] = ()

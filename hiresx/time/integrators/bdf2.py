@@ -18,9 +18,10 @@ OF_GUESS = 0.03
 
 
 class Bdf2(ControlledStages):
-    """With w, the step over the one before, a step solves ((1 + 2 w)/(1 + w) q - (1 + w) q_n + w^2/(1 + w) q_(n-1))/dt
-    = R(q): E. Hairer, S. P. Norsett & G. Wanner, Solving Ordinary Differential Equations I, section III.5. The first
-    step, and one that is much longer than the one before, has two stages of order two (`Stages.two_stages`).
+    """The backward differentiation formula of second order. w is the size of a step divided by that of the step before.
+    A step solves ((1 + 2 w)/(1 + w) q - (1 + w) q_n + w^2/(1 + w) q_(n-1))/dt = R(q). Source: E. Hairer, S. P. Norsett
+    & G. Wanner, Solving Ordinary Differential Equations I, section III.5. The first step, and one that is much longer
+    than the one before, has two stages of order two (`Stages.two_stages`).
 
     The first guess is extrapolated from the last three states by a parabola. With equal steps h its error is h^3 times
     the third derivative, and the error of the step is two ninths of that. So a residual of `OF_GUESS` times that of the

@@ -9,8 +9,9 @@ UNSTEADY = True
 
 
 class Esdirk3(Esdirk):
-    """The implicit part of ARK3(2)4L[2]SA: C. A. Kennedy & M. H. Carpenter, Applied Numerical Mathematics 44 (2003)
-    139, appendix C. Four stages of which the first is explicit, L-stable, stiffly accurate, of stage order two."""
+    """The ESDIRK scheme of third order that is the implicit part of ARK3(2)4L[2]SA. Source: C. A. Kennedy & M. H.
+    Carpenter, Applied Numerical Mathematics 44 (2003) 139, appendix C. It has four stages, of which the first is
+    explicit. It is L-stable, stiffly accurate and of stage order two."""
 
     order, usual_drop = 3, 1e4
     tableau = Tableau(

@@ -9,8 +9,9 @@ UNSTEADY = True
 
 
 class Esdirk4(Esdirk):
-    """The implicit part of ARK4(3)6L[2]SA: C. A. Kennedy & M. H. Carpenter, Applied Numerical Mathematics 44 (2003)
-    139, appendix C. Six stages of which the first is explicit, L-stable, stiffly accurate, of stage order two."""
+    """The ESDIRK scheme of fourth order that is the implicit part of ARK4(3)6L[2]SA. Source: C. A. Kennedy & M. H.
+    Carpenter, Applied Numerical Mathematics 44 (2003) 139, appendix C. It has six stages, of which the first is
+    explicit. It is L-stable, stiffly accurate and of stage order two."""
 
     order, usual_drop = 4, 1e5
     tableau = Tableau(

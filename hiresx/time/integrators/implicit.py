@@ -27,10 +27,11 @@ ROUNDING = 0.5 * float(np.finfo(np.float64).eps)
 
 
 class NewtonSteady(Steady):
-    """A step solves (1/c - df/dx) d = f(x) for the update d of x, where f is the change by an explicit step with the
-    conditions at nodes (`hiresx.time.linearised`) and c the pseudo-time step over it: W. A. Mulder & B. van Leer,
-    Journal of Computational Physics 59 (1985) 232, and D. A. Knoll & D. E. Keyes, Journal of Computational Physics 193
-    (2004) 357. c follows the residual: it grows as the residual falls (switched evolution relaxation).
+    """Newton's method with pseudo-time steps for steady flow. A step solves (1/c - df/dx) d = f(x) for the update d of
+    x, where f is the change by an explicit step with the conditions at nodes (`hiresx.time.linearised`) and c the
+    pseudo-time step over it: W. A. Mulder & B. van Leer, Journal of Computational Physics 59 (1985) 232, and D. A.
+    Knoll & D. E. Keyes, Journal of Computational Physics 193 (2004) 357. c follows the residual: it grows as the
+    residual falls (switched evolution relaxation).
     """
 
     order, vectors = 1, 5

@@ -28,12 +28,13 @@ VORTEX_POINTS = (32, 64, 128)
 
 
 def error(run: CompletedRun) -> float:
-    """Mean error of the density, in rho_ref (L1)."""
+    """Return the mean error of the density, in rho_ref (L1)."""
     return abs(run.state("rho") - run.exact("rho")).mean()
 
 
 def order(*runs: CompletedRun) -> float:
-    """Order of accuracy between the last two runs, the finer of which has half the spacing."""
+    """Return the order of accuracy of the density between the last two runs, the finer of which has half the
+    spacing."""
     return log2(error(runs[-2]) / error(runs[-1]))
 
 
@@ -67,7 +68,7 @@ def change(aided: CompletedRun, bare: CompletedRun) -> float:
 
 
 def interpolation_errors(bench: Workbench, configuration: Configuration, points: int) -> float:
-    """Mean error of both interpolated states at the half points of a periodic line, for all variables."""
+    """Return the mean error of both interpolated states at the half points of a periodic line, for all variables."""
     device = find_backend(bench.backend)
     program = device.compile(configuration)
     h = 2 * np.pi / points
@@ -98,7 +99,7 @@ def interpolation_errors(bench: Workbench, configuration: Configuration, points:
 
 
 def interpolation_order(bench: Workbench, configuration: Configuration) -> float:
-    """Order of accuracy of the interpolation between 64 and 128 nodes."""
+    """Return the order of accuracy of the interpolation between 64 and 128 nodes."""
     coarse, fine = (bench.once(interpolation_errors, configuration, n) for n in (64, 128))
     return log2(coarse / fine)
 

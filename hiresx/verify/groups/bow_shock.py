@@ -21,15 +21,15 @@ OTHERS = {3.0: (1.0, 3.4), 4.0: (0.8, 2.8), 6.0: (0.7, 2.4), 8.0: (0.65, 2.3)}
 
 
 def mach(run: CompletedRun) -> float:
-    """Mach number of the initial flow, which is the free stream."""
+    """Return the Mach number of the initial flow, which is the free stream."""
     state = run.case.initial.state
     assert state is not None
     return state.u / np.sqrt(run.case.gas.gamma * state.p / state.rho)
 
 
 def axis(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distance from the wall, and the pressure divided by that of the free stream, on the axis ahead of the
-    cylinder."""
+    """Return two arrays (n,) at the nodes on the axis ahead of the cylinder: the distance from the wall, in L, and the
+    pressure divided by that of the free stream."""
     block, p, free = run.blocks[0], run.state("p")[0], run.case.initial.state
     assert free is not None
     middle = block.x.shape[2] // 2
@@ -37,7 +37,8 @@ def axis(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
 
 
 def standoff(run: CompletedRun) -> float:
-    """Distance of the bow shock from the body on the stagnation line, in L: where the pressure is half its jump."""
+    """Return the distance of the bow shock from the body on the stagnation line, in L. The shock is the place at which
+    the pressure has half of its jump."""
     distance, p = axis(run)
     half = 0.5 * (1 + normal_shock(mach(run), run.case.gas.gamma).pressure)
     j = np.flatnonzero(p > half)[-1]
@@ -45,12 +46,12 @@ def standoff(run: CompletedRun) -> float:
 
 
 def standoff_error(run: CompletedRun, *others: CompletedRun) -> float:
-    """Relative error of the standoff distance against Billig's correlation."""
+    """Return the relative error of the standoff distance against Billig's correlation."""
     return standoff(run) / billig_standoff(mach(run))[0] - 1
 
 
 def pitot_error(run: CompletedRun) -> float:
-    """Relative error of the stagnation pressure against Rayleigh's formula."""
+    """Return the relative error of the stagnation pressure against Rayleigh's formula."""
     return axis(run)[1][0] / rayleigh_pitot(mach(run), run.case.gas.gamma) - 1
 
 
@@ -61,7 +62,7 @@ def asymmetry(run: CompletedRun) -> float:
 
 
 def standoffs(*runs: CompletedRun) -> dict[str, list[float]]:
-    """Shock stand-off distance over Mach number, of all runs."""
+    """Return the Mach numbers "mach" of all runs in ascending order, and their stand-off distances "standoff", in L."""
     ordered = sorted(runs, key=mach)
     return {"mach": [mach(run) for run in ordered], "standoff": [standoff(run) for run in ordered]}
 

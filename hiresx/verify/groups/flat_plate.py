@@ -23,18 +23,19 @@ EDGE = 12.0
 
 
 def lines(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Return x (ni), y (nj), rho, u, T (nj, ni) at the end of the run."""
+    """Return by name arrays at the end of the run: "x" (ni,) and "y" (nj,), in L, and "rho", "u" and "T" (nj, ni), in
+    the scales of the case."""
     block = run.blocks[0]
     return {"x": block.x[0, 0], "y": block.y[0, :, 0], **{name: run.state(name)[0] for name in ("rho", "u", "T")}}
 
 
 def compared_range(x: np.ndarray) -> np.ndarray:
-    """Indices of the columns that are compared: 0.2 <= x <= 1."""
+    """Return the indexes of the columns with 0.2 <= x <= 1, which are compared. `x` (ni,): x of the columns, in L."""
     return np.flatnonzero((x >= 0.2) & (x <= 1.0))
 
 
 def reynolds(run: CompletedRun, x: np.ndarray) -> np.ndarray:
-    """Reynolds number Re_x of the free stream at `x`."""
+    """Return the Reynolds number Re_x of the free stream at the distances `x` from the leading edge (n,), in L."""
     assert run.case.gas.reynolds is not None
     return _mach(run) * run.case.gas.reynolds * x
 
@@ -44,7 +45,8 @@ def _mach(run: CompletedRun) -> float:
 
 
 def friction(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Return x and Cf sqrt(Re_x). The derivative at the wall is that of the polynomial through six nodes; mu = T."""
+    """Return x (in L) and Cf sqrt(Re_x), each (n,), at the columns that are compared. The derivative at the wall is
+    that of the polynomial through six nodes; mu = T."""
     found = lines(run)
     i = compared_range(found["x"])
     nodes = found["y"][:6]
@@ -55,8 +57,8 @@ def friction(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
 
 
 def profile(run: CompletedRun, i: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return Dorodnitsyn's eta, and u divided by its value at the edge, from the wall to the edge, at column i of the
-    grid."""
+    """Return two arrays (n,) at the nodes of column i of the grid, from the wall to the edge of the layer: the
+    similarity variable eta of Dorodnitsyn, and u divided by its value at the edge."""
     found = lines(run)
     stretch = np.sqrt(reynolds(run, found["x"][i])) / found["x"][i]
     j = int(np.searchsorted(found["y"] * stretch, EDGE)) + 1
@@ -72,29 +74,31 @@ def displacement(run: CompletedRun, i: int) -> float:
 
 
 def largest_deviation(ratios: np.ndarray) -> float:
-    """Return the deviation from 1 of the ratio that differs most from 1, with its sign."""
+    """Return the deviation from 1, with its sign, of the entry of `ratios` (n,) that differs most from 1."""
     return max(ratios - 1, key=abs)
 
 
 def friction_error(run: CompletedRun) -> float:
-    """Relative error of the friction farthest from the similarity solution."""
+    """Return the relative error of the friction at the column at which it differs most from the similarity solution."""
     return largest_deviation(friction(run)[1] / FRICTION)
 
 
 def displacement_error(run: CompletedRun) -> float:
-    """Relative error of the displacement thickness farthest from the similarity solution."""
+    """Return the relative error of the displacement thickness at the column at which it differs most from the
+    similarity solution."""
     columns = compared_range(run.blocks[0].x[0, 0])
     return largest_deviation(np.array([displacement(run, i) for i in columns]) / DISPLACEMENT)
 
 
 def points_in_layer(run: CompletedRun) -> float:
-    """Number of nodes in the boundary layer (u below 0.99) at x = 0.5."""
+    """Return the number of nodes in the boundary layer (u below 0.99) at x = 0.5."""
     i = int(np.searchsorted(run.blocks[0].x[0, 0], 0.5))
     return float(np.sum(profile(run, i)[1] < 0.99))
 
 
 def curves(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Friction as a function of x, and the velocity as a function of eta at x = 0.5."""
+    """Return the curves of the picture, by name: "friction" over "x", and "velocity" over "eta" at the column "place",
+    whose x is near 0.5. See `friction` and `profile`."""
     x, cf = friction(run)
     i = int(np.searchsorted(run.blocks[0].x[0, 0], 0.5))
     eta, u = profile(run, i)

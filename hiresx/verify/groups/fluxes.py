@@ -51,13 +51,13 @@ def numerical(bench: Workbench, flux: str, left: np.ndarray, right: np.ndarray, 
 
 
 def states(rng: np.random.Generator) -> np.ndarray:
-    """Conservative states (5, PAIRS) with Mach numbers up to about 8."""
+    """Return the conservative states (5, PAIRS) with Mach numbers up to about 8."""
     rho, p = rng.uniform(0.1, 2.0, (2, PAIRS))
     return np.stack(conservative(1.4, rho, *rng.uniform(-2.0, 2.0, (3, PAIRS)), p))
 
 
 def physical(q: np.ndarray, m: np.ndarray) -> np.ndarray:
-    """Flux of q (5, n) through the areas m (3, n), eq. (4)."""
+    """Return the physical flux (5, n) of the states `q` (5, n) through the areas `m` (3, n), eq. (4)."""
     u = q[1:4] / q[0]
     p = 0.4 * (q[4] - 0.5 * np.sum(q[1:4] * u, axis=0))
     volume = np.sum(m * u, axis=0)
@@ -84,14 +84,14 @@ def consistent(bench: Workbench, flux: str) -> float:
 
 
 def reversal_error(bench: Workbench, flux: str) -> float:
-    """Error of F(b, a, -m) = -F(a, b, m), where F is the numerical flux of the states on both sides of a face with the
-    metrics m."""
+    """Return the error of F(b, a, -m) = -F(a, b, m), where F is the numerical flux `flux` of the states on both sides
+    of a face with the metrics m."""
     a, b, m = _random_states()
     return _error(-numerical(bench, flux, b, a, -m), numerical(bench, flux, a, b, m), (a, m), (b, m))
 
 
 def rotation_error(bench: Workbench, flux: str) -> float:
-    """Error of the invariance under rotations and reflections."""
+    """Return the error of the invariance of the numerical flux `flux` under rotations and reflections."""
     a, b, m = _random_states()
     # Random rotations; every other one with a reflection (-1 in three dimensions is one, turned).
     turn = np.linalg.qr(np.random.default_rng(13).normal(size=(PAIRS, 3, 3)))[0]
@@ -109,7 +109,8 @@ def rotation_error(bench: Workbench, flux: str) -> float:
 
 
 def wall(bench: Workbench, flux: str) -> float:
-    """Flux of mass and energy between a state and its mirror image, which is zero."""
+    """Return the largest flux of mass and energy between a state and its mirror image, which is zero for an exact
+    numerical flux. `flux`: the name of the numerical flux."""
     a, _, m = _random_states()
     n = m / np.linalg.norm(m, axis=0)
     b = a.copy()
@@ -135,8 +136,8 @@ def _upwind(
 
 
 def supersonic(bench: Workbench, flux: str) -> float:
-    """Error against the upwind flux for supersonic flow, with normal Mach numbers above 1.3 on both sides. The entropy
-    fix of Roe's flux acts up to 1.22."""
+    """Return the error of the numerical flux `flux` against the upwind flux for supersonic flow, with normal Mach
+    numbers above 1.3 on both sides. The entropy fix of Roe's flux acts up to 1.22."""
     rng = np.random.default_rng(17)
     m = rng.normal(size=(3, PAIRS))
     rho, p, mach = (rng.uniform(low, high, (2, PAIRS)) for low, high in ((0.5, 1.5), (0.9, 1.1), (1.3, 3.0)))
@@ -148,7 +149,8 @@ def supersonic(bench: Workbench, flux: str) -> float:
 
 
 def contact(bench: Workbench, flux: str) -> float:
-    """Error at a contact discontinuity (equal pressure and normal velocity) against the upwind flux."""
+    """Return the error of the numerical flux `flux` at a contact discontinuity (equal pressure and normal velocity)
+    against the upwind flux."""
     rng = np.random.default_rng(19)
     m = rng.normal(size=(3, PAIRS))
     rho, (p, normal) = rng.uniform(0.1, 2.0, (2, PAIRS)), rng.uniform((0.1, -2), (2.0, 2), (PAIRS, 2)).T

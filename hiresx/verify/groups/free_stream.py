@@ -14,7 +14,7 @@ LONG = False
 
 
 def change(run: CompletedRun) -> float:
-    """Largest change of any primitive variable from its initial value."""
+    """Return the largest change of any primitive variable from its initial value."""
     return max(
         abs(run.state(name, b) - run.start(name, b)).max()
         for name in ("rho", "u", "v", "w", "p")

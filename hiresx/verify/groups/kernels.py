@@ -93,18 +93,19 @@ SETS |= dict(_left_out())
 
 
 def partner(backend: str) -> str:
-    """Name of the backend with which the CPU backend is compared."""
+    """Return the name of the backend with which the CPU backend is compared."""
     return "emulated" if backend == "cpu" else backend
 
 
 def backends_to_compare(backend: str) -> tuple[str, str]:
-    """Names of the two backends that are compared when `backend` is verified."""
+    """Return the names of the two backends that are compared when `backend` is verified."""
     return "cpu", partner(backend)
 
 
 def flow_with_jump(strength: float) -> Callable[..., tuple[np.ndarray, ...]]:
-    """Return a function of x, y, z in the unit cube that gives rho, u, v, w, p: waves, and a plane oblique jump. Behind
-    it density is multiplied by `strength` and pressure by its square."""
+    """Return a function of x, y, z in the unit cube (arrays of one shape) that returns rho, u, v, w, p of this shape.
+    The flow consists of waves and of a discontinuity at an oblique plane. Behind the plane the density is multiplied by
+    `strength`, and the pressure by the square of `strength`."""
 
     def state(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
         wave = np.sin(2 * np.pi * (x + 0.7 * y + 0.4 * z))
@@ -123,14 +124,15 @@ def _relative(found: np.ndarray, reference: np.ndarray, scale: float) -> float:
 
 
 def point_by_point(bench: Workbench, configuration: Configuration) -> float:
-    """Largest difference of any kernel between the CPU and the backend that is verified."""
+    """Return the largest difference, over all kernels, between the results of the CPU and of the backend that is
+    verified (see `differences`)."""
     backends = [find_backend(name) for name in backends_to_compare(bench.backend)]
     return float(np.max(list(differences(backends, configuration).values())))
 
 
 def differences(backends: Sequence[Backend], configuration: Configuration) -> dict[str, float]:
-    """By kernel, the largest difference between the results of two backends from the same arguments, relative to the
-    largest value of the array."""
+    """Return for each kernel the largest difference between the results of two backends from the same arguments,
+    divided by the largest value of the array."""
     programs = [backend.compile(configuration) for backend in backends]
     found = {}
     for name, signature in programs[1].signatures.items():
@@ -159,7 +161,7 @@ def _solvers(bench: Workbench, run: CheckRun) -> list[Solver]:
 
 
 def right_hand_side(bench: Workbench, run: CheckRun) -> float:
-    """Largest difference of the right-hand side of a flow with a jump between two backends."""
+    """Return the largest difference of the right-hand side of a flow with a jump between two backends."""
     results = []
     for solver in _solvers(bench, run):
         # The bare scheme would make negative pressures at a strong jump.
@@ -171,7 +173,7 @@ def right_hand_side(bench: Workbench, run: CheckRun) -> float:
 
 
 def twenty_steps(bench: Workbench, run: CheckRun) -> float:
-    """Largest difference of the primitive variables after 20 steps between two backends."""
+    """Return the largest difference of the primitive variables after 20 steps between two backends."""
     results = []
     for solver in _solvers(bench, run):
         solver.initialize()

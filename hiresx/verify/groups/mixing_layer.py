@@ -25,7 +25,7 @@ _ENDS = {0.2: 74.4, 0.4: 44.75, 0.6: 39.57}
 
 
 def wave(simulation: Simulation) -> dict[str, float]:
-    """Amplitude of the first harmonic of v along x, over all y."""
+    """Return the amplitude of the first harmonic of v along x, over all y."""
     block = simulation.blocks[0]
     wavenumber = float(simulation.case.parameters["wavenumber"])
     part = 2 * np.mean(block.state("v")[0] * np.exp(-1j * wavenumber * block.x[0]), axis=1)
@@ -33,37 +33,37 @@ def wave(simulation: Simulation) -> dict[str, float]:
 
 
 def history(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Times, in L / c_ref, and amplitudes of the mode."""
+    """Return the times, in L / c_ref, and the amplitudes of the mode at these times, each (samples,)."""
     entries = [entry for entry in run.simulation.history if "wave" in entry]
     return np.array([entry["time"] for entry in entries]), np.array([entry["wave"] for entry in entries])
 
 
 def rate(run: CompletedRun) -> float:
-    """Growth rate of the unstable mode, in c_ref / L, fitted to the amplitude."""
+    """Return the growth rate of the unstable mode, in c_ref / L, fitted to the amplitude."""
     time, amplitude = history(run)
     kept = time >= _START
     return float(np.polyfit(time[kept], np.log(amplitude[kept]), 1)[0])
 
 
 def exact(run: CompletedRun) -> float:
-    """Growth rate of the linear theory, in c_ref / L."""
+    """Return the growth rate of the linear theory, in c_ref / L."""
     p = run.case.parameters
     return growing_mode(p["mach"], p["wavenumber"], p["half_height"], run.case.gas.gamma).rate
 
 
 def error(run: CompletedRun) -> float:
-    """Relative error of the growth rate."""
+    """Return the relative error of the growth rate."""
     return rate(run) / exact(run) - 1
 
 
 def growth(run: CompletedRun) -> float:
-    """Factor by which the mode grew during the fitted time."""
+    """Return the factor by which the mode grew during the fitted time."""
     time, amplitude = history(run)
     return float(amplitude[-1] / amplitude[time >= _START][0])
 
 
 def curves(run: CompletedRun) -> dict[str, Sequence[float]]:
-    """Amplitude of the mode over time, and that of the linear theory."""
+    """Return the amplitude of the mode over time, and that of the linear theory."""
     time, amplitude = history(run)
     theory = amplitude[time >= _START][0] * np.exp(exact(run) * (time - time[time >= _START][0]))
     return {"time": time.tolist(), "wave": amplitude.tolist(), "theory": theory.tolist()}
@@ -78,7 +78,8 @@ CHOICES = ('scheme.weights="z"', 'scheme.flux="hllc"')
 
 
 def order(middle: CompletedRun, fine: CompletedRun) -> float:
-    """Order of accuracy of the growth rate between two grids, the finer with half the spacing."""
+    """Return the order of accuracy of the growth rate between two grids, of which the finer one has half the
+    spacing."""
     return float(np.log2(abs(error(middle) / error(fine))))
 
 

@@ -53,7 +53,8 @@ def largest_difference(run: CompletedRun, other: CompletedRun) -> float:
 
 
 def over_amplitude(run: CompletedRun, other: CompletedRun) -> float:
-    """Return the difference between two runs, divided by the amplitude of the disturbance."""
+    """Return the largest difference of rho, u, v, w and p between two runs of a case at any node, divided by the
+    amplitude of the disturbance."""
     return largest_difference(run, other) / AMPLITUDE
 
 

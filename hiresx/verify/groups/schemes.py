@@ -29,13 +29,13 @@ ORDERS = {"modified": 5, "original6": 6, "modified7": 7}
 
 
 def titarev_toro_error(run: CompletedRun) -> float:
-    """L1 error of the density over the domain."""
+    """Return the L1 error of the density over the domain."""
     fine, x = table("titarev-toro"), run.blocks[0].x[0, 0]
     return float(np.sum(abs(run.state("rho")[0, 0] - np.interp(x, fine["x"], fine["rho"]))) * (x[1] - x[0]))
 
 
 def variation_left(run: CompletedRun) -> float:
-    """Total variation of the density over the domain, as a share of that of the reference solution."""
+    """Return the total variation of the density over the domain, as a share of that of the reference solution."""
     return float(np.sum(abs(np.diff(run.state("rho")[0, 0]))) / np.sum(abs(np.diff(table("titarev-toro")["rho"]))))
 
 

@@ -22,7 +22,7 @@ CASES = {
 
 
 def line(run: CompletedRun) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """x, density and reference density at the nodes."""
+    """Return x, the density and the reference density at the nodes along the tube, each (ni,)."""
     x = run.blocks[0].x[0, 0]
     if CASES[run.case.name][0] == "exact":
         reference = run.exact("rho")[0, 0]
@@ -33,13 +33,14 @@ def line(run: CompletedRun) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def error(run: CompletedRun) -> float:
-    """Error of the density (L1 integral), in rho_ref L."""
+    """Return the error of the density (L1 integral), in rho_ref L."""
     x, rho, reference = line(run)
     return np.sum(abs(rho - reference)) * (x[1] - x[0])
 
 
 def curves(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Density along the tube, and the reference."""
+    """Return the arrays "x", "rho" and "reference", each of one value per node along the tube: the place, the computed
+    density and the reference density, in the scales of the case."""
     return dict(zip(("x", "rho", "reference"), line(run), strict=True))
 
 

@@ -19,7 +19,7 @@ FROM, TO = 1.0, 6.0
 
 
 def profile(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Return x, and the amplitude of the vorticity divided by that of the wave ahead of the shock."""
+    """Return x (in L) and the amplitude of the vorticity divided by that of the wave ahead of the shock, each (n,)."""
     x, y = (np.asarray(c[0], float) for c in (run.blocks[0].x, run.blocks[0].y))
     u, v = run.state("u"), run.state("v")
     slope = derivative(v, 2)[0] / derivative(np.asarray(run.blocks[0].x), 2)[0]
@@ -31,7 +31,7 @@ def profile(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
 
 
 def theory(run: CompletedRun) -> float:
-    """Ratio of the vorticity behind the shock to that ahead, by linear theory."""
+    """Return the ratio of the vorticity behind the shock to that ahead, by linear theory."""
     mach, angle, _ = _wave_parameters(run)
     return vorticity_ratio(mach, angle, run.case.gas.gamma)
 
@@ -41,13 +41,14 @@ def _wave_parameters(run: CompletedRun) -> list[float]:
 
 
 def error(run: CompletedRun) -> float:
-    """Relative error of the vorticity ratio against linear theory."""
+    """Return the relative error of the vorticity ratio against linear theory."""
     x, found = profile(run)
     return float(found[(x > FROM) & (x < TO)].mean()) / theory(run) - 1
 
 
 def curves(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Vorticity ratio as a function of x, and that of linear theory."""
+    """Return the curves of the picture over "x", each (n,): the ratio of vorticities "ratio" (see `profile`), and
+    "theory", the ratio according to linear interaction analysis."""
     x, found = profile(run)
     return {"x": x, "ratio": found, "theory": np.where(x < 0, 1.0, theory(run))}
 

@@ -23,32 +23,33 @@ CFL = "time.cfl=1.2"
 
 
 def energy(simulation: Simulation) -> dict[str, float]:
-    """Monitor of the mean kinetic energy rho |u|^2 / 2, in units of rho_ref times the square of the initial largest
-    speed."""
+    """Return the mean kinetic energy rho |u|^2 / 2, in units of rho_ref times the square of the initial largest speed,
+    as the entry of a monitor of `simulation`. Collective."""
     state = simulation.solver.primitives(0)
     speed2 = state["u"] ** 2 + state["v"] ** 2 + state["w"] ** 2
     return {"energy": float(np.mean(0.5 * state["rho"] * speed2)) / float(simulation.case.parameters["mach"]) ** 2}
 
 
 def history(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Time t in turnover times, kinetic energy E and its dissipation rate -dE/dt, each (samples,)."""
+    """Return by name the time "t" in turnover times, the kinetic energy "E" (see `energy`) and its dissipation rate
+    "rate", which is -dE/dt. Each is an array (samples,)."""
     t, e = run.samples("time") * run.case.parameters["mach"], run.samples("energy")
     return {"t": t, "E": e, "rate": -np.gradient(e, t)}
 
 
 def largest_rate(run: CompletedRun) -> float:
-    """Largest dissipation rate of the kinetic energy (`history`)."""
+    """Return the largest dissipation rate of the kinetic energy (`history`)."""
     return history(run)["rate"].max()
 
 
 def time_of_largest_rate(run: CompletedRun) -> float:
-    """Time of the largest dissipation rate, in turnover times."""
+    """Return the time of the largest dissipation rate, in turnover times."""
     found = history(run)
     return found["t"][np.argmax(found["rate"])]
 
 
 def energy_at(run: CompletedRun, t: float) -> float:
-    """Kinetic energy at the time `t`, in turnover times, interpolated."""
+    """Return the kinetic energy at the time `t`, in turnover times, interpolated."""
     found = history(run)
     return np.interp(t, found["t"], found["E"])
 
@@ -59,8 +60,8 @@ def energy_ratio(more: CompletedRun, less: CompletedRun) -> float:
 
 
 def energy_ratio_to_dns(run: CompletedRun) -> float:
-    """Ratio of the kinetic energy of a direct simulation (data/taylor-green-dns.csv) to that of the run, at the time
-    9."""
+    """Return the ratio of the kinetic energy of a direct simulation (data/taylor-green-dns.csv) to that of the run, at
+    the time 9."""
     dns = table("taylor-green-dns")
     return np.interp(9.0, dns["t"], dns["E"]) / energy_at(run, 9.0)
 

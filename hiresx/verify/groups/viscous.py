@@ -23,7 +23,8 @@ K = 2 * np.pi
 
 
 def amplitude(x: np.ndarray, wave: np.ndarray) -> float:
-    """Amplitude of the first harmonic on the periodic interval (0, 1)."""
+    """Return the amplitude of the first harmonic of `wave` (n,) at the places `x` (n,) of the periodic interval (0,
+    1)."""
     return 2 * abs(np.mean(wave * np.exp(-1j * K * x)))
 
 
@@ -39,7 +40,7 @@ def rate_error(name: str) -> Callable[[CompletedRun], float]:
 
 
 def exact_rate(run: CompletedRun) -> float:
-    """Exact decay rate of the wave, in c_ref / L."""
+    """Return the exact decay rate of the wave, in c_ref / L."""
     gas, mode = run.case.gas, run.case.parameters["mode"]
     assert gas.reynolds is not None
     if mode == "shear":
@@ -48,7 +49,7 @@ def exact_rate(run: CompletedRun) -> float:
 
 
 def temperature(rho: np.ndarray, p: np.ndarray, gamma: float) -> np.ndarray:
-    """Temperature gamma p / rho, in units of the reference temperature."""
+    """Return the temperature gamma p / rho, in units of the reference temperature, of the shape of `rho` and `p`."""
     return gamma * p / rho
 
 
@@ -72,7 +73,8 @@ def couette_pressure(run: CompletedRun) -> float:
 
 
 def couette_profiles(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Profiles of velocity and temperature between the walls, with the exact ones."""
+    """Return the profiles between the walls over "y", each (nj,): the velocity "u" and the temperature "T", and the
+    exact values "u_exact" and "T_exact"."""
     gamma = run.case.gas.gamma
     lines = {"y": run.blocks[0].y, "u": run.state("u"), "u_exact": run.exact("u")}
     lines["T"] = temperature(run.state("rho"), run.state("p"), gamma)

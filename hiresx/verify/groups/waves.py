@@ -27,26 +27,28 @@ SMALL, LOUD = 1e-6, 1e-3
 
 
 def ratio(run: CompletedRun) -> complex:
-    """Return the first harmonic of the pressure, divided by that of the exact solution."""
+    """Return the complex first harmonic of the computed pressure, divided by that of the exact solution."""
     x = np.asarray(run.blocks[0].x)
     wave = np.exp(-2j * np.pi * x)
     return complex(np.mean(run.state("p") * wave) / np.mean(run.exact("p") * wave))
 
 
 def theory(run: CompletedRun) -> complex:
-    """Exact amplification factor of the scheme for the wave of this run, after the time of the run."""
+    """Return the exact amplification factor of the scheme for the wave of this run, after the time of the run."""
     points = run.blocks[0].x.shape[-1] / IN_BOX
     return plane_wave.amplitude_ratio(run.case.scheme.flux, points, WAVES, CFL, run.case.gas.gamma)
 
 
 def errors(ratios: Sequence[complex]) -> tuple[np.ndarray, np.ndarray]:
-    """Relative errors of the amplitude, and errors of the phase in degrees, negative for a wave that lags."""
+    """Return the relative errors of the amplitude and the errors of the phase in degrees, each (n,). `ratios`: for each
+    wave the complex amplitude divided by the exact one. The error of the phase is negative for a wave that lags."""
     found = np.array(ratios)
     return np.abs(found) - 1, np.degrees(-np.angle(found))
 
 
 def amplitude_error(*runs: CompletedRun) -> float:
-    """Return the largest magnitude of the difference between the measured and the theoretical complex amplitude."""
+    """Return the largest magnitude of the difference between the measured and the theoretical complex amplitude ratio
+    of all runs."""
     return max(abs(ratio(run) - theory(run)) for run in runs)
 
 
@@ -62,7 +64,7 @@ def excess(part: int) -> Callable[..., float]:
 
 
 def curves(*runs: CompletedRun) -> dict[str, Sequence[float]]:
-    """Errors of amplitude and phase over the points per wave, with those of theory."""
+    """Return the errors of amplitude and phase over the points per wave, and those of theory."""
     amplitude, phase = errors([ratio(run) for run in runs])
     theory_amplitude, theory_phase = errors([theory(run) for run in runs])
     return {

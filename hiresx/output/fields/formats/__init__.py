@@ -65,18 +65,20 @@ class FormatSeries(ABC):
 
     @abstractmethod
     def frame(self, directory: Path, time: float, step: int) -> FormatFrame:
-        """Files of one time. Collective; called in the main thread of all ranks."""
+        """Return the files of one time, ready to be written. `directory`: the run directory. `time`: in L / c_ref.
+        `step`: the number of the step. Collective; called in the main thread of all ranks."""
 
 
 class Format(Protocol):
-    """The module of a format, in this folder."""
+    """Interface of the modules in this folder, each of which writes fields in one file format."""
 
     @property
     def Format(self) -> Any:
         """The class that writes fields in this format."""
 
     def frame(self, directory: str | Path, step: int, name: str = "fields") -> Path:
-        """Return the path of the file or folder that holds the fields of step `step` of the output `name`."""
+        """Return the path of the file or folder that holds the fields of step `step` of the output `name`, in the run
+        directory `directory`."""
 
     def clear(self, directory: str | Path, name: str = "fields", after: int = -1) -> None:
         """Delete the files of the output `name` in `directory` for all steps later than `after`; by default for all
@@ -84,10 +86,10 @@ class Format(Protocol):
 
 
 def names() -> list[str]:
-    """Names of all formats of this folder."""
+    """Return the names of all formats of this folder."""
     return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem != "__init__")
 
 
 def format_of(name: str) -> Format:
-    """The module of the format `name`."""
+    """Return the module of the format `name`."""
     return cast(Format, importlib.import_module(f"{__name__}.{name}"))

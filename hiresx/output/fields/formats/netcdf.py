@@ -20,8 +20,8 @@ from hiresx.output.saved.places import LocalRegion
 
 
 def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
-    """Path of the fields of `step`, or of the subset `name` of them, in a run directory: <name>_<step, six digits or
-    more>.nc."""
+    """Return the path of the fields of `step`, or of the subset `name` of them, in a run directory: <name>_<step, six
+    digits or more>.nc."""
     return Path(directory) / f"{name}_{step:06d}{SUFFIX}"
 
 

@@ -44,17 +44,19 @@ _CELLS = "vtkGhostType of cells"
 
 
 def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
-    """Return the path of the file by which the fields of `step` are opened: <run>/vtk/<name>_<step>.vtm."""
+    """Return the path of the file by which the fields of `step` are opened, in the run directory `directory`:
+    <run>/vtk/<name>_<step>.vtm."""
     return Path(directory) / FOLDER / f"{name}_{step:06d}.vtm"
 
 
 def frames(directory: str | Path, name: str = "fields") -> dict[int, Path]:
-    """VTK files of a run by step, in rising order."""
+    """Return the VTK files of the output `name` in the run directory `directory`, by step in ascending order."""
     return list_by_step(Path(directory) / FOLDER, name, ".vtm")
 
 
 def series(directory: str | Path, name: str = "fields") -> Path:
-    """Return the path of the file by which the fields of all times are opened: <run>/<name>.pvd."""
+    """Return the path of the file by which the fields of all times are opened, in the run directory `directory`:
+    <run>/<name>.pvd."""
     return Path(directory) / f"{name}.pvd"
 
 
@@ -145,8 +147,8 @@ Format = VtkFrame
 
 
 def describe(path: str | Path) -> dict[str, Any]:
-    """Return the content of a .vts, .vtm or .pvd file of HiResX, from its header: kind, and files, times, extent,
-    variables. Raises HiresxError when it is missing, incomplete or of another origin."""
+    """Return the content of `path`, a .vts, .vtm or .pvd file of HiResX, from its header: kind, and files, times,
+    extent, variables. Raises HiresxError when it is missing, incomplete or of another origin."""
     path = Path(path)
     try:
         with path.open("rb") as file:

@@ -39,8 +39,8 @@ def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
 
 
 class AverageMonitor(Attachment):
-    """Reynolds and Favre means and second moments of every block, each rank those of its parts; with `over` those of
-    lines, of which every part has the whole averages.
+    """Monitor of the Reynolds and Favre means and second moments. Each rank computes those of its parts. With `over`,
+    the averages are also taken along lines, and every part has the whole averages of its lines.
 
     A sample stands for the time since the sample before (with local time steps: for the steps), from `start` or the
     beginning of the run on.
@@ -222,9 +222,9 @@ class AverageMonitor(Attachment):
         return LazyArray(array.shape, np.float64, lambda: self._solver.backend.to_host(array))
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Continue the averages of a checkpoint. Averages that it does not have, or that have another start time or
-        other directions, start anew. If the data of the budget are missing, all averages start anew, because budget and
-        moments must have the same samples. With `over`, all start anew if one does."""
+        """Continue the averages `captured` of a checkpoint. Averages that it does not have, or that have another start
+        time or other directions, start anew. If the data of the budget are missing, all averages start anew, because
+        budget and moments must have the same samples. With `over`, all start anew if one does."""
         self._begun = False
         self._since = None if captured["since"] < 0 else float(captured["since"])
         self._clock.last = None if captured["last"] < 0 else int(captured["last"])

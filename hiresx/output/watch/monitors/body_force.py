@@ -66,7 +66,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 class BodyForceMonitor(Monitor):
-    """Sets the field `kept_acceleration` of every step, where the mass flow is kept."""
+    """Monitor that sets the field `kept_acceleration` in every step, if the mass flow is kept constant."""
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         super().__init__(solver.comm, "body_force", "body_force", COLUMNS, spec.every, None, out)

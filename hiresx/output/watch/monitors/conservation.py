@@ -32,9 +32,10 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 class ConservationMonitor(DeviceMonitor):
-    """Columns: every conserved quantity; <quantity>_flux_<boundary>, outward; with sponges <quantity>_source; with
-    levels <quantity>_defect: by how much it changed since the first sample beside what fluxes and sources explain, by
-    the trapezoidal rule between samples."""
+    """Monitor of the integrals of the conserved quantities. It has a column for each quantity, for each flux out
+    through a boundary (<quantity>_flux_<boundary>), and with sponges for each source (<quantity>_source). With levels
+    of refinement, <quantity>_defect is the change since the first sample that fluxes and sources do not explain. These
+    are integrated between samples by the trapezoidal rule."""
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         decomposition = solver.decomposition

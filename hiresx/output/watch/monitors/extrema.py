@@ -50,7 +50,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Raises HiresxError for a variable without extremes."""
+    """Check the table [extrema] of a case. Raises HiresxError for a variable whose extremes are not available."""
     for name in case.extrema.variables if case.extrema is not None else ():
         if name not in VARIABLES:
             raise HiresxError(

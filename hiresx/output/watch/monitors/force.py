@@ -54,18 +54,20 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Raises HiresxError for blocks, regions and ranges that do not exist, where no wall is named, and for extremes of
-    slip walls."""
+    """Check the tables [[force]] of a case. Raises HiresxError for blocks, regions and ranges that do not exist, for a
+    table that names no wall, and for extremes of y+, friction and heat flux at slip walls, which have none."""
     for n, spec in enumerate(case.force):
         _walls(f"force.{n}", spec, decomposition)
         _coefficients(f"force.{n}", spec, case, 3)
 
 
 class ForceMonitor(DeviceMonitor):
-    """Columns: force_x, y, z by pressure and friction together, pressure_x, y, z, friction_x, y, z, heat, coefficients
-    where they are asked for, and area; where they are asked for extremes along the walls.
+    """Monitor of the force on walls. Its columns are force_x, force_y and force_z (pressure and friction together),
+    pressure_x, y, z, friction_x, y, z, heat and area. If the case requests them, there are also coefficients and
+    extremes along the walls.
 
-    Of axisymmetric flow y and z are sums of radial components and of those along the swirl, and there is the torque."""
+    In axisymmetric flow the y components are sums of radial components, the z components are sums of components along
+    the swirl, and there is the torque."""
 
     def __init__(self, key: str, spec: Spec, solver: Solver, out: Path | None):
         area = ("", " L", " L^2")[dimension(solver) - 1]

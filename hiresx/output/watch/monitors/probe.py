@@ -75,7 +75,7 @@ def check(case: Case, decomposition: Decomposition) -> list[list[Location]]:
 
 
 class ProbeMonitor(Monitor):
-    """The places of one table, `spec`. `locations`: where they were found."""
+    """Monitor of the flow at the places of one table `spec`. `locations`: where the places were found in the grid."""
 
     def __init__(self, spec: Spec, solver: Solver, locations: list[Location], out: Path | None):
         places = np.array(spec.places, dtype=float)
@@ -114,7 +114,7 @@ class ProbeMonitor(Monitor):
         return [blocks[found.block].name for found in self.locations]
 
     def measure(self, solver: Solver) -> dict[str, np.ndarray]:
-        """Values of the columns at the places, for the current state."""
+        """Return the values of each column at the places, (places,), for the current state. Collective."""
         state = self._gather()
         return self._values(_AtPlaces(state.__getitem__, list(state), self._weights, self._turns))
 
@@ -147,8 +147,8 @@ class ProbeMonitor(Monitor):
         return math.inf if self._filter is not None and self._filter.by_itself else super().next_time
 
     def awaits(self, number: int, step: int, time: float) -> None:
-        """Record that sample `number` was taken at `time`, before which the run made `step` steps, and is still on the
-        device."""
+        """Record that sample `number` was taken at `time` (in L / c_ref), after `step` steps, and that its values are
+        still on the device."""
         self._clock.mark(step, time)
         self._awaited.append((number, step, time))
 

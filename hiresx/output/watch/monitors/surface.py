@@ -27,7 +27,8 @@ def build(case: Case, simulation: Any) -> list[Monitor]:
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Raises HiresxError for places outside the grid, and for blocks, regions and ranges that do not exist."""
+    """Check the tables [[surface]] of a case. Raises HiresxError for places outside the grid, and for blocks, regions
+    and ranges that do not exist."""
     for n, spec in enumerate(case.surface):
         _find_surface(f"surface.{n}", spec, decomposition)
 

@@ -40,7 +40,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Raises HiresxError for a far field with a vortex on a grid that is not plane."""
+    """Check the far fields of a case. Raises HiresxError for a far field with a vortex on a grid that is not plane."""
     if vortex_of(case) is None:
         return
     for block in decomposition.blocks:
@@ -53,7 +53,7 @@ def check(case: Case, decomposition: Decomposition) -> None:
 
 
 class VortexMonitor(Monitor):
-    """Sets the circulation of all far fields with a vortex. `circulation`: the present one, in c_ref L."""
+    """Monitor that sets the circulation of all far fields with a vortex. `circulation`: the present one, in c_ref L."""
 
     def __init__(self, spec: Vortex, stream: State, solver: Solver, out: Path | None):
         every = 1 if isinstance(solver.integrator, Steady) else EXPLICIT
