@@ -74,8 +74,7 @@ def address(array: Any, dtype: np.dtype[Any], write: bool) -> int:
 
 
 def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
-    """Return an uninitialised Array of `shape` and of the numpy type `dtype`, aligned to 64 bytes. Raises HiresxError
-    if it does not fit in memory."""
+    """Return an uninitialised Array of `shape` and `dtype`, aligned to 64 bytes. Raises HiresxError without memory."""
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     dtype = np.dtype(dtype)
     size = prod(map(int, shape)) * dtype.itemsize
@@ -130,11 +129,9 @@ class NativeBackend:
     def libraries(
         self, configuration: Configuration, part: str | None = None
     ) -> list[tuple[Path, Mapping[str, kernels.Signature]]]:
-        """Return the shared libraries of the kernels of `configuration`, each with the signatures of the kernels that
-        it declares. `part`: the name of one group of kernels that is compiled as a library
-        (`hiresx.device.configuration.parts`). Without `part` the libraries are those that most runs need. They are
-        compiled in parallel unless the cache has them. Raises HiresxError if there is no compiler, or if a kernel does
-        not compile."""
+        """Return the shared libraries of the kernels of `configuration` that most runs need, or that of the group
+        `part` alone (`hiresx.device.configuration.parts`), each with the signatures that it declares. What the cache
+        lacks is compiled, in parallel. Raises HiresxError without a compiler, or if a kernel does not compile."""
         wanted = [p for p in parts(configuration, self._root) if p is None or p in USUAL] if part is None else [part]
         made = (generate_part(configuration, self.name, one, self._root) for one in wanted)
         texts, declared = zip(*made, strict=True)
@@ -162,8 +159,7 @@ class NativeBackend:
         return self.threads, self._spin_time
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
-        """Return an uninitialised array of `shape` and of the numpy type `dtype`. Raises HiresxError if it does not fit
-        in memory."""
+        """Return an uninitialised array of `shape` and numpy type `dtype`. Raises HiresxError without room for it."""
         return empty(shape, dtype)
 
     def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
@@ -183,8 +179,7 @@ class NativeBackend:
         return np.array(array, subok=False)
 
     def fetch(self, array: np.ndarray[Any, Any]) -> Callable[[], np.ndarray]:
-        """Return a function that returns a copy of `array`. The copy is made at once, because kernels change the array
-        as soon as they are launched."""
+        """Return a function that returns a copy of `array`, which is made now: later kernels may change the array."""
         copy = self.to_host(array)
         return lambda: copy
 
@@ -418,9 +413,8 @@ class NativeProgram(RecordingProgram):
 
 
 class LaunchWork(NamedTuple):
-    """The work of a launch. `function`: the address of the function. `words`: its packed arguments. `parts`: the number
-    of parts into which the work can be divided. `weight`: the cost of each part. `kept`: an object that owns the memory
-    to which the arguments point, if nothing else does."""
+    """The work of a launch: the address of its `function`, its packed arguments `words`, the number of `parts` into
+    which it can be divided and the `weight` of each. `kept` owns the memory of arguments if nothing else does."""
 
     function: int | None
     words: bytes

@@ -217,10 +217,9 @@ class Simulation(AdaptedRun):
     # ---- the run
 
     def run(self, steps: int | None = None, progress: bool = True, write_last: bool = True) -> dict[str, Any]:
-        """Run to the end that the case sets, or for `steps` more steps if that comes first. `progress`: whether a
-        progress bar is shown. Returns the run record; its status is "finished", or "stopped" if `time.wall_limit` came
-        first. At the end it writes fields and a checkpoint; with `write_last` false and before the case's end, only
-        those that are due at their intervals.
+        """Run to the end of the case, or for `steps` more steps if that comes first, with a progress bar if `progress`.
+        Returns the run record; its status is "finished", or "stopped" if `time.wall_limit` came first. At the end it
+        writes fields and a checkpoint; with `write_last` false and before the case's end, only those that are due.
 
         At the first Ctrl-C, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 or SIGXCPU the run completes its step, writes a
         checkpoint and raises KeyboardInterrupt or hiresx.Terminated (a SystemExit); the status is "interrupted". A

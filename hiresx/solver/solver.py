@@ -188,8 +188,7 @@ class Solver:
         self.system.stage(stage)
 
     def right_hand_side(self) -> None:
-        """Compute the rates of change: `r` of every block becomes 1/J times dq/dt of the current state. This includes
-        the halo exchange and all tasks of a stage that precede the update."""
+        """Set `r` of every block to 1/J times dq/dt, with the halo exchange and all tasks of a stage but the update."""
         self._state_cache.rates = True
         self.system.compute_rates()
 
@@ -484,8 +483,7 @@ class Solver:
         return rates if self._state_cache.rates else np.full_like(rates, np.nan), density, pressure
 
     def field(self, block: int, name: str) -> np.ndarray:
-        """Return the field `name` of `states[block]`, float64 (..., nk, nj, ni). The fields are those of
-        `hiresx.device.fields`. Raises HiresxError if the run has no such field."""
+        """Return a field of `hiresx.device.fields` on `states[block]`, float64 (..., nk, nj, ni), or raise HiresxError."""
         self.layout.must_have(name)
         state = self.states[block]
         return self._blocks.host_values(state, state.array(name)).astype(np.float64)
