@@ -477,13 +477,13 @@ class Solver:
         self.settle()
 
     def norms(self) -> tuple[np.ndarray, float, float]:
-        """Return the root mean squares (5,) of dq/dt over all points, the least density and the least pressure, in the
-        scales of the case. Before the first step from a new state the root mean squares are NaN. Collective."""
+        """Return the root mean squares (5,) of dq/dt over all points (NaN before the first step from a new state), the
+        least density and the least pressure. Collective."""
         rates, density, pressure = self.step_size.norms()
         return rates if self._state_cache.rates else np.full_like(rates, np.nan), density, pressure
 
     def field(self, block: int, name: str) -> np.ndarray:
-        """Return a field of `hiresx.device.fields` on `states[block]`, float64 (..., nk, nj, ni), or raise HiresxError."""
+        """Return a field of `hiresx.device.fields` on a block, float64 (..., nk, nj, ni). Raises HiresxError if unknown."""
         self.layout.must_have(name)
         state = self.states[block]
         return self._blocks.host_values(state, state.array(name)).astype(np.float64)
