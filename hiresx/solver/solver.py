@@ -483,7 +483,7 @@ class Solver:
         return rates if self._state_cache.rates else np.full_like(rates, np.nan), density, pressure
 
     def field(self, block: int, name: str) -> np.ndarray:
-        """Return a field of `hiresx.device.fields` on a block, float64 (..., nk, nj, ni). Raises HiresxError if unknown."""
+        """Return a field (`hiresx.device.fields`) of a block, (..., nk, nj, ni). Raises HiresxError if it has none."""
         self.layout.must_have(name)
         state = self.states[block]
         return self._blocks.host_values(state, state.array(name)).astype(np.float64)
