@@ -360,7 +360,7 @@ def test_restart_to_the_last_bit(tmp_path):
         ({"grid": BOX | {"lower": [0, -1, 0]}, "boundary": [{"faces": "all", "type": "slip-wall"}]}, "below the axis"),
         (
             {"grid": BOX | {"n": [9, 9, 9], "upper": [1, 1, 1]}, "boundary": [{"faces": "all", "type": "slip-wall"}]},
-            "two dimensions",
+            "two-dimensional grid",
         ),
         ({"boundary": [AXIS], "kinetic_energy": {"every": 1}}, "kinetic_energy"),
     ],
