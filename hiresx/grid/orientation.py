@@ -150,5 +150,5 @@ def opposite(connection: Connection, blocks: Sequence[Block]) -> Connection:
 
 
 def faces_of(size: tuple[int, int, int], range_: Range, names: Sequence[str]) -> list[str]:
-    """Return the faces among `names`, of a block of `size`, that hold the whole range."""
+    """Return those of the faces `names` of a block of `size` (ni, nj, nk) that contain the whole range of nodes."""
     return [name for name in names if range_[direction(name)] == face_range(name, size)[direction(name)]]

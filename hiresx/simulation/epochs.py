@@ -62,8 +62,8 @@ class HandOver:
         garbage.collect()  # solver, tasks and conditions know each other
 
     def restore(self, solver: Solver, ground: Domain, held: Sequence[HeldBlock]) -> None:
-        """Set the state of `solver`, on `ground`, to that of the previous solver, whose arrays are `held`.
-        Collective."""
+        """Set the state of the new `solver` to that of the previous one. `ground`: the grid and decomposition of the
+        new solver. `held`: arrays of the previous solver. Collective."""
         if self._read is not None:
             solver.restore(self._values, self._read)
         else:
