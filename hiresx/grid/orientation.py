@@ -34,7 +34,7 @@ def transform_of(matrix: IntMatrix) -> list[int]:
 
 
 def extents(range_: Range) -> tuple[int, int, int]:
-    """Return the number of nodes of a range in each direction."""
+    """Return the number of nodes of a range along i, j and k."""
     return triple(hi - lo for lo, hi in range_)
 
 

@@ -137,8 +137,8 @@ class Reduction:
         ]  # fmt: skip
 
     def norms(self, found: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """Return what `norm_calls` left, `found` (NORMS,) on the host: sums of (J r)^2 over the block (5), least
-        density, least pressure; the sums are NaN if there is any NaN."""
+        """Return (sums of (J r)^2 over the block for each variable of the gas, least density, least pressure). The sums
+        are NaN if any summand is NaN. `found` (NORMS,): the result of `norm_calls`, copied to the host."""
         found = found[: QUANTITIES * self._threads].reshape(QUANTITIES, self._threads)
         density, pressure = found[_SUMS:].min(axis=1)
         return found[:_SUMS].sum(axis=1), float(density), float(pressure)
