@@ -223,10 +223,10 @@ def jet(
         list[Path] | None, option("--points", "CSV", "Measured points with the columns Mj and Ls or St; repeatable.")
     ] = None,
 ) -> Any:
-    """Under-expanded jets: shock cells, core, screech and its mode, beside theory; writes a page, jet.html.
+    """Under-expanded jets: shock cells, core, screech and its mode, compared with theory; writes a page, jet.html.
 
-    Several runs come onto one page, into the first one's folder; options that name a jet or its probes are for the
-    first."""
+    Several runs share one page, which is written into the folder of the first run. Options that describe the jet or its
+    probes apply to the first run."""
     return {"run": run[0], "others": run[1:]}
 
 

@@ -46,8 +46,8 @@ def nodes_of_tiles(lattice: Sequence[Sequence[int]]) -> np.ndarray:
 
 
 def _join_boxes(nodes: np.ndarray, taken: np.ndarray, allowed: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """`taken`, of tiles of so many `nodes`, and the tiles of boxes around two of `boxes` (n, 3, 2), the most gainful
-    first, none twice."""
+    """Return the mask `taken` of tiles with more tiles set: those of boxes that enclose two of `boxes` (n, 3, 2). The
+    pairs that save most are joined first, and no tile is part of two joins. `nodes`: the nodes of each tile."""
     one, other = np.triu_indices(len(boxes), 1)
     low = np.minimum(boxes[one, :, 0], boxes[other, :, 0])
     high = np.maximum(boxes[one, :, 1], boxes[other, :, 1])

@@ -20,8 +20,9 @@ THIN = (0.25, 0.5, 0.9)
 
 
 class GraphGrowing:
-    """A partitioner of the nodes of several blocks, `boxes`, among ranks of relative speeds `speed`, whose mean is 1.
-    Every part has at least `least` nodes in each direction. `neighbourhood`: the connections of the blocks."""
+    """A partitioner that distributes the nodes of several blocks over ranks. `boxes`: the blocks. `speed`: the relative
+    speeds of the ranks, whose mean is 1. `least`: the smallest number of nodes of a part in each direction.
+    `neighbourhood`: the connections of the blocks."""
 
     def __init__(self, neighbourhood: Neighbourhood, boxes: Boxes, speed: Sequence[float], least: int):
         self._boxes, self._speed, self._least = boxes, speed, least

@@ -38,18 +38,24 @@ OF_PLACES = ("donor", "face", "xi", "base", "share", "turn")
 
 @dataclass(frozen=True, eq=False)
 class MirrorSources:
-    """The ghosts of one patch: `place`, the patch of the whole blocks; `index` (3, n), their nodes in the whole block.
-    Each takes the flow at `per` places, one behind the other: `donor` (per n,), whole blocks, `face` (per n,), the
-    numbers of their faces along which the wall goes on, `xi` (per n, 3), places in their index space, `base` (per n,
-    3), the first nodes of interpolations, which may lie in connected blocks, `share` (per n, 3), that of the last five
-    of their nodes (`hiresx.grid.blended`), and `turn` (per n, 3, 3), what brings vectors from there.
+    """The n ghosts behind one patch, and the places from which they take the flow. `place`: the number of the patch
+    among the patches of the whole blocks. `index` (3, n): the ghosts' nodes i, j, k in the whole block.
 
-    Behind a plane there is one, the mirror image, and `turn` has the reflection. Behind a curved wall there are three,
-    the mirror image, the foot of the normal and a third place on it: from the first ghost twice as far from the wall as
-    the image, from the others as far as the first. `turn` then has no reflection, and `geometry` (12, n) holds the
-    normal at the foot, into the flow, the distance of the image, the derivative of the normal along the wall, xx, yy,
-    zz, xy, xz, yz, the distance of the third place over that of the image, and the square of STAGNANT cells along the
-    wall over the distance. `moved`: cells by which a place was moved at most, as it lies outside the grid.
+    Each ghost takes the flow at `per` places, which follow each other in the arrays of per n places. `donor` (per n,):
+    the whole block in which the place lies. `face` (per n,): the number of this block's face along which the wall
+    continues. `xi` (per n, 3): the place in the index space of this block. `base` (per n, 3): the first node of the
+    interpolation, which may lie in a connected block. `share` (per n, 3): the weight of the polynomial through the last
+    five nodes (`hiresx.grid.blended`). `turn` (per n, 3, 3): the matrix by which a vector at the place is multiplied.
+    `moved`: the largest distance, in cells, by which a place outside the grid was moved into it.
+
+    A ghost behind a plane or beside an edge has one place, its mirror image. `turn` then contains the reflection, and
+    `geometry` is None. A ghost behind a curved wall has three places: the mirror image, the foot of the normal, and a
+    third place on the normal. For the first layer of ghosts the third place is twice as far from the wall as the image.
+    For the other layers it is as far from the wall as the image of the first layer. `turn` then contains no reflection.
+    The rows of `geometry` (12, n) are the unit normal at the foot, into the flow (3), the distance of the image from
+    the wall, the derivative of the normal along the wall (6: xx, yy, zz, xy, xz, yz), the distance of the third place
+    divided by that of the image, and the square of the length of STAGNANT cells along the wall divided by the distance
+    of the image.
     """
 
     place: int
@@ -69,7 +75,7 @@ class MirrorSources:
         return len(self.donor) // self.index.shape[1]
 
     def some(self, chosen: np.ndarray) -> "MirrorSources":
-        """The ghosts of the mask `chosen` (n,) alone."""
+        """Return the same for those ghosts alone that the mask `chosen` (n,) selects."""
         places = np.repeat(chosen, self.per)
         of_places = {name: getattr(self, name)[places] for name in OF_PLACES}
         geometry = None if self.geometry is None else self.geometry[:, chosen]
@@ -77,7 +83,8 @@ class MirrorSources:
 
 
 def find_mirror_sources(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[MirrorSources]:
-    """Find where all ghosts of mirroring walls take the flow from; `extended`: see `extended_coordinates`."""
+    """Return the places from which the ghosts of mirroring walls take the flow. A wall may have two entries: for the
+    ghosts beside its edges, and for the others. `extended`: see `extended_coordinates`."""
     of_grid = _of_grid(whole)
     found = mirrored_places(of_grid)
     maps, near = _Maps(whole, extended), _near_edges(of_grid, found.values())
@@ -158,9 +165,9 @@ def _of_grid(whole: Decomposition) -> Decomposition:
 
 
 class _MappedRows:
-    """The map of the rows of nodes beside one face of a block: `map`, of a block of these alone, `first`, how many
-    nodes along the normal come before them, and `open` (3, 2): whether there are nodes to interpolate from beyond its
-    lower and upper ends, of blocks that it is connected to."""
+    """The map of the rows of nodes beside one face of a block. `map`: the map of a block of these rows alone. `first`:
+    the number of nodes along the normal before the rows. `open` (3, 2): for each direction, whether nodes of connected
+    blocks can be interpolated from beyond the lower and the upper end."""
 
     def __init__(self, whole: Decomposition, extended: Sequence[Coordinates | GhostLayers], b: int, face: str):
         block, d, halo = whole.blocks[b], direction(face), whole.stencil.halo
@@ -216,9 +223,9 @@ class _Maps:
 
 @dataclass(frozen=True, eq=False)
 class _Places:
-    """Places: `donor` (n,), blocks, `face` (n,), number of the face of theirs along which the wall goes on, `xi` (n, 3)
-    and `base` and `share` (n, 3), see `MirrorSources`. The point x there is `turn` (n, 3, 3) @ x + `shift` (n, 3) as
-    the block that asked sees it. `moved`: see `MirrorSources`."""
+    """n places in blocks. `donor`, `face`, `xi`, `base`, `share` and `moved` have the meaning that they have in
+    `MirrorSources`, with one entry for each place. The point x of the block `donor` is the point `turn` (n, 3, 3) @ x +
+    `shift` (n, 3) in the coordinates of the block whose ghosts take the flow."""
 
     donor: np.ndarray
     face: np.ndarray

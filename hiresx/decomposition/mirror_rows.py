@@ -42,9 +42,9 @@ def rows(whole: Decomposition, cut: Decomposition, found: Sequence[MirrorSources
 
 @dataclass(frozen=True, eq=False)
 class _SourceNodes:
-    """Nodes of one block from which places are interpolated: `point` (n,), which places, `base` (n, 3), the first
-    nodes, `weights` (2, n, 3, WIDTH), 0 for those outside, and `turn` (3, 3), what brings vectors from there to the
-    block from which they were reached."""
+    """Nodes of one block from which n places are interpolated. `point` (n,): the numbers of the places. `base` (n, 3):
+    the first node for each place. `weights` (2, n, 3, WIDTH): the weights, 0 for nodes outside. `turn` (3, 3): the
+    matrix that converts vectors of this block to those of the block from which it was reached."""
 
     block: int
     point: np.ndarray

@@ -109,8 +109,9 @@ TIMES, FEW = 2, 1 << 14
 
 def share_blocks(calls: Sequence[Call], shapes: list[Shape | None], kinds: list[Hashable | None]) -> None:
     """Give launches of one point kernel the same shape of thread blocks, unless they would then have too many threads.
-    By itself that shape follows the extent of a launch, so that launches on unequal blocks of the grid could not be
-    joined. `shapes` and `kinds`, as of `_kind`, are changed in place; a launch without a kind is left as it is."""
+    Otherwise the shape depends on the extent of a launch, and launches on grid blocks of different sizes cannot be
+    joined. `shapes` and `kinds`: for each launch its shape and its kind, from `_kind`. Both lists are changed in place.
+    A launch whose kind is None keeps its shape."""
     alike: dict[str, list[int]] = {}
     for n, (call, kind) in enumerate(zip(calls, kinds, strict=True)):
         if kind is not None and call.signature.kind in ("KERNEL", "VECTOR_KERNEL"):

@@ -33,19 +33,21 @@ INVISCID = "none"
 
 @dataclass(frozen=True)
 class Configuration:
-    """The compile-time choices. A choice named like a folder of kernels/ is the stem of a header in it. `sensor`: that
-    of the `inviscid` scheme "hybrid". `viscosity`: a law of hiresx.case.viscosity, with its parameters that differ from
-    the defaults, or "none". `turbulence`: the model of the eddy viscosity of viscous flow, with its constant and
-    turbulent Prandtl and Schmidt numbers, and whether a model that transports variables, the last of the scalars, has
-    the term ft2; `detached_eddies`: the length that such a model takes for the distance to the wall, with
-    `eddy_constant`. `source`: formulas of sources by the number of the conserved variable, of
-    `source_variables` and `source_parameters`. `face_formulas`: formulas of place and time of values on faces, each
-    with its parameters. `filter_reach`: nodes that the explicit filter reads to each side, where the interpolation
-    reads fewer. `schmidt`: the Schmidt number of every passive scalar. `reference`: the conservative
-    state of the gas from which precision "differences" keeps differences. `program`: the header of the compiled
-    program: the solver, the vectors of integrators, what the implicit one computes, with its `implicit_storage` of
-    blocks, along so many `stored_directions`, and `sweep_precision`, or a study with kernels of its own, by its path
-    without `.h`."""
+    """The compile-time choices. A choice named like a folder of kernels/ is the stem of a header in it. `sensor`: the
+    shock sensor of the `inviscid` scheme "hybrid". `viscosity`: a law of hiresx.case.viscosity, or "none".
+    `viscosity_parameters`: the parameters of this law that differ from the defaults. `turbulence`: the model of the
+    eddy viscosity of viscous flow. `eddy_constant`, `eddy_prandtl`, `eddy_schmidt`: its constant, and its turbulent
+    Prandtl and Schmidt numbers. `transported_ft2`: whether a model that transports variables has the term ft2; these
+    variables are the last of the scalars. `detached_eddies`: the length that such a model takes for the distance to the
+    wall, with the constant `eddy_constant`. `source`: pairs of the number of a conserved variable and the formula of
+    its source, in terms of `source_variables` and `source_parameters`. `face_formulas`: formulas of place and time for
+    values on faces, each with its parameters. `filter_reach`: the number of nodes that the explicit filter reads to
+    each side, where the interpolation reads fewer. `schmidt`: the Schmidt number of every passive scalar. `reference`:
+    the conservative state of the gas from which precision "differences" keeps differences. `program`: the header of the
+    compiled program, by its path without `.h`. There are programs of the solver, of the vectors of integrators, of the
+    implicit integrator, and of studies with kernels of their own. The implicit integrator has three choices more.
+    `implicit_storage`: the number format of its blocks. `stored_directions`: the number of directions along which
+    blocks are stored. `sweep_precision`: the number format of the sweeps."""
 
     interpolation: str = "modified"
     weights: str = "js"

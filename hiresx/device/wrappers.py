@@ -310,8 +310,9 @@ def grid_launcher(name: str, passed: str) -> str:
 
 
 def kernel_shape(name: str, kind: str, extent: tuple[int, int, int], block: tuple[int, int, int]) -> Shape:
-    """Return (grid, block) of a CUDA launch of kernel `name`, of this `kind`; `block` is the one of most point
-    kernels."""
+    """Return (grid, block) of a CUDA launch of the kernel `name`: the number of blocks, and of threads in each, along
+    x, y and z. `kind`: the kind of the kernel (`Signature.kind`). `extent`: the points (ni, nj, nk) of the launch.
+    `block`: the threads of a block for point kernels that have no block size of their own."""
     if kind == "ROW_KERNEL":
         ni, nj, nk = extent
         return ((ni, nj, nk) if min(extent) > 0 else (0, 0, 0)), (WARP, 1, 1)
@@ -327,9 +328,9 @@ def kernel_shape(name: str, kind: str, extent: tuple[int, int, int], block: tupl
 
 
 def shape_by_block(name: str, extent: tuple[int, int, int], block: tuple[int, int, int]) -> Shape:
-    """Return the shape of a launch of the point kernel `name` over `extent`, as `kernel_shape` does, but with thread
-    blocks of the size `block`. The result of a point does not depend on this size, since its thread depends on no other
-    thread."""
+    """Return (grid, block) of a launch of the point kernel `name` over the points `extent` (ni, nj, nk), as
+    `kernel_shape` does, but with thread blocks of the size `block` (x, y, z). The result at a point does not depend on
+    this size, since no thread depends on another one."""
     return _in_slabs(name, _covering(extent, block)[0]), block
 
 

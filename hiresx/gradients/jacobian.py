@@ -209,8 +209,9 @@ class SparseLinearisation:
     # ---- by differences
 
     def _differentiate(self, results: Results, at: np.ndarray, places: Sequence[np.ndarray]) -> list[Any]:
-        """Return the derivatives of this rank's `results`, whose nodes are `places`, as matrices (m n, unknowns), by
-        central differences, in three dimensions by one-sided ones, which take half as many shifts."""
+        """Return the derivatives of this rank's `results` at the state `at`, as matrices (m n, unknowns). `places`: the
+        nodes of each result. The derivatives are central differences. In three dimensions they are one-sided
+        differences, which need half as many evaluations."""
         depends = self._dependencies(results, at, np.concatenate(places))
         ends, (variables, nodes) = np.cumsum([0, *map(len, places)]), at.shape
         entries: list[list[tuple[np.ndarray, ...]]] = [[] for _ in places]

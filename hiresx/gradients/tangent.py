@@ -133,8 +133,8 @@ class TangentSolver:
         return left <= self.drop
 
     def _improve(self, differences: "Differences", y: Vector, size: float, roughly: bool = False) -> tuple[float, int]:
-        """Improve y until |r(y)| is little enough of `size`, or does not fall; `roughly`: for the choice of a step.
-        Returns what is left of it, and the products made."""
+        """Improve y until |r(y)| / `size` is small enough or does not decrease any more. `roughly`: whether the weaker
+        limit for the choice of a step is used. Returns (|r(y)| / `size` at the end, number of products)."""
         system, products, idle, before = self._system, 0, 0, math.inf
         left = self._tangent_residual(differences, y) / size
         for _ in range(CALLS):

@@ -34,15 +34,17 @@ OF_A_TURN = 1e-5
 
 
 def read_cgns(path: Path, drop: Sequence[str] = (), broken: dict[str, str] | None = None) -> tuple[Grid, list[str]]:
-    """Return (the grid of a file, notes on its lengths). Blocks are the structured zones of its one base with their
-    names, float64, in metres where it names its units, connected as the file says.
+    """Return (the grid of a file, notes on the conversion of its coordinates to metres). The blocks are the structured
+    zones of the only base of the file, with their names and connections. Coordinates are float64. They are in metres if
+    the file names their unit.
 
-    Patches of boundary conditions become regions with the name of their family, or their own. Where patches share a
-    line of nodes, walls keep it from the others, these from connections. The sense of a periodic motion is that of the
-    standard, or the opposite, in which some programs write it, and angles are in radians or in degrees: whichever makes
-    the nodes match. `drop`: boundary patches and connections, PATCH or ZONE/PATCH, that are left out. `broken`, if
-    given, takes boundary patches that no nodes can be found for, ZONE/PATCH, and why; else they are errors. Raises
-    HiresxError naming the node of the file that is not as it must be, and when h5py is missing.
+    Each patch of a boundary condition becomes a region with the name of its family, or with its own name if it has no
+    family. A line of nodes that a wall shares with another patch belongs to the wall. A line that a patch shares with a
+    connection belongs to the patch. Some programs write periodic motions in the sense opposite to the standard, or
+    angles in degrees. Of these forms, the one is taken with which the nodes match. `drop`: the names of boundary
+    patches and connections that are left out, PATCH or ZONE/PATCH. `broken`: a dictionary that is filled with the
+    boundary patches whose nodes cannot be found, as ZONE/PATCH, and the reasons. Without it such a patch is an error.
+    Raises HiresxError naming the invalid node of the file, and if h5py is missing.
     """
     with open_tree(path) as root:
         return _grid(path, root, Omissions(path, tuple(drop), broken))

@@ -62,7 +62,8 @@ def doubled_line(block: Block) -> DoubledLine | None:
 
 
 def refuse_doubled(grid: Grid) -> None:
-    """Raises HiresxError that names the first line that a block holds twice, as there is no cell between the two."""
+    """Raises HiresxError for the first block in which two neighbouring lines of nodes (planes in three dimensions)
+    coincide at some place, since the cells between them have no volume. The message names both lines."""
     for block in grid.blocks:
         line = doubled_line(block)
         if line is not None:

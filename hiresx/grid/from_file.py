@@ -58,8 +58,9 @@ def read_grid(path: Path, connectivity: Path | None = None) -> Grid:
 
 
 def load_grid(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Grid, list[str]]:
-    """Return the grid of the file `path`, selected and shaped as `spec` says, and notes on the changes. `connectivity`:
-    a file with its connections and regions, if there is one."""
+    """Return (the grid of the file `path`, notes on the changes made to it). `spec`: which parts of the file are read,
+    and how the grid is changed. `connectivity`: the file with the connections and regions of a Plot3D grid, None
+    without one. Raises HiresxError naming the file."""
     grid, joined, read = read_raw(path, connectivity, spec.drop)
     try:
         grid, words = _prepare(grid, spec, joined)
@@ -71,7 +72,8 @@ def load_grid(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Gr
 def read_raw(
     path: Path, connectivity: Path | None, drop: Sequence[str] = (), broken: dict[str, str] | None = None
 ) -> tuple[Grid, bool, list[str]]:
-    """Return (the grid as in the file, whether the file or `connectivity` gives the connections, notes on its lengths).
+    """Return (the grid as in the file, whether the file or `connectivity` gives the connections, notes on the
+    conversion of coordinates to metres). `connectivity`: the connectivity file of a Plot3D grid, None without one.
     `drop` and `broken`: see `hiresx.grid.cgns.read_cgns`. Raises HiresxError naming the place of the error."""
     if file_kind(path) == "CGNS":
         from hiresx.grid.cgns import read_cgns

@@ -34,7 +34,7 @@ def transform_of(matrix: IntMatrix) -> list[int]:
 
 
 def extents(range_: Range) -> tuple[int, int, int]:
-    """Return the number of nodes of a range in each direction."""
+    """Return the number of nodes of a range along i, j and k."""
     return triple(hi - lo for lo, hi in range_)
 
 
@@ -150,5 +150,5 @@ def opposite(connection: Connection, blocks: Sequence[Block]) -> Connection:
 
 
 def faces_of(size: tuple[int, int, int], range_: Range, names: Sequence[str]) -> list[str]:
-    """Return the faces among `names`, of a block of `size`, that hold the whole range."""
+    """Return those of the faces `names` of a block of `size` (ni, nj, nk) that contain the whole range of nodes."""
     return [name for name in names if range_[direction(name)] == face_range(name, size)[direction(name)]]

@@ -23,16 +23,16 @@ def energy_spectrum(
     `run` from the time `start` to `end` (in L / c_ref). The grid must be periodic and uniform in all three index
     directions.
 
-    A wave vector belongs to the shell of the nearest wave number. Wave numbers are multiples of a spacing, the smallest
-    that a direction of the box has. The sum of E times the spacing is the mean of (u'^2 + v'^2 + w'^2)/2 about the mean
-    velocities (`parseval_error`: the difference, over the mean). This sum includes waves in the corners of the spectral
-    box, beyond the largest complete sphere.
+    A wave vector belongs to the shell of the nearest wave number. Wave numbers are multiples of the smallest spacing
+    of wave numbers among the directions of the box. The sum of E times this spacing is the mean of
+    (u'^2 + v'^2 + w'^2)/2 about the mean velocities. `parseval_error` is the difference of the two, divided by this
+    mean. The sum includes waves in the corners of the spectral box, beyond the largest complete sphere.
 
-    The table has at each time this energy, u' = (2/3 energy)^(1/2), the integral length pi/(2 u'^2) int E/k dk,
-    Taylor's length lambda, with lambda^2 = 15 u'^2/(2 int k^2 E dk), and in viscous flow Re_lambda = u' lambda Re_c,
-    for a density and a viscosity of 1 (Pope, Turbulent Flows, 2000, section 6.5). Raises HiresxError for a grid of
-    several blocks, and for one that is not periodic and uniform in three directions. `subset`: the name of an
-    output.subset of the case, whose fields are used instead."""
+    The table has at each time this energy, u' = (2/3 energy)^(1/2), the integral length pi/(2 u'^2) int E/k dk, and
+    Taylor's length lambda from lambda^2 = 15 u'^2/(2 int k^2 E dk) (Pope, Turbulent Flows, 2000, section 6.5). In
+    viscous flow it also has Re_lambda = u' lambda Re_c, for a density and a viscosity of 1. `subset`: the name of the
+    output.subset of the case whose fields are used; by default the fields of the whole grid. Raises HiresxError for a
+    grid of several blocks, and for one that is not periodic and uniform in three directions."""
     run = as_run(run)
     since, until = -np.inf if start is None else start, np.inf if end is None else end
     series = run.series(VELOCITIES, since, until, every, subset)

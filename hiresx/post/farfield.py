@@ -231,9 +231,11 @@ def _signals(
 
 
 class _Levels(NamedTuple):
-    """Per cap and observer (caps, m): `rms` of the pressure, `overall` level; `density`, power spectra, and `level` of
-    them per Strouhal number (caps, m, frequencies); `bands`, levels in third octaves (caps, m, bands), of the
-    `middles`, between the `edges`, and whether samples and cells resolve each (`resolved`). Levels in dB."""
+    """Results for each end cap and each of m observers. Levels are in dB. `rms` (caps, m): the root mean square of the
+    pressure. `overall` (caps, m): the overall level. `density` (caps, m, frequencies): power spectral densities.
+    `level` (caps, m, frequencies): their levels per Strouhal number. `bands` (caps, m, bands): levels in third octaves.
+    `middles` and `edges`: the middle frequencies and the ends of the bands. `resolved`: whether samples and cells
+    resolve each band."""
 
     rms: np.ndarray
     overall: np.ndarray

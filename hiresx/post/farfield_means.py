@@ -9,8 +9,9 @@ MEANS = {"level": "mean_level", "overall_level": "mean_overall_level", "band_lev
 
 
 def add_means(data: Any, azimuths: int) -> Any:
-    """Return `data`, a result of `farfield`, with levels averaged over azimuths, in dB, over the dimension `direction`.
-    The powers of the observers are averaged. `azimuths`: number of observers at each angle, which are consecutive."""
+    """Return `data`, a result of `farfield`, with levels averaged over azimuths added, in dB. These have the dimension
+    `direction` in place of `observer`. The powers of the observers are averaged. `azimuths`: the number of observers at
+    each angle, which are consecutive."""
     for name, mean in MEANS.items():
         values = data[name]
         at = values.dims.index("observer")

@@ -161,7 +161,8 @@ def _variables(text: str) -> list[str]:
 
 
 def _stream(case: Case, spec: Force, velocity: Sequence[float] | None) -> ForceCoefficients | None:
-    """The stream that is asked for, that of the force, or that of the case; None where there is none."""
+    """Return the stream for coefficients: the one with the given `velocity`, or else that of the force, or else that of
+    the case. None if there is none."""
     given = spec.coefficients
     if velocity is not None:
         given = (given or Coefficients()).model_copy(update={"velocity": tuple(velocity)})

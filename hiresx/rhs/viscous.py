@@ -109,7 +109,8 @@ def inner_box(size: tuple[int, int, int], remote: Set[str], depth: int = REACH) 
 
 
 def shells(size: tuple[int, int, int], inner: Range) -> Iterator[Range]:
-    """Yield disjoint boxes that cover the nodes of the block outside `inner`, with rows along i as long as possible."""
+    """Yield disjoint boxes that cover the nodes of a block of `size` (ni, nj, nk) outside `inner`, with rows along i as
+    long as possible."""
     box = [(0, n) for n in size]
     for d in (2, 1, 0):
         lo, hi = inner[d]

@@ -84,7 +84,8 @@ def held_shares(size: tuple[int, int, int], patches: Sequence[Patch]) -> list[np
 
 
 def beside_walls(size: tuple[int, int, int], patches: Iterable[Patch]) -> np.ndarray:
-    """Return the mask [k, j, i] of the nodes of a part of `size` that lie on one of the walls `patches`."""
+    """Return the mask [k, j, i] of the nodes of a part of `size` (ni, nj, nk) that lie on one of the walls
+    `patches`."""
     found = np.zeros(size[::-1], dtype=bool)
     for patch in patches:
         found[_box(patch)] = True
@@ -92,9 +93,10 @@ def beside_walls(size: tuple[int, int, int], patches: Iterable[Patch]) -> np.nda
 
 
 def apart_from_walls(near: np.ndarray, patch: Patch, walls: np.ndarray) -> np.ndarray:
-    """Return `near`, made by `hiresx.rhs.wall_ends.wall_arguments` for the wall `patch`, without neighbours that lie on
-    another wall: these have the values of that wall. `walls`: mask [k, j, i] of the other walls, as `beside_walls`
-    returns it."""
+    """Set the entries of `near` to 0 whose neighbour lies on another wall, since such a neighbour has the values of
+    that wall. Returns `near`. `near` (2, 2, n2, n1): the argument of this name that
+    `hiresx.rhs.wall_ends.wall_arguments` returns for the wall `patch`, on the host. `walls`: the mask [k, j, i] of the
+    nodes of the other walls, from `beside_walls`."""
     tangents = [e for e in range(3) if e != direction(patch.face)]
     on_face = np.where(_on_face(walls, patch), 0.0, 1.0)
     for sides, axis in zip(near, (1, 0), strict=True):
@@ -121,10 +123,10 @@ class SlipCorners(NamedTuple):
 def slip_corners(
     size: tuple[int, int, int], patches: Sequence[Patch], areas: Callable[[int, Range], np.ndarray]
 ) -> list[SlipCorners | None]:
-    """Return, for each of the slip walls `patches` of a part of `size`, the nodes where it meets other slip walls
-    obliquely; None for a wall without such nodes. Nodes at right angles are left out: there the walls may remove their
-    normal velocities one after the other, in any order. `areas(d, box)`: returns the area vectors (3, nk, nj, ni) of
-    direction d in a box of nodes."""
+    """Return, for each of the slip walls `patches` of a part of `size` (ni, nj, nk), the nodes where it meets other
+    slip walls obliquely. The result is None for a wall without such nodes. Nodes where walls meet at right angles are
+    left out: there the walls may remove their normal velocities one after the other, in any order. `areas(d, box)`:
+    returns the area vectors (3, nk, nj, ni) of direction d in a box of nodes."""
     none: list[SlipCorners | None] = [None] * len(patches)
     pairs = [
         (box, one, other)

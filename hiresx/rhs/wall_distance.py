@@ -81,8 +81,9 @@ class WallSearch:
         }
 
     def __call__(self, nodes: np.ndarray, distance: Any, place: Mapping[str, int]) -> None:
-        """Fill `distance`, an array of work numbers on the device of which node (i, j, k) lies at `place` (o, sj, sk),
-        with the distance in L of `nodes`, their coordinates (3, nk, nj, ni) in L."""
+        """Compute the distance of nodes to the nearest wall, in L. `nodes` (3, nk, nj, ni): the coordinates of the
+        nodes, in L. `distance`: the array on the device, in the type of work arrays, for the results. `place`: the
+        offset o of node (0, 0, 0) in this array, and the strides sj and sk."""
         _, nk, nj, ni = nodes.shape
         distance[...] = _FAR
         coordinates = self._backend.to_device(nodes.astype(np.float64).reshape(-1))

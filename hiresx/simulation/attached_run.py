@@ -101,7 +101,7 @@ class AttachedRun:
             attachment.begin(self.solver, restarted)
 
     def _finish_attachments(self) -> list[Exception]:
-        """Finish each one once, whatever becomes of the others. Returns what went wrong."""
+        """Finish each attachment once, also if others fail. Returns the errors."""
         errors = []
         while self._open:
             try:

@@ -20,9 +20,10 @@ from hiresx.solver.held_blocks import HeldBlock
 
 
 class HandOver:
-    """The data that pass from `solver` to the next solver on `ground`: the content of a checkpoint, and measured times.
-    If `ground` has other tiles, the state stays on the device, and that of new tiles is interpolated (`carry_over`).
-    `captured`: the data that `attachments`, and earlier ones, pass on. Collective."""
+    """The data that pass from `solver` to the next solver: the content of a checkpoint, and measured times. `ground`:
+    the grid and decomposition of the next solver. If `ground` has other tiles, the state stays on the device, and the
+    state of new tiles is interpolated (`carry_over`). `captured`: data that earlier attachments pass on. The data of
+    `attachments` are added. Collective."""
 
     def __init__(
         self,
@@ -44,7 +45,7 @@ class HandOver:
         self.captured |= {a.name: checkpoint.restore_in_memory(a.capture(), move) for a in attachments}
 
     def move(self, ground: Domain) -> None:
-        """Convert the data to another decomposition, that of `ground`. Collective."""
+        """Redistribute the data over the ranks by the decomposition of `ground`. Collective."""
         move = partial(redistribute, parts=ground.cut.parts, comm=self._comm)
         if self._read is not None:
             assert self._read.pieces is not None  # they lie in memory
@@ -62,8 +63,8 @@ class HandOver:
         garbage.collect()  # solver, tasks and conditions know each other
 
     def restore(self, solver: Solver, ground: Domain, held: Sequence[HeldBlock]) -> None:
-        """Set the state of `solver`, on `ground`, to that of the previous solver, whose arrays are `held`.
-        Collective."""
+        """Set the state of the new `solver` to that of the previous one. `ground`: the grid and decomposition of the
+        new solver. `held`: arrays of the previous solver. Collective."""
         if self._read is not None:
             solver.restore(self._values, self._read)
         else:

@@ -21,8 +21,9 @@ def integrals(solver: Solver) -> tuple[np.ndarray, float] | None:
 
 
 def keep(solver: Solver, before: np.ndarray) -> None:
-    """Change the state of the levels, or everywhere if there are none, so that the integrals are those
-    `before`, of the solver with other tiles. Collective."""
+    """Change the state so that its integrals equal `before` (variables,), the result of `integrals` for the previous
+    solver, which had other tiles. The state of the levels is changed, or the state of all nodes if there is no level.
+    Collective."""
     assert solver.terms.conservation is not None
     dt = solver.step_size.case_step(solver.step_factor)
     solver.step_size.put(dt)

@@ -34,9 +34,10 @@ STATE = "q"
 
 
 def carry_over(held: Sequence[HeldBlock], before: Levels, ground: Domain, solver: Solver) -> None:
-    """Set the state of `solver`, on `ground`, after a change of tiles. `held`: the state of this rank on the previous
-    tiles, whose levels are `before`. Parts whose array `q` is among `held` stay as they are. Other nodes are copied on
-    the device, and those of new tiles are interpolated on the host. Collective."""
+    """Set the state of the new `solver` after a change of tiles. `ground`: the grid and decomposition of the new
+    solver. `before`: the levels of the previous solver. `held`: the state of this rank on the previous tiles. A part of
+    the new solver that uses an array `q` of `held` already has its state and is not changed. Nodes that the previous
+    tiles had are copied on the device. The other nodes are interpolated on the host. Collective."""
     whole, hierarchy, comm = ground.whole.levels, ground.hierarchy, ground.comm
     assert whole is not None and hierarchy is not None
     # Every block of the grid is one array on each level, whatever blocks its tiles were and will be joined to.

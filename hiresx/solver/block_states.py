@@ -71,8 +71,8 @@ class LocalBlocks:
     """Kernels, fields and metrics of this rank's parts of `domain`. `states`: the block state of each part.
     `place[index]`: the position in `states` of the part with the number `index` among those of all ranks. `extended`:
     coordinates with ghosts, by index. `layout`: the fields of the parts. `flow`: the initial state of the nodes, if
-    any. `reused`: what is taken over where its configuration is that of the case. `kept`: results that the next solver
-    can use as well.
+    any. `reused`: data of a previous solver. They are used if their configuration is that of the case. `kept`: results
+    that the next solver can use as well.
 
     Collective; raises HiresxError as `hiresx.solver.Solver`.
     """

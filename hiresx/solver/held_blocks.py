@@ -38,9 +38,10 @@ class HeldBlock:
 
 
 def copy_metrics(backend: Backend, held: Iterable[HeldBlock], state: BlockState, tile: Tile) -> list[Range]:
-    """Copy areas and Jacobian of `state`, which has the nodes `tile`, from those of `held` with some of these nodes;
-    areas with the ghosts that lie behind them. Returns boxes of the other nodes, counted from the first one of
-    `state`. The values are those that would be computed: they depend on the coordinates of the level alone."""
+    """Copy area vectors and Jacobian to `state`, whose nodes are `tile`, from the blocks `held` that contain some of
+    these nodes. Area vectors are copied with the ghosts behind these nodes. The copied values equal those that would be
+    computed, since they depend on the coordinates of the level alone. Returns boxes of the other nodes, which were not
+    copied, in indexes that count from the first node of `state`."""
     to = HeldBlock.of(state, tile)
     copied = []
     for one in held:

@@ -97,9 +97,11 @@ class LevelConservation:
         self._of_rates.change()
 
     def add(self, integrals: np.ndarray, dt: float) -> bool:
-        """Change the state of the levels so that `integrals` are added to those of the conservative variables: as in a
-        step `dt`, the one of the kernels, with a defect of this size that all nodes of all levels share by their
-        present rates. Returns false where there is no level. Collective."""
+        """Change the state of the levels so that the integrals of the conservative variables change by `integrals`
+        (variables,), in the scales of the case. The nodes of all levels share the change in proportion to their
+        present rates of change, as nodes share a defect in a stage. `dt`: the length of the step, which must be the one
+        that the kernels use at present. Returns True if the state was changed, and False if there is no level.
+        Collective."""
 
         def all_levels(values: np.ndarray) -> None:
             values[:] = values.sum(axis=0)

@@ -183,9 +183,10 @@ class Stages(ImplicitIntegrator):
     def _newton(
         self, system: System, time: float, before: float, drop: float
     ) -> tuple[float, float, float, int] | None:
-        """Make a Newton step from `_x`. Returns the share of it that was taken, the residual after it, that of the
-        linear equations over that at their start, and the number of products; None where no share lowers the
-        residual. `drop`: what the residual of the linear equations falls to, over that at their start."""
+        """Make a Newton step from `_x`. Returns (the share of the step that was taken, the residual after it, the last
+        residual of the linear equations divided by their first one, the number of products). Returns None if no share
+        lowers the residual. `drop`: the quotient of the last and the first residual of the linear equations at which
+        they are solved."""
         linear, size = self._linear, system.norm(self._x)
 
         def product(along: Vector, into: Vector) -> None:

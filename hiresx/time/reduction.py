@@ -25,14 +25,15 @@ NORMS = QUANTITIES * THREADS
 
 
 def scratch_reals(size: tuple[int, int, int], work_reals: int) -> int:
-    """Return the number of reals that a block of `size` needs for reductions in addition to its work array, which has
-    `work_reals`."""
+    """Return the number of reals that a block of `size` (ni, nj, nk) needs for reductions in addition to its work
+    array. `work_reals`: the number of reals in the work array."""
     needed = max(QUANTITIES, 2 * pieces(size)) * size[0] * size[1]
     return 0 if work_reals >= needed else needed
 
 
 def pieces(size: tuple[int, int, int]) -> int:
-    """Return the number of pieces into which a block's columns along k are cut to find its largest spectral radii."""
+    """Return the number of pieces into which each column of nodes along k is cut when the largest spectral radii of a
+    block are searched. `size`: the nodes (ni, nj, nk) of the block."""
     ni, nj, nk = size
     height = max(FEWEST, -(-nk * ni * nj // SEEKERS))
     return -(-nk // height)
@@ -136,8 +137,8 @@ class Reduction:
         ]  # fmt: skip
 
     def norms(self, found: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """Return what `norm_calls` left, `found` (NORMS,) on the host: sums of (J r)^2 over the block (5), least
-        density, least pressure; the sums are NaN if there is any NaN."""
+        """Return (sums of (J r)^2 over the block for each variable of the gas, least density, least pressure). The sums
+        are NaN if any summand is NaN. `found` (NORMS,): the result of `norm_calls`, copied to the host."""
         found = found[: QUANTITIES * self._threads].reshape(QUANTITIES, self._threads)
         density, pressure = found[_SUMS:].min(axis=1)
         return found[:_SUMS].sum(axis=1), float(density), float(pressure)

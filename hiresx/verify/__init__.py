@@ -21,14 +21,17 @@ def run(
     say: Callable[[str], None] | None = None,
     plan: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Run the checks of `groups` on `backend`: by default the groups that take seconds; "long" are those that take
-    minutes, "all" is every one. `say` gets a line as each check is done (None: standard error, if it is a terminal).
-    `plan`, a value of the case's key of that name, computes the runs (None: the backend's own).
+    """Run the checks of `groups` on `backend`. `groups`: names of groups, or "long" for those that take minutes, or
+    "all"; by default the groups that take seconds. `say`: a function that gets a line after each check; by default the
+    lines go to standard error if it is a terminal. `plan`: the plan of the runs, as in the key `plan` of a case; by
+    default the backend's own.
 
-    Returns a dictionary for each check: `group`, `check`, `backend` (its name), `value` (NaN if it failed to run, with
-    `error`), `relation` ("<=", ">=" or "in"), `threshold` (a number, or two for "in"), `pass` (None, with `left_out`,
-    where the plan does not suit the case), `seconds`, `commands` (the runs it looks at) and `curves` (named lists of
-    numbers for pictures). Raises HiresxError for an unknown group, and for a backend or a plan of it that is not there.
+    Returns a dictionary for each check. `group`, `check` and `backend`: names. `value`: the number that was measured,
+    NaN if the check failed to run; `error` then has the reason. `relation`: "<=", ">=" or "in". `threshold`: a number,
+    or two numbers for "in". `pass`: whether `value` is within the limit, or None if the plan does not suit the case;
+    `left_out` then has the reason. `seconds`: the wall time. `commands`: the runs that are examined. `curves`: named
+    lists of numbers for pictures. Raises HiresxError for an unknown group, and for a backend or a plan that is not
+    available.
     """
     from hiresx.verify import runner
 

@@ -16,8 +16,8 @@ from hiresx.grid.reindexing import Reindexing, reindex
 
 
 def turns(size: tuple[int, int, int]) -> list[Reindexing]:
-    """Return the right-handed ways to number the nodes of a block of `size`: 24 in three dimensions, 4 in two, 1 in
-    one."""
+    """Return the right-handed ways to number the nodes of a block of `size` (ni, nj, nk): 24 in three dimensions, 4 in
+    two, 1 in one."""
     found = []
     for order, reverse in product(permutations(range(3)), product((False, True), repeat=3)):
         still = all(order[d] == d and not reverse[d] for d in range(3) if size[d] == 1)

@@ -6,17 +6,19 @@ from statistics import median
 
 
 class Estimator:
-    """Wall time left of a run that ends at time `end`, after step `steps`, or at whichever comes first.
+    """Estimate of the wall time left of a run. The run ends at the time `end`, after the step `steps`, or at the first
+    of both; None for an end that is not given.
 
-    The clock starts with the first `update`, which should follow the first step: compiling, start-up and first touches
-    of memory before it count for nothing. From then on wall time is cut into windows, each a fortieth of the time run
-    so far but 0.25 to 10 s. The rate is the median of the last 15 windows: a pause or a burst of another program does
-    not spoil it, and a lasting change shows after half of them. Other work (writing fields) is reported by `aside`
-    and added on again in proportion to the steps left.
+    The clock starts with the first `update`, which should follow the first step. Compilation, start-up and the first
+    access to memory are therefore not counted. Later wall time is divided into windows. Each window is a fortieth of
+    the wall time since the start, but at least 0.25 s and at most 10 s. The rate is the median of the last 15 windows:
+    short disturbances do not change it, and a lasting change appears after half of the windows. Other work, such as
+    writing fields, is reported by `aside`. Its time is added in proportion to the steps left.
 
-    The number of steps left up to `end` follows from the mean dt of each window. Its drift is the slope of ln(dt) in
-    the last half of the time run: the smaller of the robust slopes of that half's two parts, none if their signs
-    differ. It is continued no farther ahead than it was seen to last.
+    The number of steps left up to `end` follows from the mean dt of each window and from the drift of dt. The drift is
+    the slope of ln(dt) over the time of the flow, in the windows of the last half of the wall time. This half is
+    divided into two parts, and the smaller of their robust slopes is taken. If the signs of the two differ, the drift
+    is 0. The drift is extrapolated over no more time of the flow than it was observed.
     """
 
     _WINDOWS = 15
@@ -84,10 +86,8 @@ class Estimator:
 
     @property
     def fraction(self) -> float | None:
-        """Share of the run that is done, 0 to 1, by time or by steps, whichever is nearer to its end.
-
-        None without an end.
-        """
+        """Share of the run that is done, 0 to 1: the larger of the shares by time and by steps. None if the run has
+        neither end."""
         if self._origin is None:
             return 0.0
         done = []

@@ -64,7 +64,7 @@ class StoredSurface(StoredPlaces):
 
     @property
     def caps(self) -> tuple[float, ...]:
-        """x of the end caps; empty where there is nothing to choose."""
+        """The coordinates x of the end caps of a closed surface, in L. Empty if there are no caps to choose between."""
         return tuple(float(x) for x in self.attributes["caps"].split(",") if x.strip())
 
     @property

@@ -14,8 +14,8 @@ from hiresx.solver import Solver
 
 
 class WallDistribution(Monitor):
-    """Monitor of the flow at the `nodes` of the walls of the force `name`. `values()`: those at this rank's nodes, as
-    of `WallNodes.measure`. Only rank 0 has the samples. `folder`: that of their files."""
+    """Monitor of the flow at the `nodes` of the walls of the force `name`. `values()`: returns the values at the nodes
+    of this rank, as `WallNodes.measure` does. `folder`: the folder of the files. Only rank 0 has the samples."""
 
     def __init__(
         self,

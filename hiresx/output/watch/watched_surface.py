@@ -253,9 +253,10 @@ class WatchedSurface:
 
 
 class _Piece:
-    """The nodes of `nodes` in the `box` of part `state`: `places` (rows, n) in the padded array, outward `area` (3, n),
-    and for gradients the `factors` (tangents, nodes, n) of the derivatives along the face, and `slopes`
-    (1 + tangents, 3, n), by which the derivatives inwards and along the face count in those with respect to x, y, z."""
+    """The n nodes of `nodes` in the `box` of one part. `state`: the number of the part. `places` (rows, n): the indexes
+    into the padded array. `area` (3, n): the outward area vectors. Two further arrays are for gradients. `factors`
+    (tangents, nodes, n): the weights of the derivatives along the face. `slopes` (1 + tangents, 3, n): the factors of
+    the derivatives inwards and along the face in the derivatives with respect to x, y, z."""
 
     def __init__(self, solver: Solver, n: int, nodes: FaceNodes, box: Range, viscous: bool):
         self.state, self.face, self.group, self.mirror = n, nodes.face, nodes.group, nodes.mirror

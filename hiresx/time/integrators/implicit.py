@@ -114,9 +114,9 @@ class NewtonSteady(Steady):
         return error
 
     def _newton(self, system: System, cfl: float, before: float) -> tuple[float, float, float, int] | None:
-        """Put the state after a Newton step into the trial vector and its rates into the work vector. Returns the share
-        of the step that was taken, the residual after it, that of the linear equations and the number of products;
-        None where no share is any good."""
+        """Put the state after a Newton step into the trial vector and its rates into the work vector. Returns (the
+        share of the step that was taken, the residual after it, the residual of the linear equations, the number of
+        products). Returns None if no share is accepted."""
         linear, over_cfl = self._linear, EXPLICIT_CFL / cfl
         linear.assemble(self._x, over_cfl)
         size = system.norm(self._x)

@@ -152,7 +152,8 @@ class ConservationMonitor(DeviceMonitor):
 
 
 class _Defect:
-    """How far integrals are off what flows through the boundaries and what sources give, since the first sample."""
+    """The defects of conservation since the first sample: the changes of integrals that fluxes through boundaries and
+    sources do not explain."""
 
     def __init__(self) -> None:
         # integrals at the first sample and at the last one, what leaves per time, what has left
@@ -160,7 +161,9 @@ class _Defect:
         self._time = 0.0
 
     def at(self, time: float, totals: np.ndarray, leaving: np.ndarray) -> np.ndarray:
-        """The defects at a sample. `leaving`: what leaves per time."""
+        """Return the defects (n,) of n integrals at a sample: their changes since the first sample, plus what has left
+        since then. `totals` (n,): the integrals at `time`. `leaving` (n,): what leaves per time, at this time. It is
+        integrated over time by the trapezoidal rule between samples."""
         if self._kept is None:
             self._kept = np.stack([totals, totals, leaving, np.zeros(len(totals))])
         first, _, before, left = self._kept
@@ -170,7 +173,7 @@ class _Defect:
         return found
 
     def note(self) -> str | None:
-        """What a run says of them at its end; None before the second sample."""
+        """Return the line on the defects that a run prints at its end; None before the second sample."""
         if self._kept is None:
             return None
         first, totals, _, left = self._kept

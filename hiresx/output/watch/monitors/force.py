@@ -142,7 +142,8 @@ class ForceMonitor(DeviceMonitor):
         return WallNodes(self._solver, self._surface)
 
     def shares(self) -> NodeContributions:
-        """Return what single nodes of this rank add to every integral but the area, in the column's unit."""
+        """Return the contributions of the single nodes of this rank to each integral except the area, in the unit of
+        the integral's column."""
         flow, surface = self._surface.measure(), self._surface
         pressure, torque = (flow.p - self._pressure) * flow.push, surface.radii * flow.friction[2]
         moment = np.zeros_like(pressure)

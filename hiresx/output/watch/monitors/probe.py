@@ -200,8 +200,9 @@ class ProbeMonitor(Monitor):
 
 
 class _AtPlaces(Mapping[str, np.ndarray]):
-    """The flow (..., places) by name, interpolated when it is asked for from that `at_nodes` (..., nodes), of which
-    there are `names`. `weights`: (places, nodes of each); `turns`: as of locations, None where nothing turns."""
+    """The flow (..., places) at places, by name. A variable is interpolated when it is asked for. `at_nodes(name)`:
+    returns the variable (..., nodes) at the nodes. `names`: the names of the variables. `weights` (places, nodes of
+    each): the interpolation weights. `turns`: the rotations of the locations, None if no vector is rotated."""
 
     def __init__(
         self, at_nodes: Callable[[str], np.ndarray], names: Sequence[str], weights: np.ndarray, turns: np.ndarray | None
