@@ -106,7 +106,8 @@ ORDINARY_MEMORY = 48 * 1024
 def generate(
     configuration: Configuration, target: Target, root: Path = kernels.ROOT
 ) -> tuple[str, dict[str, kernels.Signature]]:
-    """Return the complete text to compile for `target`, and the kernels that it declares by name.
+    """Return the complete text to compile for `target`, and the kernels that it declares by name. `root`: the folder of
+    the kernels.
 
     "cuda": `__global__ void name(guard, ni, nj, nk, <arguments>)` has a thread per point, which does nothing if there
     is a negative number at the address `guard`. "cpu" and "emulated" have two functions for every kernel. `void
@@ -122,8 +123,10 @@ def generate(
 def generate_part(
     configuration: Configuration, target: Target, part: str | None, root: Path = kernels.ROOT
 ) -> tuple[str, Mapping[str, kernels.Signature]]:
-    """Return the same as `generate` for the kernels of one `part` alone (hiresx.device.configuration.parts); None for
-    all. The result is cached as long as the headers do not change, since every solver needs the same few texts."""
+    """Return the text to compile for `target`, and the kernels that it declares by name, as `generate` does, but for
+    the kernels of one `part` alone (`hiresx.device.configuration.parts`). The `part` None stands for all kernels.
+    `root`: the folder of the kernels. The result is cached as long as the headers do not change, since every solver
+    needs the same few texts. The kernels are a read-only mapping."""
     return _generate_part(configuration, target, part, root)
 
 

@@ -324,7 +324,8 @@ def _solution(
 
 
 def curves(bench: Workbench, setup: Setup) -> dict[str, list[float]]:
-    """Return the number of nodes of each grid, and the three error norms on it."""
+    """Run `setup` on each of its grids. Returns the number of nodes along a side of each grid, "n", and the errors on
+    it by norm ("L1", "L2", "Linf")."""
     found = [bench.once(errors, setup, points) for points in setup.points]
     return {"n": [float(n) for n in setup.points]} | dict(zip(NORMS, map(list, zip(*found, strict=True)), strict=True))
 
