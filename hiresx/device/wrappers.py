@@ -71,7 +71,7 @@ REPEATABLE = ("product_sweep", "product_right", "diagonal_blocks", "implicit_blo
 # all arrays (H200, 256^3, FP64: 5 % faster each).
 SLABS = dict.fromkeys(("viscous_flux", "viscous_difference", "viscous_update"), 16)
 
-# The same on a CPU: rows along j of a slab. Seven planes of the four variables that a stencil along k reads then fit
+# Rows along j of a slab on a CPU. Seven planes of the four variables that a stencil along k reads then fit
 # the L2 cache: 250 kB with rows of 64 nodes.
 SLAB_ROWS = 8
 
