@@ -35,9 +35,9 @@ SOFT, POWER = 0.05, 3
 
 @dataclass(frozen=True)
 class Optimum:
-    """The result of a search. `placement`: the GPU of each rank. `bound`: a lower bound for all placements. `proven`:
-    whether the placement is proven to be the best. `evaluations`: number of placements, or parts of placements, that
-    were evaluated."""
+    """The result of a search. `placement`: the GPU of each rank. `bound`: a lower bound of the measure for all
+    placements. `proven`: whether the placement is proven to be the best. `evaluations`: number of placements, or parts
+    of placements, that were evaluated."""
 
     placement: list[int]
     proven: bool

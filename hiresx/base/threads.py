@@ -11,7 +11,8 @@ from hiresx.errors import HiresxError
 
 # Nodes worked on at a time: few enough that what is made of them stays in a core's cache.
 SLAB = 250_000
-# The same for what makes many arrays on the way, each of which is to stay there; lines beside each other at least.
+# Nodes worked on at a time by functions that make many intermediate arrays, each of which is to stay in the cache, and
+# the least number of neighbouring lines of a piece.
 PIECE, LEAST = 50_000, 8
 # Threads that a core is given at most.
 MOST_ON_A_CORE = 16

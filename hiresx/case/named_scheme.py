@@ -54,8 +54,9 @@ def without_governed(path: tuple[str, ...], base: Mapping[str, Any], over: Mappi
 
 
 def complete_scheme(cls: Any, data: Any) -> Any:
-    """Return `data`, the table [scheme] of a case, with the keys that its choice decides. Keys that are given are kept.
-    A value that is not a table is returned unchanged, and is rejected by the validators."""
+    """Return `data`, the table [scheme] of a case, completed by the keys that its key `choice` decides. Keys that are
+    given are kept. A table without such a choice is returned unchanged. So is a value that is not a table, which the
+    validators reject later. `cls` is not used; it is there because pydantic passes the class of the table."""
     if not (isinstance(data, Mapping) and has_choice(data)):
         return data
     given = {"inviscid": INVISCID, **data}

@@ -71,7 +71,7 @@ class Levels:
         return sum(tile.level == 0 for tile in self.tiles)
 
     def of(self, level: int, base: int) -> list[int]:
-        """Return the numbers of the whole blocks that are tiles of block `base` of the grid on `level`."""
+        """Return the numbers of the whole blocks that are tiles on `level` and lie in block `base` of the grid."""
         return [n for n, tile in enumerate(self.tiles) if (tile.level, tile.base) == (level, base)]
 
 

@@ -75,7 +75,7 @@ class MirrorSources:
         return len(self.donor) // self.index.shape[1]
 
     def some(self, chosen: np.ndarray) -> "MirrorSources":
-        """Return the same for those ghosts alone that the mask `chosen` (n,) selects."""
+        """Return the sources of those ghosts alone that the mask `chosen` (n,) selects."""
         places = np.repeat(chosen, self.per)
         of_places = {name: getattr(self, name)[places] for name in OF_PLACES}
         geometry = None if self.geometry is None else self.geometry[:, chosen]

@@ -69,7 +69,7 @@ def best_partition(decomposition: Decomposition, ranks: int, weights: Sequence[f
 def _of_one_block(
     neighbourhood: Neighbourhood, whole: Boxes, speed: np.ndarray, sections: Sections
 ) -> Iterator[tuple[str, Boxes, np.ndarray]]:
-    """Methods, the boxes that they cut, and the rank of each box."""
+    """Methods for a grid of one block, the boxes that they cut, and the rank of each box."""
     ranks = len(speed)
     box = triple((lo, hi) for lo, hi in whole.ranges[0].tolist())
     links = zip(*(column.tolist() for column in neighbourhood.contacts(whole)[1:]), strict=True)
@@ -84,7 +84,7 @@ def _of_one_block(
 def _of_many_blocks(
     neighbourhood: Neighbourhood, whole: Boxes, speed: np.ndarray, least: int
 ) -> Iterator[tuple[str, Boxes, np.ndarray]]:
-    """The same."""
+    """Methods for a grid of several blocks, the boxes that they cut, and the rank of each box."""
     found = list(GraphGrowing(neighbourhood, whole, speed.tolist(), least).partitions())
     price = [costs(made, neighbourhood.contacts(made), rank, speed).max() for made, rank in found]
     for n in np.argsort(price, kind="stable")[: max(3, min(REFINED, REFINED_BOXES // len(whole.whole)))]:
@@ -94,7 +94,7 @@ def _of_many_blocks(
 
 
 def _merge_boxes(made: Boxes, rank: np.ndarray) -> tuple[Boxes, np.ndarray]:
-    """Boxes of one block and rank made one where two are together a box."""
+    """Merge boxes of the same block and rank where two of them together form a box."""
     groups: dict[tuple[int, int], list[Range]] = {}
     for r, whole, box in zip(rank.tolist(), made.whole.tolist(), made.ranges.tolist(), strict=True):
         groups.setdefault((r, whole), []).append(triple((lo, hi) for lo, hi in box))

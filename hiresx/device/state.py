@@ -105,12 +105,15 @@ class BlockState:
 
     @property
     def place(self) -> dict[str, int]:
-        """The index "o" of node (0, 0, 0) and the strides "sj" and "sk", as arguments of most kernels."""
+        """The index "o" of node (0, 0, 0) in a padded array, and the strides "sj" and "sk" along j and k, as arguments
+        of most kernels. Strides are numbers of array elements."""
         return {"o": self.origin, "sj": self.strides[1], "sk": self.strides[2]}
 
     @property
     def derivative_strides(self) -> dict[str, int]:
-        """The strides of derivatives (di, dj, dk), 0 in a direction with one node."""
+        """The strides of derivatives, "di", "dj" and "dk", as arguments of kernels. A stride is the distance in memory
+        between neighbours along i, j or k, as a number of array elements. It is 0 in a direction with one node, so that
+        differences vanish there."""
         names = zip(("di", "dj", "dk"), self.strides, self.size, strict=True)
         return {name: stride if n > 1 else 0 for name, stride, n in names}
 

@@ -17,7 +17,7 @@ FLAGS = ("-O2", "-std=c++17", "-pthread", "-fPIC", "-shared", "-Wl,-Bsymbolic")
 # Nanoseconds for which an idle thread spins before it sleeps: longer than the gap between two parts of a time step, and
 # far shorter than the milliseconds of an operating system's time slice.
 SPIN = 20_000
-# The same by OMP_WAIT_POLICY.
+# The time in nanoseconds for which an idle thread spins, by the value of OMP_WAIT_POLICY.
 POLICIES = {"active": 1_000_000_000, "passive": 0}
 
 

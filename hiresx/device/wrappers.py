@@ -71,7 +71,7 @@ REPEATABLE = ("product_sweep", "product_right", "diagonal_blocks", "implicit_blo
 # all arrays (H200, 256^3, FP64: 5 % faster each).
 SLABS = dict.fromkeys(("viscous_flux", "viscous_difference", "viscous_update"), 16)
 
-# The same on a CPU: rows along j of a slab. Seven planes of the four variables that a stencil along k reads then fit
+# Rows along j of a slab on a CPU. Seven planes of the four variables that a stencil along k reads then fit
 # the L2 cache: 250 kB with rows of 64 nodes.
 SLAB_ROWS = 8
 
@@ -106,7 +106,8 @@ ORDINARY_MEMORY = 48 * 1024
 def generate(
     configuration: Configuration, target: Target, root: Path = kernels.ROOT
 ) -> tuple[str, dict[str, kernels.Signature]]:
-    """Return the complete text to compile for `target`, and the kernels that it declares by name.
+    """Return the complete text to compile for `target`, and the kernels that it declares by name. `root`: the folder of
+    the kernels.
 
     "cuda": `__global__ void name(guard, ni, nj, nk, <arguments>)` has a thread per point, which does nothing if there
     is a negative number at the address `guard`. "cpu" and "emulated" have two functions for every kernel. `void
@@ -122,8 +123,10 @@ def generate(
 def generate_part(
     configuration: Configuration, target: Target, part: str | None, root: Path = kernels.ROOT
 ) -> tuple[str, Mapping[str, kernels.Signature]]:
-    """Return the same as `generate` for the kernels of one `part` alone (hiresx.device.configuration.parts); None for
-    all. The result is cached as long as the headers do not change, since every solver needs the same few texts."""
+    """Return the text to compile for `target`, and the kernels that it declares by name, as `generate` does, but for
+    the kernels of one `part` alone (`hiresx.device.configuration.parts`). The `part` None stands for all kernels.
+    `root`: the folder of the kernels. The result is cached as long as the headers do not change, since every solver
+    needs the same few texts. The kernels are a read-only mapping."""
     return _generate_part(configuration, target, part, root)
 
 

@@ -124,7 +124,7 @@ class Continuation:
 
 
 def _alive(solver: Solver, piece: Piece) -> Piece:
-    """The same, which raises BlowUp when it is made of what is not finite."""
+    """Return `piece` with an array that raises BlowUp when it is read, if a value is not finite."""
 
     def make() -> np.ndarray:
         array = np.asarray(piece.array)

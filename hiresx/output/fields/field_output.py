@@ -30,7 +30,8 @@ from hiresx.rhs.compact import NAME as COMPACT
 
 # Times closer than this share of a step are the same time.
 SAME_TIME = 1e-9
-# The same as a share of the time between outputs: the round-off of time / every_time.
+# Times closer than this share of the time between outputs are also the same time: it covers the round-off of
+# time / every_time.
 _ROUNDING = 1e-6
 
 # Threads that compute derived variables while a GPU computes the flow.

@@ -252,8 +252,8 @@ class LocalSamples:
         self, names: Sequence[str], values: np.ndarray | None, received: Sequence[np.ndarray], dtype: np.dtype
     ) -> list[LocalRegion]:
         """Return the local regions with the variables `names` whose points needed values of other ranks. `received`:
-        for each rank an array (variables, nodes) with its values. `values`: the values of this rank, in the same form.
-        `dtype`: the type of the result."""
+        for each rank an array (variables, nodes) with its values. `values`: the second result of `regions`. It may be
+        None, as then there are no such points, and the list is empty. `dtype`: the type of the result."""
         if not self._late.count:
             return []
         return self._late.regions(names, np.concatenate([values, *(r for r in received if r.size)], axis=1), dtype)

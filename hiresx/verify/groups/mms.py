@@ -104,8 +104,8 @@ _AT_REST = ("0.3*sin(pi*y)*(1 + 0.2*sin(2*pi*x))", "0.1*sin(pi*y)**2*cos(2*pi*x)
 ISOTHERMAL = (f"1.4*{_PRESSURE}/(1 + 0.1*sin(pi*y)*(1 + 0.5*cos(2*pi*x)))", *_AT_REST, _PRESSURE)
 ADIABATIC = (f"1.4*{_PRESSURE}/(1 + 0.1*cos(pi*y)*(1 + 0.5*cos(2*pi*x)))", *_AT_REST, _PRESSURE)
 
-# The same, where the walls give off the heat that the gradient of T conducts there, or where one of them blows gas and
-# the other one sucks it.
+# Data of other walls at the same places: the heat flux, which is the one that the gradient of T conducts there; and the
+# velocity of walls of which one blows gas and the other one sucks it.
 _CONDUCTION = 1 / (100.0 * 0.72 * 0.4)
 _HEAT = f"-{0.1 * np.pi * _CONDUCTION}*(1 + 0.5*cos({2 * np.pi}*x))"
 _BLOWN = (f"0.05*(1 + 0.4*sin({2 * np.pi}*x))", f"-0.05*(1 + 0.4*sin({2 * np.pi}*x))")
@@ -324,7 +324,8 @@ def _solution(
 
 
 def curves(bench: Workbench, setup: Setup) -> dict[str, list[float]]:
-    """Return the number of nodes of each grid, and the three error norms on it."""
+    """Run `setup` on each of its grids. Returns the number of nodes along a side of each grid, "n", and the errors on
+    it by norm ("L1", "L2", "Linf")."""
     found = [bench.once(errors, setup, points) for points in setup.points]
     return {"n": [float(n) for n in setup.points]} | dict(zip(NORMS, map(list, zip(*found, strict=True)), strict=True))
 
