@@ -32,7 +32,8 @@ def _friction(simulation, gamma, sutherland):
 def coefficients(simulation, *, mach, reynolds, gamma, sutherland):
     """Return the coefficients of the wall by name: "lift" and "drag", "pressure_drag" (the contribution of the pressure
     to the drag), and Cf at each x of STATIONS, interpolated between nodes. The scales are those of the free stream.
-    `simulation`: the present `hiresx.Simulation`. Collective."""
+    `simulation`: the present `hiresx.Simulation`. `mach`: the Mach number of the free stream. `reynolds`: Re_c, formed
+    with the sound speed. `sutherland`: Sutherland's temperature divided by T_ref. Collective."""
     (wall,) = (monitor for monitor in simulation.attachments if monitor.name == "history.wall")
     force, scale = wall.measure(simulation.solver), 0.5 * mach**2
     parts = simulation.comm.allgather(_friction(simulation, gamma, sutherland))

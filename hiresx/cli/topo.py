@@ -250,8 +250,10 @@ def verify(
 
 
 def case_bytes(name: str, preset: Sequence[str], ranks: int) -> list[list[int]]:
-    """Return the matrix of the bytes from rank (row) to rank in one exchange of the state, for a case that is cut for
-    `ranks` ranks. Raises HiresxError for more ranks than the grid can be cut for."""
+    """Return how many bytes each rank sends to each other rank in one exchange of the state: a row for each sender, a
+    column for each receiver. `name`: the name or file of a case, which is cut for `ranks` ranks. `preset`: the names of
+    presets of the case; later ones override earlier ones. Raises HiresxError for more ranks than the grid can be cut
+    for."""
     from hiresx import grid
     from hiresx.case import load
     from hiresx.decomposition import decompose, split

@@ -52,9 +52,10 @@ def tiles_within(lattice: Lattice, box: Range) -> Iterator[tuple[int, int, int]]
 
 
 def partners_of(grid: Decomposition, lattices: Sequence[Lattice]) -> dict[Place, list[Place]]:
-    """Return the tiles at connections of blocks at which a level must not end: for each such tile, the tiles on the
-    other side of the connection, which must exist with it. A tile is (block, k, j, i), its place in the lattice of the
-    block. `grid`: the whole blocks of the level. `lattices`: for each block the nodes at which tiles begin and end."""
+    """Return the partners of each tile that lies at a connection of blocks at which a level must not end. The partners
+    are the tiles on the other side of the connection; if the tile exists, they must exist too. A tile is given as
+    (block, k, j, i): the number of its block and its place in the lattice of the block. `grid`: the whole blocks of the
+    level. `lattices`: for each block the nodes at which tiles begin and end."""
     found: dict[Place, list[Place]] = {}
     for c in grid.connections:
         if may_end(c, grid.blocks):
@@ -79,8 +80,9 @@ def box_of(lattice: Lattice, place: tuple[int, int, int]) -> Range:
 
 
 def with_partners(partners: dict[Place, list[Place]], taken: Sequence[np.ndarray]) -> None:
-    """Add the partners of taken tiles, and the partners of these, to the masks `taken` (k, j, i) of all blocks, in
-    place. `partners`: as `partners_of` returns them."""
+    """Mark in `taken` all tiles that must exist with those that are already marked: their partners, the partners of
+    these, and so on. `taken`: for each block a mask (k, j, i) of its tiles, which is changed in place. `partners`: the
+    partners of each tile, as `partners_of` returns them."""
     new = [place for place in partners if taken[place[0]][place[1:]]]
     while new:
         found = [other for place in new for other in partners[place] if not taken[other[0]][other[1:]]]

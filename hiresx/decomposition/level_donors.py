@@ -44,12 +44,14 @@ def find_level_donors(whole: Decomposition) -> list[TileGhosts]:
 def level_rows(
     whole: Decomposition, cut: Decomposition, found: Sequence[TileGhosts], kept: Kept | None = None
 ) -> Iterator[Rows]:
-    """Yield the contributions of all parts of `cut`, in their order, to the ghosts `found`, which are numbered
-    consecutively. Each has the weights of sixth-order and of linear interpolation. `kept`: a cache, from which the
-    contributions of the same part to the same ghosts are taken.
+    """Yield the contributions of the nodes of all parts to the values of the ghosts of tiles, in the order of the
+    parts. `whole`: the decomposition into whole blocks and tiles. `cut`: the same after it was cut into parts for the
+    ranks. `found`: the ghosts, as `find_level_donors` returns them; they are numbered consecutively. Each contribution
+    has the weights of sixth-order and of linear interpolation. `kept`: a cache of contributions; those of the same part
+    to the same ghosts are not computed again.
 
-    The ghosts of a face are a box of nodes, and so are the nodes of a part. So nodes and weights are computed along
-    each direction and multiplied."""
+    The ghosts of a face form a box of nodes, and so do the nodes of a part. The weights are therefore products of
+    weights along each direction."""
     levels, halo = whole.levels, whole.stencil.halo
     assert levels is not None
     kept = kept or Kept()

@@ -27,8 +27,8 @@ from hiresx.mpi.communicator import GRACE, Communicator, is_on_all_ranks
 
 @dataclass
 class QuantityMessages:
-    """Buffers and transports for the exchange of one quantity. `outgoing`: for each of the two turns the buffer into
-    which the values are packed. `transports`: the transports that send them."""
+    """Buffers and transports for the exchange of one quantity. Consecutive exchanges use two buffers alternately.
+    `outgoing`: the two buffers into which the values are packed. `transports`: the transports that send them."""
 
     outgoing: Sequence[Any]
     transports: Sequence[Transport]

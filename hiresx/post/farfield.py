@@ -80,23 +80,24 @@ def farfield(
     velocity: float = 1.0,
     density: str = "flow",
 ) -> Result:
-    """Compute the sound pressure at `observers` (m, 3) from the surface `surface` of `run` (a folder or the result of
-    `hiresx.open`), by the equation of Ffowcs Williams and Hawkings in a uniform stream of the Mach number `mach` along
-    x (`hiresx.post.fwh`; for a plane run `fwh_plane`). A plane run is uniform along z, so its sound decays with the
-    square root of the distance; its observers lie in its plane.
+    """Compute the sound pressure at `observers` (m, 3), in L, from the recorded surface of the name `surface`. `run`: a
+    folder or the result of `hiresx.open`. The method is the equation of Ffowcs Williams and Hawkings in a uniform
+    stream of the Mach number `mach` along x (`hiresx.post.fwh`; for a plane run `fwh_plane`). A plane run is uniform
+    along z, so its sound decays with the square root of the distance; its observers lie in its plane.
 
-    - `start`, `end`: times of the samples to use.
+    - `start`, `end`: first and last time of the samples to use, in L / c_ref. None: no limit.
     - `caps`: for a surface with several end caps. Each cap closes a surface of its own. The signals of these surfaces
       are averaged ("average": Shur, Spalart & Strelets, Int. J. Aeroacoustics 4 (2005) 213; Mendez, Shoeybi, Lele &
       Moin, ibid. 12 (2013) 1) or kept separate ("each").
     - `ambient`: the ambient pressure in Pa. Signals are then in Pa and levels in dB re 20 uPa; without it in rho_ref
       c_ref^2 and in dB re that.
-    - `still`: for runs that start from rest: before the first sample, the flow at the surface is taken to be that of
-      the first sample. Each observer then has a time window of its own, from its first sound until it no longer
+    - `still`: for runs that start from rest. The flow at the surface before the first sample is taken to be that of the
+      first sample. Each observer then has a time window of its own, from its first sound until it no longer
       receives sound from the whole surface. All windows are equally long. `heard_from` is the start of the window, from
       which `time` counts.
     - `segments`, `window`, `overlap`: for the spectra, see `welch.spectra`.
-    - `length`, `velocity`: scales of the Strouhal number, also of that of the third octaves (`welch.third_octaves`).
+    - `length`, `velocity`: the scales of the Strouhal number f length / velocity, in L and c_ref. They also apply to
+      the third octaves (`welch.third_octaves`).
     - `density`: the density on the surface: that of the "flow", or one from its "pressure", rho_ref (1 + p' / (rho_ref
       c_ref^2)). With the latter, warm or cold gas that passes the surface causes no sound (Spalart & Shur, Int. J.
       Aeroacoustics 8 (2009) 477).

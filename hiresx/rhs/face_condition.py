@@ -189,8 +189,9 @@ class FaceCondition:
 
     @property
     def function_moments(self) -> np.ndarray | None:
-        """Return the `moments` of the values that a function of the case prescribes, if they are constant or are waves
-        (at a fixed time). None without such a function."""
+        """Number, sums and sums of squares of the conservative variables that a function of the case prescribes on this
+        patch, (1 + 2 variables,), as `hiresx.rhs.sponge.moments` returns them. For waves they are those at one fixed
+        time. None without such a function, or if its values are neither constant nor waves."""
         return None
 
     def viscous_primitives(self, w: Any) -> None:

@@ -1,4 +1,4 @@
-"""Sweeps over lines along one direction that store the blocks of neighbours along the lines alone
+"""Sweeps over lines along one direction that store only the matrix blocks of neighbours on the same line
 (kernels/implicit/product_lines.h)."""
 
 from collections.abc import Iterator
@@ -11,8 +11,10 @@ from hiresx.solver.sweeps import SweepInputs, across_lines, nodes_of_lines
 
 
 class ProductLines(ProductSweeps):
-    """Sweeps over lines along one direction that do not store the blocks of other lines, but compute the products with
-    them when they are needed. In a part with one node along this direction the lines have one node. Collective."""
+    """Sweeps over grid lines along one direction. The matrix blocks that couple a line with other lines are not stored;
+    the products with them are computed when they are needed. In a part with one node along this direction the lines
+    have one node. `faces`: for each part the stored matrix blocks of nodes on faces with boundary conditions.
+    Collective."""
 
     def __init__(self, given: SweepInputs, faces: list[FaceBlocks]):
         super().__init__(given, faces)

@@ -1,4 +1,4 @@
-"""Sweeps over nodes that store no blocks of neighbours (kernels/implicit/products.h)."""
+"""Sweeps over nodes that store no matrix blocks of neighbours (kernels/implicit/products.h)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,8 +15,8 @@ _FIELDS = ("records", "inverses", "right", "update")
 
 
 class ProductNodes(ProductSweeps):
-    """Sweeps over single nodes that do not store the blocks of neighbours, but compute the products with them when they
-    are needed. Collective."""
+    """Sweeps over single nodes. The matrix blocks that couple a node with its neighbours are not stored; the products
+    with them are computed when they are needed. Collective."""
 
     def factor(self, over_cfl: float, over_time: float) -> None:
         """Record the current state, and compute and invert the diagonal blocks. The arguments are those of
@@ -35,7 +35,8 @@ class ProductNodes(ProductSweeps):
             )  # fmt: skip
 
     def inverses(self, n: int) -> Iterator[np.ndarray]:
-        """Yield the inverses of the blocks of the nodes, as `Sweeps.inverses` does."""
+        """Yield one array (row, column, k, j, i) on the host: the inverses of the diagonal blocks of the nodes of the
+        part `states[n]`."""
         s = self._blocks.states[n]
         variables = s.equations.variables
         backend = self._blocks.backend

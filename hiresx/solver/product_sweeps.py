@@ -1,5 +1,5 @@
-"""Base class of the sweeps that store no blocks of neighbours, except those along lines. They compute products with
-these blocks anew (kernels/implicit/products.h). Nodes on faces with conditions have stored blocks."""
+"""Base class of the sweeps that store no matrix blocks of neighbours, except those along lines. They compute products
+with these blocks anew (kernels/implicit/products.h). Nodes on faces with conditions have stored blocks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +15,9 @@ from hiresx.solver.sweeps import SweepInputs, Sweeps
 
 
 class ProductSweeps(Sweeps, ABC):
-    """Base class of sweeps that do not store the blocks of neighbours, but compute the products with them when they are
-    needed. `faces`: for each part the stored blocks of nodes on faces with boundary conditions. Collective."""
+    """Base class of sweeps that do not store the matrix blocks of neighbours, but compute the products with them when
+    they are needed. `faces`: for each part the stored matrix blocks of nodes on faces with boundary conditions.
+    Collective."""
 
     def __init__(self, given: SweepInputs, faces: Sequence[FaceBlocks]):
         super().__init__(given)

@@ -95,8 +95,9 @@ class Sweeps:
                 )  # fmt: skip
 
     def inverses(self, n: int) -> Iterator[np.ndarray]:
-        """Yield the inverses (row, column, k, j, i) on the host, for the part `states[n]`: of the diagonal blocks, or
-        of the pivots along each direction of lines."""
+        """Yield the inverses of the matrix blocks of the part `states[n]`, as arrays (row, column, k, j, i) on the
+        host. Sweeps over nodes have one array, for the diagonal blocks. Sweeps over lines have one array for each
+        direction of lines, for the pivots."""
         s, lines = self._blocks.states[n], self.lines[n]
         variables = s.equations.variables
         precision = s.layout.sweep_precision

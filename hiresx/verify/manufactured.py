@@ -102,7 +102,9 @@ class ManufacturedSolution:
         return np.stack(_values(self._source, x, self._off_the_axis(y), z, t))
 
     def viscous_flux(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
-        """Return the viscous fluxes of momentum, energy and scalars along x, y and z, (n - 1, 3, ...)."""
+        """Return the viscous fluxes, (n - 1, 3, ...), of a viscous gas. The n - 1 rows are the fluxes of the three
+        components of the momentum, of the energy, and of each scalar; n is the number of conservative variables. The
+        second index is the direction x, y or z. The fluxes of the momentum are the stresses tau_ij."""
         found = np.stack(_values(self._fluxes, x, y, z, t))
         return found.reshape(-1, 3, *found.shape[1:])
 

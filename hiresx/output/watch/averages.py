@@ -28,7 +28,8 @@ OVER = "averaged_directions"
 
 
 class AverageSeries(Series):
-    """The layout of the file that `Averages` writes."""
+    """The names, types, attributes and shapes of the arrays in the file that `Averages` writes. The arguments are those
+    of `Averages`."""
 
     def __init__(
         self,
@@ -76,9 +77,10 @@ def _about(name: str, kind: str) -> tuple[str, str]:
 
 
 class Averages:
-    """The file `path` with the averages `kinds` of the whole `blocks`. The ranks of `comm` write it together, each time
-    as a new file. `case`: the resolved case; averaging began at `start`, which is counted in `unit`. `joined_by`: what
-    connects the blocks (`hiresx.output.fields.block_neighbours.encode_connections`). `lines`: for each block the
+    """The file `path` with averages of the whole `blocks`. The ranks of `comm` write it together, each time as a new
+    file. `kinds`: the kinds of averages, as `hiresx.device.averaging.kinds` returns them. `case`: the resolved case.
+    `start`: the time or step at which averaging began, in `unit`. `joined_by`: the connections of the blocks, as
+    `hiresx.output.fields.block_neighbours.encode_connections` returns them. `lines`: for each block the
     directions over which its nodes are also averaged; along these, the arrays have one node."""
 
     def __init__(

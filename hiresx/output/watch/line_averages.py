@@ -25,10 +25,11 @@ from hiresx.solver import Solver
 
 @dataclass
 class _Lines:
-    """The lines of a part. `box` (i, j, k): of their averages in those of the whole block; `ends`: where the nodes end
-    that count; `total`: nodes of a whole line, `nodes`: those in this part. `lanes` (quantities, lk, lj, li): averages
-    of a sample, `weights` (lk, lj, li): their numbers of nodes. `sample`: the averages over all lanes, where lines are
-    cut."""
+    """The lines of a part. `box`: half-open range (i, j, k) of their averages in the averages of the whole block.
+    `ends`: for each direction the number of nodes of the part that are averaged. `total`: the number of nodes of a
+    whole line. `nodes`: the number of its nodes in this part. `lanes` (quantities, lk, lj, li): the averages of a
+    sample over each lane. `weights` (lk, lj, li): the number of nodes of each lane. `sample`: the averages over all
+    lanes, if lines are cut; otherwise None."""
 
     state: BlockState
     box: Range
@@ -46,10 +47,14 @@ class _Lines:
 
 
 class LineAverages:
-    """The averages `kinds` of the parts of `solver` over lines along the directions `over`. `velocities`: the mean
-    velocities of a budget; None without a budget. `directions`: the homogeneous directions of each whole block, as
-    `hiresx.decomposition.homogeneous` returns them. `boxes`: for each part the range (i, j, k) of its averages in those
-    of its whole block. `owned`: the parts that are the first on their lines.
+    """Averages of the flow of `solver` over all nodes of the grid lines along the index directions `over`, such as
+    ("i", "k"). `kinds`: the averages to compute, as `hiresx.device.averaging.kinds` returns them. `velocities`: the
+    mean velocities that a budget needs; None without a budget.
+
+    `directions`: the homogeneous directions of each whole block, as `hiresx.decomposition.homogeneous` returns them.
+    The averages of a whole block form an array with one node along each direction in `over`. `boxes`: for each part of
+    this rank the half-open range (i, j, k) of this array that belongs to the part. `owned`: the numbers of those parts
+    that contain the first nodes of their lines.
 
     Raises HiresxError for a block that is not homogeneous along one of `over`."""
 
@@ -88,7 +93,7 @@ class LineAverages:
 
     @property
     def bytes(self) -> int:
-        """Device memory of the lanes and sums, without the averages themselves."""
+        """Device memory in bytes of the intermediate results of a sample. The averages themselves are not counted."""
         arrays = [array for lines in self._lines for array in (lines.lanes, lines.weights, lines.sample)]
         return sum(array.nbytes for array in arrays if array is not None)
 

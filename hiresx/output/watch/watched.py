@@ -9,8 +9,7 @@ from hiresx.solver import Solver
 
 
 class WatchedRun(Protocol):
-    """The part of a run that monitors can read. `history` has the entries of run.json; `monitors` are functions of the
-    user."""
+    """The part of a run that monitors can read."""
 
     @property
     def comm(self) -> Communicator:
@@ -30,4 +29,5 @@ class WatchedRun(Protocol):
 
     @property
     def monitors(self) -> tuple[Callable[..., Mapping[str, float] | None], ...]:
-        """Functions of the user."""
+        """Functions that the user gave to `hiresx.Simulation`. Each is called with the simulation, and returns numbers
+        by name, or None."""

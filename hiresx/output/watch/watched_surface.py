@@ -210,9 +210,10 @@ class WatchedSurface:
         return self.sums(self.sizes[None])[:, 0]
 
     def nodes(self, places: np.ndarray) -> np.ndarray:
-        """Return block and indices (4, n) of nodes: the number of the whole block, and i, j, k in it. There is one node
-        for each of the n nodes of this rank on the surface, in the same part. `places` (n,): its flat index in the
-        padded arrays of that part."""
+        """Return the block and the indices (4, n) of n nodes: the number of the whole block, and i, j, k in it.
+        `places` (n,): the flat index of each node in the padded arrays of its part. n is the number of nodes of this
+        rank on the surface. Node m of `places` lies in the same part as node m of the surface, but may be another
+        node."""
         found = np.empty((4, self.n), np.int64)
         for n, state in enumerate(self._solver.states):
             here = self.states == n
