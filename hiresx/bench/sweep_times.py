@@ -1,5 +1,5 @@
 """Times of the sweeps that precondition the implicit integrator, and the bytes that they move, for each storage of the
-blocks of neighbours."""
+matrix blocks of neighbours."""
 
 import time
 from collections import defaultdict

@@ -216,9 +216,10 @@ class Injection:
 
 
 def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = None) -> list[Injection]:
-    """Return, for all nodes that lie under a finer level, the nodes of the finest level there, from which they take
-    their values. `cut`: the parts of all ranks. The pairs are grouped by the parts that give and take. `kept`: a cache,
-    from which pairs of parts with the same nodes are taken."""
+    """Return the copies from finer to coarser levels. Each node that lies under a finer level takes the value of the
+    node of the finest level at the same point. `cut`: the parts of all ranks. There is one `Injection` for each pair of
+    parts between which values are copied. `kept`: a cache; pairs of parts with the same nodes are not computed
+    again."""
     assert whole.levels is not None
     kept = kept or Kept()
     tiles = [part_on_level(whole.levels, part) for part in cut.parts]
@@ -249,8 +250,9 @@ def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = Non
 def _pairs(
     tiles: Sequence[Tile], blocks: Sequence[Block], halo: int, nodes: Sequence[tuple[slice, ...]]
 ) -> Pairs | None:
-    """The pairs of two parts: of the second one with the first one, which lies under its `nodes[0]`, except under the
-    other `nodes`, of finer levels. None if nothing is left. The nodes are those of the level of the first one."""
+    """The pairs of nodes of two parts, the second of which is of a finer level than the first. `nodes[0]`: the nodes of
+    the first part that lie under the second. The other `nodes` lie under still finer levels and are left out. All are
+    counted in the level of the first part. None if nothing is left."""
     first, *covered = (tuple(reversed(of)) for of in nodes)
     steps = 1, 2 ** (tiles[1].level - tiles[0].level)
     found = []

@@ -12,7 +12,7 @@ ALIGNMENT = 64
 class BufferLayout:
     """The layout of the buffers of all quantities in one piece of memory. `widths`: for each quantity the number of
     values per point. `dtype`: their type, or a list with one type for each quantity. Every quantity has two buffers,
-    one for each turn."""
+    which consecutive exchanges use alternately; "turn" is the number of the buffer, 0 or 1."""
 
     def __init__(self, dtype: Any, widths: Sequence[int]):
         self.widths = tuple(widths)
@@ -20,7 +20,7 @@ class BufferLayout:
         self.dtypes = tuple(map(np.dtype, kinds))
 
     def size(self, points: int) -> int:
-        """Return the bytes of the buffers of both turns for `points` points."""
+        """Return the bytes of all buffers (two for each quantity) for messages of `points` points."""
         return sum(2 * self._room(points, bytes_) for bytes_ in self.bytes_per_point)
 
     @property

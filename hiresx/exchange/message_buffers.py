@@ -9,20 +9,21 @@ from hiresx.exchange.halo_layout import Peer
 
 @dataclass(frozen=True, eq=False)
 class MessageBuffers:
-    """Buffers of messages, one for each of the two turns. `outgoing`: the arrays to send from. `incoming`: the arrays
-    to receive into. `width`: the number of reals per point. The message for a peer lies at the points `out` of
-    `outgoing`, and the message from it at the points `into` of `incoming` (`hiresx.exchange.halo_layout.Peer`)."""
+    """Two buffers of messages in each direction, which consecutive exchanges use alternately; "turn" is the number of
+    the buffer, 0 or 1. `outgoing`: the two arrays to send from. `incoming`: the two arrays to receive into. `width`:
+    the number of reals per point. The message for a peer lies at the points `out` of `outgoing`, and the message from
+    it at the points `into` of `incoming` (`hiresx.exchange.halo_layout.Peer`)."""
 
     outgoing: Sequence[Any]
     incoming: Sequence[Any]
     width: int
 
     def outgoing_messages(self, peers: Sequence[Peer]) -> list[list[Any]]:
-        """Return the messages to `peers`, by turn."""
+        """Return the messages to `peers`: for each turn a list in the order of `peers`."""
         return [[self._part(out, p.out) for p in peers] for out in self.outgoing]
 
     def incoming_messages(self, peers: Sequence[Peer]) -> list[dict[int, Any]]:
-        """Return the messages from `peers`, by turn and rank."""
+        """Return the messages from `peers`: for each turn a dictionary by rank."""
         return [{p.rank: self._part(into, p.into) for p in peers} for into in self.incoming]
 
     def _part(self, array: Any, points: tuple[int, int]) -> Any:

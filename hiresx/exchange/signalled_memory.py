@@ -65,8 +65,9 @@ class SignalFlags:
 @dataclass
 class SignalledMessages:
     """The buffers of one quantity, and the flags `signals` that announce their contents. `outgoing`: the two buffers of
-    this rank, one for each turn, `turn_reals` numbers apart. `incoming`: for each other rank the same two buffers in
-    its memory, from the first point for this rank on, and the numbers between them."""
+    this rank, which consecutive exchanges use alternately; the second begins `turn_reals` numbers after the first.
+    `incoming`: for each other rank the same two buffers in its memory, from the first point for this rank on, and the
+    numbers between them."""
 
     signals: SignalFlags
     outgoing: Any
@@ -76,8 +77,9 @@ class SignalledMessages:
 
 @dataclass
 class SharedValues:
-    """Numbers that every rank sends to all others at once. `signals`: the flags that announce them. `own`: buffer of
-    this rank for two turns, double precision; `addresses`: address of every rank's buffer, by rank."""
+    """Numbers that every rank sends to all others at once. `signals`: the flags that announce them. `own`: the buffer
+    of this rank in double precision, with space for two sets of numbers, which are used alternately. `addresses`: the
+    address of the buffer of every rank, by rank."""
 
     signals: SignalFlags
     own: Any

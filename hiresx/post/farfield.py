@@ -204,9 +204,9 @@ def _signals(
     stored: StoredSurface, around: fwh.Surface, time: np.ndarray, first: int, places: np.ndarray, stream: fwh.Stream,
     by_pressure: bool, still: bool,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Times (m, samples) at the observers, and the pressure (caps, m, samples) in rho_ref c_ref^2 there by each end
-    cap, one of a surface without. Arguments as of `farfield`, `first` the number of the first of the samples at
-    `time`. Raises HiresxError where fewer are heard than are needed."""
+    """Times (m, samples) at the observers, and the pressure there (caps, m, samples) in rho_ref c_ref^2. There is one
+    signal for each end cap, and one for a surface without end caps. The arguments are those of `farfield`. `first`: the
+    number of the first of the samples at `time`. Raises HiresxError if the observers hear fewer samples than needed."""
     kinds, group = np.unique(stored.fixed_columns("first", "last").astype(int), axis=0, return_inverse=True)
     if stored.plane:
         reader = _reader(stored, first, len(time), 0, stream, by_pressure)
@@ -268,8 +268,8 @@ def _levels(
 
 
 class _Directions(NamedTuple):
-    """Per observer: angle against the x axis in degrees, distance from the centre of the arc, or from the origin, and
-    `falls`, the decibels by which sound falls off over that distance."""
+    """Numbers of each observer. `angle`: the angle against the x axis in degrees. `distance`: the distance from the
+    centre of the arc, or from the origin. `falls`: the decibels by which sound decays over that distance."""
 
     angle: np.ndarray
     distance: np.ndarray
@@ -367,8 +367,8 @@ def _check_outside(stored: StoredSurface, surface: fwh.Surface, observers: np.nd
 def _reader(
     stored: StoredSurface, first: int, count: int, before: int, stream: fwh.Stream, by_pressure: bool
 ) -> Any:  # fmt: skip
-    """Flow at some of the places of a surface, of the samples that are used, the first of them `before` times more;
-    `by_pressure`: with the density that sound of this pressure has."""
+    """Return a function that reads the flow at some of the places of a surface, at the samples that are used. The first
+    sample is repeated `before` times before them. `by_pressure`: the density is that of sound of this pressure."""
     rows = slice(first, first + count)
 
     def flow(some: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -386,8 +386,8 @@ def _reader(
 
 
 def _unresolved_share(stored: StoredSurface, first: int, count: int, name: str) -> float:
-    """Share of the variance of the pressure that lies above what the samples resolve. Raises HiresxError where it is
-    too large."""
+    """Share of the variance of the pressure at frequencies above those that the samples resolve. Raises HiresxError if
+    it is too large."""
     places = np.unique(np.linspace(0, len(stored.fixed["x"]) - 1, _LOOKED_AT).astype(int))
     p = np.array(stored.records["p"][first : first + count][:, places], dtype=float)
     p = (p - p.mean(axis=0)) * np.hanning(count)[:, None]

@@ -1,5 +1,5 @@
-"""Stored blocks of neighbours at nodes on faces with conditions, for sweeps that store no other blocks of
-neighbours."""
+"""Stored matrix blocks of neighbours at nodes on faces with boundary conditions, for sweeps that store no other matrix
+blocks of neighbours."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,9 +33,9 @@ class FaceBlocks:
 
 
 def face_blocks(case: Case, blocks: LocalBlocks, sides: Sequence[np.ndarray]) -> list[FaceBlocks]:
-    """Return the blocks of neighbours at nodes on faces with conditions, for each part of this rank. The list is empty
-    if all nodes have stored blocks. `sides`: for each part an array of the padded shape, nonzero at nodes on a face
-    with a condition."""
+    """Return the matrix blocks of neighbours at nodes on faces with boundary conditions, for each part of this rank;
+    all their entries are 0. The list is empty if all nodes have stored matrix blocks. `sides`: for each part an array
+    of the padded shape, nonzero at nodes on a face with a condition."""
     if case.implicit.storage != MATRIX_FREE:
         return []
     device, found = blocks.backend.to_device, []

@@ -169,7 +169,7 @@ class ImplicitOperators(Linearised):
         return {**of_flow(s), "dt": s.dt, **self._of_blocks(s)}
 
     def _of_faces(self, s: BlockState) -> dict[str, Any]:
-        """Where the blocks of neighbours lie if nodes on faces alone have them."""
+        """Where the matrix blocks of neighbours lie if they are stored only at nodes on faces."""
         if not self._faces:
             return {"numbers": None, "of_faces": None, "faces": 0}
         return self._faces[self._blocks.place[s.index]].arguments

@@ -71,8 +71,8 @@ class NodeContributions(NamedTuple):
 
 
 class WatchedSurface:
-    """The nodes among `faces` that belong to this rank. At a cut gradients reach into ghosts, so each node has all it
-    needs in its own part. Without `viscous`, friction and heat flux are left out."""
+    """The nodes among `faces` that belong to this rank, and the flow at them. At a cut the gradients use ghosts, so
+    each node needs values of its own part only. Without `viscous`, friction and heat flux are left out."""
 
     def __init__(self, solver: Solver, faces: list[FaceNodes], groups: int, viscous: bool = True):
         self._solver = solver
