@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 FLAT = 1e-6
 # Sine of the angle to the normal below which grid lines are normal to a plane.
 NORMAL = 1e-4
-# Walls with friction, before which layers are thin.
-FRICTION = ("no_slip", "modelled_wall")
+# The kernel of walls with friction, before which layers are thin.
+FRICTION = "no_slip"
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +230,7 @@ def _planes_of_edges(whole: "Decomposition") -> list[Motion]:
 def met_by_friction(whole: "Decomposition", patch: "Patch") -> list[Range]:
     """The nodes of a patch at which walls with friction on other faces of its block meet it."""
     d, beside = direction(patch.face), [p for p in whole.patches if p.block == patch.block]
-    walls = [p for p in beside if p.condition.kernel in FRICTION and direction(p.face) != d]
+    walls = [p for p in beside if p.condition.kernel == FRICTION and direction(p.face) != d]
     return [common for wall in walls if (common := intersection(patch.range, wall.range)) is not None]
 
 

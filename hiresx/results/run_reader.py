@@ -253,7 +253,7 @@ def nearest_time(times: Sequence[float] | np.ndarray, asked: float, lacking: str
     `lacking`, where `asked` is outside the range of `times` by more than their largest interval."""
     first, last = min(times), max(times)
     # Messages have 6 digits: what they name must be found.
-    apart = max([*np.diff(np.sort(times)), 1e-5 * abs(asked)])
+    apart = max([*np.diff(np.sort(times)), 1e-5 * max(abs(first), abs(last))])
     if not first - apart <= asked <= last + apart:
         there = f"there are some from {first:g} to {last:g}"
         raise HiresxError(f"{lacking} at time {asked:g}", there if len(times) > 1 else f"there is one at {first:g}")

@@ -262,7 +262,7 @@ def _lists(blocks: LocalBlocks, groups: dict[int, int], weights: LevelWeights) -
                 state.interior(under)[...] = block_weights(whole, state.part.whole, state.part.box, kept=True)
                 of = groups[cut.parts[e.donor].whole]
                 lists.append(_List(state, of, e.to, -under.ravel()[e.to], 0, 0))
-    return lists
+    return [one for one in lists if len(one.nodes)]  # of a level that is wholly under another one no node counts
 
 
 def _given(

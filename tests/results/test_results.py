@@ -121,7 +121,7 @@ def test_fields_by_step_by_number_and_by_time(run):
 def test_a_time_outside_those_that_are_kept_is_refused(run):
     last = float(run.fields(-1).coords["time"])
     assert run.fields(last / 2).coords["time"] <= last and run.fields(float(f"{last:.6g}")).coords["time"] == last
-    for time in (99.0, -5.0):
+    for time in (99.0, -5.0, np.inf, -np.inf):
         with pytest.raises(HiresxError, match=f"has no fields at time {time:g}") as caught:
             run.fields(time)
         assert caught.value.hint == f"there are some from 0 to {last:g}"

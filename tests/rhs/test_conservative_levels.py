@@ -89,6 +89,12 @@ def test_integrals_stay_while_shocks_cross_the_ends_of_a_level(n, regions, steps
     assert found[False][0] > 1e-4
 
 
+def test_integrals_stay_where_one_level_is_wholly_under_another():
+    """No node of the first level counts, and none takes a defect: the second level covers the whole period, too."""
+    case = refined([20, 20, 1], [{"level": 2, "x": [0.0, 1.0]}], {"steps": 3, "cfl": 0.4})
+    assert changes(Simulation(case, initial=blast, backend="cpu")).max() < 1e-13
+
+
 def strong_blast(x, y, z):
     """A ratio of pressures of 1e6, in a gas of one density."""
     p = np.where((x - 0.5) ** 2 + (y - 0.5) ** 2 < 0.16**2, 1.0, 1e-6) * P0
