@@ -6,41 +6,27 @@ from itertools import pairwise
 import numpy as np
 
 from hiresx.base.arrays import triple
-from hiresx.decomposition import Patch
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
-from hiresx.grid.blocks import Range, whole_box
+from hiresx.grid.blocks import Range
 from hiresx.grid.quality import why_not_positive
-from hiresx.rhs.pole import set_pole_metrics
 
 
-def compute_metrics(
-    backend: Backend,
-    program: Program,
-    state: BlockState,
-    coordinates: tuple[np.ndarray, ...],
-    patches: Sequence[Patch] = (),
-) -> None:
-    """Compute `state.metrics` (with ghosts in the direction of each area) and `state.jacobian` (eqs 7 and 8).
-    `coordinates`: x, y, z with the ghost layers of `state` in every direction, singleton ones included. The ghosts of
-    the Jacobian have the value of the face's node. On the poles among `patches` the metrics are those of the next
-    nodes. Raises HiresxError, which names the worst node, if a cell volume is not positive."""
+def clear_inactive_areas(state: BlockState) -> None:
+    """Set the areas of the directions in which `state` has one node to 0, since nothing goes through there."""
     for d in set(range(DIRECTIONS)) - set(state.active):
-        state.areas[d][...] = 0  # nothing goes through there
-    compute_in_box(backend, program, state, coordinates, whole_box(state.size))
-    set_pole_metrics(backend, state, patches)
-    check_volumes(backend, program, [state])
-    repeat_faces(state)
+        state.areas[d][...] = 0
 
 
 def compute_in_box(
     backend: Backend, program: Program, state: BlockState, coordinates: tuple[np.ndarray, ...], box: Range
 ) -> None:
-    """Compute areas and Jacobian, as `compute_metrics`, at the nodes `box`, and the areas in the ghosts behind those of
-    these nodes that lie on faces."""
+    """Compute areas and Jacobian (eqs 7 and 8) at the nodes `box`, and the areas in the ghosts behind those of these
+    nodes that lie on faces. `coordinates`: x, y, z with the ghost layers of `state` in every direction, also in those
+    with one node. The areas of these directions are not set (`clear_inactive_areas`)."""
     halo = max(state.halo)
     around = tuple(slice(lo, hi + 2 * halo) for lo, hi in reversed(box))
     nodes = backend.to_device(np.stack([c[around] for c in coordinates]))

@@ -16,7 +16,7 @@ from hiresx.rhs.metrics import refuse_volumes
 
 def refuse_folded(case: Case, ground: Domain, compiled: Callable[[], bool]) -> None:
     """Check the cell volumes of the parts of this host while the kernels are compiled. Raises HiresxError for a volume
-    that is not positive, as `compute_metrics` does, from the same coordinates and differences. The check ends when
+    that is not positive, as `check_volumes` does, from the same coordinates and differences. The check ends when
     `compiled` returns true, because the kernels check volumes faster. Blocks that may have volumes below the smallest
     number are always checked, because kernels treat these as 0. Blocks whose coordinates stay in their file are not
     checked."""

@@ -26,7 +26,7 @@ from hiresx.equations.gas import Gas, alive, conservative
 from hiresx.grid.blocks import Block, Range, face_range, slices, whole_box
 from hiresx.grid.patched import PATCHED
 from hiresx.rhs import grid_spacings, wall_distance
-from hiresx.rhs.metrics import check_volumes, compute_in_box, repeat_faces
+from hiresx.rhs.metrics import check_volumes, clear_inactive_areas, compute_in_box, repeat_faces
 from hiresx.rhs.pole import set_pole_metrics
 from hiresx.rhs.terms import viscous_damping
 from hiresx.solver.case_configuration import check_reference, configuration
@@ -141,6 +141,7 @@ class LocalBlocks:
         tile, boxes = nodes_of(self.decomposition, state.part), [whole_box(state.size)]
         if tile is not None:
             boxes = copy_metrics(self.backend, held, state, tile)
+        clear_inactive_areas(state)
         for box in boxes:
             compute_in_box(self.backend, self.program, state, self.extended[state.index], box)
         set_pole_metrics(self.backend, state, self.cut.patches)
