@@ -5,7 +5,7 @@ import pytest
 from chosen_tiles import choose_tiles
 from test_adapted_levels import adapted, spot, tiles
 
-from hiresx import Simulation
+from hiresx import Simulation, load
 from hiresx.decomposition.held_arrays import Piece
 from hiresx.decomposition.parts import Part
 from hiresx.decomposition.quadrature import face_weights
@@ -62,6 +62,22 @@ def test_metrics_of_nodes_that_were_there_are_copied_and_are_those_of_a_solver_m
     anew = Solver(simulation.case, simulation.backend, domain=simulation._ground)
     for one, other in zip(simulation.solver.states, anew.states, strict=True):
         assert np.array_equal(one.metrics, other.metrics) and np.array_equal(one.jacobian, other.jacobian)
+
+
+class _NaNMemory(CpuBackend):
+    """A backend on which memory that nobody wrote shows, that of `zeros` too, as on a GPU under the sanitizers."""
+
+    def zeros(self, shape, dtype="float64"):
+        array = super().zeros(shape, dtype)
+        if array.dtype.kind == "f":
+            array[...] = np.nan
+        return array
+
+
+def test_areas_of_a_direction_with_one_node_are_set():
+    solver = Solver(load("isentropic-vortex", overrides=["grid.n=[12,10,1]"]), _NaNMemory())
+    (state,) = solver.states
+    assert not state.areas[2].any() and state.interior(state.areas[0]).any()
 
 
 def test_states_stay_on_the_device(monkeypatch):
