@@ -299,8 +299,8 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
     SHARED real minus[gas_variables][33], plus[gas_variables][32], fluxes[conserved_variables][33];
     SHARED mark rough[HX_LIMITER ? 33 : 1];
     SHARED real f[gas_variables][32 + corrected], pressure[32 + corrected], jumps[32 + corrected - 2];
-    const int elements = (rows - 1) * sj + n, first_one = i * chunk;
-    const int last_one = elements - first_one < chunk ? elements : first_one + chunk;
+    const int elements = (rows - 1) * sj + n, chunk_begin = i * chunk;
+    const int chunk_end = elements - chunk_begin < chunk ? elements : chunk_begin + chunk;
     const long long plane = o + (long long)k * sk;
     (void)j;
 #if HX_SENSORS
@@ -308,23 +308,23 @@ ROW_KERNEL(sweep_along, int i, int j, int k, int o, int sj, int sk, int n, int r
     SHARED unsigned marks[32];
     LANES {
         unsigned found = 0;
-        for (int e = first_one - split_reach + lane; e < last_one + split_reach; e += 32)
+        for (int e = chunk_begin - split_reach + lane; e < chunk_end + split_reach; e += 32)
             found |= load<real>(sensor + plane + e) > real(0)
-                         ? part_of_row(e - split_reach - first_one) | part_of_row(e + split_reach - first_one)
+                         ? part_of_row(e - split_reach - chunk_begin) | part_of_row(e + split_reach - chunk_begin)
                          : 0u;
         marks[lane] = found;
     }
     unsigned marked = 0;
     for (int l = 0; l < 32; ++l) marked |= marks[l];
-    for (int begin = first_one; begin < last_one; begin += row_part)
+    for (int begin = chunk_begin; begin < chunk_end; begin += row_part)
 #endif
     {
 #if HX_SENSORS
-        if (!(marked & part_of_row(begin - first_one))) continue;
-        const int end = last_one - begin < row_part ? last_one : begin + row_part;
+        if (!(marked & part_of_row(begin - chunk_begin))) continue;
+        const int end = chunk_end - begin < row_part ? chunk_end : begin + row_part;
 #else
         (void)sensor;
-        const int begin = first_one, end = last_one;
+        const int begin = chunk_begin, end = chunk_end;
 #endif
         // nodes at [s]: of element base - FUSED_REACH + s, f and pressure: of base - correction_reach + s, jumps: of the one
         // behind that; minus[0], fluxes[0], rough[0]: what lane 31 left

@@ -48,7 +48,7 @@ class SplitFused(Fused):
     all directions at once (kernels/split_march.h). In the hybrid form the sweeps of AFWENO add the difference between
     the hybrid and the split flux; chunks in which no sensor is above 0 do nothing."""
 
-    longest, longest_row = 32, 8 * (2 * LANES - ENDS)
+    longest, longest_row = 32, 4 * (2 * LANES - ENDS)
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:

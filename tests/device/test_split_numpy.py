@@ -166,6 +166,25 @@ def test_hybrid_fluxes_and_rates(backend, interpolation):
         np.testing.assert_allclose(inside(rates), -np.diff(wanted, axis=3 - d), rtol=0, atol=2e-13 * largest)
 
 
+def test_every_part_of_a_chunk_of_rows_that_a_sensor_marks():
+    """Rows in one chunk of two parts have the rates of chunks without parts: a mark beside the end of a part changes
+    rates in both. Rows take some ghosts as nodes, so that the part ends inside of a row."""
+    _, q = states()
+    kernels = program("emulated", HEADERS, inviscid="hybrid", sensor="jump")
+    (_, rows, _), (_, sj, _) = SIZE, STRIDES
+    n, part = sj - 3, 62
+    elements = (rows - 1) * sj + n
+    assert part < elements < 2 * part and part % sj < n
+    fields = {"sv": POINTS, "q": q, "m": geometry()[0][:3], "viscous_flux": None, "first": 0, "walls": 0, "sums": None}
+    for element in range(part - 4, part + 4):
+        sensor, rates = np.zeros(SHAPE), np.zeros((2, 5, *SHAPE))
+        sensor.ravel()[ORIGIN + element] = 0.5
+        for chunk, r in zip((4, elements), rates, strict=True):
+            extent = (-(-elements // chunk), 1, 1)
+            kernels.launch("sweep_along", extent, **PLACE, n=n, rows=rows, chunk=chunk, sensor=sensor, r=r, **fields)
+        assert rates.any() and np.array_equal(*rates)
+
+
 def second_difference(a: np.ndarray, axis: int) -> np.ndarray:
     before, at, after = (np.roll(a, s, axis) for s in (1, 0, -1))
     return np.abs(before - 2 * at + after) / (before + 2 * at + after)
