@@ -3,11 +3,9 @@ differs from that of plane walls (kernels/boundary/no_slip.h)."""
 
 from typing import cast
 
-import numpy as np
-
 from hiresx.case.boundaries import NoSlipWall
-from hiresx.decomposition.oblique_walls import are_parallel, groups, inward_rows, is_broad, plane_of
-from hiresx.decomposition.patches import Decomposition, Patch
+from hiresx.decomposition.oblique_walls import are_parallel, groups, is_broad, normal_of
+from hiresx.decomposition.patches import Decomposition
 
 
 def curved_walls(whole: Decomposition) -> frozenset[int]:
@@ -25,12 +23,6 @@ def curved_walls(whole: Decomposition) -> frozenset[int]:
     for members in groups(whole, list(found)):
         # one node across lies on many planes
         broad = [found[n] for n in members if is_broad(whole.blocks[found[n].block], found[n])]
-        if not are_parallel([_normal(whole, patch) for patch in broad]):
+        if not are_parallel(whole, [(patch, normal_of(whole.blocks[patch.block], patch)) for patch in broad]):
             curved.update(members)
     return frozenset(curved)
-
-
-def _normal(whole: Decomposition, patch: Patch) -> np.ndarray | None:
-    block = whole.blocks[patch.block]
-    nodes = inward_rows(block, patch.face, patch.range, 1)[0, : len(block.active)]
-    return plane_of(nodes.reshape(len(block.active), -1))[0]
