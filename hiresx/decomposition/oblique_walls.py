@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hiresx.case.boundaries import Condition, Place
-from hiresx.decomposition.wall_edges import ends_in_edge, is_bent, is_edged
+from hiresx.decomposition.wall_edges import Image, ends_in_edge, is_bent, is_edged
 from hiresx.decomposition.wall_seams import same_face
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
@@ -28,6 +28,7 @@ FLAT, ROUNDED = 1e-6, 4.0
 NORMAL = 1e-4
 # The kernel of walls with friction, before which layers are thin.
 FRICTION = "no_slip"
+MODELLED = "modelled-wall"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ class Wall:
     or is a plane in which a wall with friction and its mirror image have one, behind which the grid is mirrored, too.
     `mirrors_places`: whether a ghost takes the flow at the mirror image of its own place, and not at a node. Beside an
     edge, ghosts take it at nodes, and so do all ghosts of a wall of straight pieces with edges
-    (`hiresx.decomposition.wall_edges`).
+    (`hiresx.decomposition.wall_edges`). `images`: see `images_of_wall`.
 
     Patches of one condition that continue each other, in one block or over connections, have all values but `place` and
     `angle` in common. Results therefore depend neither on how the grid is cut into blocks nor on whether the condition
@@ -54,6 +55,7 @@ class Wall:
     smooth: bool
     edged: bool = False
     mirrors_places: bool = False
+    images: Sequence[Image] = ()
 
 
 def walls(whole: "Decomposition") -> list[Wall]:
@@ -72,21 +74,24 @@ def walls(whole: "Decomposition") -> list[Wall]:
     for places in groups(whole, list(of_place)):
         members = [of_place[place] for place in places]
         group = [_as_beside(whole, wall, members) for wall in members]
-        flat = _on_one_plane(whole, group)
         patches = [whole.patches[wall.place] for wall in group]
+        images = [images_of_wall(whole, patch, of_edges) for patch in patches]
+        flat = not any(images) and _on_one_plane(whole, group)
         curved = any(wall.curved or (not flat and _reflects(whole, whole.patches[wall.place])) for wall in group)
-        broad = [patch for patch in patches if is_broad(whole.blocks[patch.block], patch)]
-        edged = not flat and any(is_edged(whole, patch) for patch in broad)
+        broad = [(p, image) for p, image in zip(patches, images, strict=True) if is_broad(whole.blocks[p.block], p)]
+        edged = not flat and any(is_edged(whole, *one) for one in broad)
         # If all pieces between edges are straight, the pressure has no slope normal to the wall, and all ghosts mirror
         # nodes.
-        pieces = edged and not any(is_bent(whole, patch) for patch in broad)
+        pieces = edged and not any(is_bent(whole, *one) for one in broad)
         smooth = all(wall.smooth for wall in group)
         oblique = any(wall.angle > np.degrees(NORMAL) for wall in group) or not flat
-        for wall in group:
+        for wall, of_wall in zip(group, images, strict=True):
             normal, point = (None, None) if curved else (wall.normal, wall.point)
             at_edge = bool(_planes_of(whole, whole.patches[wall.place], of_edges))
             mirrored = (oblique or curved) and not pieces and not at_edge
-            made.append(Wall(wall.place, normal, point, wall.angle, curved, smooth, edged or at_edge, mirrored))
+            made.append(
+                Wall(wall.place, normal, point, wall.angle, curved, smooth, edged or at_edge, mirrored, of_wall)
+            )
     return sorted(made, key=lambda wall: wall.place)
 
 
@@ -223,6 +228,15 @@ def _planes_of(whole: "Decomposition", patch: "Patch", planes: Iterable[Motion])
     return [plane for plane in planes if _stays(whole.blocks[patch.block], patch.range, plane)]
 
 
+def images_of_wall(whole: "Decomposition", patch: "Patch", planes: Iterable[Motion]) -> list[Image]:
+    """Return the images by which a wall with a wall model goes on behind planes of symmetry: those of the `planes`
+    (`_planes_of_edges`) that it meets, each with the face of its block there."""
+    if patch.condition.type != MODELLED:
+        return []
+    met = [other for other, _ in met_by(whole, patch) if other.condition.type == "symmetry"]
+    return [(other.face, plane) for other in met for plane in _planes_of(whole, other, planes)]
+
+
 def _planes_through_poles(whole: "Decomposition") -> set[Motion]:
     return {c.motion for c in whole.connections if c.over_a_pole and c.rotation is not None}
 
@@ -240,7 +254,11 @@ def _planes_of_edges(whole: "Decomposition") -> list[Motion]:
         normal, point = plane_of(face_nodes(block, patch), block.rounding)
         if normal is None or point is None:
             continue
-        rows = [inward_rows(block, patch.face, common, 3) for common in met_by_friction(whole, patch)]
+        rows = [
+            inward_rows(block, patch.face, common, 3)
+            for wall, common in met_by(whole, patch)
+            if wall.condition.kernel == FRICTION or wall.condition.type == MODELLED
+        ]
         if any(ends_in_edge(r[:, :dimensions].reshape(3, dimensions, -1).transpose(1, 2, 0), normal) for r in rows):
             found.append(reflection(np.pad(normal, (0, 3 - dimensions)), float(point @ normal)))
     return found
@@ -248,9 +266,15 @@ def _planes_of_edges(whole: "Decomposition") -> list[Motion]:
 
 def met_by_friction(whole: "Decomposition", patch: "Patch") -> list[Range]:
     """The nodes of a patch at which walls with friction on other faces of its block meet it."""
-    d, beside = direction(patch.face), [p for p in whole.patches if p.block == patch.block]
-    walls = [p for p in beside if p.condition.kernel == FRICTION and direction(p.face) != d]
-    return [common for wall in walls if (common := intersection(patch.range, wall.range)) is not None]
+    return [common for wall, common in met_by(whole, patch) if wall.condition.kernel == FRICTION]
+
+
+def met_by(whole: "Decomposition", patch: "Patch") -> "Iterator[tuple[Patch, Range]]":
+    """Yield the patches on other faces of the block of a patch that meet it, each with the nodes that both have."""
+    for other in whole.patches:
+        common = intersection(patch.range, other.range) if other.block == patch.block else None
+        if common is not None and direction(other.face) != direction(patch.face):
+            yield other, common
 
 
 def _stays(block: Block, range_: Range, plane: Motion) -> bool:
