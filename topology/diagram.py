@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hiresx.base import optional
+from hiresx.base.whole_files import replacing
 from hiresx.errors import HiresxError
 from hiresx.topology.cost import Estimate
 from hiresx.topology.cpus import format_list
@@ -46,7 +47,9 @@ def draw(
     with mpl.rc_context(style):
         figure = _figure(machine, placement, estimate, title)
         try:
-            figure.savefig(path, dpi=200, bbox_inches="tight", pad_inches=0.05)
+            with replacing(path) as temporary:
+                kind = path.suffix[1:].lower()
+                figure.savefig(temporary, format=kind, dpi=200, bbox_inches="tight", pad_inches=0.05)
         except (OSError, ValueError) as error:
             raise HiresxError(f"{path}: cannot be written: {error}", "name a file that ends in .png") from error
 

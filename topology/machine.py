@@ -10,6 +10,7 @@ from types import UnionType
 from typing import Any, get_args, get_origin
 
 from hiresx.base.plural import plural
+from hiresx.base.whole_files import replacing
 from hiresx.errors import HiresxError
 from hiresx.topology import levels
 from hiresx.topology.cpus import format_list, parse_list
@@ -225,7 +226,8 @@ def _plain(value: Any) -> Any:
 def save(machine: Machine, path: Path) -> None:
     """Write the snapshot. Raises HiresxError when the file cannot be written."""
     try:
-        path.write_text(json.dumps(to_json(machine), indent=1) + "\n", encoding="utf-8")
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(to_json(machine), indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise HiresxError(f"{path}: cannot be written: {error.strerror or error}", "name another file") from error
 

@@ -375,7 +375,7 @@ def write_scripts(made: "Batch", script: ScriptOptions, as_json: bool) -> int:
         written.append((pbs, pbs_script.script(made, str(pbs), kind), "qsub"))
     for path, text, _ in written:
         with files.naming_errors(path):
-            path.write_text(text)
+            files.write_text(path, text)
             path.chmod(0o755)
     if as_json:
         terminal.print_json({"ranks": made.size, "out": made.out, "files": [str(path) for path, _, _ in written]})

@@ -1,12 +1,13 @@
 """No-slip walls of given temperature that are not plane. The polynomial that extrapolates the density behind them
 differs from that of plane walls (kernels/boundary/no_slip.h)."""
 
+from collections.abc import Iterator
 from typing import cast
 
 import numpy as np
 
 from hiresx.case.boundaries import NoSlipWall
-from hiresx.decomposition.oblique_walls import are_parallel, groups, inward_rows, is_broad, plane_of
+from hiresx.decomposition.oblique_walls import are_parallel, groups, is_broad, met_by, normal_of
 from hiresx.decomposition.patches import Decomposition, Patch
 
 
@@ -25,12 +26,18 @@ def curved_walls(whole: Decomposition) -> frozenset[int]:
     for members in groups(whole, list(found)):
         # one node across lies on many planes
         broad = [found[n] for n in members if is_broad(whole.blocks[found[n].block], found[n])]
-        if not are_parallel([_normal(whole, patch) for patch in broad]):
+        if not are_parallel(whole, [(patch, normal) for patch in broad for normal in _normals(whole, patch)]):
             curved.update(members)
     return frozenset(curved)
 
 
-def _normal(whole: Decomposition, patch: Patch) -> np.ndarray | None:
+def _normals(whole: Decomposition, patch: Patch) -> Iterator[np.ndarray | None]:
+    """The normals of a patch and of its images in the planes of symmetry that it meets: half of a flow has the results
+    of the whole, where both halves are one wall."""
     block = whole.blocks[patch.block]
-    nodes = inward_rows(block, patch.face, patch.range, 1)[0, : len(block.active)]
-    return plane_of(nodes.reshape(len(block.active), -1))[0]
+    own = normal_of(block, patch)
+    yield own
+    for plane, _ in met_by(whole, patch):
+        across = normal_of(block, plane) if plane.condition.type == "symmetry" else None
+        if own is not None and across is not None:
+            yield own - 2 * (own @ across) * across

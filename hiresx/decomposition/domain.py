@@ -168,21 +168,21 @@ def _one_copy(
     description = views = None
     if first is not None:
         grid, given = first
-        shape = [(b.name, b.size, b.regions, b if b.is_stored else None) for b in grid.blocks]
+        shape = [(b.name, b.size, b.regions, b.rounding, b if b.is_stored else None) for b in grid.blocks]
         description = shape, (grid.connections, grid.period, grid.touching)
         views = [c for block in given for c in _arrays(block)]
     shape, rest = comm.local.bcast(description)
     views = comm.share_on_host(views)
     extended: list[Coordinates | GhostLayers] = []
     blocks = []
-    for b, (name, size, regions, left) in enumerate(shape):
+    for b, (name, size, regions, rounding, left) in enumerate(shape):
         coordinates = triple(views[3 * b : 3 * b + 3])
         if left is not None:
             blocks.append(left)
             extended.append(GhostLayers.over(left, halo, coordinates, inside=0))
             continue
         inside = tuple(slice(halo, halo + n) for n in reversed(size))
-        blocks.append(Block(name, *triple(c[inside] for c in coordinates), regions))
+        blocks.append(Block(name, *triple(c[inside] for c in coordinates), regions, rounding))
         extended.append(coordinates)
     return Grid(tuple(blocks), *rest), extended
 
@@ -211,4 +211,4 @@ def _box(part: Part, halo: int) -> tuple[slice, slice, slice]:
 
 def _inner(block: Block, extended: Coordinates, halo: int) -> Block:
     inside = tuple(slice(halo, halo + n) for n in reversed(block.size))
-    return Block(block.name, *triple(c[inside] for c in extended), block.regions)
+    return Block(block.name, *triple(c[inside] for c in extended), block.regions, block.rounding)

@@ -117,7 +117,7 @@ def shared_hierarchy(
     all_grids, all_nodes = [coarse], [base]
     for bare in finer_grids:
         level = [triple(next(arrays) for _ in range(3)) for _ in coarse.blocks]
-        blocks = [_inner(b.name, c, bare.stencil.halo) for b, c in zip(coarse.blocks, level, strict=True)]
+        blocks = [_inner(b, c, bare.stencil.halo) for b, c in zip(coarse.blocks, level, strict=True)]
         parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(blocks))
         own = with_conditions(bare, [patch.condition for patch in coarse.patches])
         all_grids.append(replace(own, blocks=tuple(blocks), parts=parts))
@@ -129,7 +129,7 @@ def shared_hierarchy(
     return Hierarchy(comm, table, grid, tuple(all_grids), all_nodes, lattices, spaces, choice)
 
 
-def _inner(name: str, extended: Extended, halo: int) -> Block:
-    """The block whose coordinates with ghosts are `extended`."""
+def _inner(block: Block, extended: Extended, halo: int) -> Block:
+    """The block, named as `block`, whose coordinates with ghosts are `extended`."""
     inside = tuple(slice(halo, n - halo) for n in extended[0].shape)
-    return Block(name, *triple(c[inside] for c in extended))
+    return Block(block.name, *triple(c[inside] for c in extended), rounding=block.rounding)

@@ -97,7 +97,11 @@ def finer(coarse: Decomposition, extended: Sequence[Extended]) -> Decomposition:
     sizes = [_finer_size(coarse, b) for b in range(len(coarse.blocks))]
     kinks = find_kinks(coarse)
     blocks = tuple(
-        Block(block.name, *triple(_halfway(c, coarse, b, sizes[b], kinks) for c in extended[b]))
+        Block(
+            block.name,
+            *triple(_halfway(c, coarse, b, sizes[b], kinks) for c in extended[b]),
+            rounding=block.rounding,
+        )
         for b, block in enumerate(coarse.blocks)
     )
     of_connections, of_patches = finer_ranges(coarse.connections, coarse.patches, sizes)

@@ -5,7 +5,7 @@ A ghost at the distance d behind a wall takes the flow at the distance d before 
 where grid lines meet the wall at the angle a to its normal the two are 2 d tan a apart along the wall.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -87,7 +87,8 @@ def find_mirror_sources(whole: Decomposition, extended: Sequence[Coordinates | G
     ghosts beside its edges, and for the others. `extended`: see `extended_coordinates`."""
     of_grid = _of_grid(whole)
     found = mirrored_places(of_grid)
-    maps, near = _Maps(whole, extended), _near_edges(of_grid, found.values())
+    imaged = {(of_grid.patches[wall.place].block, face) for wall in found.values() for face, _ in wall.images}
+    maps, near = _Maps(whole, extended, imaged), _near_edges(of_grid, found.values())
     return [
         sources
         for wall in found.values()
@@ -102,7 +103,7 @@ def _near_edges(whole: Decomposition, mirroring: Iterable[Wall]) -> dict[tuple[i
     for wall in mirroring:
         if wall.edged:
             patch = whole.patches[wall.place]
-            mask = near_edges(whole, patch, WIDTH // 2)
+            mask = near_edges(whole, patch, WIDTH // 2, wall.images)
             found[patch.block, patch.face] = found.get((patch.block, patch.face), False) | mask
     return found
 
@@ -167,9 +168,17 @@ def _of_grid(whole: Decomposition) -> Decomposition:
 class _MappedRows:
     """The map of the rows of nodes beside one face of a block. `map`: the map of a block of these rows alone. `first`:
     the number of nodes along the normal before the rows. `open` (3, 2): for each direction, whether nodes of connected
-    blocks can be interpolated from beyond the lower and the upper end."""
+    blocks can be interpolated from beyond the lower and the upper end. Behind the faces `imaged` (block, face) the grid
+    is a mirror image, of which the map has the coordinates alone."""
 
-    def __init__(self, whole: Decomposition, extended: Sequence[Coordinates | GhostLayers], b: int, face: str):
+    def __init__(
+        self,
+        whole: Decomposition,
+        extended: Sequence[Coordinates | GhostLayers],
+        b: int,
+        face: str,
+        imaged: Collection[tuple[int, str]],
+    ):
         block, d, halo = whole.blocks[b], direction(face), whole.stencil.halo
         rows = min(block.size[d], ROWS * halo)
         self.first = 0 if side(face) < 0 else block.size[d] - rows
@@ -188,9 +197,10 @@ class _MappedRows:
         ends = [list(r) for r in whole_box(block.size)]
         ends[d] = [self.first, self.first + rows]
         self.open = np.array([[e != d and _open(whole, b, FACES[2 * e + s], ends) for s in (0, 1)] for e in range(3)])
-        self.map.low = np.where(self.open[:, 0], -halo, self.map.low)
-        self.map.high = np.where(self.open[:, 1], self.map.high + halo, self.map.high)
-        self.map.ended = ~self.open
+        known = self.open | np.array([[(b, FACES[2 * e + s]) in imaged for s in (0, 1)] for e in range(3)])
+        self.map.low = np.where(known[:, 0], -halo, self.map.low)
+        self.map.high = np.where(known[:, 1], self.map.high + halo, self.map.high)
+        self.map.ended = ~known
         self.map.ended[d, int(side(face) < 0)] = False  # the block has more rows on the side away from the wall
 
 
@@ -211,13 +221,18 @@ def _open(whole: Decomposition, b: int, face: str, box: Sequence[Sequence[int]])
 class _Maps:
     """The rows beside faces, made once."""
 
-    def __init__(self, whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]):
-        self._whole, self._extended = whole, extended
+    def __init__(
+        self,
+        whole: Decomposition,
+        extended: Sequence[Coordinates | GhostLayers],
+        imaged: Collection[tuple[int, str]],
+    ):
+        self._whole, self._extended, self._imaged = whole, extended, imaged
         self._made: dict[tuple[int, str], _MappedRows] = {}
 
     def __call__(self, b: int, face: str) -> _MappedRows:
         if (b, face) not in self._made:
-            self._made[b, face] = _MappedRows(self._whole, self._extended, b, face)
+            self._made[b, face] = _MappedRows(self._whole, self._extended, b, face, self._imaged)
         return self._made[b, face]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hiresx.case.boundaries import Condition, Place
-from hiresx.decomposition.wall_edges import ends_in_edge, is_bent, is_edged
+from hiresx.decomposition.wall_edges import Image, ends_in_edge, is_bent, is_edged
 from hiresx.decomposition.wall_seams import same_face
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from hiresx.decomposition.patches import Decomposition, Patch
 
 # Nodes farther off a plane than this share of the extent are on no plane: nodes of a plane that were stored in single
-# precision lie on it to about 1e-7.
-FLAT = 1e-6
+# precision lie on it to about 1e-7. Far from the origin their rounding is a larger share: so many times it is allowed.
+FLAT, ROUNDED = 1e-6, 4.0
 # Sine of the angle to the normal below which grid lines are normal to a plane.
 NORMAL = 1e-4
 # The kernel of walls with friction, before which layers are thin.
 FRICTION = "no_slip"
+MODELLED = "modelled-wall"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ class Wall:
     or is a plane in which a wall with friction and its mirror image have one, behind which the grid is mirrored, too.
     `mirrors_places`: whether a ghost takes the flow at the mirror image of its own place, and not at a node. Beside an
     edge, ghosts take it at nodes, and so do all ghosts of a wall of straight pieces with edges
-    (`hiresx.decomposition.wall_edges`).
+    (`hiresx.decomposition.wall_edges`). `images`: see `images_of_wall`.
 
     Patches of one condition that continue each other, in one block or over connections, have all values but `place` and
     `angle` in common. Results therefore depend neither on how the grid is cut into blocks nor on whether the condition
@@ -54,6 +55,7 @@ class Wall:
     smooth: bool
     edged: bool = False
     mirrors_places: bool = False
+    images: Sequence[Image] = ()
 
 
 def walls(whole: "Decomposition") -> list[Wall]:
@@ -72,21 +74,24 @@ def walls(whole: "Decomposition") -> list[Wall]:
     for places in groups(whole, list(of_place)):
         members = [of_place[place] for place in places]
         group = [_as_beside(whole, wall, members) for wall in members]
-        flat = _on_one_plane(whole, group)
         patches = [whole.patches[wall.place] for wall in group]
+        images = [images_of_wall(whole, patch, of_edges) for patch in patches]
+        flat = not any(images) and _on_one_plane(whole, group)
         curved = any(wall.curved or (not flat and _reflects(whole, whole.patches[wall.place])) for wall in group)
-        broad = [patch for patch in patches if is_broad(whole.blocks[patch.block], patch)]
-        edged = not flat and any(is_edged(whole, patch) for patch in broad)
+        broad = [(p, image) for p, image in zip(patches, images, strict=True) if is_broad(whole.blocks[p.block], p)]
+        edged = not flat and any(is_edged(whole, *one) for one in broad)
         # If all pieces between edges are straight, the pressure has no slope normal to the wall, and all ghosts mirror
         # nodes.
-        pieces = edged and not any(is_bent(whole, patch) for patch in broad)
+        pieces = edged and not any(is_bent(whole, *one) for one in broad)
         smooth = all(wall.smooth for wall in group)
         oblique = any(wall.angle > np.degrees(NORMAL) for wall in group) or not flat
-        for wall in group:
+        for wall, of_wall in zip(group, images, strict=True):
             normal, point = (None, None) if curved else (wall.normal, wall.point)
             at_edge = bool(_planes_of(whole, whole.patches[wall.place], of_edges))
             mirrored = (oblique or curved) and not pieces and not at_edge
-            made.append(Wall(wall.place, normal, point, wall.angle, curved, smooth, edged or at_edge, mirrored))
+            made.append(
+                Wall(wall.place, normal, point, wall.angle, curved, smooth, edged or at_edge, mirrored, of_wall)
+            )
     return sorted(made, key=lambda wall: wall.place)
 
 
@@ -94,16 +99,35 @@ def _on_one_plane(whole: "Decomposition", group: Sequence[Wall]) -> bool:
     """True if all patches of a group lie on planes, and those that are broad on parallel ones: over a periodic
     connection a wall goes on elsewhere."""
     patches = [whole.patches[wall.place] for wall in group]
-    broad = [w.normal for w, p in zip(group, patches, strict=True) if is_broad(whole.blocks[p.block], p)]
-    return all(wall.normal is not None for wall in group) and are_parallel(broad)
+    broad = [(p, w.normal) for w, p in zip(group, patches, strict=True) if is_broad(whole.blocks[p.block], p)]
+    return all(wall.normal is not None for wall in group) and are_parallel(whole, broad)
 
 
-def are_parallel(normals: Sequence[np.ndarray | None]) -> bool:
-    """True if all `normals`, unit vectors (3,), exist and are parallel, in the same or in opposite directions."""
-    known = [n for n in normals if n is not None]
-    return len(known) == len(normals) and all(
-        float(np.linalg.norm(n - (n @ known[0]) * known[0])) <= FLAT for n in known
-    )
+def are_parallel(whole: "Decomposition", patches: "Sequence[tuple[Patch, np.ndarray | None]]") -> bool:
+    """True if the unit normals (dimensions,) of all `patches`, given beside them, exist and are parallel, in the same
+    or in opposite directions."""
+    known = [n for _, n in patches if n is not None]
+    turn = max((float(np.linalg.norm(n - (n @ known[0]) * known[0])) for n in known), default=0.0)
+    return len(known) == len(patches) and (turn <= FLAT or turn <= max(_uncertainty(whole, p) for p, _ in patches))
+
+
+def _uncertainty(whole: "Decomposition", patch: "Patch") -> float:
+    """The angle by which the rounding of coordinates may turn the normal of a patch that lies on a plane."""
+    block = whole.blocks[patch.block]
+    off = (nodes := face_nodes(block, patch)) - nodes.mean(axis=1, keepdims=True)
+    along = np.linalg.svd(off, full_matrices=False)[0][:, : len(nodes) - 1].T @ off
+    return ROUNDED * block.rounding / float(np.ptp(along, axis=1).min())
+
+
+def normal_of(block: Block, patch: "Patch") -> np.ndarray | None:
+    """Return the unit normal (dimensions,) of the plane on which a patch lies; None as in `plane_of`."""
+    return plane_of(face_nodes(block, patch), block.rounding)[0]
+
+
+def face_nodes(block: Block, patch: "Patch") -> np.ndarray:
+    """Return the coordinates of the nodes of a patch, (dimensions, n)."""
+    dimensions = len(block.active)
+    return inward_rows(block, patch.face, patch.range, 1)[0, :dimensions].reshape(dimensions, -1)
 
 
 def _reflects(whole: "Decomposition", patch: "Patch") -> bool:
@@ -121,7 +145,7 @@ def _as_beside(whole: "Decomposition", wall: Wall, members: Sequence[Wall]) -> W
     for other in members:
         if other.normal is not None and other.point is not None:
             off = other.normal @ (nodes[: len(other.normal)] - other.point[:, None])
-            if np.abs(off).max() <= FLAT * max(block.extents):
+            if np.abs(off).max() <= max(FLAT * max(block.extents), ROUNDED * block.rounding):
                 return replace(wall, normal=other.normal, point=other.point)
     return wall
 
@@ -204,6 +228,15 @@ def _planes_of(whole: "Decomposition", patch: "Patch", planes: Iterable[Motion])
     return [plane for plane in planes if _stays(whole.blocks[patch.block], patch.range, plane)]
 
 
+def images_of_wall(whole: "Decomposition", patch: "Patch", planes: Iterable[Motion]) -> list[Image]:
+    """Return the images by which a wall with a wall model goes on behind planes of symmetry: those of the `planes`
+    (`_planes_of_edges`) that it meets, each with the face of its block there."""
+    if patch.condition.type != MODELLED:
+        return []
+    met = [other for other, _ in met_by(whole, patch) if other.condition.type == "symmetry"]
+    return [(other.face, plane) for other in met for plane in _planes_of(whole, other, planes)]
+
+
 def _planes_through_poles(whole: "Decomposition") -> set[Motion]:
     return {c.motion for c in whole.connections if c.over_a_pole and c.rotation is not None}
 
@@ -218,10 +251,14 @@ def _planes_of_edges(whole: "Decomposition") -> list[Motion]:
         if patch.condition.type != "symmetry" or _planes_of(whole, patch, found):
             continue
         dimensions = len(block.active)
-        normal, point = plane_of(inward_rows(block, patch.face, patch.range, 1)[0, :dimensions].reshape(dimensions, -1))
+        normal, point = plane_of(face_nodes(block, patch), block.rounding)
         if normal is None or point is None:
             continue
-        rows = [inward_rows(block, patch.face, common, 3) for common in met_by_friction(whole, patch)]
+        rows = [
+            inward_rows(block, patch.face, common, 3)
+            for wall, common in met_by(whole, patch)
+            if wall.condition.kernel == FRICTION or wall.condition.type == MODELLED
+        ]
         if any(ends_in_edge(r[:, :dimensions].reshape(3, dimensions, -1).transpose(1, 2, 0), normal) for r in rows):
             found.append(reflection(np.pad(normal, (0, 3 - dimensions)), float(point @ normal)))
     return found
@@ -229,15 +266,22 @@ def _planes_of_edges(whole: "Decomposition") -> list[Motion]:
 
 def met_by_friction(whole: "Decomposition", patch: "Patch") -> list[Range]:
     """The nodes of a patch at which walls with friction on other faces of its block meet it."""
-    d, beside = direction(patch.face), [p for p in whole.patches if p.block == patch.block]
-    walls = [p for p in beside if p.condition.kernel == FRICTION and direction(p.face) != d]
-    return [common for wall in walls if (common := intersection(patch.range, wall.range)) is not None]
+    return [common for wall, common in met_by(whole, patch) if wall.condition.kernel == FRICTION]
+
+
+def met_by(whole: "Decomposition", patch: "Patch") -> "Iterator[tuple[Patch, Range]]":
+    """Yield the patches on other faces of the block of a patch that meet it, each with the nodes that both have."""
+    for other in whole.patches:
+        common = intersection(patch.range, other.range) if other.block == patch.block else None
+        if common is not None and direction(other.face) != direction(patch.face):
+            yield other, common
 
 
 def _stays(block: Block, range_: Range, plane: Motion) -> bool:
     """True if the nodes of a part of a face lie in the plane of a reflection."""
     nodes = np.stack([c[slices(range_)] for c in (block.x, block.y, block.z)])
-    return bool(np.abs(plane(nodes) - nodes).max() <= 2 * TOLERANCE * max(block.extents))
+    near = max(TOLERANCE * max(block.extents), ROUNDED * block.rounding)
+    return bool(np.abs(plane(nodes) - nodes).max() <= 2 * near)
 
 
 def inward_rows(block: Block, face: str, range_: Range, count: int) -> np.ndarray:
@@ -287,7 +331,7 @@ def _wall(block: Block, place: int, patch: "Patch", whole: "Decomposition") -> W
     tangents = [e for e in block.active if e != d]
     lines = rows[1:] - rows[0]
     length = np.sqrt((lines**2).sum(axis=1))
-    normal, point = plane_of(rows[0].reshape(dimensions, -1))
+    normal, point = plane_of(rows[0].reshape(dimensions, -1), block.rounding)
     if normal is not None and point is not None:
         if np.tensordot(normal, rows[1] - rows[0], axes=1).mean() < 0:
             normal = -normal
@@ -310,22 +354,25 @@ def _across(lines: np.ndarray, along: np.ndarray, normal: np.ndarray) -> np.ndar
     return np.asarray((tangential**2).sum(axis=1))
 
 
-def plane_of(nodes: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+def plane_of(nodes: np.ndarray, rounding: float = 0.0) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Return the unit normal (dimensions,) of the plane on which all nodes (dimensions, n) lie, and a point of it. Both
-    are None if there is no such plane, or more than one."""
+    are None if there is no such plane, or more than one. `rounding`: the rounding error of the coordinates."""
     dimensions = len(nodes)
     centre = nodes.mean(axis=1)
     off = nodes - centre[:, None]
     # the nodes themselves are decomposed: the singular vectors of their matrix of second moments have half the digits
     _, sizes, axes = np.linalg.svd(off.T, full_matrices=False) if off.shape[1] >= dimensions else (0, [0.0], off)
-    if len(sizes) < dimensions or sizes[dimensions - 2] < FLAT * sizes[0] or not sizes[0] > 0:
+    # a line that is as wide as its rounding lies on many planes
+    least = max(FLAT * sizes[0], ROUNDED * rounding * np.sqrt(off.shape[1]))
+    if len(sizes) < dimensions or sizes[dimensions - 2] < least or not sizes[0] > 0:
         return None, None
     normal = axes[-1]
     # a normal that is along an axis to round-off becomes exact
     normal = np.where(np.abs(normal) < 1e-14, 0.0, normal)
     normal = normal / np.linalg.norm(normal)
     extent = np.ptp(off, axis=1).max()
-    return (normal, centre) if np.abs(normal @ off).max() <= FLAT * extent else (None, None)
+    near = max(FLAT * extent, ROUNDED * rounding)
+    return (normal, centre) if np.abs(normal @ off).max() <= near else (None, None)
 
 
 def local_normals(face: np.ndarray, d: int, tangents: Sequence[int]) -> np.ndarray:

@@ -46,7 +46,7 @@ def _block(block: Block, part: Part, number: int, count: int) -> Block:
     if count == 1:
         return block
     nodes = (part_of(c, part.slices) for c in (block.x, block.y, block.z))
-    return Block(f"{block.name}.{number}", *triple(nodes))
+    return Block(f"{block.name}.{number}", *triple(nodes), rounding=block.rounding)
 
 
 def _patches(decomposition: Decomposition, parts: Sequence[Part]) -> Iterator[Patch]:

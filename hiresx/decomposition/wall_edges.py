@@ -1,11 +1,13 @@
 """Edges of walls: nodes at which a wall has a corner, such as the sharp trailing edge of an airfoil. Beside them
 nothing is interpolated across the corner."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from hiresx.grid.blocks import Range, direction, side
+from hiresx.grid.motions import Motion
 
 if TYPE_CHECKING:
     from hiresx.decomposition.patches import Decomposition, Patch
@@ -18,18 +20,27 @@ STRAIGHT = 1e-4
 BEYOND = 3
 
 
-def is_edged(whole: "Decomposition", patch: "Patch") -> bool:
+# A face of a block behind which a wall goes on as its image, and the reflection.
+Image: TypeAlias = "tuple[str, Motion]"
+
+
+def is_edged(whole: "Decomposition", patch: "Patch", images: Sequence[Image] = ()) -> bool:
     """True if the wall has an edge on a patch or at the ends of the patch. A sharp end of the wall is an edge, too.
     Ends of a patch that is one node wide do not count."""
-    return any(edges(nodes_beyond(whole, patch.block, patch.range, e, BEYOND)).any() for e in _tangents(whole, patch))
+    return any(
+        edges(nodes_beyond(whole, patch.block, patch.range, e, BEYOND, images)).any() for e in _tangents(whole, patch)
+    )
 
 
-def is_bent(whole: "Decomposition", patch: "Patch") -> bool:
+def is_bent(whole: "Decomposition", patch: "Patch", images: Sequence[Image] = ()) -> bool:
     """True if the wall turns at nodes that are not edges. Then not all pieces between edges are straight."""
-    return any(_bends(nodes_beyond(whole, patch.block, patch.range, e, 0)).any() for e in _tangents(whole, patch))
+    count = BEYOND if images else 0
+    return any(
+        _bends(nodes_beyond(whole, patch.block, patch.range, e, count, images)).any() for e in _tangents(whole, patch)
+    )
 
 
-def near_edges(whole: "Decomposition", patch: "Patch", reach: int) -> np.ndarray:
+def near_edges(whole: "Decomposition", patch: "Patch", reach: int, images: Sequence[Image] = ()) -> np.ndarray:
     """Return the mask of the nodes of a face, [k, j, i] without its direction, that lie within `reach` nodes of an edge
     along a grid line. Nodes of the patch are examined, and nodes up to `reach` beyond its ends."""
     block, d = whole.blocks[patch.block], direction(patch.face)
@@ -39,7 +50,7 @@ def near_edges(whole: "Decomposition", patch: "Patch", reach: int) -> np.ndarray
         # The turns at the first and the last node of a line are not known. The marks are right up to `reach` nodes from
         # the patch.
         beyond = 2 * reach + BEYOND
-        edge = edges(nodes_beyond(whole, patch.block, patch.range, e, beyond))
+        edge = edges(nodes_beyond(whole, patch.block, patch.range, e, beyond, images))
         near = edge.copy()
         for step in range(1, reach + 1):
             near[..., step:] |= edge[..., :-step]
@@ -59,10 +70,12 @@ def _tangents(whole: "Decomposition", patch: "Patch") -> list[int]:
     return [e for e in whole.blocks[patch.block].active if e != direction(patch.face)]
 
 
-def nodes_beyond(whole: "Decomposition", b: int, range_: Range, e: int, count: int) -> np.ndarray:
+def nodes_beyond(
+    whole: "Decomposition", b: int, range_: Range, e: int, count: int, images: Sequence[Image] = ()
+) -> np.ndarray:
     """Return the coordinates of the nodes `range_` of block `b` and of `count` nodes beyond both its ends along
-    direction `e`, (dimensions, ..., n). The nodes beyond may be in the block or across connections; if there is no
-    node, they are nan."""
+    direction `e`, (dimensions, ..., n). The nodes beyond may be in the block, across connections or in `images`; if
+    there is no node, they are nan."""
     block = whole.blocks[b]
     (lo, hi), size = range_[e], block.size[e]
     box = [np.arange(*r) for r in range_]
@@ -80,6 +93,12 @@ def nodes_beyond(whole: "Decomposition", b: int, range_: Range, e: int, count: i
             donors, limits = c.donors(index[:, there]), np.array(whole.blocks[c.donor].size)[:, None]
             there[there] = known = ((donors >= 0) & (donors < limits)).all(axis=0)
             nodes[:, there] = c.motion(whole.blocks[c.donor].node(*donors[:, known]))
+    for face, plane in images:
+        if direction(face) == e:
+            image = index.copy()
+            image[e] = (2 * (size - 1) if side(face) > 0 else 0) - index[e]
+            there = ~inside & (image[e] >= 0) & (image[e] < size)
+            nodes[:, there] = plane(block.node(*image[:, there]))
     return np.moveaxis(nodes[: len(block.active)], 1 + e, -1)
 
 

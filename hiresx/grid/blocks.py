@@ -125,7 +125,8 @@ class Block:
 
     `x`, `y`, `z`: float64 (nk, nj, ni), in reference lengths; those of a large file are `Stored` and stay in it. A
     direction of a single node makes the block 2-D (nk = 1, in the x-y plane) or 1-D (nj = nk = 1, along x). `regions`
-    names parts of faces for the boundary conditions of a case: name -> ((face, node range), ...).
+    names parts of faces for the boundary conditions of a case: name -> ((face, node range), ...). `rounding`: the
+    largest rounding error of a coordinate in the precision in which it is given or was stored, in L.
 
     Raises HiresxError for arrays of different shape, for coordinates that are masked, not finite or beyond 1e50, and
     for a direction of 2 to 6 nodes.
@@ -136,8 +137,10 @@ class Block:
     y: Nodes
     z: Nodes
     regions: Regions = field(default_factory=dict)
+    rounding: float = 0.0
 
     def __post_init__(self) -> None:
+        rounding = self.rounding
         for name in "xyz":
             array = getattr(self, name)
             if not isinstance(array, StoredCoordinates):
@@ -146,14 +149,17 @@ class Block:
                         f"block '{self.name}': {name} is masked at {place}, in the order k, j, i",
                         "give every node a place: a block has no holes; cut the grid around them",
                     )
-                array = np.asarray(array, dtype=np.float64)
+                given = np.asarray(array)
+                with np.errstate(invalid="ignore"):  # a nan is refused below, by its node; the cast need not warn
+                    array = given.astype(np.float64, copy=False)
             if array.ndim != 3 or array.shape != np.shape(self.x):
                 other = f"; x has {np.shape(self.x)}" if name != "x" else ""
                 raise HiresxError(
                     f"block '{self.name}': {name} has the shape {array.shape}{other}",
                     "give x, y and z as three arrays of one shape (nk, nj, ni)",
                 )
-            if not _largest(array) <= LARGEST:
+            size = largest(array)
+            if not size <= LARGEST:
                 values = np.asarray(array)
                 k, j, i = (int(n) for n in np.argwhere(~(np.abs(values) <= LARGEST))[0])
                 value = float(values[k, j, i])
@@ -162,6 +168,9 @@ class Block:
                     f"block '{self.name}': {name} is {what} at node (i, j, k) = ({i}, {j}, {k})", "correct the grid"
                 )
             object.__setattr__(self, name, array)
+            kind = array.stored_type if isinstance(array, StoredCoordinates) else given.dtype
+            rounding = max(rounding, rounding_of(size, kind))
+        object.__setattr__(self, "rounding", rounding)
         self._check_size()
 
     def part(self, name: str, box: Range, kept: Callable[[np.ndarray], np.ndarray] = np.asarray) -> "Block":
@@ -241,16 +250,24 @@ class Block:
         return self.at((k, j, i))
 
 
-def _largest(array: np.ndarray | StoredCoordinates) -> float:
-    """The largest absolute value of coordinates, nan where one is."""
+def largest(array: np.ndarray | StoredCoordinates) -> float:
+    """Return the largest absolute value of coordinates, nan where one is."""
     if isinstance(array, StoredCoordinates):
         return array.largest
     return float(np.maximum(np.abs(array.min()), np.abs(array.max())))
 
 
+def rounding_of(size: float, kind: np.dtype[Any]) -> float:
+    """Return the rounding error of a number `size` of the type `kind`; 0 for an integer."""
+    return 0.5 * float(np.spacing(kind.type(size))) if kind.kind == "f" else 0.0
+
+
 def read_whole(blocks: Sequence[Block]) -> tuple[Block, ...]:
     """Return the blocks with all coordinates in memory, also those of nodes that had stayed in their file."""
-    return tuple(type(b)(b.name, *triple(np.asarray(c, dtype=float) for c in b.coordinates), b.regions) for b in blocks)
+    return tuple(
+        type(b)(b.name, *triple(np.asarray(c, dtype=float) for c in b.coordinates), b.regions, b.rounding)
+        for b in blocks
+    )
 
 
 class RawBlock(Block):

@@ -16,7 +16,7 @@ import numpy as np
 from hiresx.base.arrays import triple
 from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Block, RawBlock, direction
+from hiresx.grid.blocks import Block, RawBlock, direction, largest, rounding_of
 from hiresx.grid.cgns_file import open_tree
 from hiresx.grid.cgns_patches import Omissions, Zone, abuts, conditions, on_face, patches
 from hiresx.grid.cgns_tree import HINT, Node
@@ -124,7 +124,7 @@ def _zone(node: Node, cells: int, physical: int, units: Units) -> Zone:
     if coordinates is None:
         raise node.error("has no GridCoordinates")
     units = units.below(node)
-    nodes, words = [], []
+    nodes, words, rounding = list[Nodes](), [], 0.0
     for axis in "XYZ"[:physical]:
         array = coordinates.child(f"Coordinate{axis}")
         if array is None:
@@ -133,12 +133,14 @@ def _zone(node: Node, cells: int, physical: int, units: Units) -> Zone:
         own = units.below(coordinates).below(array)
         factor, offset = conversion(array, own)
         words.append(own.describe)
-        nodes.append(_in_metres(_inner(coordinates, array, size), factor, offset))
+        stored = _inner(coordinates, array, size)
+        rounding = max(rounding, factor * rounding_of(largest(stored), np.dtype(array.kind)))
+        nodes.append(_in_metres(stored, factor, offset))
     nodes += [np.broadcast_to(np.zeros(()), nodes[0].shape)] * (3 - len(nodes))
     try:
         # Names of blocks are those of groups in files: "Zone   1" becomes "Zone_1".
         name = re.sub(r"[^A-Za-z0-9_.@+-]+", "_", node.name)
-        block = RawBlock(name, *triple(nodes))
+        block = RawBlock(name, *triple(nodes), rounding=rounding)
         return Zone(node, block, cells, units, tuple(word for word in words if word))
     except HiresxError as error:
         raise HiresxError(f"{node.path}: {error.message}", error.hint) from None

@@ -57,7 +57,7 @@ def cut_along_i(
     whole = whole_box(block.size)
     pieces = [(0, (ends, *whole[1:])) for ends in pairwise([*starts, block.size[0]])]
     blocks = [
-        Block(name, *triple(c[:, :, slice(*box[0])] for c in block.coordinates), _regions(block, box))
+        Block(name, *triple(c[:, :, slice(*box[0])] for c in block.coordinates), _regions(block, box), block.rounding)
         for name, (_, box) in zip(names, pieces, strict=True)
     ]
     joined = (*cuts([block], pieces), *cut_connections([block], connections, pieces))

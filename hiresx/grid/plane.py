@@ -81,7 +81,7 @@ def flatten(grid: Grid) -> tuple[Grid, list[str]]:
         words.append(f"the plane {'y-z' if normal == 'x' else 'x-z'} turned into x-y")
     # All nodes get the z of the first one, from which the others differ by round-off.
     level = np.array(float(grid.blocks[0].z[0, 0, 0]))
-    flat = [type(b)(b.name, b.x, b.y, np.broadcast_to(level, b.x.shape), b.regions) for b in grid.blocks]
+    flat = [replace(b, z=np.broadcast_to(level, b.x.shape)) for b in grid.blocks]
     return replace(grid, blocks=tuple(flat)), words
 
 
@@ -106,7 +106,7 @@ def _align_with_x(grid: Grid, thin: Sequence[Sequence[int]]) -> tuple[Grid, list
         grid = move_grid(grid, motion(np.array(LINE_TURNS["xyz"[along]])))
         words.append(f"turned from {'xyz'[along]} along x")
     _, y, z = grid.blocks[0].node(0, 0, 0)
-    blocks = [type(b)(b.name, b.x, np.full(b.x.shape, y), np.full(b.x.shape, z), b.regions) for b in grid.blocks]
+    blocks = [replace(b, y=np.full(b.x.shape, y), z=np.full(b.x.shape, z)) for b in grid.blocks]
     return replace(grid, blocks=tuple(blocks)), words
 
 
@@ -156,7 +156,7 @@ def move_grid(grid: Grid, by: Motion, scale: float = 1.0) -> Grid:
             nodes = [c * scale for c in block.coordinates]
         else:
             nodes = list(by(scale * np.stack([block.x, block.y, block.z])))
-        blocks.append(type(block)(block.name, *triple(nodes), block.regions))
+        blocks.append(type(block)(block.name, *triple(nodes), block.regions, scale * block.rounding))
     connections = []
     for c in grid.connections:
         there = transform(c.motion) if not c.motion.still else c.motion
@@ -168,7 +168,9 @@ def move_grid(grid: Grid, by: Motion, scale: float = 1.0) -> Grid:
 def checked_grid(grid: Grid) -> Grid:
     """Return the grid with its blocks checked. Raises HiresxError, as `Block` does, for a block that cannot be computed
     on."""
-    blocks = [Block(b.name, b.x, b.y, b.z, b.regions) if isinstance(b, RawBlock) else b for b in grid.blocks]
+    blocks = [
+        Block(b.name, *b.coordinates, b.regions, b.rounding) if isinstance(b, RawBlock) else b for b in grid.blocks
+    ]
     return replace(grid, blocks=tuple(blocks))
 
 

@@ -32,7 +32,7 @@ def read_plot3d(path: str | os.PathLike[str]) -> list[Block]:
     length of the file before memory is allocated. Raises HiresxError, with the line (ASCII) or byte (binary), for a
     file that is not Plot3D, and for blanked nodes.
     """
-    return [Block(block.name, block.x, block.y, block.z) for block in raw_blocks(path)]
+    return [Block(block.name, *block.coordinates, rounding=block.rounding) for block in raw_blocks(path)]
 
 
 def raw_blocks(path: str | os.PathLike[str]) -> list[RawBlock]:

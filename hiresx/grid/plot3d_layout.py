@@ -16,11 +16,10 @@ CUT_SHORT = f"copy the file again if it was cut short, or {EXPORT}"
 
 
 def block_arrays(values: np.ndarray, size: list[int]) -> list[np.ndarray]:
-    """Return the coordinates of one block as arrays float64 (nk, nj, ni). `values`: all its numbers in the order of the
-    file. `size`: (ni, nj, nk)."""
+    """Return the coordinates of one block as arrays (nk, nj, ni). `values`: all its numbers in the order of the file.
+    `size`: (ni, nj, nk)."""
     ni, nj, nk = [*size, 1][:3]
-    with np.errstate(invalid="ignore"):  # a block refuses a nan, naming its node; the cast need not warn
-        return [c.reshape(nk, nj, ni).astype(np.float64) for c in values.reshape(len(size), -1)]
+    return [c.reshape(nk, nj, ni).astype(values.dtype.newbyteorder("=")) for c in values.reshape(len(size), -1)]
 
 
 def check_size(path: Path, where: str, n: int, size: list[int]) -> None:

@@ -99,7 +99,7 @@ def _block(block: Block, r: Reindexing) -> Block:
         name: tuple((new, r.range(range_, block.size)) for face, range_ in parts if (new := r.face(face)) is not None)
         for name, parts in block.regions.items()
     }
-    return RawBlock(block.name, *triple(r.array(c) for c in block.coordinates), regions)
+    return RawBlock(block.name, *triple(r.array(c) for c in block.coordinates), regions, block.rounding)
 
 
 def _connection(c: Connection, own: Reindexing, donor: Reindexing, size: Size, donor_size: Size) -> Connection:

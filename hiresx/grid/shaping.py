@@ -172,6 +172,7 @@ def mirror(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
             f"{block.name}-mirror-{axis}",
             *triple(np.einsum("ab,b...->a...", flip, np.stack([block.x, block.y, block.z])) + 0.0),
             block.regions,
+            block.rounding,
         )
         for block in image.blocks
     ]
@@ -278,6 +279,7 @@ def _sweep(grid: Grid, key: str, n: int, nodes: Drawing, period: Vector | Motion
             block.name,
             *triple(nodes(np.asarray(block.x), np.asarray(block.y), np.asarray(block.z))),
             {name: tuple((f, long(r)) for f, r in parts) for name, parts in block.regions.items()},
+            block.rounding,
         )
         for block in grid.blocks
     ]

@@ -153,6 +153,11 @@ class StoredCoordinates:
         return triple(hi - lo for lo, hi in self.window)
 
     @property
+    def stored_type(self) -> np.dtype[Any]:
+        """Type of the numbers in the file."""
+        return self.source.read(((0, 1), (0, 1), (0, 1))).dtype
+
+    @property
     def size(self) -> int:
         """Number of nodes."""
         return math.prod(self.shape)

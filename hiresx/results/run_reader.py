@@ -202,7 +202,11 @@ class Run:
 
     def file(self, which: int | float = -1, subset: str = "fields") -> Path:
         """Return the field file that `which` selects, as in `fields`. `subset`: as for `fields`. Raises HiresxError if
-        there is none."""
+        there is none, and for something else than a step or a time."""
+        if isinstance(which, bool) or not isinstance(which, int | float | np.integer | np.floating):
+            raise HiresxError(
+                f"{which!r:.60} is neither a step nor a time", 'variables come second or by name: variables=["p"]'
+            )
         field_file.last(self.path, subset)  # says what is missing
         found = field_file.frames(self.path, subset)
         steps = list(found)

@@ -90,6 +90,7 @@ class AdaptedRun(RecutRun):
         if self.adaptations is None or self._ground.hierarchy is None:
             raise HiresxError("the levels of this run stay as they are", "give refine.criterion")
         began = wall.monotonic()
+        self.solver.complete_if_set()
         hierarchy, levels = self._ground.hierarchy, self._ground.whole.levels
         assert levels is not None
         wanted = tiles_of_flow(self._ground, self.solver)

@@ -45,32 +45,31 @@ class BlockView:
         scalars: Mapping[str, ArrayLike] | None = None,
     ) -> None:  # fmt: skip
         """Replace the state by arrays (or numbers) that broadcast to (nk, nj, ni). Passive scalars that `scalars` omits
-        keep their values. Collective: all ranks must call it equally often. Raises HiresxError, with the state
+        keep their values. A rank may set any of its blocks: the conditions at faces and the values of shared nodes are
+        imposed by the next `step`, `run`, `adapt` or `rebuild` of the simulation. Raises HiresxError, with the state
         unchanged, for arrays of another shape or with masked entries, and for the first node whose values are not
         finite, or whose rho or p is not positive."""
         state: dict[str, np.ndarray] = {}
-        with self._solver.comm.together():
-            known = self._solver.layout.equations.scalars
-            if unknown := [name for name in scalars or {} if name not in known]:
-                there = f"it has {', '.join(known)}" if known else "it has no scalars: give it a [[scalar]]"
-                raise HiresxError(f'the case has no scalar "{unknown[0]}"', there)
-            named = {**dict(zip(STATE, (rho, u, v, w, p), strict=True)), **(scalars or {})}
-            for name, given in named.items():
-                if place := masked_place(given):
-                    raise HiresxError(
-                        f"set_state of block '{self.name}': {name} is masked at {place}",
-                        "give every node a value: numpy.ma.filled, or set one where the mask is",
-                    )
-                try:
-                    state[name] = np.broadcast_to(np.asarray(given, dtype=float), self.x.shape)
-                except (TypeError, ValueError):
-                    raise HiresxError(
-                        f"set_state of block '{self.name}': {name} has the shape {np.shape(given)}",
-                        f"give numbers, or an array that broadcasts to {self.x.shape}",
-                    ) from None
-            places = np.asarray(self.x), np.asarray(self.y), np.asarray(self.z)
-            check_state(f"set_state of block '{self.name}':", state, places)
+        known = self._solver.layout.equations.scalars
+        if unknown := [name for name in scalars or {} if name not in known]:
+            there = f"it has {', '.join(known)}" if known else "it has no scalars: give it a [[scalar]]"
+            raise HiresxError(f'the case has no scalar "{unknown[0]}"', there)
+        named = {**dict(zip(STATE, (rho, u, v, w, p), strict=True)), **(scalars or {})}
+        for name, given in named.items():
+            if place := masked_place(given):
+                raise HiresxError(
+                    f"set_state of block '{self.name}': {name} is masked at {place}",
+                    "give every node a value: numpy.ma.filled, or set one where the mask is",
+                )
+            try:
+                state[name] = np.broadcast_to(np.asarray(given, dtype=float), self.x.shape)
+            except (TypeError, ValueError):
+                raise HiresxError(
+                    f"set_state of block '{self.name}': {name} has the shape {np.shape(given)}",
+                    f"give numbers, or an array that broadcasts to {self.x.shape}",
+                ) from None
+        places = np.asarray(self.x), np.asarray(self.y), np.asarray(self.z)
+        check_state(f"set_state of block '{self.name}':", state, places)
         carried = {name: state.pop(name) for name in scalars or {}}
         gas = [state[name] for name in STATE]
         self._solver.set_state(self._index, gas[0], gas[1], gas[2], gas[3], gas[4], carried)
-        self._solver.complete_state()

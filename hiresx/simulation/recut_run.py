@@ -61,6 +61,7 @@ class RecutRun(AttachedRun):
         plan: Plan | None = None,
     ) -> Epoch:
         began = wall.monotonic()
+        self.solver.complete_if_set()
         ground = cut_again(self._ground, parts)
         with self.comm.together():
             self._refuse_oversized(ground)

@@ -65,13 +65,13 @@ class Simulation(AdaptedRun):
     Without `case` the case of that directory is used, without `out` the run continues in it. `profiles`, `monitors` and
     `grid` of the first run must be given again. `restarted` lists the checkpoint and what was skipped.
 
-    Under mpirun or srun all ranks create the same Simulation and make the same calls (every method is collective);
-    `blocks` are this rank's parts. `comm`: the ranks (default: all that were started together). `weights`: relative
-    speeds of the ranks (default: equal, or for different backends as `hiresx bench` measured). `transport`: how halos
-    are sent to other ranks (see `hiresx run --help`). `placement`: the strategy that assigns GPUs to ranks
-    (`hiresx.topology.place.STRATEGIES`; default: the one with the shortest exchange). `bind`: whether to bind ranks and
-    their memory next to their GPUs, or to cores of their own. `parts`: a function that replaces
-    `hiresx.decomposition.partition`.
+    Under mpirun or srun all ranks create the same Simulation and make the same calls (every method is collective).
+    `blocks` are this rank's parts; their methods are not collective. `comm`: the ranks (default: all that were started
+    together). `weights`: relative speeds of the ranks (default: equal, or for different backends as `hiresx bench`
+    measured). `transport`: how halos are sent to other ranks (see `hiresx run --help`). `placement`: the strategy that
+    assigns GPUs to ranks (`hiresx.topology.place.STRATEGIES`; default: the one with the shortest exchange). `bind`:
+    whether to bind ranks and their memory next to their GPUs, or to cores of their own. `parts`: a function that
+    replaces `hiresx.decomposition.partition`.
 
     `rebalance`: when to change the decomposition during the run (see `rebuild`), if ranks are faster or slower than
     assumed: "auto" (if it saves more than a tenth of a step and pays in the rest of the run; not with `weights` or
@@ -104,9 +104,7 @@ class Simulation(AdaptedRun):
         found = checkpoint.find(restart, self.comm) if isinstance(restart, str | Path) else restart
         with self.comm.together():
             if out == "":
-                raise HiresxError(
-                    'out = "" is not a run directory', "name one, or leave it out: nothing is then written"
-                )
+                raise HiresxError('out = "" is not a run directory', "name one, or omit it: nothing is then written")
             self.case = as_case(case, found)
             self.out: Path | None = Path(out) if out is not None else None if found is None else found.directory
             rebalance = parse_rule(rebalance)
@@ -197,6 +195,7 @@ class Simulation(AdaptedRun):
 
     def step(self) -> float:
         """Take a step, not past the case's end. Returns dt, 0 if local. Raises HiresxError if no step is possible."""
+        self.solver.complete_if_set()
         for attachment in self.attachments:
             attachment.set_conditions(self.solver)
         dt = self._step(math.inf)
@@ -422,6 +421,7 @@ class Simulation(AdaptedRun):
         """Everything before the first step of this `run`."""
         again, self._used, self._pace = self._used, True, 0.0
         self._ends.begin()
+        self.solver.complete_if_set()
         if self.out is not None:
             files.on_root(self.comm, self._tidy)
         start_from_coarser(self)

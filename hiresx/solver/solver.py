@@ -90,8 +90,7 @@ class Solver:
         self.layout = layout(case, self.plan)
         self._blocks = LocalBlocks(case, backend, domain, self.layout, flow, reused)
         self.configuration, self.program = self._blocks.configuration, self._blocks.program
-        # The seconds of the compilation.
-        self.compile_s = self._blocks.compile_s
+        self.compile_s = self._blocks.compile_s  # seconds of the compilation
         self.states, self.reusable, self.kept = self._blocks.states, self._blocks.reusable, self._blocks.kept
         self.primitives = self._blocks.primitives
         self._ghosts = Ghosts(case, self._blocks, domain, transport, overlap)
@@ -108,33 +107,27 @@ class Solver:
         self.step_size = StepSize(case, self._blocks, self._state_cache, limits)
         self.stopwatch = Stopwatch(backend)
         self.dt = case.time.dt or 0.0
-        # The number of steps repeated with a smaller dt.
-        self.retaken = 0
+        self.retaken = 0  # steps repeated with a smaller dt
         self.system = FlowSystem(
             self._blocks, self.terms, self._ghosts, self._conditions, self.integrator, self._perform_timed, case,
             lambda name: self.stopwatch(name),
         )  # fmt: skip
         connect(case, self.integrator, self._blocks, self._ghosts, self._conditions, self.step_size, self.system)
         self._lookers: dict[int, list[Call]] = {}
-        self.device_resident_steps = DeviceResidentSteps(
-            case, self._blocks, self._ghosts, self._conditions, self.step_size, self.system, self.integrator
-        )
-        self.batched_steps = BatchedSteps(
-            case, self._blocks, self._conditions, self.step_size, self.system, self.integrator
-        )  # fmt: skip
+        parts = self._conditions, self.step_size, self.system, self.integrator
+        self.device_resident_steps = DeviceResidentSteps(case, self._blocks, self._ghosts, *parts)
+        self.batched_steps = BatchedSteps(case, self._blocks, *parts)
         if flow is not None:
             self.complete_state()
 
     @property
     def tasks(self) -> list[Task]:
-        """The tasks (name, task(stage)) of a stage, in order, or of a right-hand side for an integrator that
-        iterates."""
+        """The tasks (name, task(stage)) of a stage, or of a right-hand side of an integrator that iterates."""
         return self.system.tasks
 
     @property
     def has_rates(self) -> bool:
-        """True if rates of change were computed since the state was set. Before that the values of `r` have no
-        meaning."""
+        """True if rates of change were computed since the state was set. Before that `r` has no meaning."""
         return self._state_cache.rates
 
     @property
@@ -147,15 +140,15 @@ class Solver:
         self._ghosts.overlap = value
 
     def look_at_steps(self, calls: Sequence[Call]) -> Callable[[], None]:
-        """Launch `calls` at the start of every step from now on. They must not change anything on which the flow
-        depends. Returns a function that stops this."""
+        """Launch `calls`, which change nothing on which the flow depends, at the start of every step from now on.
+        Returns a function that stops this."""
         key = max(self._lookers, default=0) + 1
+        self._lookers[key] = list(calls)
 
         def end() -> None:
             if self._lookers.pop(key, None) is not None:
                 self._looked_at()
 
-        self._lookers[key] = list(calls)
         self._looked_at()
         return end
 
@@ -373,9 +366,10 @@ class Solver:
     ) -> None:  # fmt: skip
         """Set the state at the nodes of `states[block]`. `rho`, `u`, `v`, `w` and `p`: density, velocities and pressure
         in the scales of the case, numbers or arrays that broadcast to (nk, nj, ni). Passive scalars that `scalars`
-        omits keep their values. Call `complete_state` after all blocks are set."""
+        omits keep their values. All ranks call `complete_state` or `complete_if_set` after all blocks are set."""
         self.settle()
         self._give()
+        self._state_cache.incomplete = True
         self._blocks.set_state(block, rho, u, v, w, p, scalars)
 
     def initialize(self, initial: str | Callable[..., Any] | None = None) -> None:
@@ -400,6 +394,7 @@ class Solver:
         was set from outside rather than computed. Collective."""
         self.settle()
         self._state_cache.invalidate_radii()
+        self._state_cache.incomplete = False
         if given:
             self._ghosts.start_state()  # walls need the neighbours of their nodes
             self.settle()
@@ -413,6 +408,12 @@ class Solver:
             self.system.compute_rates()
             self.settle()
 
+    def complete_if_set(self) -> None:
+        """Complete the state if nodes of any rank were set since it was completed. Collective."""
+        if self.comm.max(float(self._state_cache.incomplete)):
+            self._give()  # also on ranks that set no node
+            self.complete_state()
+
     def settle(self) -> None:
         """Wait for the halo exchange. Anything that reads ghosts between steps must call this first."""
         self._ghosts.finish_state()
@@ -424,8 +425,7 @@ class Solver:
     def values(self) -> dict[str, Any]:
         """Return everything on which the next step depends besides `pieces`: time, steps, dt, step_factor, and the
         sizes of earlier steps that the integrator needs."""
-        found: dict[str, Any] = {"time": self.time, "steps": self.steps, "dt": float(self.dt)}
-        found["step_factor"] = self.step_factor
+        found = dict[str, Any](time=self.time, steps=self.steps, dt=float(self.dt), step_factor=self.step_factor)
         if self.configuration.storage.carries:
             found["reference"] = list(self.configuration.reference)
         if self.system.history is not None:

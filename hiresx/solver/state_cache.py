@@ -7,7 +7,8 @@ class StateCache:
     """Data derived from the current state. `radii`: the largest inviscid and viscous spectral radius over all ranks, or
     None if not computed. `rates`: whether `r` holds rates of change, of this state or of an earlier one; before the
     first right-hand side it holds nothing. `began`: the time and the number of steps at the start of the last step,
-    whose initial state the integrator or its history stores."""
+    whose initial state the integrator or its history stores. `incomplete`: whether nodes of this rank were set and the
+    state was not completed since."""
 
     def __init__(self) -> None:
         self.reset()
@@ -15,7 +16,7 @@ class StateCache:
     def reset(self) -> None:
         """Discard all cached data, because another state was set."""
         self.began: tuple[float, int] | None = None
-        self.rates = False
+        self.rates = self.incomplete = False
         self.invalidate_radii()
 
     def invalidate_radii(self) -> None:

@@ -323,7 +323,10 @@ def test_no_file_comes_in_the_place_of_a_pipe():
     os.mkfifo("pipe")
     with pytest.raises(HiresxError, match="cannot write pipe: it is a pipe"):
         write_text("pipe", "x")
-    assert Path("pipe").is_fifo()
+    reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)  # whoever opens it to write does not wait
+    status, text = said("launch", "--slurm", "pipe", "--ranks-per-node", "4", "sod")
+    os.close(reader)
+    assert status == 2 and "cannot write pipe: it is a pipe" in text and Path("pipe").is_fifo()
 
 
 def test_functions_may_begin_with_a_byte_order_mark_and_a_record_holds_a_case():

@@ -113,6 +113,10 @@ def test_fields_by_step_by_number_and_by_time(run):
     with pytest.raises(HiresxError, match='no variable "presure"') as caught:
         run.fields(variables=["presure"])
     assert "did you mean" in caught.value.hint
+    for which in ("p", ["p"], None, True):
+        with pytest.raises(HiresxError, match="is neither a step nor a time") as caught:
+            run.fields(which)
+        assert 'variables=["p"]' in caught.value.hint
     assert run.subsets == ["wall"]
     with pytest.raises(HiresxError, match="needs gradients"):
         run.fields(variables=["vorticity"], subset="wall")

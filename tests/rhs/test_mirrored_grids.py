@@ -55,14 +55,14 @@ def test_planes_are_treated_alike_in_the_next_block():
     assert all(len(oblique_walls.mirrors(whole, whole.patches[n])) == 1 for n in planes)
 
 
-def rates(halves, **tables):
+def rates(halves, wall=None, **tables):
     """Rates of change of the conserved variables, by [variable, k, j, i], from a flow that is symmetric."""
 
     def flow(x, y, z):
         rho, p = 1 + 0.1 * np.cos(2 * x + z * z), P * (1 + 0.1 * np.sin(x + 9 * y) * np.cos(z))
         return rho, 0.3 * np.tanh(9 * y) + z * z, 0.1 * np.cos(x) + 0 * z, 0.2 * z * np.cos(x), p
 
-    wall = {"faces": ["jmin"], "type": "no-slip-wall", "temperature": 1.0}
+    wall = {"faces": ["jmin"], **(wall or {"type": "no-slip-wall", "temperature": 1.0})}
     spec = case([wall, *([SYMMETRY] if halves == 1 else []), FAR], {"local": True, "steps": 1, "cfl": 0.5},
                 gas={"reynolds": 1e2}, **tables)  # fmt: skip
     run = Simulation(spec, "cpu", grid=Grid((block(halves=halves),)), initial=flow)
@@ -72,7 +72,41 @@ def rates(halves, **tables):
 
 
 @pytest.mark.slow
-def test_half_a_flow_has_the_rates_of_the_whole():
-    half, whole = (rates(halves) for halves in (1, 2))
+@pytest.mark.parametrize("wall", [None, {"type": "modelled-wall", "temperature": 1.1, "exchange_nodes": 3}])
+def test_half_a_flow_has_the_rates_of_the_whole(wall):
+    half, whole = (rates(halves, wall) for halves in (1, 2))
     off = np.abs(half - whole[:, SPAN - 1 :])
     assert off.max() < 1e-11 * np.abs(half).max()
+
+
+def plane_rates(wall, lean, bend, halves=1, cut=False):
+    """Rates, by [variable, j, i], of plane flow above the wall y = `lean` |x| + `bend` x^2, from a symmetric flow."""
+
+    def flow(x, y, z):
+        rho, p = 1 + 0.1 * np.cos(2 * y + x * x), P * (1 + 0.1 * np.sin(9 * y) * np.cos(x))
+        return rho, 0.2 * x * np.cos(y), 0.3 * np.tanh(9 * y) + x * x, 0 * x, p
+
+    i = np.arange(CHORD * 1.0) if halves == 1 else np.arange(1.0 - CHORD, CHORD)
+    h, x = np.meshgrid(0.02 * (1.3 ** np.arange(LAYERS) - 1), 0.1 * i, indexing="ij")
+    grid = Grid((Block("plane", x[None], (h + lean * abs(x) + bend * x * x)[None], 0 * x[None]),))
+    if cut:
+        grid = cut_along_i(grid.blocks[0], (0, CHORD // 2), ("root", "tip"))
+    plane = [SYMMETRY | {"faces": ["imin"], "block": grid.blocks[0].name}] if halves == 1 else []
+    spec = case([{"faces": ["jmin"], **wall}, *plane, FAR], {"local": True, "steps": 1}, gas={"reynolds": 1e2})
+    run = Simulation(spec, "cpu", grid=grid, initial=flow)
+    run.solver.right_hand_side()
+    found = [s.interior(run.backend.to_host(s.r)).astype(float)[:, 0] for s in run.solver.states]
+    return np.concatenate(found, axis=2)
+
+
+@pytest.mark.parametrize("wall", [
+    {"type": "no-slip-wall", "temperature": 1.0}, {"type": "no-slip-wall"},
+    {"type": "modelled-wall", "temperature": 1.1, "exchange_nodes": 3}, {"type": "modelled-wall", "exchange_nodes": 3},
+], ids=["isothermal", "adiabatic", "modelled isothermal", "modelled adiabatic"])  # fmt: skip
+@pytest.mark.parametrize(("lean", "bend"), [(-0.3, 0.0), (1.0, 0.5)], ids=["straight", "bent"])
+def test_half_a_plane_flow_has_the_rates_of_the_whole(wall, lean, bend):
+    """A straight wall that leans to the plane is not plane together with its image; and one with a wall model has an
+    edge there, at which ghosts mirror nodes."""
+    half, whole = (plane_rates(wall, lean, bend, halves) for halves in (1, 2))
+    assert np.abs(half - whole[..., CHORD - 1 :]).max() < 1e-11 * np.abs(half).max()
+    assert np.abs(plane_rates(wall, lean, bend, cut=True) - half).max() < 1e-11 * np.abs(half).max()

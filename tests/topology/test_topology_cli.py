@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -177,6 +178,17 @@ def test_faults(place, topo, arguments, expected):
     assert status == 2 and expected in err and not out
     status, out, _ = topo(*arguments, "--json")
     assert status == 2 and expected in json.dumps(json.loads(out))
+
+
+@pytest.mark.parametrize(("option", "name"), [("--save", "pipe"), ("--plot", "pipe.png")])
+def test_no_file_comes_in_the_place_of_a_pipe(place, topo, option, name):
+    os.mkfifo(name)
+    reader = os.open(name, os.O_RDONLY | os.O_NONBLOCK)  # whoever opens it to write does not wait
+    try:
+        status, _, err = topo("--from", "ten.txt", option, name)
+        assert status == 2 and f"cannot write {name}: it is a pipe" in " ".join(err.split())
+    finally:
+        os.close(reader)
 
 
 def test_what_needs_a_gpu_says_so(place, topo):

@@ -64,6 +64,7 @@ class UserMonitor(MonitorToTheEnd):
             if error := self._difference(by_rank):
                 error.everywhere = True
                 raise error
+            solver.complete_if_set()  # the function may set blocks of its rank
             self._found = solver.steps, by_rank[0]
         return self._found[1]
 
