@@ -40,7 +40,7 @@ class BodyForce(Table):
 
     @property
     def directions(self) -> tuple[Vector, ...]:
-        """Unit vectors along which it acts: that of `acceleration`, and `axis` where it keeps the flow along it."""
+        """Unit vectors along which the force may act: the direction of `acceleration`, and `axis` if `keep` is set."""
         size = hypot(*self.acceleration)
         x, y, z = (a / size for a in self.acceleration) if size else (0.0, 0.0, 0.0)
         along = (float(self.axis == "x"), float(self.axis == "y"), float(self.axis == "z"))

@@ -24,14 +24,14 @@ class Rotation(Table):
 
 
 class Extrusion(Table):
-    """A plane grid drawn out along z."""
+    """Extrusion of a plane grid along z."""
 
     n: Stencil = Field(description="nodes along k")
     length: Positive = Field(description="length, and period, along z, in L")
 
 
 class Revolution(Table):
-    """A plane grid turned about the x axis."""
+    """Revolution of a plane grid about the x axis."""
 
     n: Stencil = Field(description="nodes along k")
     angle: float = Field(gt=0, le=360, description="angle, and period, in degrees")

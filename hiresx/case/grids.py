@@ -80,10 +80,11 @@ class Box(_Bounds):
 
 
 class Wavy(_Bounds):
-    """Box whose nodes are displaced by a product of sine waves: the grid that metrics and free stream are tested on.
+    """Box whose nodes are displaced by a product of sine waves. Metrics and the preservation of a uniform flow are
+    tested on it.
 
-    Displacement of coordinate c at the node that would lie at X:
-    amplitude_c * product over the directions d with more than one node of sin(2 pi waves_d (X_d - lower_d) / L_d).
+    Displacement of coordinate c at the node that would lie at X: amplitude_c * product over the directions d with more
+    than one node of sin(2 pi waves_d (X_d - lower_d) / L_d).
     """
 
     generator: Literal["wavy"] = "wavy"
@@ -136,11 +137,10 @@ class Cylinder(Generator):
 
 
 class CylinderO(Generator):
-    """O-grid all around a circular cylinder with centre at the origin.
+    """O-grid around a whole circular cylinder with centre at the origin.
 
     i runs around the cylinder and closes on itself, j from the wall (jmin) to the outer circle (jmax), k along the
-    span.
-    Regions for the boundary conditions: "wall" and "far-field".
+    span. Regions for the boundary conditions: "wall" and "far-field".
     """
 
     generator: Literal["cylinder-o"] = "cylinder-o"
@@ -258,11 +258,11 @@ class ChannelBump(Generator):
 
 
 class BackwardStep(Generator):
-    """Channel behind which the floor drops by a step of 90 degrees, whose edge is x = y = 0; nodes are equally spaced.
+    """Backward-facing step: a channel whose lower wall drops by a step of 90 degrees at the edge x = y = 0; nodes are
+    equally spaced.
 
-    Blocks: channel (x <= 0), above and below (x >= 0, over and under the height of the edge).
-    Regions for the boundary conditions: "inlet", "outlet", "top", "bottom", and "step", the walls that meet in the
-    edge.
+    Blocks: channel (x <= 0), above and below (x >= 0, over and under the height of the edge). Regions for the boundary
+    conditions: "inlet", "outlet", "top", "bottom", and "step", the walls that meet in the edge.
     """
 
     generator: Literal["backward-step"] = "backward-step"

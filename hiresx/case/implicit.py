@@ -131,7 +131,8 @@ class Implicit(Table):
 
 
 def times_of(time: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of the table [time] whose defaults depend on its integrator, with these defaults."""
+    """Return the table [time] with the defaults of those keys whose defaults depend on the integrator. Keys that `time`
+    has are kept."""
     if time.get("integrator") in UNSTEADY:
         return {"viscous_cfl": UNBOUND}
     if time.get("integrator") != NAME:

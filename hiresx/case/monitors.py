@@ -24,7 +24,8 @@ Precision = Literal["fp64", "fp32"]
 
 
 class Monitor(Table):
-    """Residual norms, shown and recorded. The functions that `monitors` names are called at the same steps."""
+    """Residual norms, printed and recorded. The functions that the key `monitors` of the case names are called at the
+    same steps."""
 
     every: Points = Field(EVERY, description="steps between records")
 
@@ -119,7 +120,7 @@ class Probe(SampledTable):
 
     @property
     def count(self) -> int:
-        """Number of places, found without making them."""
+        """Number of places, computed without the list of places."""
         if self.points is not None:
             return len(self.points)
         along = self.line or self.arc
@@ -180,8 +181,10 @@ class Force(SampledTable, Place):
     In axisymmetric flow force_y is the sum of the radial components, force_z the sum of the components along the swirl,
     and torque the moment of the latter about the axis, in rho_ref c_ref^2 L^3. The area of a `range` ends at its last
     nodes. An exception is a range up to the last node of a block that continues in another block one step further: half
-    of that step counts as well, so the area depends on where blocks meet. With levels of refinement every place has the
-    friction and heat of its finest level; where a level ends, [conservation] has others, by truncation error."""
+    of that step counts as well, so the area depends on where blocks meet. With levels of refinement, friction and heat
+    flux at a place are those of the finest level there. Where a level ends, they differ by truncation error from the
+    fluxes of [conservation].
+    """
 
     name: Name = Field(description="name of the history")
     faces: Faces = Field("all", description='faces of the block whose walls count, or "all"')
@@ -216,11 +219,11 @@ class Conservation(SampledTable):
     sponges.
 
     An integral changes by the sources minus the fluxes, to truncation error. If everything is periodic, the integrals
-    are constant to round-off. On a wall with levels of refinement friction and heat differ from those of a [[force]] by
-    truncation error, where a level ends: the fluxes belong to the integrals, in which the nodes of both levels count
-    there, while a [[force]] takes the friction of the finest level at every place. In axisymmetric flow the balance
-    holds only for mass, momentum_x and energy: momentum_y is the sum of radial components, momentum_z that of
-    components along the swirl."""
+    are constant to round-off. On a wall where a level of refinement ends, friction and heat differ from those of a
+    [[force]] by truncation error: [conservation] uses the fluxes of the nodes of both levels there, [[force]] only the
+    friction of the finest level. In axisymmetric flow the balance holds only for mass, momentum_x and energy:
+    momentum_y is the sum of radial components, momentum_z that of components along the swirl.
+    """
 
 
 class KineticEnergy(SampledTable):

@@ -16,7 +16,7 @@ Nodes = (
 
 
 class Clock(Table):
-    """When something is written, besides the first and the last moment of the run."""
+    """When something is written, besides the start and the end of the run."""
 
     every_time: Positive | None = Field(None, description="time between outputs, in L / c_ref")
     every_steps: Points | None = Field(None, description="steps between outputs")

@@ -140,12 +140,12 @@ class Refine(Table):
 
     @property
     def refinable(self) -> frozenset[str]:
-        """The conditions at which tiles are taken by a criterion."""
+        """The types of boundary conditions at which the criterion may refine tiles."""
         return REFINABLE - PASSED if self.conservative else REFINABLE
 
     @property
     def finest(self) -> int:
-        """The finest level that there may be."""
+        """Number of the finest level that may occur."""
         found = 0 if self.criterion is None else self.levels or 1
         return max([found, *(region.level for region in self.region)])
 

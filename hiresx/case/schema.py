@@ -164,11 +164,12 @@ class Initial(Table):
 
 
 class Sponge(Table):
-    """Layer in which the flow is drawn to a given state by the source term -sigma (Q - Q_state).
+    """Layer in which the flow is forced towards a given state by the source term -sigma (Q - Q_state).
 
     sigma = strength * s^power with s = (c - start) / (end - start) clipped to [0, 1]. A sponge is refused if it has no
-    node between start and end, starts outside the grid, or is thicker than the grid. It is also refused if a region has
-    turned it round, so that it damps more nodes behind its end than it leaves undamped."""
+    node between start and end, starts outside the grid, or is thicker than the grid. It is also refused if `end` lies
+    on the wrong side of `start`, so that more nodes behind its end are damped than nodes before its start are not.
+    """
 
     axis: Literal["x", "y", "z", "r"] = Field(
         description="the coordinate c along which the sponge grows; r: the distance from the x axis"
@@ -204,10 +205,10 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
 
 
 class Case(Table):
-    """A complete case. `model_dump()` is the resolved case: every default is written.
+    """A complete case. `model_dump()` returns the resolved case: every default is written.
 
-    Build it with `hiresx.case.load`, `Case.from_dict` or keywords; tables may be dictionaries.
-    Raises HiresxError that lists every fault with its dotted key.
+    A case is made by `hiresx.case.load`, `Case.from_dict` or keyword arguments; tables may be dictionaries. Raises
+    HiresxError that lists every error with its dotted key.
     """
 
     title: str = Field("", description="one line that says what flows")
@@ -367,7 +368,7 @@ class Case(Table):
 
     @property
     def reference(self) -> State:
-        """The uniform state; the precision "differences" stores how the flow differs from it."""
+        """The uniform state that the precision "differences" subtracts from the flow."""
         return self.scheme.reference or State(rho=1.0, p=1.0 / self.gas.gamma)
 
     @model_validator(mode="after")
@@ -397,7 +398,8 @@ class Case(Table):
         return case
 
     def needed_fields(self, case: Any = None) -> dict[str, int]:
-        """Return the fields that blocks have because of all tables, and of the keys that are in none, of this case."""
+        """Return the fields that the blocks of this case need: a dictionary from the name in hiresx/device/fields.py to
+        the number of arrays or components. It contains the fields of all tables, and of the keys outside tables."""
         return fields_of_tables(self, {"inverse_radius": int(self.axisymmetric)})
 
     def histories(self) -> list[str]:
@@ -418,7 +420,7 @@ class Case(Table):
 
     @property
     def preset(self) -> str | None:
-        """The preset that was merged in; several are joined by hyphens."""
+        """Name of the preset that was applied; several names are joined by hyphens. None without a preset."""
         return self._preset
 
     @property
@@ -468,8 +470,8 @@ class Case(Table):
         return dumps(self.document())
 
     def document(self) -> dict[str, Any]:
-        """Return the resolved case with the structure of a case file. Numbers that follow from others are formulas.
-        `load` of it gives the same case."""
+        """Return the resolved case with the structure of a case file. A number that a formula gave is replaced by the
+        formula. `load` of the result gives the same case."""
         return texts_back(with_no_filter(self.model_dump(mode="json")), self._formulas, list(self._derived))
 
 

@@ -16,14 +16,15 @@ from hiresx.equations.storage import Precision
 
 
 class Scheme(Table):
-    """Space discretisation. The choices are the files of the folders of `kernels/` with the same names.
+    """Spatial discretisation. The choices are the files of the folders of `kernels/` with the same names.
 
     `choice = "low_dissipation"` changes the defaults of keys of this table and of `[filter]`. They are the same for
     flows with shocks and for turbulence: `inviscid = "hybrid"`, `hybrid.threshold = 0.03` of the sensor `jump`,
     `weights = "teno"` (`"z"` with seven nodes), `filter.order = 10` and `filter.strength = 0.03`. All of them except
     `inviscid` may be given other values, in the same preset or override or in a later one. With `refine`, which
     supports no filter, `hybrid.floor` is 0.01 instead. The implicit integrator does not support this choice. A filter
-    of the strength 0 is no filter."""
+    of strength 0 is not applied.
+    """
 
     choice: Literal["none", "low_dissipation"] = Field(
         "none",

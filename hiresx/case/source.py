@@ -18,8 +18,8 @@ VARIABLES = ("x", "y", "z", "t", *GAS_PRIMITIVE, "T")
 class Source(Table):
     """Source terms of the conserved variables: formulas of x, y, z, t, rho, u, v, w, p, T, the case's passive scalars,
     its numeric [parameters] and gamma, in the scales of the solver. They may contain + - * / **, numbers, sqrt, exp,
-    log, sin, cos, minimum, maximum and where(a < b, c, d), and are compiled into the kernels. A force rho a along x is
-    rho_u = "rho * a" with its work e = "rho * u * a". A source does not limit the time step."""
+    log, sin, cos, minimum, maximum and where(a < b, c, d), and are compiled into the kernels. A force per volume rho a
+    along x is rho_u = "rho * a", and its power is e = "rho * u * a". A source does not limit the time step."""
 
     rho: str | None = Field(None, description="of the density, in rho_ref c_ref / L")
     rho_u: str | None = Field(None, description="of the momentum along x, in rho_ref c_ref^2 / L")

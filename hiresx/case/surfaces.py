@@ -18,7 +18,7 @@ Side = Literal["xmin", "xmax", "ymin", "ymax", "zmin", "zmax"]
 
 
 class Nodes(Place):
-    """Nodes of surfaces of constant index. The outward normal points in the same direction as that of the face."""
+    """Nodes on surfaces of constant index. The outward normal points in the same direction as that of the face."""
 
     faces: Faces = Field(
         description="faces of the block on which the surface lies, or one to which it is parallel; normals are theirs"
@@ -103,9 +103,10 @@ def _caps_inside(caps: tuple[float, ...], start: float, end: float) -> None:
 class Surface(SampledTable):
     """The flow (rho, u, v, w, p) on a surface, sample by sample, in surfaces/<name>.nc.
 
-    Exactly one of nodes, box and cylinder says where it lies. For a far field the surface must enclose all sources of
-    sound and have 8 cells or more per wavelength, and the samples must be at equal distances in time: `every_time`, or
-    `every` and a constant dt."""
+    Exactly one of nodes, box and cylinder defines its shape. For a far field the surface must enclose all sources of
+    sound and have 8 cells or more per wavelength, and the samples must be at equal intervals of time: `every_time`, or
+    `every` and a constant dt.
+    """
 
     own_history = False
 
@@ -129,7 +130,7 @@ class Surface(SampledTable):
 
 
 def surface_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """Yield the errors in surfaces: two of one name."""
+    """Yield an error for each two surfaces with the same name."""
     taken: set[str] = set()
     for n, surface in enumerate(case.surface):
         if surface.name in taken:

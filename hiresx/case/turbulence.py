@@ -34,18 +34,19 @@ class Turbulence(Table):
     """Large-eddy simulation: an eddy viscosity mu_t is added to the viscosity in stresses, heat flux and the fluxes of
     passive scalars. It is computed from the velocity gradient, the density and the width of the filter. The width is
     the cube root of the cell's volume, in two dimensions the square root of its area. The models are the files of
-    `kernels/turbulence/`. Output may have mu_t / mu_ref of the last stage as the variable `eddy_viscosity`;
-    `kinetic_energy` has the dissipation by the model.
+    `kernels/turbulence/`. The output variable `eddy_viscosity` is mu_t / mu_ref of the last stage; `kinetic_energy` has
+    the dissipation by the model.
 
-    The models of Spalart and Allmaras are for averaged flow (RANS). They transport the variable `nu_tilde`, over mu_ref
-    / rho_ref, which is 0 at no-slip walls, and use the distance to the nearest wall, `wall_distance`. With
-    `detached_eddies` they average only near walls, and the grid resolves eddies elsewhere (detached-eddy simulation,
-    `kernels/detached_eddies/`): a shorter length replaces the distance. Output may have the ratio of this length to the
-    distance, `length_ratio`, and the `resolved_share`, f_d.
+    The models of Spalart and Allmaras are for averaged flow (RANS). They transport the variable `nu_tilde`, in mu_ref /
+    rho_ref, which is 0 at no-slip walls, and use the distance to the nearest wall, `wall_distance`. With
+    `detached_eddies` the flow is averaged only near walls, and the grid resolves eddies elsewhere (detached-eddy
+    simulation, `kernels/detached_eddies/`): a shorter length replaces the distance. The output variable `length_ratio`
+    is the ratio of this length to the distance, and `resolved_share` is f_d.
 
     Menter's model `sst` of averaged flow transports `turbulent_k`, the kinetic energy of turbulence in 10^-6 c_ref^2,
     and `turbulent_g`, which is 1/sqrt(omega) with omega in 10^-6 rho_ref c_ref^2 / mu_ref. Both are 0 at no-slip walls.
-    `eddy_viscosity` is rho turbulent_k turbulent_g^2, unless the shear limits it."""
+    `eddy_viscosity` is rho turbulent_k turbulent_g^2, unless the shear limits it.
+    """
 
     model: Annotated[str, kernel_choice("turbulence")] = Field(
         NONE,
@@ -121,12 +122,12 @@ class Turbulence(Table):
 
     @property
     def is_damped(self) -> bool:
-        """Whether oscillations from node to node in the variables of the model are damped in all runs."""
+        """Whether all runs damp oscillations from node to node in the variables of the model."""
         return bool(kernels.trait("turbulence", self.model, "transported_is_damped", silent=0))
 
     @property
     def is_bounded(self) -> bool:
-        """Whether a decrease of a variable of the model is limited on the way to steady flow."""
+        """Whether the decrease of a variable of the model in one pseudo-time step towards steady flow is limited."""
         return bool(kernels.trait("turbulence", self.model, "transported_is_bounded", silent=0))
 
     @property
@@ -143,12 +144,13 @@ class Turbulence(Table):
 
     @property
     def dynamic(self) -> bool:
-        """Whether the model takes its coefficient from the flow."""
+        """Whether the coefficient of the model is computed from the flow (a dynamic model)."""
         return bool(kernels.trait("turbulence", self.model, "eddy_coefficients", silent=0))
 
     @property
     def taken_constant(self) -> float:
-        """The constant of the model. Raises ValueError without a model."""
+        """The constant of the model, from the case or else the default of the model. Raises ValueError if there is no
+        model."""
         known = ("turbulence", self.model, "usual_constant")
         if self.spacings:
             known = ("detached_eddies", self.detached_eddies, "usual_des_constant")

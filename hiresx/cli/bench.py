@@ -85,5 +85,5 @@ def show(result: dict[str, Any]) -> None:
 
 
 def digits(value: float | None) -> str:
-    """Format `value` with three digits; "" for None."""
+    """Format `value` with three significant digits; "" for None."""
     return "" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"

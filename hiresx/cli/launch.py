@@ -323,7 +323,7 @@ def _ranks_of_node(words: _Words, script: ScriptOptions, ranks: int | None, rank
 def make_batch(words: _Words, script: ScriptOptions, ranks: int | None, ranks_per_gpu: int = 1) -> "Batch":
     """Return the content of a batch script for `ranks` ranks in all, or for the number of ranks in the options
     `script`. `words`: the arguments of `hiresx run`. `ranks_per_gpu`: the number of ranks that share a GPU. Raises
-    HiresxError for options that a script cannot have."""
+    HiresxError for options that batch scripts do not support."""
     from hiresx.launch import batch_script
 
     size, values = _ranks_of_node(words, script, ranks, ranks_per_gpu), words.values
@@ -358,7 +358,7 @@ def make_batch(words: _Words, script: ScriptOptions, ranks: int | None, ranks_pe
 
 def write_scripts(made: "Batch", script: ScriptOptions, as_json: bool) -> int:
     """Write the scripts of the job `made`, and print how to submit them. `script`: the options. `as_json`: whether JSON
-    is printed. Returns the exit status. Raises HiresxError for one that cannot be written."""
+    is printed. Returns the exit status. Raises HiresxError if a script cannot be written."""
     from hiresx.launch import mpi_library as launchers
     from hiresx.launch import pbs as pbs_script
     from hiresx.launch import slurm as slurm_script
