@@ -237,8 +237,8 @@ def _patched_sides(where: str, table: ConnectionTable, blocks: list[Block], inde
 
 
 def motion_of(rotation: Rotation | None, translation: Sequence[float] | None = None) -> Motion:
-    """Return the motion of a [grid] or connectivity table: its rotation followed by its translation. If both `rotation`
-    and `translation` have a translation, these are added."""
+    """Return the rotation and translation of a [grid] or connectivity table as one motion. If both `rotation` and
+    `translation` have a translation, these are added."""
     shift = np.zeros(3) if translation is None else np.array(translation, dtype=float)
     if rotation is None:
         return motion(translation=shift)
@@ -309,8 +309,8 @@ def write_connectivity(path: str | Path, grid: Grid) -> None:
     """Write the data of a grid that `write_plot3d` does not store to the file `path`: names, regions, connections and
     periods.
 
-    Reading the two files gives the same grid. Raises HiresxError for connections that the format does not have, and if
-    the file cannot be written.
+    Reading the two files gives the same grid. Raises HiresxError for connections that the format cannot represent, and
+    if the file cannot be written.
     """
     path = Path(path)
     blocks = grid.blocks
