@@ -22,7 +22,7 @@ TAG = 5
 
 class LevelGhosts(PatchedExchange):
     """Fills the ghosts of tiles that lie between nodes of the next coarser level. The kernels of patched faces
-    interpolate them: to sixth order where the flow is smooth, and linearly at discontinuities."""
+    interpolate them, with sixth order in smooth flow and linearly at discontinuities."""
 
     def __init__(
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState],

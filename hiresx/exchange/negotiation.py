@@ -27,7 +27,7 @@ class Negotiation:
     transport between this rank and each peer. `opened`: GPU memory of peers that this rank can read.
 
     `packed`: the GPU memory into which this rank packs its messages; None on a CPU. Collective. Raises the errors of
-    `choose`; no memory of peers is then left open.
+    `choose`, after memory of peers that was opened is closed.
     """
 
     def __init__(

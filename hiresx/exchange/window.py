@@ -27,7 +27,7 @@ def room() -> float:
 
 
 class SharedMemory:
-    """Memory that all ranks of this host can read, `size` bytes of each. Collective on the ranks of the host."""
+    """Memory that all ranks of this host can read. Each rank has `size` bytes. Collective on the ranks of the host."""
 
     def __init__(self, comm: Communicator, size: int):
         from mpi4py import MPI
