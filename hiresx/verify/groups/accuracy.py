@@ -63,7 +63,7 @@ def _family(name: str, runs: tuple[CheckRun, ...], least_order: float, most_erro
 
 
 def change(aided: CompletedRun, bare: CompletedRun) -> float:
-    """Return the relative difference between the errors of two runs: that of `aided` against that of `bare`."""
+    """Return the relative difference between the error of the run `aided` and that of the run `bare`."""
     return abs(error(aided) / error(bare) - 1)
 
 

@@ -185,8 +185,8 @@ def twenty_steps(bench: Workbench, run: CheckRun) -> float:
 
 
 def many_at_a_time(bench: Workbench, run: CheckRun) -> float:
-    """Return the largest difference between twenty steps that the device makes without the host and the same steps made
-    one by one."""
+    """Return the largest difference between twenty steps that the device makes without the host and the same steps that
+    the host makes."""
     results = []
     for largest in (np.inf, np.finfo(float).max):
         name = partner(bench.backend)

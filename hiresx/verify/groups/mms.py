@@ -231,12 +231,12 @@ AXISYMMETRIC = ("axis",)
 
 @dataclass(frozen=True)
 class Setup:
-    """A manufactured flow on grids with `points` cells along each direction. `boundary`: the name of the condition in
-    the directions that are not `periodic`. `amplitude`: the amplitude of the waves of the grid, in all directions or in
-    each. `scheme`: keys and values of the table [scheme]. `reynolds`: the Reynolds number, None for an inviscid flow.
-    `law`: the viscosity law. `end`: the end time. `ratio`: the largest spacing along x divided by that at the upper
-    end; the grid has no waves if it is not 1. `scalar`: the formula of a passive scalar s, whose errors are then those
-    that count."""
+    """A manufactured flow on grids with `points` cells along each direction. `flow`: its name. `boundary`: the name of
+    the condition in the directions that are not `periodic`. `amplitude`: the amplitude of the waves of the grid, in all
+    directions or in each. `scheme`: keys and values of the table [scheme]. `reynolds`: the Reynolds number, None for an
+    inviscid flow. `law`: the viscosity law. `end`: the end time. `ratio`: the largest spacing along x divided by that
+    at the upper end; the grid has no waves if it is not 1. `scalar`: the formula of a passive scalar s; if it is given,
+    the errors are those of the scalar."""
 
     flow: Formulas
     points: tuple[int, ...]
