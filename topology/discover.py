@@ -68,7 +68,8 @@ def with_devices(tree: Machine, plain: Machine) -> Machine:
 
 def merge(tree: Machine, devices: Machine) -> Machine:
     """Return the machine that hwloc or /sys describes with the GPUs that NVML found. If both contradict each other,
-    NVML's levels are used, and a problem is added to `problems`."""
+    NVML's levels are used, and a problem is added to `problems`. `tree`: this machine. `devices`: the result of NVML.
+    """
     problems = [*tree.problems, *devices.problems]
     by_bus = {_short(gpu.bus_id): gpu for gpu in tree.gpus}
     merged_gpus = []

@@ -11,7 +11,8 @@ from hiresx.topology.cost import Model, Traffic
 class GpuSlots:
     """The number of ranks that each GPU gets. It is between `least` and `most`; `extra` GPUs have `least` + 1 ranks.
     `order`: the order in which ranks are placed. The next rank is always the one that exchanges most bytes with the
-    ranks already placed. `gpus`: the GPUs that may be used."""
+    ranks already placed. `gpus`: the GPUs that may be used. `model`: the links of the machine. `demand`: the bytes
+    between the ranks."""
 
     def __init__(self, model: Model, demand: Traffic, gpus: list[int]):
         self.least, self.extra = divmod(demand.ranks, len(gpus))

@@ -36,7 +36,8 @@ def groups(machine: Machine) -> dict[str, Partition]:
 
 
 def pcie_groups(machine: Machine, level: str) -> Partition:
-    """Return the groups of GPUs that are no further apart than `level`, by PCIe alone."""
+    """Return the groups of GPUs that are no further apart than `level`, by PCIe alone. `level`: a word of
+    `hiresx.topology.levels`."""
     return connect_pairs(len(machine.gpus), lambda a, b: rank(machine.pcie[a][b]) <= RANK[level])
 
 

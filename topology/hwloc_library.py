@@ -47,7 +47,8 @@ FFI: TypeAlias = Any
 
 
 class HwlocLibrary:
-    """A loaded libhwloc. `version`: the version of its interface, such as "2.8.0". `path`: the file that was loaded."""
+    """A loaded libhwloc. `version`: the version of its interface, such as "2.8.0". `path`: the file that was loaded.
+    `ffi` and `handle`: the interface of cffi and the loaded library."""
 
     def __init__(self, ffi: FFI, handle: Any, path: str):
         self.ffi, self.c = ffi, handle

@@ -86,7 +86,8 @@ def rank(level: str) -> int:
 
 
 def word(text: str) -> str | None:
-    """Return the level that `text` names (SYS for SOC); None for any other text."""
+    """Return the level that `text` names (SYS for SOC); None for any other text. A level says how two devices are
+    connected: NV with a number, PIX, PXB, PHB, NODE or SYS, as in `nvidia-smi topo -m`."""
     text = OLD.get(text, text)
     return text if text == SELF or text in RANK or _NVLINK.fullmatch(text) else None
 
@@ -160,7 +161,7 @@ def interconnect_speed(cpu: str) -> float:
 def closest(first: tuple[str, ...], second: tuple[str, ...]) -> str | None:
     """Return PIX, PXB or PHB from the bridges above two PCI devices (host bridge first); None if they share none. If
     each device has at most one bridge below the common one, both are on one switch: a switch has an upstream port and a
-    downstream port for each device."""
+    downstream port for each device. `first`, `second`: the bridges above each."""
     shared = 0
     while shared < min(len(first), len(second)) and first[shared] == second[shared]:
         shared += 1

@@ -13,8 +13,8 @@ PORTABLE = 1  # CU_MEMHOSTREGISTER_PORTABLE: for all contexts
 
 
 class Driver:
-    """The CUDA driver and its GPUs, in CUDA's order. It creates no context. Raises HiresxError if there is no driver,
-    and for a call that fails."""
+    """The CUDA driver and its GPUs, in CUDA's order. It creates no context. `library`: the loaded driver library, by
+    default that of the system. Raises HiresxError if there is no driver, and for a call that fails."""
 
     def __init__(self, library: ctypes.CDLL | None = None):
         try:
@@ -90,7 +90,8 @@ class Driver:
 
 
 class Cuda(Driver):
-    """The initialised driver. It allocates no memory on a GPU before `context` is called for that GPU."""
+    """The initialised driver. It allocates no memory on a GPU before `context` is called for that GPU. `library`: the
+    loaded driver library, by default that of the system."""
 
     def __init__(self, library: ctypes.CDLL | None = None):
         super().__init__(library)
@@ -125,12 +126,12 @@ class Cuda(Driver):
         return pointer.value
 
     def free(self, device: int, pointer: int) -> None:
-        """Free memory that `allocate` returned."""
+        """Free memory that `allocate` returned. `device`: its GPU. `pointer`: the address."""
         self.context(device)
         self._call("cuMemFree_v2", c_ulonglong(pointer))
 
     def register(self, address: int, size: int) -> None:
-        """Page-lock host memory. A context must be current."""
+        """Page-lock host memory. A context must be current. `address` and `size`: its position and number of bytes."""
         self._call("cuMemHostRegister_v2", c_void_p(address), c_size_t(size), c_uint(PORTABLE))
 
     def unregister(self, address: int) -> None:

@@ -22,7 +22,8 @@ def measure(machine: Machine, cuda: Cuda | None = None, say: Callable[[str], Non
     which must be the present one, with `measured` filled in. `say`: a function that is called with lines on the
     progress.
 
-    Raises HiresxError for a recording, for a machine without a GPU, and if the CUDA driver is missing.
+    `cuda`: the initialised driver, by default a new one. Raises HiresxError for a recording, for a machine without a
+    GPU, and if the CUDA driver is missing.
     """
     if not machine.live:
         raise HiresxError(
@@ -61,7 +62,8 @@ def measure(machine: Machine, cuda: Cuda | None = None, say: Callable[[str], Non
 
 def host_speeds(cuda: Cuda, ordinal: int, buffer: int, node: int | None) -> tuple[float, float, bool]:
     """Measure the bandwidth between host memory on NUMA node `node` and the GPU number `ordinal`. `buffer`: an address
-    on the GPU. Returns (GB/s to the device, GB/s to the host, True if the host memory was page-locked)."""
+    on the GPU. Returns (GB/s to the device, GB/s to the host, True if the host memory was page-locked). `cuda`: the
+    initialised driver."""
     if node is not None:
         memory.prefer(node)
     array = np.ones(LARGE, "u1")  # touched, so that it has pages

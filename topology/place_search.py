@@ -92,7 +92,8 @@ class PairSum(Objective):
 
 
 class ExchangeTime(Objective):
-    """Objective: the time of an exchange, in s."""
+    """Objective: the time of an exchange, in s. `model`: the links of the machine. `demand`: the bytes between the
+    ranks."""
 
     def __init__(self, model: Model, demand: Traffic):
         super().__init__(model, demand)
@@ -154,7 +155,8 @@ def place_pair_sum(model: Model, demand: Traffic, gpus: list[int], starts: list[
 
 class Search:
     """A search for the best placement by an objective, and among equally good ones by a second objective. Internally,
-    GPUs are indexes into `gpus`, those that may be used."""
+    GPUs are indexes into `gpus`, those that may be used. `objective`, `other`: the two objectives. `slots`: the numbers
+    of ranks on each GPU."""
 
     def __init__(self, objective: Objective, other: Objective, gpus: Sequence[int], slots: GpuSlots):
         self._objective, self._other, self._gpus, self._slots = objective, other, np.array(gpus), slots

@@ -68,7 +68,7 @@ class RowHeader:
 
 
 def header(body: str) -> RowHeader | None:
-    """Return the header in a line that names GPUs; None for any other line."""
+    """Return the header in a line that names GPUs; None for any other line. `body`: the line."""
     found = RowHeader()
     for match in _HEADING.finditer(body):
         kind = match.lastgroup
@@ -126,7 +126,8 @@ class Row:
         return cells
 
     def rest(self, start: int, width: int) -> tuple[list[str], list[str]]:
-        """Return (words behind the matrix, the same as cells separated by tabs, including empty ones)."""
+        """Return (words behind the matrix, the same as cells separated by tabs, including empty ones). `start`: the
+        word at which the matrix begins. `width`: its number of columns."""
         after = self.words[start + width :]
         if not after:
             return [], []
@@ -136,7 +137,8 @@ class Row:
 
 
 def row(number: int, body: str) -> Row | None:
-    """Return the row in a line; None if the first word, which would be its label, is not followed by a level."""
+    """Return the row in a line; None if the first word, which would be its label, is not followed by a level. `number`:
+    the number of the line. `body`: the line."""
     words = body.split()
     at = _label(words)
     if at is None:

@@ -74,7 +74,8 @@ def _walls(simulation, mach, reynolds, gamma, sutherland):
 def friction(simulation, *, mach, reynolds, gamma, sutherland, station):
     """Return "cf", the friction coefficient Cf at x = `station`, and "largest_eddy_viscosity", divided by mu_ref. Cf is
     interpolated between the two nodes beside the station. It is formed with the density and the velocity of the free
-    stream. `simulation`: the present `hiresx.Simulation`. Collective."""
+    stream. `simulation`: the present `hiresx.Simulation`. `sutherland`: Sutherland's temperature divided by T_ref.
+    Collective."""
     lines = list(_walls(simulation, mach, reynolds, gamma, sutherland))
     before = float(simulation.comm.max(max((x[x <= station].max(initial=-1.0) for x, _ in lines), default=-1.0)))
     behind = float(simulation.comm.min(min((x[x > station].min(initial=1e9) for x, _ in lines), default=1e9)))

@@ -28,7 +28,8 @@ def triple(items: Iterable[_T]) -> tuple[_T, _T, _T]:
 
 def masked_place(given: Any) -> str:
     """Return the indexes of the first masked entry of a NumPy masked array, such as "[0, 3, 2]"; "" if no entry is
-    masked, and for any other object. (NumPy turns a masked array into a plain one without its mask.)"""
+    masked, and for any other object. (NumPy turns a masked array into a plain one without its mask.) `given`: the
+    object."""
     mask = np.ma.getmask(given)
     return str([int(n) for n in np.argwhere(mask)[0]]) if np.any(mask) else ""
 

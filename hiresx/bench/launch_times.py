@@ -64,7 +64,7 @@ class TimingBackend:
         return getattr(self._backend, name)
 
     def compile(self, configuration: Configuration) -> "TimingProgram":
-        """Compile the kernels into a program whose launches can be timed."""
+        """Compile the kernels into a program whose launches can be timed. `configuration`: the compile-time choices."""
         return TimingProgram(self, self._backend.compile(configuration))
 
 
@@ -76,11 +76,13 @@ class TimingProgram:
         self.signatures = program.signatures
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
-        """Return a launch of the kernel `name` that has not been made yet, as the wrapped program does."""
+        """Return a launch of the kernel `name`, to be made later, as `hiresx.device.interface.Program.call` does.
+        `extent` and `arguments`: as there."""
         return self.program.call(name, extent, **arguments)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Launch the kernel `name` now. The launch is timed while the `launches` of the backend are a list."""
+        """Launch the kernel `name` now. The launch is timed while the `launches` of the backend are a list. `extent`
+        and `arguments`: as in `Program.call`."""
         self.run(self.call(name, extent, **arguments))
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:

@@ -40,7 +40,7 @@ def bytes_of_sweep(storage: BlockStorage, precision: SweepPrecision, lines: bool
     If the sweep goes over grid `lines`, each colour also makes a backward pass. It reads the inverses and one block of
     a neighbour again, and the right-hand sides of the lines are stored in between. If the blocks of neighbours are not
     stored, each colour reads the data from which they are computed instead: the states, areas and Jacobians of all
-    nodes.
+    nodes. `storage`: the number format of the blocks. `precision`: the number format of the sweeps.
     """
     inverse = 8 * packed_reals(variables**2, precision)
     number = 8 if precision == "fp64" else 4

@@ -294,8 +294,11 @@ def _text(value: float | str | None) -> str | None:
 def merge(
     base: Mapping[str, Any], over: Mapping[str, Any], path: tuple[str, ...] = (), groups: Sequence[Any] = ()
 ) -> dict[str, Any]:
-    """Merge `over` into a copy of `base`. Tables are merged recursively, other values are replaced (exceptions:
-    ALTERNATIVES, KINDS, named_scheme). `groups`: sets of parameters that exclude each other."""
+    """Merge `over` into a copy of `base`, both nested dictionaries of a case. Tables are merged recursively, other
+    values are replaced. In addition, keys of `base` are removed if `over` has keys that exclude them (`groups`, and
+    ALTERNATIVES in this file), if `over` changes the kind of a table and the new kind does not have them (KINDS), and
+    if they follow from a choice of the scheme in `over` (`hiresx.case.named_scheme`). `path`: the keys that lead to the
+    two dictionaries. `groups`: sets of parameters that exclude each other."""
     base = without_governed(path, base, over)
     groups = groups if path else over.get("alternatives", base.get("alternatives", ()))
     result = copy.deepcopy(dict(base))

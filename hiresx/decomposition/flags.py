@@ -105,7 +105,7 @@ def _vorticity(velocity: Sequence[np.ndarray], nodes: Sequence[np.ndarray], beyo
 class Flags:
     """Tiles of all levels that the refinement criterion selects. They are collected from boxes of nodes of the next
     coarser levels. `above`: for each level and block, the tiles around a node at which the criterion exceeds `refine`.
-    `held`: the tiles that contain a node at which it exceeds `coarsen`."""
+    `held`: the tiles that contain a node at which it exceeds `coarsen`. `hierarchy`: the levels of the grid."""
 
     def __init__(self, hierarchy: Hierarchy):
         self._hierarchy, self._table = hierarchy, hierarchy.table

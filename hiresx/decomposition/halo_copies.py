@@ -75,8 +75,8 @@ def halo_lists(decomposition: Decomposition, mine: Collection[int] | None = None
     or copy from their nodes; the list of a connection does not depend on `mine`.
 
     All stencils run along one grid direction. Therefore no ghost value beside an edge or a corner is ever read, and the
-    lists do not contain such ghosts. Raises HiresxError for a block whose padded arrays have more nodes than an int32
-    can count.
+    lists do not contain such ghosts. `decomposition`: the parts of all ranks. Raises HiresxError for a block whose
+    padded arrays have more nodes than an int32 can count.
     """
     halo = decomposition.stencil.halo
     for block in decomposition.blocks:

@@ -21,7 +21,7 @@ Place = tuple[int, int, int, int]
 def origins(grid: Decomposition, tile: int) -> list[list[int]]:
     """Return, for each block and direction, a node at which a tile of `tile` nodes begins. If the indexes of two
     connected blocks run in the same direction, the tiles of both begin at the same nodes along the connection, unless
-    other connections prevent this."""
+    other connections prevent this. `grid`: the whole blocks of the grid."""
     links: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
     for c in grid.connections:
         for e in grid.blocks[c.block].active:

@@ -83,7 +83,7 @@ def part_on_level(levels: Levels, part: Part) -> Tile:
 
 def spaces_of(decomposition: Decomposition, level: int) -> dict[tuple[int, int], Space]:
     """Return the index range of every whole block of a level, by level and block: its size, and how it is connected
-    with itself."""
+    with itself. `decomposition`: the whole blocks of the level."""
     return {
         (level, b): Space(block.size, tuple(wraps(block, b, decomposition.connections)))
         for b, block in enumerate(decomposition.blocks)

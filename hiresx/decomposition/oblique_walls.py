@@ -139,7 +139,7 @@ def is_broad(block: Block, patch: "Patch") -> bool:
 def groups(whole: "Decomposition", places: Sequence[int]) -> list[list[int]]:
     """Group the patches with the numbers `places`. Two patches are in one group if they continue each other and their
     conditions are equal. Conditions that differ only in the faces or blocks that they name count as equal, since one
-    condition may be given for each block separately."""
+    condition may be given for each block separately. `whole`: the whole blocks."""
     found = {place: [place] for place in places}
     held = {place: _what_holds(whole.patches[place].condition) for place in places}
     for place in places:
@@ -275,7 +275,7 @@ def check_pushed_planes(whole: "Decomposition") -> None:
 
 def is_pushed(whole: "Decomposition", patch: "Patch", pushes: Sequence[ArrayLike]) -> bool:
     """True if one of the vectors `pushes` has a component normal to the patch. False for a patch with only one node
-    along a direction of its face."""
+    along a direction of its face. `whole`: the whole blocks."""
     block, d = whole.blocks[patch.block], direction(patch.face)
     if not pushes or not is_broad(block, patch):
         return False

@@ -53,7 +53,8 @@ def changes(nodes: int) -> tuple[tuple[int, dict[int, float]], ...]:
 
 def ends(decomposition: Decomposition, b: int, face: str, kept: bool = False) -> np.ndarray:
     """Return, for every node of a face of block `b`, the kind of end that the grid line has there, as an array [k, j,
-    i] without the direction of the face. If `kept` is true, no-slip walls are a kind of their own."""
+    i] without the direction of the face. If `kept` is true, no-slip walls are a kind of their own. `decomposition`: the
+    whole blocks."""
     block = decomposition.blocks[b]
     across = directions_along(face)
     kinds = np.full([block.size[e] for e in across], PHYSICAL)

@@ -107,7 +107,8 @@ def device(number: int) -> CudaDevice:
 
 
 class CudaEvent:
-    """A CUDA event: a marker in the sequence of work of a stream, by which elapsed times are measured."""
+    """A CUDA event: a marker in the sequence of work of a stream, by which elapsed times are measured. `cupy`: the
+    module."""
 
     def __init__(self, cupy: Any, stream: Any):
         self._cupy = cupy
@@ -129,7 +130,8 @@ class CudaEvent:
 class CudaProgram(RecordingProgram):
     """Compiled kernels of one configuration. `module`: the CUDA module. `signatures`: the signatures of the kernels, by
     name. `batched`: compiles batch wrappers. `block`: threads (x, y, z) of a thread block if the index range is large
-    enough (powers of two, at most 256 in total)."""
+    enough (powers of two, at most 256 in total). `cupy`: the module. `stream`: the CuPy stream of the launches. `real`:
+    NumPy's name of the kernels' real type."""
 
     block = BLOCK
 
@@ -239,7 +241,7 @@ class CudaProgram(RecordingProgram):
 
     def launch_batch(self, stream: Any, guard: Any, one: "LoadedBatch") -> None:
         """Launch a batch on another CuPy stream, as `launch_on` launches a single call. `one`: a batch that
-        `load_batches` returned."""
+        `load_batches` returned. `guard`: as there."""
         arguments = (_NOWHERE if guard is None else guard, *one.arguments)
         one.kernel(one.grid, one.block, arguments, shared_mem=one.memory, stream=stream)
 

@@ -101,5 +101,6 @@ def build(text: str, architecture: str) -> Path:
 
 
 def has_kernel(image: bytes, kernel: str) -> bool:
-    """True if a cubin or PTX contains `kernel`: a cubin has a section of its name, PTX an entry."""
+    """True if a cubin or PTX contains `kernel`: a cubin has a section of its name, PTX an entry. `image`: the content
+    of the file."""
     return f".text.{kernel}\0".encode() in image or f".entry {kernel}(".encode() in image

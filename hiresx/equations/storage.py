@@ -59,14 +59,15 @@ def precision_of(storage: Storage) -> Precision:
 def neighbour_words(storage: BlockStorage, variables: int) -> int:
     """Return the number of 8-byte words of the stored block of one neighbour, for a system with `variables`
     conservative variables. These words contain its entries and, if an entry has less than 32 bits, one byte for the
-    scale of each row (kernels/implicit/neighbours.h)."""
+    scale of each row (kernels/implicit/neighbours.h). `storage`: the number format of the entries."""
     bits = BLOCK_BITS.get(storage, 32)
     return math.ceil(variables * (variables * bits // 8 + (bits < 32)) / 8)
 
 
 def block_reals(storage: BlockStorage, variables: int, directions: int) -> int:
     """Return the number of reals of the block of a node, and of the stored blocks of its two neighbours along each of
-    `directions` directions. `variables`: the number of conservative variables."""
+    `directions` directions. `variables`: the number of conservative variables. `storage`: the number format of the
+    stored blocks."""
     return variables**2 + 2 * directions * neighbour_words(storage, variables)
 
 

@@ -279,8 +279,8 @@ def _kernel(entry: Located) -> str:
 
 
 class PatchedExchange(InterpolatedGhosts):
-    """The ghosts of all patched faces. Raises HiresxError, on all ranks, for a node of a face behind which there is no
-    other block."""
+    """The ghosts of all patched faces. `domain`: the grid and its decomposition. `states`: the parts of this rank.
+    Raises HiresxError, on all ranks, for a node of a face behind which there is no other block."""
 
     def __init__(
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]

@@ -113,7 +113,7 @@ def _ends(range_: Range) -> tuple[np.ndarray, np.ndarray]:
 
 def layout_of(connection: Connection, blocks: Sequence[Block]) -> str | None:
     """Return the layout of a connection, "shared" or "offset"; None if the ghosts begin farther inside the donor, or
-    outside of it."""
+    outside of it. `blocks`: the blocks of the grid."""
     e = connection.donor_direction
     lowest = np.array([[lo] for lo, _ in connection.range])
     at_face = int(connection.donors(lowest)[e, 0])
@@ -124,7 +124,7 @@ def layout_of(connection: Connection, blocks: Sequence[Block]) -> str | None:
 
 def donor_range(connection: Connection, blocks: Sequence[Block]) -> Range:
     """Return the nodes on the donor's face that coincide with the nodes of a connection, or that are next to them in
-    the layout "offset"."""
+    the layout "offset". `blocks`: the blocks of the grid."""
     corners = np.stack(_ends(connection.range), axis=1)
     image = connection.donors(corners)
     range_ = [(int(a.min()), int(a.max()) + 1) for a in image]
@@ -135,7 +135,7 @@ def donor_range(connection: Connection, blocks: Sequence[Block]) -> Range:
 
 def opposite(connection: Connection, blocks: Sequence[Block]) -> Connection:
     """Return the connection in the opposite direction, which gives the donor its ghosts. It has the inverse index map
-    and the inverse motion."""
+    and the inverse motion. `blocks`: the blocks of the grid."""
     m = np.array(connection.matrix)
     back = connection.motion.inverse
     return replace(

@@ -158,7 +158,7 @@ class StoredCoordinates:
         return math.prod(self.shape)
 
     def part(self, slices: tuple[slice, slice, slice]) -> "StoredCoordinates":
-        """Return a box of these coordinates, without reading it."""
+        """Return a box of these coordinates, without reading it. `slices`: the index [k, j, i] of the box."""
         made = replace(self, window=self._there([s.indices(n)[:2] for s, n in zip(slices, self.shape, strict=True)]))
         if "_extremes" in self.__dict__ or "largest_of_whole" in self.__dict__:
             made.__dict__["largest_of_whole"] = self.largest
@@ -199,7 +199,7 @@ class StoredCoordinates:
         return self._read(box)[tuple(inner)]
 
     def take(self, indices: Any, axis: int, out: None = None, mode: str = "raise") -> np.ndarray:
-        """Return the values at `indices` along `axis`, as `numpy.take`."""
+        """Return the values at `indices` along `axis`, as `numpy.take`. `mode` and `out` are ignored."""
         indices = list(indices) if isinstance(indices, range) else indices
         index: list[Any] = [slice(None)] * 3
         index[axis] = indices if np.ndim(indices) == 0 else np.asarray(indices)
@@ -274,7 +274,8 @@ Nodes = np.ndarray | StoredCoordinates
 
 
 def part_of(values: Nodes, slices: tuple[slice, slice, slice]) -> Nodes:
-    """Return a box of coordinates: a view of an array, or a `StoredCoordinates` that is not read yet."""
+    """Return a box of coordinates: a view of an array, or a `StoredCoordinates` that is not read yet. `slices`: the
+    index [k, j, i] of the box."""
     return values.part(slices) if isinstance(values, StoredCoordinates) else values[slices]
 
 

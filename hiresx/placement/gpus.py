@@ -96,7 +96,7 @@ def _hidden_gpu_remarks(
 
 def complete(machine: Machine, facts: PlacementFacts) -> Machine:
     """Return the machine, if it has all GPUs that CUDA makes visible. Otherwise return a machine with just these GPUs,
-    whose links are unknown: in a container NVML may be missing and /sys hidden."""
+    whose links are unknown: in a container NVML may be missing and /sys hidden. `facts`: the facts of one process."""
     known = {gpu.address: gpu for gpu in machine.gpus}
     if set(known) >= set(facts.gpus):
         return machine
@@ -125,7 +125,8 @@ def complete(machine: Machine, facts: PlacementFacts) -> Machine:
 
 
 def idle(machine: Machine, facts: PlacementFacts) -> tuple[int, ...]:
-    """Return the indexes of the GPUs that CUDA makes visible and no process uses."""
+    """Return the indexes of the GPUs that CUDA makes visible and no process uses. `machine`: the host. `facts`: the
+    facts of one process."""
     machine = complete(machine, facts)
     return tuple(gpu for gpu in _idle(machine)[0] if machine.gpus[gpu].address in facts.gpus)
 

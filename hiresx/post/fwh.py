@@ -99,8 +99,8 @@ def pressure_by_group(
 
     `still`: number of samples at the beginning, `samples_before` or more, in which the flow at the surface is at rest.
     Each observer then has a time window of its own. It begins when the observer receives the first sound of the nearest
-    place, and ends when it no longer receives sound from the whole surface. All windows are equally long. Raises the
-    errors of `far_field`.
+    place, and ends when it no longer receives sound from the whole surface. All windows are equally long. `stream`: the
+    flow outside. Raises the errors of `far_field`.
     """
     dt = check_step(time, stream)
     observers = np.asarray(observers, float)
@@ -207,7 +207,7 @@ def samples_before(surface: Surface, observers: np.ndarray, stream: Stream, dt: 
     """Return how many samples at rest must be added before the first sample. `dt`: the time between samples. When the
     first sound from the nearest place of the `surface` arrives at an observer, it still receives sound that left the
     farthest place earlier. The result is the largest number of samples in this difference of times over all `observers`
-    (m, 3), plus the samples that the interpolation needs."""
+    (m, 3), plus the samples that the interpolation needs. `stream`: the flow outside."""
     ways = [_distances(observer - surface.places, stream)[1] for observer in np.asarray(observers, float)]
     return int(np.ceil(max(float(np.ptp(way)) for way in ways) / stream.sound / dt)) + _STENCIL // 2 + 2
 

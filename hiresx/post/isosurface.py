@@ -164,7 +164,8 @@ _SHORTEST = 0.04
 
 def box_axes(bounds: Sequence[float], seen: PictureView) -> list[SeenAxis]:
     """Return the axes of the box `bounds` (x from, to, ...) for its picture. They lie along edges at the border of the
-    picture: x and y below, z at the left. A direction parallel to the line of sight has no axis."""
+    picture: x and y below, z at the left. A direction parallel to the line of sight has no axis. `seen`: the projection
+    onto the picture."""
     from matplotlib.ticker import MaxNLocator
 
     box, found = np.reshape(np.asarray(bounds, dtype=float), (3, 2)), []

@@ -230,7 +230,7 @@ def _mismatch(length: float, rise: float, lengths: Sequence[float], least: float
 
 def core_end(flow: Mean, velocity: float) -> float | None:
     """Return the x beyond which the mean u on the axis stays below CORE times the fully expanded `velocity`; None if
-    there is no such x."""
+    there is no such x. `flow`: the mean flow."""
     above = np.flatnonzero(flow.u >= CORE * velocity)
     if not above.size or above[-1] + 1 >= flow.u.size:
         return None

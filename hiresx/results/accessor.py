@@ -96,7 +96,8 @@ class OfTree:
 
 @_xarray.register_dataset_accessor("hiresx")
 class OfDataset:
-    """The accessor `.hiresx` of a dataset, for pictures of a history, of variables along a line, or of one block."""
+    """The accessor `.hiresx` of a dataset, for pictures of a history, of variables along a line, or of one block.
+    `held`: the dataset."""
 
     def __init__(self, held: Any):
         self._held = held

@@ -37,7 +37,8 @@ class PlaceVariable:
 
 def dataset(stored: StoredPlaces, title: str, described: Mapping[str, Any]) -> Any:
     """Return an xarray.Dataset of the samples over time and place. `title`: its title. `described`: its further
-    attributes. In a run with local time steps the first dimension is the number of the sample."""
+    attributes. In a run with local time steps the first dimension is the number of the sample. `stored`: the stored
+    samples."""
     xarray = needs.xarray()
     about = {name: {"long_name": c.long_name, "units": c.units} for name, c in stored.columns.items()}
     time = np.array(stored.records["time"], dtype=float)

@@ -218,7 +218,7 @@ class Run:
 
     def plot(self, *variables: str, which: int | float = -1, subset: str = "fields", **how: Any) -> tuple[Any, Any]:
         """Plot `variables` of the fields that `which` selects, as in `fields`. Returns Figure and Axes. `how`:
-        plane="z=0" or line="y=0"."""
+        plane="z=0" or line="y=0". `subset`: as there."""
         return self.fields(which, variables or None, subset).hiresx.plot(*variables, **how)
 
     def _facts(self) -> list[tuple[str, str]]:

@@ -35,7 +35,8 @@ class FaceValues:
     """Prescribed values at the nodes of a face. `value`: a number or a formula. `places` (3, n2, n1): x, y and z of the
     nodes. `array` (n2, n1): the values on the device. If the formula contains the time, the device computes it
     (`timed`). Otherwise it is constant, and `largest` is its largest value. `what`: the name of the value in messages.
-    Raises HiresxError for the first node at which the value is not finite."""
+    `real`: NumPy's name of the kernels' real type. Raises HiresxError for the first node at which the value is not
+    finite."""
 
     def __init__(self, backend: Backend, real: str, case: Case, value: FaceValue, places: np.ndarray, what: str):
         self.largest, timed = -np.inf, timed_formulas(case)

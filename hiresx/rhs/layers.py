@@ -46,7 +46,7 @@ def place_sponges(case: Case, blocks: Sequence[Block]) -> Case:
 
 def with_tiles(case: Case, whole: Decomposition) -> Case:
     """Return `case` with sponges that name not only blocks of the grid, but also the tiles of finer levels in these
-    blocks."""
+    blocks. `whole`: the whole blocks and tiles."""
     if whole.levels is None or not any(spec.blocks for spec in case.sponge):
         return case
     names = [*zip((block.name for block in whole.blocks), whole.names_of_grid, strict=True)]

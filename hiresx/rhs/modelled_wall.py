@@ -27,7 +27,8 @@ def wall_temperature(spec: Spec, gamma: float, gas: Any, slip: Any) -> Any:
 def exchange_nodes(block: Block, patch: Patch, normal: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return, for each node of a wall on `block`, how many nodes away its exchange node is (n2, n1), and the distance
     (n2, n1) of that node in L. If `normal` (3, ...) is given, the distance is measured along this direction. Raises
-    HiresxError if there are too few nodes below the exchange height, or if it lies beyond the block."""
+    HiresxError if there are too few nodes below the exchange height, or if it lies beyond the block. `patch`: the wall.
+    """
     spec = cast(Spec, patch.condition)
     d = direction(patch.face)
     rows = block.size[d]

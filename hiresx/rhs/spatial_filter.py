@@ -59,7 +59,8 @@ def filter_calls(
     case: Case, backend: Backend, program: Program, states: Sequence[BlockState], patches: Sequence[Patch]
 ) -> list[list[Call]]:
     """Return the launches that filter the parts: first the changes of all parts, then the state. With the hybrid scheme
-    they read the shock sensor of the last stage, whose halos must be filled."""
+    they read the shock sensor of the last stage, whose halos must be filled. `patches`: the patches of the parts of
+    this rank."""
     assert case.filter is not None
     changes, sums = [], []
     for state in states:

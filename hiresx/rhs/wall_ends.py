@@ -42,7 +42,8 @@ def wall_arguments(backend: Backend, state: BlockState, patch: Patch, cut: Decom
 
 def takers(state: BlockState, patch: Patch, cut: Decomposition) -> int:
     """Return how many nodes along the normal of a no-slip wall are corrected by its conservative closure: 3, or 1 if
-    another no-slip wall is fewer than eight nodes away (`closing_wall` of kernels/boundary/no_slip.h)."""
+    another no-slip wall is fewer than eight nodes away (`closing_wall` of kernels/boundary/no_slip.h). `patch`: the
+    wall. `cut`: the parts of all ranks."""
     d = direction(patch.face)
     opposite = [p for p in cut.patches if p.block == patch.block and direction(p.face) == d and p.face != patch.face]
     crowded = state.size[d] < 8 and any(p.condition.kernel == _NO_SLIP for p in opposite)

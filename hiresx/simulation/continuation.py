@@ -87,7 +87,7 @@ class Continuation:
 
     def restore(self, container: Container, solver: Solver) -> list[dict[str, Any]]:
         """Restore `solver`, `retries` and `captured` from a checkpoint of this run. Returns the history up to it.
-        Collective."""
+        `container`: the checkpoint. Collective."""
         values = container.values
         with checkpoint.reading_contents(container.path):
             solver.restore(values["solver"], distributed_arrays.read_from_file(container, "solver/"))

@@ -36,7 +36,7 @@ def tiles_of_flow(ground: Domain, solver: Solver) -> list[Taken]:
 
 def marks_of_flow(ground: Domain, solver: Solver, states: Sequence[BlockState]) -> list[np.ndarray]:
     """Return the marks (nk, nj, ni) of the nodes of parts (see `hiresx.decomposition.flags.marks`), computed on the
-    device."""
+    device. `ground`: the grid and its decomposition. `states`: the parts."""
     assert ground.hierarchy is not None
     table = ground.hierarchy.table
     assert table.criterion is not None

@@ -164,7 +164,7 @@ def line_weights(nodes: int, step: int) -> np.ndarray:
 def interpolate(values: np.ndarray, weights: Sequence[np.ndarray], gas: Gas) -> np.ndarray:
     """Interpolate conservative variables. `values` (n, ...): those in a box of nodes. `weights`: along i, j and k, as
     `line_weights` returns them. Returns (n, nk, nj, ni). In smooth flow the result is of sixth order; at
-    discontinuities it is linear."""
+    discontinuities it is linear. `gas`: the gas of the case."""
     high, low = (values.astype(np.float64) for _ in range(2))
     for d, (fine, coarse) in enumerate(weights):
         high, low = _along(high, fine, d), _along(low, coarse, d)

@@ -55,7 +55,7 @@ def parse_rule(rule: Rule) -> Rule:
 def plan_cut(ground: Domain, points: np.ndarray, seconds: np.ndarray) -> Plan | None:
     """Return a better partition for the measured speeds of the ranks. `points` and `seconds` (ranks,): the nodes of
     each rank, and its computing time for a step. The result is None if the new partition would save less than `GAIN`.
-    Collective; the result is the same on all ranks."""
+    `ground`: the grid and its present decomposition. Collective; the result is the same on all ranks."""
     comm = ground.comm
     busy = (points > 0) & (seconds > 0)
     speeds = points / np.where(busy, seconds, 1.0)

@@ -17,7 +17,7 @@ from hiresx.time.step_rule import largest_step, step_towards
 class StepSize:
     """The size of the time step. `state_cache`: data of the current state, with its spectral radii if computed.
     `reductions`: one for each local block; the launches `calls` write their spectral radii into the array `found`.
-    `limits`: further launches for local time steps."""
+    `limits`: further launches for local time steps. `known`: the initial `state_cache`."""
 
     def __init__(self, case: Case, blocks: LocalBlocks, known: StateCache, limits: Sequence[Call]):
         self._case, self._blocks, self.state_cache = case, blocks, known

@@ -30,7 +30,7 @@ class StepOutcome:
     """The outcome of recorded steps. `count`: the number of steps made. `time`: the time reached. `began`: the time at
     which the last step began. `dt`: the size of the last step or, if DEAD, of the failed one, whose initial state is in
     the first register. `radii`: the spectral radii of the current state. `samples`: for each sample that the device
-    took, the number of steps before it and its time."""
+    took, the number of steps before it and its time. `clock`: a copy of the device's clock after the steps."""
 
     def __init__(self, clock: np.ndarray):
         self.state, self.count = StepState(int(clock[DeviceClock.STATE])), int(clock[DeviceClock.STEPS])

@@ -156,7 +156,7 @@ SMOOTH = {"wall_edge"}
 
 
 def extent(signature: Signature) -> tuple[int, int, int]:
-    """Return the range (ni, nj, nk) to launch a kernel over."""
+    """Return the range (ni, nj, nk) to launch a kernel over. `signature`: its signature."""
     on_face = any(name == "sn" for _, name in signature.arguments)
     return EXTENTS.get(signature.name, FACE if on_face else SIZE)
 

@@ -37,7 +37,7 @@ def generate(spec: Box) -> Grid:
 
 def unit_lines(spec: Box | Wavy) -> list[np.ndarray]:
     """Return for each axis an array (n,) of values from 0 to 1 (not periodic), from 0 to 1 - 1/n (periodic), or [0] for
-    one node."""
+    one node. `spec`: the table of the grid."""
     return [
         np.arange(n) / (n if axis in spec.periodic else max(n - 1, 1)) for axis, n in zip("xyz", spec.n, strict=True)
     ]

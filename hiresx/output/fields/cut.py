@@ -45,7 +45,8 @@ def flat_axis(pieces: list[Piece], part: str) -> str:
 
 
 def middle(pieces: list[Piece], axis: str) -> float:
-    """Return the middle between the least and the greatest coordinate along `axis` ("x", "y" or "z"), in L."""
+    """Return the middle between the least and the greatest coordinate along `axis` ("x", "y" or "z"), in L. `pieces`:
+    the pieces of the field."""
     return sum(extent(pieces, axis)) / 2
 
 

@@ -207,7 +207,8 @@ class Series:
 
 
 class Coordinates(Series):
-    """The file that has the coordinates of a series of other files, and their `digest`."""
+    """The file that has the coordinates of a series of other files, and their `digest`. The other arguments are those
+    of `Series`."""
 
     _numbers = ()
 

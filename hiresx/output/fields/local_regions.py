@@ -65,7 +65,7 @@ class PartBox:
         self, names: Sequence[str], held: LocalState, gas: Gas, dtype: np.dtype, workers: int
     ) -> list[np.ndarray]:
         """Return the variables `names` of the box, each an array of type `dtype`, computed from its state `held` by
-        `workers` threads."""
+        `workers` threads. `gas`: the gas of the case."""
         shape = self.x.shape
         axis = next((d for d in range(3) if shape[d] > 1), 0)
         found = [np.empty(shape, dtype) for _ in names]
@@ -144,7 +144,8 @@ class LocalBoxes:
         self, names: Sequence[str], states: Sequence[LocalState], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[LocalRegion], None]:
         """Return the regions with the variables `names` as `dtype`, computed from the state of each source. The second
-        result is None: no region needs values of other ranks. `workers`: number of threads."""
+        result is None: no region needs values of other ranks. `workers`: number of threads. `gas`: the gas of the case.
+        `states`: the values of the sources."""
         found = [s.evaluate(names, held, gas, dtype, workers) for s, held in zip(self.sources, states, strict=True)]
         return [
             LocalRegion(place, x, y, z, dict(zip(names, values, strict=True)))
@@ -234,7 +235,7 @@ class LocalSamples:
     ) -> tuple[list[LocalRegion], np.ndarray | None]:
         """Return the regions of the points whose nodes all lie on this process, with the variables `names` as `dtype`,
         computed by `workers` threads. `states`: the state of each of `sources`. The second result is the array
-        (variables, nodes) of values at all nodes, or None if no process needs it."""
+        (variables, nodes) of values at all nodes, or None if no process needs it. `gas`: the gas of the case."""
         values = np.empty((len(names), self._count))
         first = 0
         for source, held in zip(self.sources, states, strict=True):

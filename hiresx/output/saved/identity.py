@@ -140,7 +140,7 @@ def _others(axis: int) -> tuple[int, ...]:
 
 
 def grid_hash(prints: Sequence[Mapping[str, Any]]) -> str:
-    """Return one SHA-256 digest for the `fingerprint` of a grid."""
+    """Return one SHA-256 digest for the `fingerprint` of a grid. `prints`: this fingerprint."""
     text = "\n".join(f"{p['name']} {list(p['size'])} {p['sha256']}" for p in prints)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -75,7 +75,8 @@ class Record:
             self.write()
 
     def finish(self, status: Status, error: str | None = None, **entries: Any) -> None:
-        """Write the final record. `error`: why the run did not finish, in one or two lines."""
+        """Write the final record. `error`: why the run did not finish, in one or two lines. `status`: how the run
+        ended, see `Record`."""
         self.entries |= entries | {"status": status, "error": error, "ended": utc_now()}
         self.write()
 

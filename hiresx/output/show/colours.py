@@ -115,7 +115,8 @@ def draw(
 
 
 def update(figure: Any, views: list[View], names: list[str], rasters: list[raster.Raster]) -> None:
-    """Update the images of a `figure` that `draw` has made with the values of `views` at another time."""
+    """Update the images of a `figure` that `draw` has made with the values of `views` at another time. `names`: the
+    variables. `rasters`: the result of `pixels` for `views`."""
     images = {image.get_label(): image for ax in figure.axes for image in ax.images}
     for name in names:
         for n, (mapped, view) in enumerate(zip(rasters, views, strict=True)):

@@ -71,7 +71,8 @@ def draw(
 ) -> Any:
     """Return a figure with one panel for each variable of `names` over the line; see `run_plot.plot_run`. `compared`:
     the same line in other runs, with the names of these runs. `scales`: ends of the axes, by variable. `reference`: the
-    path of a CSV file whose columns are also drawn."""
+    path of a CSV file whose columns are also drawn. `data`: the fields. `drawn`: the values along the line. `look`: the
+    appearance."""
     along, count = drawn.along, drawn.values[drawn.along].size
     exact = _exact(data, drawn.values, along, names)
     reference_file = Path(reference) if reference else None

@@ -51,7 +51,7 @@ class ForceCoefficients:
 
     @property
     def columns(self) -> Sequence[Column]:
-        """Descriptions of the columns of `rows`, in the same order."""
+        """Descriptions of the coefficients, in the order of the rows of `values`."""
         side = [("side_coefficient", "side force")] if self._in_space else []
         named = [("lift_coefficient", "lift"), ("drag_coefficient", "drag"), *side]
         return [

@@ -80,7 +80,8 @@ class Monitor(Attachment):
 
     An iteration towards steady flow is also sampled at the end of a run, where the flow has converged, unless an
     exception is being handled. A run that continues removes this sample, since the last checkpoint was written before
-    it.
+    it. `columns`: the quantities of a sample. `every`, `every_time`: intervals of samples, see `SampleTimes`. `places`:
+    coordinates (n, 3), in L, or None.
     """
 
     def __init__(

@@ -30,7 +30,8 @@ _PLANE, _SPACE = "L", "L^2"
 
 class SurfaceFile(PlaceFile):
     """Samples of a surface in <folder>/<name>.nc. `places`: its points. `plane`: whether the flow is plane, so that the
-    surface is a line. `precision`: "fp64" or "fp32"."""
+    surface is a line. `precision`: "fp64" or "fp32". `form`: the shape of the surface. `sampled`: a description of the
+    samples."""
 
     _kind_of_change = "places, precision or times of sampling"
 

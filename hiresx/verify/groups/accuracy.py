@@ -68,7 +68,8 @@ def change(aided: CompletedRun, bare: CompletedRun) -> float:
 
 
 def interpolation_errors(bench: Workbench, configuration: Configuration, points: int) -> float:
-    """Return the mean error of both interpolated states at the half points of a periodic line, for all variables."""
+    """Return the mean error of both interpolated states at the half points of a periodic line, for all variables.
+    `points`: the number of nodes of the line. `configuration`: the compile-time choices, with the interpolation."""
     device = find_backend(bench.backend)
     program = device.compile(configuration)
     h = 2 * np.pi / points
@@ -99,7 +100,8 @@ def interpolation_errors(bench: Workbench, configuration: Configuration, points:
 
 
 def interpolation_order(bench: Workbench, configuration: Configuration) -> float:
-    """Return the order of accuracy of the interpolation between 64 and 128 nodes."""
+    """Return the order of accuracy of the interpolation between 64 and 128 nodes. `configuration`: the compile-time
+    choices."""
     coarse, fine = (bench.once(interpolation_errors, configuration, n) for n in (64, 128))
     return log2(coarse / fine)
 

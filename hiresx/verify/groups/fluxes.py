@@ -33,7 +33,7 @@ MEAN = ("local_lax_friedrichs", "rotated_rhll")
 def numerical(bench: Workbench, flux: str, left: np.ndarray, right: np.ndarray, area: np.ndarray) -> np.ndarray:
     """Compute the numerical flux F(left, right; area) for states (5, n) and areas (3, n): (5, n). The kernel is called
     with strides of 0, so that all nodes of its stencil have the same data. The correction of eq. (19) of Ye et al.
-    (2022) is then zero, and only the flux of two states remains."""
+    (2022) is then zero, and only the flux of two states remains. `flux`: the name of the numerical flux."""
     device = find_backend(bench.backend)
     program = device.compile(Configuration(flux=flux))
     n = left.shape[1]
@@ -51,7 +51,7 @@ def numerical(bench: Workbench, flux: str, left: np.ndarray, right: np.ndarray, 
 
 
 def states(rng: np.random.Generator) -> np.ndarray:
-    """Return random conservative states (5, PAIRS) with Mach numbers up to about 8."""
+    """Return random conservative states (5, PAIRS) with Mach numbers up to about 8. `rng`: the random generator."""
     rho, p = rng.uniform(0.1, 2.0, (2, PAIRS))
     return np.stack(conservative(1.4, rho, *rng.uniform(-2.0, 2.0, (3, PAIRS)), p))
 
@@ -79,7 +79,7 @@ def _error(found: np.ndarray, wanted: np.ndarray | float, *given: tuple[np.ndarr
 
 def consistent(bench: Workbench, flux: str) -> float:
     """Return the error of consistency: the difference between the numerical flux of two equal states and the physical
-    flux."""
+    flux. `flux`: the name of the numerical flux."""
     q, _, m = _random_states()
     return _error(numerical(bench, flux, q, q, m), physical(q, m), (q, m))
 

@@ -38,7 +38,7 @@ def clear(directory: str | Path, name: str = "fields", after: int = -1) -> int:
 
 class NetcdfSeries(FormatSeries):
     """The netCDF files of an output. `frame` measures the layout of the files on a temporary file beside the first one,
-    and raises the errors of writing it."""
+    and raises the errors of writing it. `about`: the data that are the same at all times."""
 
     def __init__(self, about: WrittenSeries):
         self._about = about
