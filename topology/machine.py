@@ -180,7 +180,7 @@ class Machine:
         return next((package.model for package in self.packages if package.model), "")
 
     def with_problems(self, *more: str) -> "Machine":
-        """Return a copy of the machine with further problems in its list."""
+        """Return a copy of the machine with the problems `more` added to its list."""
         return replace(self, problems=tuple(dict.fromkeys((*self.problems, *more))))
 
 

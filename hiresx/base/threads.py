@@ -72,7 +72,7 @@ def start_in_background(
     work: Callable[_Given, _Found], *args: _Given.args, **kwargs: _Given.kwargs
 ) -> Callable[[], _Found]:
     """Start `work` in a thread. Returns a function that waits for it and returns its result or raises its error. The
-    end of the process does not wait for the thread."""
+    end of the process does not wait for the thread. `args` and `kwargs`: the arguments of `work`."""
     outcome: Future[_Found] = Future()
 
     def run() -> None:

@@ -26,7 +26,8 @@ class ViscosityLaw(Table):
     if TYPE_CHECKING:  # every law's own key
 
         @property
-        def law(self) -> str: ...
+        def law(self) -> str:
+            """Name of the law, as in the key `law`."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:

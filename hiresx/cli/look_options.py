@@ -44,7 +44,8 @@ class LookOptions:
         return {"--range" if name == "limits" else f"--{name}": value for name, value in asked.items()}
 
     def arguments(self) -> dict[str, Any]:
-        """Return these options as the argument `look` of functions that draw."""
+        """Return the options for a function that draws, as a dictionary with the entry "look": the `Look` that they
+        describe."""
         return {"look": self.look()}
 
     def look(self) -> "Look":

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def end_with_error(cause: BaseException, status: int, message: str, hint: str, as_json: bool, **more: Any) -> int:
     """Print the error that ends this process, as `error` does. An error that occurred on all ranks is printed once.
-    Returns `status`."""
+    Returns `status`. `more`: further entries of the JSON document."""
     try:
         from hiresx.mpi.communicator import end_process
     except Exception:  # it needs NumPy, which may be what is broken
@@ -26,7 +26,8 @@ def end_with_error(cause: BaseException, status: int, message: str, hint: str, a
 
 
 def error(message: str, hint: str, as_json: bool, **more: Any) -> None:
-    """Print an error and a hint to stderr, or as {"error", "hint", ...} to stdout."""
+    """Print an error and a hint to stderr, or as {"error", "hint", ...} to stdout. `more`: further entries of the JSON
+    document."""
     with ignore_broken_output():
         if as_json and getattr(sys.stdout, "name", "") != os.devnull:  # else see `_leave_stdout`
             print_json({"error": message, "hint": hint, "mend": hint, **more})  # mend: its former name, for one version

@@ -183,7 +183,8 @@ class CudaProgram(RecordingProgram):
             self.launch_on(self._stream, None, call)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Launch the kernel `name`. It may return before the kernel has run. Raises the errors of `call`."""
+        """Launch the kernel `name`. It may return before the kernel has run. `arguments`: as there. Raises the errors
+        of `call`."""
         self.run(self.call(name, extent, **arguments))
 
     def launch_on(self, stream: Any, guard: Any, call: Call) -> None:

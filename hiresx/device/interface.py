@@ -48,8 +48,8 @@ class Program(Protocol):
         """Make the launch `call`, after those made before. Its arguments are not checked again."""
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Build a launch and make it at once. Raises the errors of `call`. For repeated launches it is faster to use
-        `call` once and `run` for each launch."""
+        """Build a launch and make it at once. `extent` and `arguments`: as there. Raises the errors of `call`. For
+        repeated launches it is faster to use `call` once and `run` for each launch."""
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
         """Return a function that makes the launches `calls`, with the same effect as in this order. If an entry of

@@ -139,7 +139,7 @@ def file_stem(*words: Any) -> str:
 
 def dataset(variables: Mapping[str, Any], coordinates: Mapping[str, Any], **attributes: Any) -> Any:
     """Return an xarray.Dataset. `variables` and `coordinates`: dictionaries from names to tuples (dimensions, values,
-    long name, units)."""
+    long name, units). `attributes`: the attributes of the dataset."""
     xarray = needs.xarray()
 
     def variable(entry: tuple[Any, ...]) -> tuple[Any, ...]:

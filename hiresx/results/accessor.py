@@ -50,11 +50,11 @@ class OfTree:
         return found
 
     def line(self, where: str, *names: str) -> Any:
-        """Return variables along the line `where`, such as "y=0" (in three dimensions "y=0,z=0"), as an xarray.Dataset
-        over the coordinate that varies. Values are interpolated linearly along grid lines. If the line leaves the grid
-        and enters it again, a NaN separates the two parts. If averages over index directions (`average.over`) are a
-        profile, the values are the same along each line. Raises HiresxError if the line does not pass through the grid.
-        """
+        """Return the variables `names` along the line `where`, such as "y=0" (in three dimensions "y=0,z=0"), as an
+        xarray.Dataset over the coordinate that varies. Values are interpolated linearly along grid lines. If the line
+        leaves the grid and enters it again, a NaN separates the two parts. If averages over index directions
+        (`average.over`) are a profile, the values are the same along each line. Raises HiresxError if the line does not
+        pass through the grid."""
         pieces = self.pieces(*names)
         averaged = any(block.attrs.get("averaged_directions") for block in self.blocks.values())
         if averaged and self.dimensions == 1:

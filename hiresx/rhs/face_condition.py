@@ -167,7 +167,8 @@ class FaceCondition:
         self._noted = {} if self._noted is None else self._noted
 
     def calls(self, method: str, *arguments: Any) -> list[Call]:
-        """Return the launches of `method` without making them."""
+        """Return the launches of a method of this condition without making them. `method`: its name. `arguments`: its
+        arguments."""
         if self._noted is None or any(not isinstance(a, int) for a in arguments):
             return self._record(method, *arguments)
         key = method, *arguments

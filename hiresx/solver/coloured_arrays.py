@@ -35,9 +35,9 @@ def in_precision(kept: Reals, numbers: int, precision: SweepPrecision, chunk_byt
 
 
 def inverse_blocks(kept: Reals, variables: int, precision: SweepPrecision) -> np.ndarray:
-    """Return the inverses (row, column, k, j, i) of blocks, as float64 or float32. `kept`: the stored array; with
-    float32, each float64 contains two numbers. `variables`: the number of rows and columns of a block. `precision`: the
-    number format of the sweeps."""
+    """Return the inverses (row, column, k, j, i) of the matrix blocks of nodes, as float64 or float32. `kept`: the
+    stored array; with float32, each float64 contains two numbers. `variables`: the number of rows and columns of a
+    block. `precision`: the number format of the sweeps."""
     ordered = in_grid_order(kept)
     numbers = np.ascontiguousarray(np.moveaxis(ordered, 0, -1)).view(_KINDS[precision])[..., : variables**2]
     return np.moveaxis(numbers, -1, 0).reshape(variables, variables, *kept.shape[1:])

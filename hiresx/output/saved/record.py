@@ -76,7 +76,7 @@ class Record:
 
     def finish(self, status: Status, error: str | None = None, **entries: Any) -> None:
         """Write the final record. `error`: why the run did not finish, in one or two lines. `status`: how the run
-        ended, see `Record`."""
+        ended, see `Record`. `entries`: further changes of the record."""
         self.entries |= entries | {"status": status, "error": error, "ended": utc_now()}
         self.write()
 

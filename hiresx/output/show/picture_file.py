@@ -78,7 +78,8 @@ def distinct_colours(count: int) -> list[Any]:
 
 
 def legend_beside(ax: Any, **more: Any) -> None:
-    """Place the legend of `ax` to its right, where there are no curves."""
+    """Place the legend of `ax` to its right, where there are no curves. `more`: further arguments of matplotlib's
+    `legend`."""
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.02), borderaxespad=0, **more)
 
 

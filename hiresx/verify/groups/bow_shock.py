@@ -46,7 +46,8 @@ def standoff(run: CompletedRun) -> float:
 
 
 def standoff_error(run: CompletedRun, *others: CompletedRun) -> float:
-    """Return the relative error of the standoff distance with respect to Billig's correlation."""
+    """Return the relative error of the standoff distance with respect to Billig's correlation. `run`: the run; `others`
+    are not used."""
     return standoff(run) / billig_standoff(mach(run))[0] - 1
 
 

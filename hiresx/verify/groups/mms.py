@@ -256,11 +256,11 @@ class Setup:
         return self.boundary in AXISYMMETRIC
 
     def grid(self, points: int) -> Grid | None:
-        """Return the grid with `points` points; None if a generator of the case makes it."""
+        """Return the grid with `points` cells along each direction; None if a generator of the case makes it."""
         return GRIDS[self.boundary](points) if self.boundary in GRIDS else None
 
     def case(self, points: int) -> Case:
-        """Return the case on the grid with `points` points."""
+        """Return the case on the grid with `points` cells along each direction."""
         size = 3 if any("z" in formula for formula in self.flow) else 2
         flat = [0.0] * (3 - size)
         across = [_ALONG_Z] if "z" in self.periodic and self.boundary != "periodic" else []
@@ -290,7 +290,7 @@ class Setup:
 
 
 def errors(bench: Workbench, setup: Setup, points: int) -> tuple[float, ...]:
-    """Return the L1, L2 and Linf errors of a `setup` on the grid with `points` points."""
+    """Return the L1, L2 and Linf errors of a `setup` on the grid with `points` cells along each direction."""
     case = setup.case(points)
     flow = bench.once(_solution, setup.flow, setup.reynolds, setup.law, setup.axisymmetric, setup.scalar)
     grid = setup.grid(points)
