@@ -21,10 +21,10 @@ class BodyForce(Table):
 
     acceleration: Vector = Field(
         (0.0, 0.0, 0.0),
-        description="acceleration [x, y, z], in c_ref^2 / L; along `axis` with `keep`: that of the start",
+        description="acceleration [x, y, z], in c_ref^2 / L; along `axis`, with `keep`, it is the initial one",
     )
     keep: Literal["mass_flow"] | None = Field(
-        None, description="quantity that is kept constant, by an acceleration along `axis` that follows from it"
+        None, description="quantity that is kept constant by the acceleration along `axis`, which changes in time"
     )
     axis: Axis = Field("x", description="direction of the flow that is kept, and of the history")
     mass_flow: float | None = Field(

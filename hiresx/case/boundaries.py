@@ -114,7 +114,9 @@ class NoSlipWall(Condition, Scalars):
     kernel = "no_slip"
     type: Literal["no-slip-wall"] = "no-slip-wall"
     temperature: Positive | None = Field(
-        None, description="temperature of the wall / reference temperature; absent, as heat_flux: adiabatic"
+        None,
+        description="temperature of the wall / reference temperature; if this and heat_flux are absent, the wall is "
+        "adiabatic",
     )
     heat_flux: FaceValue | None = Field(
         None, description="heat flux from the wall into the gas, in rho_ref c_ref^3: a number or a formula"
@@ -204,7 +206,9 @@ class ProfileInflow(Condition, Scalars):
     type: Literal["profile-inflow"] = "profile-inflow"
     function: str = Field(description="function of case.py: f(x, y, z, t, *, <parameters>) -> (rho, u, v, w, p)")
     steady: bool = Field(
-        True, description="true: evaluated once, at the start; false: at every stage of every step; waves once"
+        True,
+        description="true: evaluated once, at the start; false: at every stage of every step. A function that returns"
+        " waves is evaluated once",
     )
     turbulence: SyntheticTurbulence | None = Field(
         None, description="synthetic turbulence that is added to the result of the function, which must be steady"
@@ -226,21 +230,21 @@ class PrecursorInflow(Condition, Scalars):
     )
     repeat: bool = Field(
         False,
-        description="true: after the last plane and a mean interval the planes repeat; false: they must last until "
-        "time.end",
+        description="true: after the last plane and a mean interval the planes repeat; false: the file must "
+        "contain planes up to time.end",
     )
     shift: Vector = Field((0.0, 0.0, 0.0), description="vector that is added to the coordinates of the planes, in L")
     period: dict[Literal["x", "y", "z"], Positive] = Field(
-        {}, description="lengths after which the planes repeat along axes, in L; absent: they end at their borders"
+        {}, description="lengths after which the planes repeat along axes, in L; absent: the planes do not repeat"
     )
     interpolation: Literal["cubic", "linear"] = Field(
-        "cubic", description="between the nodes of a plane: cubic is of fourth order, linear does not overshoot"
+        "cubic",
+        description="interpolation between the nodes of a plane: cubic is of fourth order, linear does not overshoot",
     )
     planes: int | None = Field(
         None,
         ge=8,
-        description="number of planes that the device holds at a time; absent: as many as take 256 MiB, "
-        "all if they fit",
+        description="number of planes in the memory of the device; absent: as many as fit into 256 MiB",
     )
 
 
@@ -369,13 +373,14 @@ class PressureOutflow(Condition, Scalars):
     )
     mass_flux: Positive | None = Field(
         None,
-        description="mass flow out of the face over its area, in rho_ref c_ref; a face across several blocks counts "
-        "as one",
+        description="mass flow out of the face divided by its area, in rho_ref c_ref. The faces of several "
+        "blocks that this table names are one face",
     )
     relaxation: Positive | None = Field(
         None,
-        description="rate of the relaxation of the pressure, per L: towards the given pressure or, with mass_flux, "
-        "towards the pressure at which this mass flow leaves. Absent: 0.5 divided by the diameter of the grid",
+        description="rate of the relaxation of the pressure, per L: towards the given pressure or, with "
+        "mass_flux, towards the pressure with which the mass flow is reached. Absent: 0.5 divided "
+        "by the diameter of the grid",
     )
 
     @model_validator(mode="after")
@@ -391,7 +396,10 @@ class FarField(Condition, Scalars):
     kernel = "characteristic"
     type: Literal["far-field"] = "far-field"
     state: State = Field(description="state far away")
-    vortex: Vortex | None = Field(None, description="circulation about a lifting airfoil; absent: the state alone")
+    vortex: Vortex | None = Field(
+        None,
+        description="vortex with the circulation of a lifting airfoil, which is added to the state; absent: no vortex",
+    )
 
 
 if TYPE_CHECKING:  # a union that is computed is no type to a reader of the sources

@@ -13,12 +13,12 @@ class Hybrid(Table):
 
     sensor: Annotated[str, kernel_choice("sensor")] = Field(
         "jump",
-        description="sensor of shocks: jump (second differences of pressure and density), jameson (of the pressure "
-        "alone), ducros (compression relative to vorticity), bhagatwala_lele (the same for strong compression) or teno "
-        "(where TENO with scheme.cutoff leaves a part of its stencil out)",
+        description="sensor of shocks: jump (second differences of pressure and density), jameson (of the "
+        "pressure alone), ducros (compression relative to vorticity), bhagatwala_lele (the same for"
+        " strong compression) or teno (substencils that TENO with scheme.cutoff discards)",
     )
     threshold: Positive | None = Field(
-        None, description="value of the sensor above which AFWENO is used; absent: the usual one of the sensor"
+        None, description="value of the sensor above which AFWENO is used; absent: the default of the sensor"
     )
     blending: Literal["sharp", "smooth"] = Field(
         "smooth",

@@ -170,7 +170,7 @@ class Distribution(SampledTable):
 
     own_history = False
 
-    precision: Precision = Field("fp64", description="of the numbers in the file")
+    precision: Precision = Field("fp64", description="precision of the numbers in the file")
 
 
 class Force(SampledTable, Place):
@@ -187,19 +187,19 @@ class Force(SampledTable, Place):
     """
 
     name: Name = Field(description="name of the history")
-    faces: Faces = Field("all", description='faces of the block whose walls count, or "all"')
+    faces: Faces = Field("all", description='faces of the block whose walls are included, or "all"')
     pressure: float = Field(
         0.0,
-        description="pressure that is subtracted, in rho_ref c_ref^2; it matters if the walls do not enclose a body; "
-        "the ambient pressure is 1/gamma",
+        description="pressure that is subtracted, in rho_ref c_ref^2; it has an effect if the walls do not "
+        "enclose a body; the ambient pressure is 1/gamma",
     )
     coefficients: Coefficients | None = Field(
         None, description="coefficients of lift, drag and moment, as further columns; {}: with all defaults"
     )
     extrema: bool = Field(
         False,
-        description="further columns: the largest y+ and friction, the least and the largest heat flux at a node of "
-        "the walls, and where: x, y, z, block and node i, j, k",
+        description="further columns: the largest y+ and friction, the least and the largest heat flux at a "
+        "node of the walls, and the places of these: x, y, z, block and node i, j, k",
     )
     distribution: Distribution | None = Field(
         None, description="pressure, friction, heat flux and y+ at every node of the walls; {}: with all defaults"
@@ -210,7 +210,7 @@ class Extrema(SampledTable):
     """Smallest and largest value of each variable with their places: x, y, z, block and node i, j, k."""
 
     variables: Annotated[tuple[str, ...], Listed, Field(min_length=1)] = Field(
-        (*GAS_PRIMITIVE, "T", "mach"), description="some of rho, u, v, w, p, T, mach"
+        (*GAS_PRIMITIVE, "T", "mach"), description="variables, of rho, u, v, w, p, T, mach"
     )
 
 
@@ -256,14 +256,16 @@ class Average(SampledTable):
     reynolds: bool = Field(True, description="unweighted means and second moments")
     favre: bool = Field(True, description="mass-weighted means and second moments")
     budget: bool = Field(
-        False, description="what the budget of the turbulent kinetic energy needs; with reynolds and favre"
+        False, description="the moments for the budget of the turbulent kinetic energy; needs reynolds and favre"
     )
     stress_budgets: bool = Field(
-        False, description="what the budgets of all Reynolds stresses need, and that of the energy; in place of budget"
+        False,
+        description="the moments for the budgets of all Reynolds stresses and of the turbulent kinetic energy; "
+        "replaces budget",
     )
 
     over: Annotated[tuple[Literal["i", "j", "k"], ...], Listed] = Field(
-        (), description="homogeneous index directions to average over as well, each block over its own nodes"
+        (), description="homogeneous index directions over which each block is averaged as well"
     )
 
     @model_validator(mode="after")

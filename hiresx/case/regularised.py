@@ -13,7 +13,8 @@ class Regularised(Table):
     initial flow has discontinuities. The output variable `entropic_pressure` is the entropic pressure."""
 
     alpha: Positive = Field(
-        1.0, description="strength in cells squared, on any grid; the width of a shock grows with its root"
+        1.0,
+        description="strength in cells squared, on any grid; the width of a shock is proportional to its square root",
     )
     sweeps: Annotated[int, Field(ge=1, le=100)] = Field(
         1,

@@ -90,30 +90,30 @@ class Time(Table):
 
     integrator: Annotated[str, choice(integrators)] = Field(
         "ssp_rk3",
-        description="names with rk: Runge-Kutta schemes, of which the positivity limiter guarantees positive states "
-        "with ssp_rk3 only; implicit: Newton's method for steady flow, with local steps; bdf2, esdirk3, esdirk4: "
-        "implicit time steps",
+        description="names with rk: explicit Runge-Kutta schemes; the positivity limiter guarantees positive "
+        "states with ssp_rk3 only; implicit: Newton's method for steady flow, with local steps; "
+        "bdf2, esdirk3, esdirk4: implicit time steps",
     )
     end: Positive | None = Field(None, description="time to stop at, in L / c_ref")
-    steps: Points | None = Field(None, description="steps to stop after; of end and steps the one reached first counts")
+    steps: Points | None = Field(None, description="steps to stop after; the first of end and steps ends the run")
     dt: Positive | None = Field(None, description="constant time step, in L / c_ref")
     cfl: Courant | None = Field(
         None,
-        description="inviscid CFL number that sets the step; for the integrator implicit the first one. Default "
-        "without dt: 0.5, implicit 2, bdf2 and esdirk 10",
+        description="inviscid CFL number that sets the step; for the integrator implicit it is the initial one."
+        " Default without dt: 0.5, implicit 2, bdf2 and esdirk 10",
     )
-    viscous_cfl: Courant = Field(0.5, description="the viscous limit on the step, used with cfl")
-    local: bool = Field(False, description="each point takes its own largest step: for steady problems only; needs cfl")
+    viscous_cfl: Courant = Field(0.5, description="viscous CFL number that limits the step, used with cfl")
+    local: bool = Field(False, description="each node has its own largest time step: for steady flow only; needs cfl")
     wall_limit: Positive | None = Field(
         None,
         description="wall-clock seconds, start-up included, within which the run ends. It writes a checkpoint and "
         "stops when another step and a checkpoint might no longer fit",
     )
     retries: Annotated[int, Field(ge=0)] = Field(
-        0, description="how often a run that blew up returns to its last good checkpoint and takes smaller steps"
+        0, description="how often a run that failed returns to its last valid checkpoint, with smaller steps"
     )
     retry_factor: float = Field(
-        0.5, gt=0, lt=1, description="lasting factor for dt, or both CFL numbers, each time it returns"
+        0.5, gt=0, lt=1, description="factor by which dt, or both CFL numbers, are multiplied each time it returns"
     )
 
     @model_validator(mode="before")
@@ -179,18 +179,18 @@ class Sponge(Table):
         "offset = -12.0 }"
     )
     end: float | Position = Field(
-        description='coordinate at which sigma is full, in L, or where a part of the grid lies: { region = "outlet" }; '
-        "may lie below start"
+        description="coordinate at which sigma has its full strength, in L, or where a part of the grid lies: {"
+        ' region = "outlet" }; may lie below start'
     )
     strength: Positive = Field(description="full sigma, in c_ref / L")
-    power: Positive = Field(2.0, description="power of the growth")
-    state: State | None = Field(None, description="uniform state to which the flow is drawn")
+    power: Positive = Field(2.0, description="exponent of the growth of sigma")
+    state: State | None = Field(None, description="uniform state towards which the flow is forced")
     function: str | None = Field(
         None, description="function of case.py: f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)"
     )
     blocks: Annotated[tuple[str, ...], Listed] | None = Field(None, description="names of blocks; absent: every block")
     scalars: dict[ScalarName, float] = Field(
-        {}, description="passive scalars that are drawn to a value; others stay as they are"
+        {}, description="passive scalars that are forced towards a value; others are not changed"
     )
     _one = model_validator(mode="after")(_one_of_state_and_function)
 
@@ -211,15 +211,15 @@ class Case(Table):
     HiresxError that lists every error with its dotted key.
     """
 
-    title: str = Field("", description="one line that says what flows")
+    title: str = Field("", description="title of the case, on one line")
     description: str = Field("", description="physics, scales, cost, the commands that run and plot it")
     length_symbol: str = Field(
         "L",
         pattern=r"^[A-Za-z]{1,12}(_[A-Za-z0-9]{1,12})?$",
-        description='what the length L is called in pictures: "h" of a nozzle\'s height, "D" of a diameter, "chord"',
+        description='symbol of the length L in pictures: "h" of a nozzle\'s height, "D" of a diameter, "chord"',
     )
     parameters: dict[Name, bool | int | float | str] = Field(
-        {}, description="free values, handed to the functions of case.py as keyword-only arguments of the same name"
+        {}, description="values for functions of case.py, which get them as keyword-only arguments of the same name"
     )
     alternatives: Annotated[tuple[Annotated[tuple[Name, ...], Listed, Field(min_length=2)], ...], Listed] = Field(
         (),
@@ -231,18 +231,18 @@ class Case(Table):
     grid: GridTable = Field(description="the grid: a generator or a file")
     axisymmetric: bool = Field(
         False,
-        description="the plane x-y is turned about the x axis: y is the radius, w the swirl. Forces, fluxes and "
+        description="the plane x-y is revolved about the x axis: y is the radius, w the swirl. Forces, fluxes and "
         "integrals are summed over the whole body of revolution: y then means the sum of radial components, z that of "
         'components along the swirl. Nodes on y = 0 need the condition "axis"',
     )
     scheme: Scheme = Field(Scheme(), description="space discretisation")
-    filter: Filter | None = Field(None, description="explicit filter of the flow behind time steps")
+    filter: Filter | None = Field(None, description="explicit filter of the flow after time steps")
     implicit: Implicit = Field(Implicit(), description="how the implicit integrator iterates")
     plan: Literal["auto", "pencils", "fused", "decomposed", "compact"] = Field(
         "auto",
-        description="order of the computation: pencils is for CPUs, fused for GPUs, decomposed as in the paper; "
-        "compact takes the least memory, 29 instead of 37 reals a point of viscous flow, and more time; auto: the "
-        "default of the backend, or compact if a GPU has too little memory. Results differ by round-off",
+        description="order of the computation: pencils is for CPUs, fused for GPUs, decomposed is that of Ye et al. "
+        "(2022); compact takes the least memory, 29 instead of 37 reals a point of viscous flow, and more time; auto: "
+        "the default of the backend, or compact if a GPU has too little memory. Results differ by round-off",
     )
     time: Time = Field(description="time integration")
     initial: Initial = Field(Initial(function="initial"), description="initial flow")
@@ -254,16 +254,16 @@ class Case(Table):
     scalar: Annotated[tuple[Scalar, ...], Listed] = Field((), description="passive scalars")
     output: Output = Field(Output(), description="fields to write")
     checkpoint: Checkpoint = Field(Checkpoint(), description="checkpoints to keep")
-    monitor: Monitor = Field(Monitor(), description="records to keep")
+    monitor: Monitor = Field(Monitor(), description="residuals to record")
     monitors: Annotated[tuple[Name, ...], Listed] = Field(
         (),
-        description="functions of case.py that watch the run: f(simulation, *, <parameters>) -> {name: number}. They "
-        "are called every monitor.every steps; each has a history of its name",
+        description="functions of case.py that record numbers during the run: f(simulation, *, <parameters>) -> {name: "
+        "number}. They are called every monitor.every steps; each has a history of its name",
     )
     probe: Annotated[tuple[Probe, ...], Listed] = Field((), description="the flow at places anywhere in the grid")
     force: Annotated[tuple[Force, ...], Listed] = Field((), description="forces on walls and heat into them")
     surface: Annotated[tuple[Surface, ...], Listed] = Field(
-        (), description="surfaces on which the flow is kept, for the far field"
+        (), description="surfaces on which the flow is recorded, for the far field"
     )
     extrema: Extrema | None = Field(None, description="least and largest values with their places")
     conservation: Conservation | None = Field(None, description="volume integrals and boundary fluxes")

@@ -21,7 +21,8 @@ class Nodes(Place):
     """Nodes on surfaces of constant index. The outward normal points in the same direction as that of the face."""
 
     faces: Faces = Field(
-        description="faces of the block on which the surface lies, or one to which it is parallel; normals are theirs"
+        description="faces of the block on which the surface lies, or a face of the same direction; the normals"
+        " are those of the faces"
     )
     index: int | None = Field(
         None, description="node index of the surface, negative ones from the end; absent: that of the face itself"
@@ -119,7 +120,7 @@ class Surface(SampledTable):
         None, description="a cylinder along x { start = ..., end = ..., radius = ..., spacing = ... }"
     )
     precision: Precision = Field(
-        "fp64", description="of the numbers in the file; fp32 rounds a pressure of 101325 Pa by up to .005 Pa"
+        "fp64", description="precision of the numbers in the file; fp32 rounds a pressure of 101325 Pa by up to .005 Pa"
     )
 
     @model_validator(mode="after")

@@ -58,15 +58,16 @@ class Turbulence(Table):
     detached_eddies: Annotated[str, kernel_choice("detached_eddies")] = Field(
         NONE,
         description="for the models of Spalart and Allmaras in three dimensions. none: averaged flow. ddes: delayed "
-        "detached-eddy simulation, in which boundary layers stay averaged. iddes: boundary layers that turbulence "
-        "enters are resolved, above a modelled layer at the wall",
+        "detached-eddy simulation, in which boundary layers are modelled. iddes: boundary layers with turbulent "
+        "inflow are resolved, except for a modelled layer at the wall",
     )
     constant: Positive | None = Field(
         None,
-        description="constant C of the model, which vreman uses as it is and the others squared; absent: the published "
-        "one, smagorinsky 0.17, wale 0.5, vreman 0.07, sigma 1.35. With detached_eddies it is C_DES; absent: 0.65",
+        description="constant C of the model; vreman uses C, the others C^2; absent: the published one, "
+        "smagorinsky 0.17, wale 0.5, vreman 0.07, sigma 1.35. With detached_eddies it is C_DES; "
+        "absent: 0.65",
     )
-    prandtl: Positive = Field(0.9, description="turbulent Prandtl number: the heat flux is that of mu_t / prandtl")
+    prandtl: Positive = Field(0.9, description="turbulent Prandtl number, by which mu_t is divided in the heat flux")
     schmidt: Positive = Field(0.7, description="turbulent Schmidt number of passive scalars")
 
     far_field: Annotated[float, Field(ge=0)] = Field(

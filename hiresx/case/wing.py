@@ -20,10 +20,10 @@ class WingCH(Generator):
     """
 
     generator: Literal["wing-c-h"] = "wing-c-h"
-    semi_span: Positive = Field(description="distance of the last whole section from the root, in L")
-    taper: Annotated[float, Field(gt=0.2, le=1)] = Field(description="chord there, in L")
+    semi_span: Positive = Field(description="distance from the root to the last section with full thickness, in L")
+    taper: Annotated[float, Field(gt=0.2, le=1)] = Field(description="chord of that section, in L")
     sweep: Annotated[float, Field(ge=0, le=45)] = Field(description="sweep of the leading edge, in degrees")
-    tip: Positive = Field(description="length over which the section thins beyond the last whole one, in L")
+    tip: Positive = Field(description="length beyond that section over which the thickness decreases to zero, in L")
     n_airfoil: Annotated[int, Field(ge=8, multiple_of=2)] = Field(
         description="nodes on a section, from the trailing edge around to the trailing edge, an even number: the "
         "leading edge lies between two"
