@@ -99,8 +99,9 @@ def nvlinks(level: str) -> int:
 
 
 def link_count(links: list[int], model: str = "") -> int:
-    """Return the number of NVLinks of a GPU from the numbers `links` of its pairs. If their sum exceeds the number of
-    links of a GPU of this model, the links of all pairs are links to a switch, which are counted once."""
+    """Return the number of NVLinks of a GPU. `links`: the numbers of NVLinks between it and each other GPU. Their sum
+    is the result, unless it exceeds the number of links of a GPU of this `model`: then the GPU is connected to a
+    switch, each pair uses the same links, and the result is the largest of the numbers."""
     most = MOST_NVLINKS.get(generation(model) or "", max(MOST_NVLINKS.values()))
     return sum(links) if sum(links) <= most else max(links)
 

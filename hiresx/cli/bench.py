@@ -33,8 +33,8 @@ def bench(
 
 
 def thread_counts(text: str | None) -> list[int] | None:
-    """Return the numbers of threads in the value `text` of --threads; None without one. Raises HiresxError for any
-    other text."""
+    """Return the numbers of threads in `text`, the value of --threads; None if the option is not given. Raises
+    HiresxError for any other text."""
     from hiresx.base.threads import check_threads
 
     if text is None:

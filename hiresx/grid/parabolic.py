@@ -50,7 +50,8 @@ class Outline(ABC):
         return np.sqrt(2 * (z - self.focus) / turn) * np.sqrt(turn) * turn.imag
 
     def at(self, u: np.ndarray) -> np.ndarray:
-        """Return the points z of the outline with Re w = `u`, of the shape of `u`, by bisection."""
+        """Return the points z of the outline at which the real part of w (see `unfold`) is `u`, found by bisection. The
+        result has the shape of `u`."""
         low, high = -2 - np.abs(u), 2 + np.abs(u)
         for _ in range(60):
             s = 0.5 * (low + high)

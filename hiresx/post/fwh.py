@@ -204,10 +204,10 @@ def _add(
 
 
 def samples_before(surface: Surface, observers: np.ndarray, stream: Stream, dt: float) -> int:
-    """Return how many samples at rest must be added before the first sample. `dt`: the time between samples. When the
-    first sound from the nearest place of the `surface` arrives at an observer, it still receives sound that left the
-    farthest place earlier. The result is the largest number of samples in this difference of times over all `observers`
-    (m, 3), plus the samples that the interpolation needs. `stream`: the flow outside."""
+    """Return how many samples at rest must be added before the first sample. Sound from the farthest place of the
+    `surface` takes longer to an observer than sound from the nearest place. The added samples cover this difference of
+    travel times for all `observers` (m, 3), and the interpolation in time. `stream`: the flow outside. `dt`: the time
+    between samples."""
     ways = [_distances(observer - surface.places, stream)[1] for observer in np.asarray(observers, float)]
     return int(np.ceil(max(float(np.ptp(way)) for way in ways) / stream.sound / dt)) + _STENCIL // 2 + 2
 

@@ -50,10 +50,10 @@ def _reals(work: Any, real: str) -> int:
 
 
 class Reduction:
-    """Computes extremes and norms over the nodes of one block on the device. A first kernel reduces each column of
-    nodes, and further kernels reduce the results of the columns. `radii`: an array (2, FEW) into which `radii_calls`
-    write the largest inviscid and viscous spectral radii; `few` <= FEW threads write one of each. `norms`: an array
-    (NORMS,) into which `norm_calls` write.
+    """Computes extrema and norms over the nodes of one block on the device. A first kernel reduces each column of nodes
+    to one number, and further kernels reduce these numbers. `radii`: an array (2, FEW) for the results of
+    `radii_calls`: the largest inviscid and viscous spectral radii of each of the last threads, of which there are
+    `few`, at most FEW. `norms`: an array (NORMS,) for the results of `norm_calls`.
 
     The work array of the block is used as memory for partial results if it is large enough, since no reduction runs
     while a right-hand side is computed.

@@ -222,9 +222,10 @@ class AverageMonitor(Attachment):
         return LazyArray(array.shape, np.float64, lambda: self._solver.backend.to_host(array))
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Continue the averages `captured` of a checkpoint. Averages that it does not have, or that have another start
-        time or other directions, start again from the beginning. If the data of the budget are missing, all averages
-        do, because budget and moments must have the same samples. With the key `over`, all start again if one does."""
+        """Continue the averages `captured` of a checkpoint. An average that the checkpoint does not have, or has with
+        another start time or other directions, begins again at the present time. If the data of the budget are missing,
+        all averages begin again, because budget and moments must have the same samples. With the key `over`, all begin
+        again if one of them does."""
         self._begun = False
         self._since = None if captured["since"] < 0 else float(captured["since"])
         self._clock.last = None if captured["last"] < 0 else int(captured["last"])
