@@ -39,7 +39,7 @@ class Finding:
 
 
 def doctor(json: options.Json = False) -> int:
-    """Say what this machine has and lacks, and the command that installs it."""
+    """List what is installed on this machine, what is missing, and the commands that install it."""
     with terminal.only_json(json):
         findings = list(examine())
     ready = all(finding.found is not None for finding in findings if finding.required)

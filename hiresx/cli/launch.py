@@ -75,11 +75,13 @@ _OF_THE_START = ("--preset", "--set", "--unset", "--steps")
 @expand_option_groups
 def launch(
     run: Annotated[
-        list[str] | None, argument("CASE [options of hiresx run]", "All that hiresx run takes.", show_default=False)
+        list[str] | None, argument("CASE [options of hiresx run]", "Arguments of hiresx run.", show_default=False)
     ] = None,
     ranks: Annotated[
         int | None,
-        option("-n", "N", "How many; one per free GPU, or one per NUMA node, if absent.", also="--ranks", **Positive),
+        option(
+            "-n", "N", "Number of ranks; one per free GPU, or one per NUMA node, if absent.", also="--ranks", **Positive
+        ),
     ] = None,
     ranks_per_gpu: Annotated[int, option("--ranks-per-gpu", "N", "Ranks on each GPU.", **Positive)] = 1,
     mix: Annotated[
@@ -89,7 +91,9 @@ def launch(
         bool, option("--oversubscribe", None, f"Start more than {MOST_ON_A_CORE} ranks a core.")
     ] = False,
     dry_run: Annotated[bool, option("--dry-run", None, "Print the command and do not run it.")] = False,
-    mpirun: Annotated[str | None, option("--mpirun", "COMMAND", "Start with this one, whatever mpi4py uses.")] = None,
+    mpirun: Annotated[
+        str | None, option("--mpirun", "COMMAND", "Launcher to use, instead of that of mpi4py's library.")
+    ] = None,
     *,
     script: ScriptOptions,
 ) -> int:

@@ -85,11 +85,11 @@ def run(
     no_bind: NoBind = False,
     json: options.Json = False,
 ) -> int:
-    """Run a case and write its fields and run.json, or go on with a run.
+    """Run a case and write its fields and run.json, or continue a run.
 
     Exit status: 0 done; 2 an error to correct; 3 stopped before the end (blow-up, full disk, time.wall_limit);
     130 Ctrl-C; 128 + N another signal N (143 SIGTERM, 129 SIGHUP, 138 and 140 SIGUSR1 and SIGUSR2). After the last
-    three a checkpoint was written, and hiresx run --restart goes on.
+    three a checkpoint was written, from which hiresx run --restart continues.
 
     Started by mpirun, srun or hiresx launch, all ranks compute the one case together.
     """
