@@ -7,12 +7,12 @@ from typing import Any
 
 
 class HiresxError(Exception):
-    """An error that the user can correct: `message` names the place and the error, `hint` says what to do about it.
+    """An error that the user can correct. `message` names the place and the error, `hint` says what to do about it.
 
     The command line prints both and exits with status 2, without a traceback.
 
     `everywhere`: whether all ranks have raised the error, so that they end together. `placed`: whether the message need
-    not name the rank, because it does so already or the rank is of no interest.
+    not name the rank, because it already does so or because the rank does not matter.
     """
 
     everywhere = False
@@ -25,7 +25,7 @@ class HiresxError(Exception):
 
     @property
     def mend(self) -> str:
-        """The former name of `hint`; gone in the next version."""
+        """The former name of `hint`; it will be removed in the next version."""
         warnings.warn("HiresxError.mend is called hint now", DeprecationWarning, stacklevel=2)
         return self.hint
 
@@ -41,19 +41,19 @@ FILE_LIMIT, FILE_LIMIT_HINT = "too many files are open", "raise the limit on ope
 
 
 def is_file_limit(error: BaseException) -> bool:
-    """True if an error, of a system call or of loading a library, comes of the limit on open files."""
+    """True if the cause of an error, of a system call or of loading a library, is the limit on open files."""
     number = getattr(error, "errno", None)
     return number in (errno.EMFILE, errno.ENFILE) or os.strerror(errno.EMFILE) in error_text(error)
 
 
 def describe(error: BaseException) -> str:
-    """Return the kind and text of an error, whatever its own methods do."""
+    """Return the type and the text of an error, even if its method __str__ fails."""
     said = error_text(error)
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def error_text(error: BaseException) -> str:
-    """Return a text of an error; empty where its own methods fail."""
+    """Return the text of an error; "" if its method __str__ fails."""
     try:
         return str(error)
     except BaseException:  # they are a user's, and may do anything

@@ -60,12 +60,20 @@ Made = TypeVar("Made")
 
 
 class Signature(NamedTuple):
-    """What a kernel takes besides the i, j, k of a point kernel and the begin, end of a CPU kernel that is `shared`:
-    `arguments` is ((type, name), ...), `parameters` the same as written, `kind` the word it is declared with, `holds`
-    by name how many variables of every node the fields among the arguments must hold, `own` how many reals each thread
-    of a line kernel, or each block of a tile kernel, keeps on the chip: the constant <name>_own. `passed`: what its
-    body gets in their order, null pointers for fields of no variables among them. `optional`: the arrays that may be
-    None. `aligned`: those that begin at a multiple of 16 bytes."""
+    """The signature of a kernel, without the arguments i, j, k of a point kernel and begin, end of a CPU kernel that is
+    `shared`.
+
+    - `arguments`: pairs (type, name).
+    - `parameters`: the arguments as they are written in the header.
+    - `kind`: the macro that declares it.
+    - `shared`: whether it is a CPU kernel whose work is divided among threads.
+    - `holds`: for each argument that is a field, the number of variables per node that its array must have.
+    - `own`: the number of reals that each thread of a line kernel, or each block of a tile kernel, stores in on-chip
+      memory (the constant <name>_own).
+    - `passed`: the arguments of its body in their order. Fields without variables are null pointers there.
+    - `optional`: the arrays that may be None.
+    - `aligned`: the arrays whose address must be a multiple of 16 bytes.
+    """
 
     name: str
     arguments: tuple[tuple[str, str], ...]
@@ -80,15 +88,18 @@ class Signature(NamedTuple):
 
 
 def choices(folder: str, root: Path = ROOT) -> list[str]:
-    """Names of the choices in kernels/<folder>: every `<name>.h` there is the option `name`."""
+    """Return the names of the choices in kernels/<folder>, sorted: each file `<name>.h` there is the option `name`.
+    `root`: the folder of the headers."""
     return sorted(path.stem for path in (root / folder).glob("*.h"))
 
 
 def trait(folder: str, name: str, what: str, root: Path = ROOT, silent: int | None = None) -> int:
-    """What the header kernels/<folder>/<name>.h says of itself with `constexpr int <what> = ...;`, or `constexpr bool`;
-    where it says nothing, `silent`.
+    """Return the number n that the header kernels/<folder>/<name>.h declares by `constexpr int <what> = n;`, or 0 or 1
+    for `constexpr bool`. If it has no such declaration, return `silent`. `root`: the folder of the headers.
 
-    Raises ValueError where it must say it and does not, FileNotFoundError where there is no such header."""
+    Raises ValueError if the declaration is missing and `silent` is None. Raises FileNotFoundError if there is no such
+    header.
+    """
     text = _without_comments(root / folder / f"{name}.h")
     found = re.findall(rf"^constexpr (?:int|bool) {what} = (\w+);$", text, re.MULTILINE)
     if not found and silent is not None:
@@ -110,9 +121,11 @@ def _text_of(header: Path, changed: int, size: int) -> str:
 
 
 def fractions(folder: str, name: str, what: str, root: Path = ROOT) -> tuple[float, ...]:
-    """The numbers of `constexpr real <what>[...] = {real(a / b), ...};` in the header kernels/<folder>/<name>.h.
+    """Return the numbers that the header kernels/<folder>/<name>.h declares by `constexpr real <what>[...] = {real(a /
+    b), ...};`. `root`: the folder of the headers.
 
-    Raises ValueError where it does not declare them once and so, FileNotFoundError where there is no such header."""
+    Raises ValueError unless it has exactly one such declaration, and FileNotFoundError if there is no such header.
+    """
     text = _without_comments(root / folder / f"{name}.h")
     found = re.findall(rf"^constexpr real {what}\[\w+\] = {{(.*?)}};$", text, re.MULTILINE | re.DOTALL)
     parts = [re.fullmatch(r"real\((-?[\d.]+) / (\d+)\)", part.strip()) for part in found[0].split(",")] if found else []
@@ -122,15 +135,17 @@ def fractions(folder: str, name: str, what: str, root: Path = ROOT) -> tuple[flo
 
 
 def names(folder: str, name: str, what: str, root: Path = ROOT) -> tuple[str, ...]:
-    """The names of `enum <what> { ... };` in the header kernels/<folder>/<name>.h; none where it declares none."""
+    """Return the names that the header kernels/<folder>/<name>.h declares by `enum <what> { ... };`. The tuple is empty
+    if it has no such declaration. `root`: the folder of the headers. Raises FileNotFoundError if there is no such
+    header."""
     text = _without_comments(root / folder / f"{name}.h")
     found = re.findall(rf"^enum {what} {{ ([\w, ]+) }};$", text, re.MULTILINE)
     return tuple(found[0].split(", ")) if found else ()
 
 
 def made_once(make: Callable[[*Given, Path], Made]) -> Callable[[*Given, Path], Made]:
-    """Decorator of a function of hashable arguments and, as the last one, of the folder of the headers: it is asked
-    again only after one of these has changed."""
+    """Decorate the function `make` with a cache. Its arguments must be hashable, and the last one is the folder of the
+    headers. The cached results are used as long as no header changes."""
 
     @lru_cache(maxsize=128)
     def kept(_state: object, root: Path, *given: *Given) -> Made:
@@ -146,9 +161,9 @@ def made_once(make: Callable[[*Given, Path], Made]) -> Callable[[*Given, Path], 
 
 
 def state(root: Path = ROOT) -> tuple[tuple[str, int, int], ...] | None:
-    """The headers in `root`, each with the time of its last change in nanoseconds and its size in bytes: what is made
-    of them stays as it is while this does. None while one is younger than a second: a clock of files that ticks slowly
-    could hide the next change."""
+    """Return the headers in `root`, each with the time of its last change in nanoseconds and its size in bytes. As long
+    as this does not change, results computed from the headers are valid. The result is None if a header was changed
+    less than a second ago: a file system with a coarse clock could hide another change."""
     found = []
     for folder, _, names in os.walk(root):
         for name in names:
@@ -160,11 +175,12 @@ def state(root: Path = ROOT) -> tuple[tuple[str, int, int], ...] | None:
 
 
 def flatten(text: str, root: Path = ROOT) -> str:
-    """`text` with every `#include "x.h"` replaced by that file, each once, paths relative to the including file or
-    to `root`. `#line` directives keep the compiler's messages pointing at the files.
+    """Return `text` with every `#include "x.h"` replaced by the content of that file, each file once. Paths are
+    relative to the including file or to `root`. `#line` directives make the compiler's messages refer to the original
+    files.
 
-    Raises FileNotFoundError for a header that is in neither place. Nothing is left for a compiler to search, so the
-    text alone is a complete cache key.
+    Raises FileNotFoundError for a header that is in neither place. The compiler has no further files to read, so that
+    the text alone is a complete cache key.
     """
     lines: list[str] = []
     _append(text, "generated", root, root, set(), lines)
@@ -196,10 +212,13 @@ def _find(name: str, folder: Path, root: Path, place: str) -> Path:
 
 
 def declarations(text: str) -> list[tuple[Signature, int]]:
-    """Every kernel declared in `text`, in order, with the index just behind its body. Raises ValueError for an argument
-    of a type that cannot be passed or of a name that Python could not pass, a field of unknown size, a point kernel
-    that does not start with int i, int j, int k, two kernels of one name, a body without an end, and a tile kernel
-    of which the reals of a block are not known."""
+    """Return the signature of every kernel that `text` declares, in order, each with the index of the character behind
+    its body.
+
+    Raises ValueError for an argument of an unsupported type or whose name is a keyword of Python, for a field of
+    unknown size, for a point kernel that does not begin with int i, int j, int k, for two kernels of one name, for a
+    body without an end, and for a tile kernel without the constant <name>_own.
+    """
     text = _COMMENT.sub(_blank, text)
     sizes = _sizes(text)
     found: dict[str, tuple[Signature, int]] = {}
@@ -237,7 +256,8 @@ def declarations(text: str) -> list[tuple[Signature, int]]:
 
 
 def declared(header: Path) -> dict[str, Kind]:
-    """The kernels that the text of a header itself declares, in any configuration, each with its kind."""
+    """Return the kernels that the text of the file `header` itself declares, in any configuration: a dictionary from
+    the name to the kind."""
     return _declared(header.read_text(encoding="utf-8"))
 
 

@@ -24,7 +24,7 @@ class Binding:
 
 
 def bound_cpus() -> frozenset[int]:
-    """Return the CPUs that the kernel lets this process's main thread run on."""
+    """Return the CPUs on which the main thread of this process may run, according to the operating system."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")
     except OSError:

@@ -45,9 +45,9 @@ class Traffic:
 
 
 def traffic(matrix: ArrayLike, off_host: ArrayLike | None = None) -> Traffic:
-    """Check the bytes that ranks exchange, and return them as `Traffic`. `matrix`: bytes from rank (row) to rank.
-    `off_host` (ranks,): bytes of each rank to ranks of other hosts. Raises HiresxError for a matrix that is not square,
-    and for values that are not numbers from 0 up."""
+    """Check the bytes that ranks exchange, and return them as `Traffic`. `matrix`: bytes from rank (row) to rank
+    (column). `off_host` (ranks,): bytes of each rank to ranks of other hosts. Raises HiresxError for a matrix that is
+    not square, and for negative or invalid values."""
     try:
         values = np.array(matrix, dtype=float)
         beyond = np.zeros(len(values)) if off_host is None else np.array(off_host, dtype=float)
@@ -99,9 +99,9 @@ class Estimate:
 class Model:
     """The links of one machine, and the routes between its n GPUs.
 
-    `bandwidth`, `latency`, `per_byte` (n, n): GB/s, seconds, and seconds per byte that `cost` counts for a pair.
+    `bandwidth`, `latency`, `per_byte` (n, n): GB/s, seconds, and seconds per byte in `cost`, for each pair of GPUs.
     `nic_per_byte`, `nic_latency` (n,): the same for the way to the network and back. `nic` (n,): index of the adapter
-    that each GPU uses, -1 when none is known.
+    that each GPU uses, -1 if it is not known.
     """
 
     def __init__(self, machine: Machine):
@@ -326,8 +326,8 @@ class Model:
         )
 
     def are_alike(self, a: int, b: int, beyond: bool = True) -> bool:
-        """True if no time changes when ranks on the GPUs `a` and `b` are exchanged. With `beyond` this includes traffic
-        to other hosts."""
+        """True if no time changes when ranks on the GPUs `a` and `b` are exchanged. `beyond`: whether traffic to other
+        hosts is included."""
         count = len(self.machine.gpus)
         swap = np.arange(count)
         swap[[a, b]] = b, a
@@ -349,8 +349,8 @@ class Model:
 class Times(NamedTuple):
     """The times of an exchange for s placements on n GPUs. `between` (s, n * n) and `beyond` (s, n): bytes from GPU to
     GPU, and from each GPU to the network. `links` (s, number of links): seconds of each link. `pairs` (s, n * n):
-    seconds of each pair at its bandwidth. `waits` (s, senders): seconds of latencies. `moving` (s,): seconds of all
-    links together."""
+    seconds of each pair at its bandwidth. `waits` (s, senders): seconds of latency of each sender. `moving` (s,):
+    seconds of all links together."""
 
     between: np.ndarray
     beyond: np.ndarray
@@ -369,8 +369,8 @@ class Times(NamedTuple):
 
 class Exchange:
     """Computes the times of one exchange for many placements at once. `model`: the links of the machine. `demand`: the
-    bytes that the ranks send. Messages are summed link by link. Products of matrices would need as many operations, but
-    they start threads, which are slow on a machine that is in use."""
+    bytes that the ranks send. Messages are summed link by link. (Products of matrices need as many operations, but they
+    start threads, which are slow on a busy machine.)"""
 
     def __init__(self, model: Model, demand: Traffic):
         self.model, self.demand = model, demand
@@ -387,7 +387,7 @@ class Exchange:
 
     @property
     def work(self) -> int:
-        """Approximate number of operations that one placement takes."""
+        """Approximate number of operations for one placement."""
         pairs = len(self.model.machine.gpus) ** 2
         links = min(len(self.amounts), pairs) + len(self._off_host)
         return 2 * pairs + 2 * len(self.amounts) + 4 * links * int(self.model.ways.shape[1])

@@ -7,8 +7,8 @@ MOST = 65536
 
 
 def parse_list(text: str) -> frozenset[int] | None:
-    """Return the CPUs in a text such as "0,3-9". None if the text is not such a list, or names a CPU from number `MOST`
-    on."""
+    """Return the CPUs in a text such as "0,3-9". None if the text is not such a list, or contains a number of `MOST` or
+    more."""
     found: set[int] = set()
     for part in text.strip().split(","):
         first, dash, last = part.strip().partition("-")
@@ -26,7 +26,7 @@ def _number(text: str) -> bool:
 
 
 def parse_mask(text: str) -> frozenset[int] | None:
-    """Return the CPUs in a mask as hwloc writes it: hexadecimal words of 32 bits, separated by commas, the highest
+    """Return the CPUs in a mask in the format of hwloc: hexadecimal words of 32 bits, separated by commas, the highest
     first. None if `text` is not such a mask."""
     words = text.split(",")
     # hwloc marks a set without an end "0xf...f": it means "all", and says nothing of this machine.
@@ -46,7 +46,7 @@ def parse_mask(text: str) -> frozenset[int] | None:
 
 
 def format_list(cpus: Iterable[int]) -> str:
-    """Return a list of CPUs as text, "0,3-9"; "" for none."""
+    """Return a list of CPUs as text, such as "0,3-9"; "" for an empty list."""
     parts: list[list[int]] = []
     for cpu in sorted(cpus):
         if parts and cpu == parts[-1][1] + 1:

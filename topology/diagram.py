@@ -31,8 +31,9 @@ def draw(
     estimate: Estimate | None = None,
     title: str = "",
 ) -> None:
-    """Write a picture of the machine to `path`. `placement`: the GPU of each rank. Raises HiresxError without
-    matplotlib, for a machine without GPUs, and if the file cannot be written. `title`: the title of the picture."""
+    """Draw the machine to the file `path`. `placement`: the GPU of each rank. `estimate`: the estimate of an exchange
+    with this placement, whose loads are drawn. `title`: the title of the picture. Raises HiresxError if matplotlib is
+    missing, for a machine without GPUs, and if the file cannot be written."""
     for name in ("matplotlib.backends.backend_agg", "matplotlib.figure", "matplotlib.patches"):
         optional.import_required(name, "pictures are drawn with matplotlib", "pip install 'hiresx[plot]'")
     import matplotlib as mpl

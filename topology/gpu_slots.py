@@ -11,7 +11,8 @@ from hiresx.topology.cost import Model, Traffic
 class GpuSlots:
     """The number of ranks that each GPU gets. It is between `least` and `most`; `extra` GPUs have `least` + 1 ranks.
     `order`: the order in which ranks are placed. The next rank is always the one that exchanges most bytes with the
-    ranks already placed."""
+    ranks already placed. `gpus`: the GPUs that may be used. `model`: the links of the machine. `demand`: the bytes
+    between the ranks."""
 
     def __init__(self, model: Model, demand: Traffic, gpus: list[int]):
         self.least, self.extra = divmod(demand.ranks, len(gpus))
@@ -23,8 +24,8 @@ class GpuSlots:
         self._alike: list[list[int]] | None = None
 
     def free(self, used: np.ndarray) -> np.ndarray:
-        """Return the mask (states, GPUs) of the GPUs with free slots. `used`: the ranks that each GPU has already, of
-        this shape."""
+        """Return the mask (states, GPUs) of the GPUs with free slots. `used` (states, GPUs): the number of ranks that
+        each GPU has already."""
         if self._alike is None:
             self._alike = [
                 [b for b in range(a) if self._model.are_alike(self._gpus[a], self._gpus[b], self._beyond)]
@@ -40,8 +41,8 @@ class GpuSlots:
         return free
 
     def slots(self, place: np.ndarray) -> np.ndarray:
-        """Return the GPU of each rank, `place` (ranks,), followed by the GPUs of the free slots. Free slots count as
-        ranks that send nothing."""
+        """Return the GPU of each rank, `place` (ranks,), followed by the GPUs of the free slots. Free slots are treated
+        as ranks that send no messages."""
         return np.concatenate([place, np.repeat(np.arange(self.count), self.most - self.rank_counts(place))])
 
     def rank_counts(self, place: np.ndarray) -> np.ndarray:
@@ -49,8 +50,8 @@ class GpuSlots:
         return np.bincount(place, minlength=self.count)
 
     def swaps(self, slots: np.ndarray, ranks: int) -> np.ndarray:
-        """Return a mask (size, size), true below the diagonal for pairs of entries of `slots` that may be exchanged, so
-        that the shares of the GPUs stay even. `ranks`: the number of ranks."""
+        """Return a mask (size, size), true below the diagonal for pairs of entries of `slots` that may be exchanged
+        such that the numbers of ranks per GPU remain even. `ranks`: the number of ranks."""
         empty = np.arange(len(slots)) >= ranks
         below = np.tri(len(slots), k=-1, dtype=bool)
         has_free = np.bincount(slots[empty], minlength=self.count) > 0
@@ -61,8 +62,8 @@ class GpuSlots:
         return swaps
 
     def fill_up(self, place: np.ndarray) -> np.ndarray:
-        """Return `place` (ranks,), the GPU of each rank, after a change: from GPUs with more than `least` ranks, the
-        last ranks are moved to GPUs with fewer."""
+        """Return `place` (ranks,), the GPU of each rank, after a change: the last ranks of GPUs with more than `least`
+        ranks are moved to GPUs with fewer."""
         place = place.copy()
         while len(short := np.flatnonzero(self.rank_counts(place) < self.least)):
             full = np.flatnonzero(self.rank_counts(place) > self.least)

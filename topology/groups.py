@@ -14,8 +14,8 @@ NESTED = ("NUMA", "NODE", "PHB", "PXB", "PIX", "PSB", "NV")
 
 @dataclass(frozen=True)
 class GpuGroup:
-    """A group of GPUs. Between any two of them, the connection has the level `level` or a closer one
-    (`hiresx.topology.levels`). `gpus`: their indexes. `children`: the subgroups with a closer level, if any."""
+    """A group of GPUs in which each two are connected at the level `level` or a closer one (`hiresx.topology.levels`).
+    `gpus`: their indexes. `children`: the subgroups with a closer level."""
 
     level: str
     gpus: tuple[int, ...]
@@ -23,8 +23,9 @@ class GpuGroup:
 
 
 def groups(machine: Machine) -> dict[str, Partition]:
-    """Return the groups of GPUs for each level, with every GPU in one group: by NUMA node from the affinities, by PCIe
-    from the levels. A group of "NV" is of GPUs that all have NVLink with each other."""
+    """Return the groups of GPUs for each level; every GPU is in one group of each level. Groups of a NUMA node follow
+    from the affinities, those of PCIe from the levels. In a group of the level "NV" all GPUs have NVLink with each
+    other."""
     found = {"NUMA": numa_groups(machine)}
     for level in ("NODE", "PHB", "PXB", "PIX", "PSB"):
         found[level] = pcie_groups(machine, level)
@@ -35,15 +36,16 @@ def groups(machine: Machine) -> dict[str, Partition]:
 
 
 def pcie_groups(machine: Machine, level: str) -> Partition:
-    """Return the groups of GPUs that are no further apart than `level`, by PCIe alone."""
+    """Return the groups of GPUs that are no further apart than `level`, by PCIe alone. `level`: a word of
+    `hiresx.topology.levels`."""
     return connect_pairs(len(machine.gpus), lambda a, b: rank(machine.pcie[a][b]) <= RANK[level])
 
 
 def numa_groups(machine: Machine) -> Partition:
-    """Return the groups of GPUs on one NUMA node. Two GPUs are on one node if their nodes are equal; if a node is not
-    known, if their CPUs are equal; if these are not known, if their level is NODE or nearer. GPUs with the level SYS
-    are always on two nodes, if any levels of the machine are nearer: the cgroup of a job may restrict the CPUs and
-    nodes of all GPUs to the same few, but it does not change the levels."""
+    """Return the groups of GPUs on one NUMA node. Two GPUs are on one node if their nodes are equal. If a node is not
+    known, they are if their CPUs are equal, and if these are not known, if their level is NODE or closer. GPUs with the
+    level SYS are always on two nodes, if any levels of the machine are closer: the cgroup of a job may restrict the
+    CPUs and nodes of all GPUs to the same few, but it does not change the levels."""
     gpus = machine.gpus
     tell = levels_tell_nodes(machine)
 
@@ -60,16 +62,16 @@ def numa_groups(machine: Machine) -> Partition:
 
 
 def levels_tell_nodes(machine: Machine) -> bool:
-    """True if any two devices are nearer than SYS by PCIe. If none are, the machine may be virtual and hide its
+    """True if any two devices are closer than SYS by PCIe. If none are, the machine may be virtual and hide its
     topology."""
     words = [word for rows in (machine.pcie, machine.nic_levels) for row in rows for word in row]
     return any(rank(word) <= RANK["NODE"] for word in words)
 
 
 def nvlink_groups(machine: Machine) -> Partition:
-    """Return the groups of GPUs that all have NVLink with each other. If NVLink joins GPUs that are not all linked (as
-    in a hybrid cube mesh), the GPUs of one NUMA node are a group if all of them are linked. Otherwise a group starts
-    with the pair that has most links, and grows by the GPU with most links to all members."""
+    """Return the groups of GPUs that all have NVLink with each other. If NVLink connects GPUs that are not all linked
+    (as in a hybrid cube mesh), the GPUs of one NUMA node are a group if all of them are linked. Otherwise a group
+    starts with the pair that has most links, and the GPU with most links to all members is added repeatedly."""
     count = len(machine.gpus)
     link = [[nvlinks(machine.levels[a][b]) for b in range(count)] for a in range(count)]
     found: list[tuple[int, ...]] = []
@@ -104,7 +106,7 @@ def _split_by_links(island: Sequence[int], link: list[list[int]]) -> list[tuple[
 
 
 def tree(machine: Machine, usable: tuple[int, ...] | None = None) -> GpuGroup:
-    """Return the nested groups of the `usable` GPUs, down to the finest ones that differ. If an NVLink group extends
+    """Return the nested groups of the GPUs `usable`, down to the finest ones that differ. If an NVLink group extends
     over several coarser groups, these are joined, because its links are the fastest."""
     usable = tuple(range(len(machine.gpus))) if usable is None else tuple(sorted(usable))
     by_level = groups(machine)
@@ -139,8 +141,8 @@ def _nest(name: str, members: tuple[int, ...], levels: list[tuple[str, list[tupl
 
 
 def connect_pairs(count: int, together: Callable[[int, int], bool]) -> Partition:
-    """Partition of `count` devices into groups: two devices are in one group if a chain of pairs with `together` true
-    connects them."""
+    """Partition `count` devices into groups. Two devices are in one group if a chain of pairs (a, b) with `together(a,
+    b)` true connects them."""
     root = list(range(count))
 
     def find(n: int) -> int:

@@ -47,7 +47,8 @@ FFI: TypeAlias = Any
 
 
 class HwlocLibrary:
-    """One loaded libhwloc. `version`: the version of its interface, e.g. "2.8.0"; `path`: the file that was loaded."""
+    """A loaded libhwloc. `version`: the version of its interface, such as "2.8.0". `path`: the file that was loaded.
+    `ffi` and `handle`: the interface of cffi and the loaded library."""
 
     def __init__(self, ffi: FFI, handle: Any, path: str):
         self.ffi, self.c = ffi, handle
@@ -56,7 +57,7 @@ class HwlocLibrary:
         self.version = f"{number >> 16}.{number >> 8 & 255}.{number & 255}"
 
     def error(self) -> str:
-        """Return the reason of the last failure, as text of the operating system."""
+        """Return the reason of the last failure, as the operating system describes it."""
         number = self.ffi.errno
         return os.strerror(number) if number else "no reason given"
 
@@ -82,7 +83,7 @@ def _file_of(address: int) -> str:
 
 
 class Topology:
-    """A loaded topology. Close it, or use it in a `with` statement. Recordings are not loaded by the library: version
+    """A loaded topology. Close it, or use it in a `with` statement. Recordings are not loaded by this library: version
     2.8 crashes on XML that lacks expected entries, and versions before 3.0 cannot read XML of 3.0."""
 
     def __init__(self, library: HwlocLibrary):
@@ -126,8 +127,8 @@ class Topology:
 
 
 def candidates() -> list[str]:
-    """Return the paths at which libhwloc may be: that of HIRESX_HWLOC, those of the system, and those of MPI wheels
-    beside this Python."""
+    """Return the paths at which libhwloc may be: that in the environment variable HIRESX_HWLOC, those of the system,
+    and those of MPI wheels in the environment of this Python."""
     asked = os.environ.get("HIRESX_HWLOC")
     if asked is not None:
         return [asked] if asked else []
@@ -188,7 +189,7 @@ def live_topology() -> Iterator[Topology]:
 
 
 def discover() -> Machine:
-    """Discover this machine by libhwloc, without NVML. Raises HiresxError when it cannot."""
+    """Return a description of this machine by libhwloc, without NVML. Raises HiresxError if this is not possible."""
     with live_topology() as topology:
         found = parse_hwloc_xml(topology.xml(), "hwloc")
         version, path, live = topology.library.version, topology.library.path, topology.live

@@ -21,12 +21,13 @@ def complete(
     known: np.ndarray, guess: Callable[[int, int], str] = lambda a, b: ""
 ) -> tuple[list[list[str]], list[tuple[int, int, str, str]]]:
     """Complete the levels between n devices. `known` (n, n), symmetric: levels as `ranks` returns them, UNKNOWN if not
-    known. `guess`: returns a level for a pair whose level does not follow from the others, or "". Returns the levels of
-    all pairs as words ("" if nothing is known), and the contradictions (a, b, level, level), where two conclusions
-    about a pair differ.
+    known. `guess`: a function that returns a level for a pair whose level does not follow from the others, or "".
+    Returns the levels of all pairs as words ("" if nothing is known), and the contradictions (a, b, level, level),
+    where two conclusions about a pair differ.
 
-    Levels that follow from the others are set first, then the guesses and what follows from them. All other pairs get
-    the farthest level that the others allow, so none is nearer than it may be."""
+    Levels that follow from the others are set first, then the guesses and the levels that follow from them. All other
+    pairs get the farthest level that is consistent with the others.
+    """
     found = known.copy()
     wrong = _prove(found)
     bounds = _bounds(found)

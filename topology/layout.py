@@ -13,9 +13,9 @@ NESTED = ("PHB", "PXB", "PIX", "PSB")
 
 @dataclass(frozen=True)
 class Branch:
-    """A branch of the tree of a machine. `level`: the level that all devices below share; "machine" at the top. `numa`:
-    the number of the NUMA node, for the level NUMA. `gpus`, `nics`: the indexes of all devices below. `children`: the
-    branches of the next finer level. Devices that are in no child belong to this branch itself."""
+    """A branch of the tree of a machine. `level`: the level at which all devices in it are connected; "machine" at the
+    top. `numa`: the number of the NUMA node, for the level NUMA. `gpus`, `nics`: the indexes of all devices in it.
+    `children`: the branches of the next closer level. Devices that are in no child belong to this branch itself."""
 
     level: str
     gpus: tuple[int, ...]
@@ -24,7 +24,7 @@ class Branch:
     numa: int | None = None
 
     def own(self) -> tuple[list[int], list[int]]:
-        """Return (GPUs, adapters) directly below this branch."""
+        """Return the GPUs and the adapters that are in this branch, but in none of its children."""
         return (
             [g for g in self.gpus if not any(g in child.gpus for child in self.children)],
             [n for n in self.nics if not any(n in child.nics for child in self.children)],
@@ -33,8 +33,8 @@ class Branch:
 
 def device_tree(machine: Machine) -> Branch:
     """Return the GPUs and network adapters of a machine as a tree: NUMA nodes at the top, nested PCIe bridges and
-    switches below. It is made from the level of each pair of devices (PIX, PXB, PHB, NODE, SYS) alone, so that every
-    kind of recording gives it."""
+    switches below. It is computed only from the level of each pair of devices (PIX, PXB, PHB, NODE, SYS), which every
+    kind of recording contains."""
     count = len(machine.gpus)
     rank = _ranks(machine)
     parts: list[list[int]] = [list(part) for part in numa_groups(machine)]

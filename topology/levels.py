@@ -75,18 +75,19 @@ HOP = 0.15e-6
 
 
 def square(count: int, word: Callable[[int, int], str]) -> tuple[tuple[str, ...], ...]:
-    """Return the matrix of the levels of `count` devices. `word` returns the level of two devices; the diagonal has
-    SELF."""
+    """Return the matrix of the levels of `count` devices, with SELF on the diagonal. `word`: a function that returns
+    the level of two devices."""
     return tuple(tuple(SELF if a == b else word(a, b) for b in range(count)) for a in range(count))
 
 
 def rank(level: str) -> int:
-    """Return the position of a level in `PCIE`, the nearest first; UNKNOWN for other words."""
+    """Return the position of a level in `PCIE`, the closest first; UNKNOWN for other words."""
     return RANK.get(level, UNKNOWN)
 
 
 def word(text: str) -> str | None:
-    """Return the level that `text` names, SYS for SOC; None for another text."""
+    """Return the level that `text` names (SYS for SOC); None for any other text. A level says how two devices are
+    connected: NV with a number, PIX, PXB, PHB, NODE or SYS, as in `nvidia-smi topo -m`."""
     text = OLD.get(text, text)
     return text if text == SELF or text in RANK or _NVLINK.fullmatch(text) else None
 
@@ -98,8 +99,9 @@ def nvlinks(level: str) -> int:
 
 
 def link_count(links: list[int], model: str = "") -> int:
-    """Return the number of NVLinks of a GPU from the numbers `links` of its pairs. If their sum exceeds the links of a
-    GPU of this model, all pairs share the links to a switch."""
+    """Return the number of NVLinks of a GPU. `links`: the numbers of NVLinks between it and each other GPU. Their sum
+    is the result, unless it exceeds the number of links of a GPU of this `model`: then the GPU is connected to a
+    switch, each pair uses the same links, and the result is the largest of the numbers."""
     most = MOST_NVLINKS.get(generation(model) or "", max(MOST_NVLINKS.values()))
     return sum(links) if sum(links) <= most else max(links)
 
@@ -111,16 +113,16 @@ def pcie_speed(generation: int | None, width: int | None) -> float | None:
 
 
 def pcie_speed_of_rate(rate: str, width: str) -> float | None:
-    """Return GB/s of a PCIe link from its rate and width as Linux and NCCL write them: "16.0 GT/s PCIe" and "16". None
-    for texts or speeds that are unknown."""
+    """Return the bandwidth of a PCIe link in GB/s, in one direction, from its rate and width in the format of Linux and
+    NCCL: "16.0 GT/s PCIe" and "16". None for other texts and unknown rates."""
     match = re.match(r"\s*(\d{1,2}(?:\.\d+)?)\s*GT/s", rate)
     lanes = int(width) if width.isascii() and width.isdigit() and len(width) < 4 else None
     return pcie_speed(_RATES.get(float(match[1])), lanes) if match else None
 
 
 def assumed_pcie_speed(model: str) -> float:
-    """Return GB/s of the PCIe link of a GPU of this model, assumed if its link is not known; generation 3 for an
-    unknown model."""
+    """Return the bandwidth, in GB/s, that is assumed for the PCIe link of a GPU of this model if it is not known;
+    generation 3 for an unknown model."""
     number = PCIE_OF.get(pcie_generation(model) or "")
     return PCIE_X16[number] * PCIE_SHARE if number else PCIE_X16_GEN3
 
@@ -160,7 +162,7 @@ def interconnect_speed(cpu: str) -> float:
 def closest(first: tuple[str, ...], second: tuple[str, ...]) -> str | None:
     """Return PIX, PXB or PHB from the bridges above two PCI devices (host bridge first); None if they share none. If
     each device has at most one bridge below the common one, both are on one switch: a switch has an upstream port and a
-    downstream port for each device."""
+    downstream port for each device. `first`, `second`: the bridges above each."""
     shared = 0
     while shared < min(len(first), len(second)) and first[shared] == second[shared]:
         shared += 1

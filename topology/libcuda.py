@@ -13,8 +13,8 @@ PORTABLE = 1  # CU_MEMHOSTREGISTER_PORTABLE: for all contexts
 
 
 class Driver:
-    """The CUDA driver and its GPUs, which CUDA numbers by speed. Creates no context. Raises HiresxError if there is no
-    driver, and for a call that fails."""
+    """The CUDA driver and its GPUs, in CUDA's order. It creates no context. `library`: the loaded driver library, by
+    default that of the system. Raises HiresxError if there is no driver, and for a call that fails."""
 
     def __init__(self, library: ctypes.CDLL | None = None):
         try:
@@ -39,7 +39,7 @@ class Driver:
         return number.value
 
     def count(self) -> int:
-        """Return the number of GPUs; call it before other queries."""
+        """Return the number of GPUs. It must be called before other queries."""
         number = c_int(0)
         self._call("cuInit", c_uint(0))
         self._call("cuDeviceGetCount", byref(number))
@@ -71,7 +71,8 @@ class Driver:
         return text.value.decode(errors="replace")
 
     def mig_uuid(self, device: int) -> str:
-        """Return the UUID of a MIG slice, in NVML's form; "" for a whole GPU. CUDA shows a process only one slice."""
+        """Return the UUID of a MIG slice, in NVML's form; "" for a whole GPU. CUDA makes only one slice visible to a
+        process."""
         own, card = (c_ubyte * 16)(), (c_ubyte * 16)()
         try:
             # The call before the second version tells the card's UUID (CUDA driver API, device management).
@@ -89,7 +90,8 @@ class Driver:
 
 
 class Cuda(Driver):
-    """The initialised driver. It creates nothing on a GPU before `context` is called for that GPU."""
+    """The initialised driver. It allocates no memory on a GPU before `context` is called for that GPU. `library`: the
+    loaded driver library, by default that of the system."""
 
     def __init__(self, library: ctypes.CDLL | None = None):
         super().__init__(library)
@@ -97,13 +99,13 @@ class Cuda(Driver):
         self._contexts: dict[int, c_void_p] = {}
 
     def ordinal(self, bus_id: str) -> int:
-        """Return CUDA's number of the GPU with this PCI bus id. (CUDA orders GPUs by speed, NVML by bus id.)"""
+        """Return CUDA's number of the GPU with this PCI bus id. (CUDA and NVML number GPUs in different orders.)"""
         number = c_int(0)
         self._call("cuDeviceGetByPCIBusId", byref(number), bus_id.encode())
         return number.value
 
     def context(self, device: int) -> None:
-        """Make the primary context of a device current, creating it if need be."""
+        """Make the primary context of a device current; it is created if necessary."""
         if device not in self._contexts:
             context = c_void_p()
             self._call("cuDevicePrimaryCtxRetain", byref(context), c_int(device))
@@ -124,12 +126,12 @@ class Cuda(Driver):
         return pointer.value
 
     def free(self, device: int, pointer: int) -> None:
-        """Free memory that `allocate` returned."""
+        """Free memory that `allocate` returned. `device`: its GPU. `pointer`: the address."""
         self.context(device)
         self._call("cuMemFree_v2", c_ulonglong(pointer))
 
     def register(self, address: int, size: int) -> None:
-        """Pin host memory. A context must be current."""
+        """Page-lock host memory. A context must be current. `address` and `size`: its position and number of bytes."""
         self._call("cuMemHostRegister_v2", c_void_p(address), c_size_t(size), c_uint(PORTABLE))
 
     def unregister(self, address: int) -> None:
@@ -137,7 +139,7 @@ class Cuda(Driver):
         self._call("cuMemHostUnregister", c_void_p(address))
 
     def enable_peer(self, device: int, other: int) -> bool:
-        """Let `device` reach the memory of `other`; False when it cannot."""
+        """Enable access of `device` to the memory of `other`. Returns False if this is not possible."""
         can = c_int(0)
         self._call("cuDeviceCanAccessPeer", byref(can), c_int(device), c_int(other))
         if not can.value:
@@ -150,8 +152,8 @@ class Cuda(Driver):
     def copy_time(
         self, kind: str, to: int, source: int, size: int, repeats: int, device: int, other: int = -1
     ) -> float:
-        """Return the seconds of a copy of `size` bytes from the address `source` to the address `to`, as the mean of
-        `repeats` copies in a row on a stream of `device`. `kind`: "peer" (from `device` to `other`), "to_device" or
+        """Return the seconds of a copy of `size` bytes from the address `source` to the address `to`: the mean of
+        `repeats` consecutive copies on a stream of `device`. `kind`: "peer" (from `device` to `other`), "to_device" or
         "to_host"."""
         self.context(device)
         stream, events = c_void_p(), [c_void_p(), c_void_p()]

@@ -19,9 +19,11 @@ GIGA = 1e9
 
 def measure(machine: Machine, cuda: Cuda | None = None, say: Callable[[str], None] = lambda line: None) -> Machine:
     """Measure the bandwidth (GB/s) and latency of every ordered pair of GPUs, one copy at a time. Returns the machine,
-    which must be this one, with `measured` filled in.
+    which must be the present one, with `measured` filled in. `say`: a function that is called with lines on the
+    progress.
 
-    Raises HiresxError for a recording, a machine without GPU, or without the CUDA driver.
+    `cuda`: the initialised driver, by default a new one. Raises HiresxError for a recording, for a machine without a
+    GPU, and if the CUDA driver is missing.
     """
     if not machine.live:
         raise HiresxError(
@@ -60,7 +62,8 @@ def measure(machine: Machine, cuda: Cuda | None = None, say: Callable[[str], Non
 
 def host_speeds(cuda: Cuda, ordinal: int, buffer: int, node: int | None) -> tuple[float, float, bool]:
     """Measure the bandwidth between host memory on NUMA node `node` and the GPU number `ordinal`. `buffer`: an address
-    on the GPU. Returns (GB/s to the device, GB/s to the host, True if the host memory was pinned)."""
+    on the GPU. Returns (GB/s to the device, GB/s to the host, True if the host memory was page-locked). `cuda`: the
+    initialised driver."""
     if node is not None:
         memory.prefer(node)
     array = np.ones(LARGE, "u1")  # touched, so that it has pages

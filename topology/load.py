@@ -10,9 +10,8 @@ from hiresx.topology.parse_smi import parse_smi
 
 
 def load(path: Path) -> Machine:
-    """Read the description of a machine: a recording (JSON), an hwloc XML export, a topology file of NCCL (XML), or the
-    text of `nvidia-smi topo -m`. The result is marked as not live. Raises HiresxError for other files.
-    """
+    """Read the description of a machine from a file: a recording (JSON), an XML export of hwloc, a topology file of
+    NCCL (XML), or the text of `nvidia-smi topo -m`. The result has `live` false. Raises HiresxError for other files."""
     text = read_text(path)
     return parse(text, str(path))
 

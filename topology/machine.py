@@ -31,12 +31,18 @@ Cpus = frozenset[int]
 
 @dataclass(frozen=True)
 class GPU:
-    """A GPU. `index`: its index. `model`: its model. `mig`: whether MIG is enabled. `cpus`: the CPUs near it. `memory`,
-    `memory_used`: in bytes. `utilisation`: in per cent. `pcie`: bandwidth of its PCIe link in GB/s, in one direction.
-    `links`: number of active NVLinks. `numa`: its NUMA node; `nodes`: the NUMA nodes near it, if the source lists
-    several. `path`: the PCI bridges above it, beginning with the host bridge. `mig_uuid`: the UUID of a MIG slice,
-    whose `bus_id` and `uuid` are those of the card. `domain`: the NVLink domain, which may include several hosts, as
-    "cluster UUID/clique". None or "" means not known."""
+    """A GPU. Values that are None or "" are not known.
+
+    - `index`: its index. `bus_id`: its PCI address. `model`: its model. `uuid`: its UUID.
+    - `memory`, `memory_used`: in bytes. `utilisation`: in per cent.
+    - `mig`: whether MIG is enabled. `mig_uuid`: the UUID of a MIG slice, whose `bus_id` and `uuid` are those of the
+      card.
+    - `numa`: its NUMA node. `nodes`: the NUMA nodes near it, if the source lists several. `cpus`: the CPUs near it.
+    - `pcie`: bandwidth of its PCIe link in GB/s, in one direction. `path`: the PCI bridges above it, beginning with the
+      host bridge.
+    - `links`: number of active NVLinks. `domain`: the NVLink domain, which may include several hosts, as "cluster
+      UUID/clique".
+    """
 
     index: int
     bus_id: str = ""
@@ -57,15 +63,15 @@ class GPU:
 
     @property
     def address(self) -> str:
-        """Identifier of the GPU on its host."""
+        """Unique identifier of the GPU on its host: its PCI address, for a MIG slice followed by its UUID."""
         return address(self.bus_id, self.mig_uuid)
 
 
 @dataclass(frozen=True)
 class NIC:
     """A network adapter. `name`: its name in the operating system. `bus_id`: its PCI address. `numa`: its NUMA node.
-    `rdma`: whether GPUs may send through it without the CPU. `speed`: its bandwidth in GB/s. `path`: the PCI bridges
-    above it, beginning with the host bridge. None or "" means not known."""
+    `rdma`: whether it supports RDMA, so that GPUs can send through it without the CPU. `speed`: its bandwidth in GB/s.
+    `path`: the PCI bridges above it, beginning with the host bridge. None or "" means not known."""
 
     name: str
     bus_id: str = ""
@@ -107,9 +113,9 @@ class Cache:
 
 @dataclass(frozen=True)
 class OtherDevice:
-    """A PCI device that is listed and is not a GPU, a network adapter or a bridge. `bus_id`: its PCI address. `numa`:
-    its NUMA node. `kind`: its class. `name`: its name in the operating system, or else the name that its maker gave
-    it."""
+    """A PCI device that is listed and is not a GPU, a network adapter or a bridge. `kind`: its class. `bus_id`: its PCI
+    address. `name`: its name in the operating system or, without one, the name that its manufacturer gave it. `numa`:
+    its NUMA node."""
 
     kind: str
     bus_id: str = ""
@@ -119,8 +125,9 @@ class OtherDevice:
 
 @dataclass(frozen=True)
 class MeasuredSpeeds:
-    """Measured speeds of a machine. `device`: GB/s from GPU to GPU, `latency`: seconds of a small copy, both (n, n)
-    with None where it was not measured; `to_device`, `to_host`: GB/s of pinned copies, (n,)."""
+    """Measured speeds of a machine with n GPUs. `device`: GB/s from GPU to GPU, and `latency`: seconds of a small copy,
+    both (n, n) with None for pairs that were not measured. `to_device`, `to_host`: GB/s of copies of page-locked
+    memory, (n,)."""
 
     device: tuple[tuple[float | None, ...], ...]
     latency: tuple[tuple[float | None, ...], ...]
@@ -130,18 +137,23 @@ class MeasuredSpeeds:
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine, either the one on which the process runs or a recording of another. `source`: the programs or files
-    that describe it. `gpus`, `nics`, `packages` and `numa`: its GPUs, network adapters, processor packages and NUMA
-    nodes. `cores`: the CPUs of each core. `host` and `product`: the name of the host and of the product. `measured`:
-    its measured speeds, or None.
+    """A machine, either the one on which the process runs or a recording of another.
 
-    `levels` (n, n): the level of `hiresx.topology.levels` between each two of the n GPUs. `pcie` (n, n): the level of
-    the path over PCIe, without NVLink; "" if NVLink hides it; an inferred one is an upper bound. `peer` (n, n): "OK" if
-    there is peer access, otherwise the reason why not, or "" if it is not known. `nic_levels` (n, NICs) and `nic_pairs`
-    (NICs, NICs): levels between GPUs and network adapters, and between two adapters; "" where they are not known.
-    `caches`, `devices`: its caches and its other devices. `allowed`: the CPUs that this process may use, for a live
-    machine. `live`: whether this is the machine on which the process runs; always false for a recording. `problems`:
-    where the sources disagree, and what will make a run slow."""
+    - `source`: the programs or files that describe it.
+    - `gpus`, `nics`, `packages`, `numa`: its GPUs, network adapters, processor packages and NUMA nodes. `cores`: the
+      CPUs of each core. `caches`, `devices`: its caches and its other devices.
+    - `levels` (n, n): the level (`hiresx.topology.levels`) between each two of the n GPUs.
+    - `pcie` (n, n): the level of the path over PCIe, without NVLink; "" if it is not known because of NVLink; an
+      inferred level is an upper bound.
+    - `peer` (n, n): "OK" if there is peer access, otherwise the reason why not, or "" if it is not known.
+    - `nic_levels` (n, NICs), `nic_pairs` (NICs, NICs): levels between GPUs and network adapters, and between two
+      adapters; "" if they are not known.
+    - `allowed`: the CPUs that this process may use, if the machine is live.
+    - `host`, `product`: the name of the host and of the product.
+    - `measured`: its measured speeds, or None.
+    - `problems`: contradictions between the sources, and reasons why a run may be slow.
+    - `live`: whether this is the machine on which the process runs; always false for a recording.
+    """
 
     source: str
     gpus: tuple[GPU, ...] = ()
@@ -169,7 +181,7 @@ class Machine:
         return next((package.model for package in self.packages if package.model), "")
 
     def with_problems(self, *more: str) -> "Machine":
-        """Return a copy of the machine with further problems in its list."""
+        """Return a copy of the machine with the problems `more` added to its list."""
         return replace(self, problems=tuple(dict.fromkeys((*self.problems, *more))))
 
 
@@ -179,8 +191,8 @@ def device_matrices(
     level: Callable[[GPU | NIC, GPU | NIC], str],
     links: Sequence[Sequence[int]] | None = None,
 ) -> dict[str, Any]:
-    """Return the devices and matrices of a `Machine`. `level` returns how near two devices are by PCIe. `links` (n, n):
-    the numbers of NVLinks. Peer access is unknown."""
+    """Return the devices and matrices of a `Machine`. `level`: a function that returns the level of two devices by
+    PCIe. `links` (n, n): the numbers of NVLinks. Peer access is unknown."""
     pcie = levels.square(len(gpus), lambda a, b: level(gpus[a], gpus[b]))
     joined = pcie
     if links is not None:
@@ -195,9 +207,10 @@ def device_matrices(
 
 
 def agreed_links(links: list[list[int]], switched: Sequence[int], problems: list[str]) -> list[list[int]]:
-    """Return the number of NVLinks (n, n) of each pair of GPUs. If both GPUs report different numbers, the smaller one
-    is taken, and `problems` says so. Two GPUs behind switches have as many as the one with fewer links to switches
-    (`switched`)."""
+    """Return the number of NVLinks (n, n) of each pair of GPUs. `links[a][b]`: the number that GPU a reports for its
+    pair with GPU b. If both GPUs of a pair report different numbers, the result is the smaller one, and a problem is
+    added to `problems`. `switched`: for each GPU the number of its links to switches. The number of links of two GPUs
+    behind switches is the smaller of their two numbers."""
     for a in range(len(links)):
         for b in range(a):
             if links[a][b] != links[b][a]:
@@ -208,7 +221,7 @@ def agreed_links(links: list[list[int]], switched: Sequence[int], problems: list
 
 
 def to_json(machine: Machine) -> dict[str, Any]:
-    """Return the snapshot as plain data, without the mark that it is this machine: it may be read on another one, or
+    """Return the snapshot as JSON data. `live` is left out, since the snapshot may be read on another machine, or
     later."""
     return {"format": FORMAT, "version": VERSION, **_plain(machine)}
 
@@ -224,7 +237,7 @@ def _plain(value: Any) -> Any:
 
 
 def save(machine: Machine, path: Path) -> None:
-    """Write the snapshot. Raises HiresxError when the file cannot be written."""
+    """Write the snapshot of the machine to `path`. Raises HiresxError if the file cannot be written."""
     try:
         with replacing(path) as temporary:
             temporary.write_text(json.dumps(to_json(machine), indent=1) + "\n", encoding="utf-8")
@@ -233,7 +246,8 @@ def save(machine: Machine, path: Path) -> None:
 
 
 def from_json(text: str, name: str = "snapshot") -> Machine:
-    """Return the machine of a snapshot. Raises HiresxError that names the invalid key."""
+    """Return the machine of a snapshot. Raises HiresxError with the invalid key. `name`: the name of the text for
+    messages."""
     hint = "record the machine again with: hiresx topo --save machine.json"
     try:
         document = json.loads(text)
@@ -346,8 +360,8 @@ _BUS_ID = re.compile(r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1
 
 
 def bus_id(text: str) -> str:
-    """Return a PCI bus id in one form, 0000:3b:00.0, and other text in lower case. NVML writes 8 digits of the domain,
-    some builds of hwloc only 4."""
+    """Return a PCI bus id in the form 0000:3b:00.0, and any other text in lower case. (NVML writes 8 digits of the
+    domain, some builds of hwloc only 4.)"""
     match = _BUS_ID.fullmatch(text.strip())
     if not match:
         return text.strip().lower()
@@ -362,7 +376,8 @@ def address(bus: str, mig_uuid: str = "") -> str:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a recording. Raises HiresxError for a file that cannot be read, or is too large to be one."""
+    """Return the text of a recording. Raises HiresxError for a file that cannot be read, or is too large for a
+    recording."""
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)

@@ -18,16 +18,17 @@ _PREFERRED = 1  # linux/mempolicy.h: MPOL_PREFERRED
 
 @dataclass(frozen=True)
 class Where:
-    """The location of memory: the number of `pages` on each NUMA node, as the kernel reports it. `warnings`: warnings,
-    as sentences."""
+    """The location of memory: the number of `pages` on each NUMA node, as the operating system reports it. `warnings`:
+    warnings, as sentences."""
 
     pages: dict[int, int]
     warnings: tuple[str, ...] = ()
 
 
 def prefer(node: int) -> str:
-    """Let this thread, and threads that it starts, take memory from a NUMA node while it has any. Returns the reason if
-    the kernel refuses, as in some containers; memory is then near the core that touches it first."""
+    """Set the memory policy of this thread, and of threads that it starts: memory is allocated on a NUMA node as long
+    as it has any. Returns the reason if the operating system refuses, as in some containers; memory is then allocated
+    near the core that first accesses it."""
     number = _SET_MEMPOLICY.get(platform.machine())
     if number is None:
         return ""
@@ -41,8 +42,8 @@ def prefer(node: int) -> str:
 
 
 def where(array: np.ndarray) -> Where:
-    """Return the NUMA nodes of the pages of an array, as the kernel reports them. Pages that were never accessed are on
-    no node."""
+    """Return the NUMA nodes of the pages of an array, as the operating system reports them. Pages that were never
+    accessed are on no node."""
     try:
         return Where(_by_move_pages(array))
     except OSError as error:

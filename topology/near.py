@@ -15,8 +15,8 @@ class Nearest:
     """The devices nearest to a GPU. `gpu`: the GPU; None for a process without one. `numa`: its NUMA node; None if
     unknown. `cpus`: the nearest CPUs that this process may use (for a recording: the nearest ones). `cores`: these
     CPUs, grouped by cores. `nics`: the nearest adapters, all equally near; if any of them has RDMA, only those with
-    RDMA. `nic_level`: how near they are, a word of `hiresx.topology.levels`; "" without an adapter. `warnings`: what
-    may slow down a run."""
+    RDMA. `nic_level`: their level, a word of `hiresx.topology.levels`; "" without an adapter. `warnings`: reasons why a
+    run may be slow."""
 
     gpu: GPU | None
     numa: int | None
@@ -28,17 +28,18 @@ class Nearest:
 
     @property
     def nic(self) -> NIC | None:
-        """The adapter of `nics` to use; None if there is none. GPUs take turns, by their index."""
+        """The adapter of `nics` to use; None if there is none. GPUs use the adapters in turn, by their index."""
         turn = self.gpu.index if self.gpu is not None else 0
         return self.nics[turn % len(self.nics)] if self.nics else None
 
 
 def nearest(gpu: int | str | None = None, machine: Machine | None = None) -> Nearest:
     """Find the devices nearest to `gpu`: its number on the host (in the order of PCI addresses, as in NVML), its PCI
-    address, or the UUID of a GPU or MIG slice. Default: the GPU with a CUDA context of this process, else the only GPU
-    that CUDA shows it, else the CPUs to which it is bound.
+    address, or the UUID of a GPU or MIG slice. If it is None, the GPU with a CUDA context of this process is used, or
+    the only GPU that CUDA makes visible, or the CPUs to which the process is bound.
 
-    `machine`: a description; default: this machine. Creates no context. Raises HiresxError for an unknown GPU.
+    `machine`: a description; by default this machine. No CUDA context is created. Raises HiresxError for an unknown
+    GPU.
     """
     if machine is None:
         from hiresx.topology.discover import discover

@@ -29,7 +29,7 @@ Handle: TypeAlias = Any
 
 
 def library() -> Nvml:
-    """Return the started pynvml. Raises HiresxError saying what is missing."""
+    """Return the initialised module pynvml. Raises HiresxError with the name of the missing package or library."""
     pynvml = optional.import_required("pynvml", "NVML is used through nvidia-ml-py", "pip install nvidia-ml-py")
     try:
         pynvml.nvmlInit()
@@ -39,10 +39,10 @@ def library() -> Nvml:
 
 
 def discover(nvml: Nvml = None) -> Machine:
-    """Discover this machine's NVIDIA GPUs. `nvml`: a module with pynvml's functions, initialised.
+    """Return a description of the NVIDIA GPUs of this machine. `nvml`: a module with pynvml's functions, initialised.
 
-    A function that this driver or GPU does not support leaves its value unknown; it is no fault. Raises HiresxError
-    when NVML is missing.
+    If this driver or GPU does not support a function, the value is unknown; this is not an error. Raises HiresxError if
+    NVML is missing.
     """
     own = nvml is None
     nvml = library() if own else nvml

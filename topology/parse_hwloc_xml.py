@@ -62,8 +62,9 @@ NO_PCI = "no PCI device in the recording: it was made without I/O (lstopo --whol
 
 
 def parse_hwloc_xml(text: str, name: str = "hwloc XML") -> Machine:
-    """Return the machine of an XML export of hwloc. GPUs are in the order of their PCI bus ids, as in NVML. Raises
-    HiresxError for other XML, for a truncated file, and for one without an object that can be a machine."""
+    """Return the machine of an XML export of hwloc. GPUs are in the order of their PCI bus ids, as in NVML. `name`: the
+    name of the text for messages. Raises HiresxError for other XML, for a truncated file, and for one that describes no
+    machine."""
     top = xml_tree.read(text, name, HINT)
     if top.tag != "topology":
         raise HiresxError(f"{name}: the XML of <{top.tag[:40]}>, not hwloc's <topology>", HINT)
@@ -288,8 +289,8 @@ def _nic(node: Element, numa: tuple[NumaNode, ...]) -> NIC:
 
 
 def level(first: GPU | NIC, second: GPU | NIC) -> str:
-    """Return the level of two devices (PIX, PXB, PHB, NODE or SYS). It follows from the PCI bridges above them; without
-    a common bridge, from their NUMA nodes; if these are not known, from the CPUs near two GPUs."""
+    """Return the level of two devices (PIX, PXB, PHB, NODE or SYS). It follows from the PCI bridges above them. If they
+    have no common bridge, it follows from their NUMA nodes or, if these are not known, from the CPUs near two GPUs."""
     near = levels.closest(first.path, second.path)
     if near:
         return near

@@ -37,10 +37,10 @@ _INTEL = {
 
 
 def parse_nccl_xml(text: str, name: str = "NCCL XML") -> Machine:
-    """Return the machine that a topology file of NCCL describes. GPUs are in the order of their `dev`, else of their
-    PCI bus ids.
+    """Return the machine that a topology file of NCCL describes. GPUs are in the order of their attribute `dev` or,
+    without it, of their PCI bus ids. `name`: the name of the text for messages.
 
-    Raises HiresxError for other XML, for a truncated file, and for one without GPU and adapter.
+    Raises HiresxError for other XML, for a truncated file, and for one with neither a GPU nor an adapter.
     """
     top = xml_tree.read(text, name, HINT)
     if top.tag != "system":

@@ -38,11 +38,11 @@ _LEGEND = re.compile(r"(NIC\d{1,4})\s*[:=]\s*([A-Za-z][\w.\-]{0,63})")
 
 def parse_smi(text: str, name: str = "nvidia-smi topo -m") -> Machine:
     """Return the machine that the text of `nvidia-smi topo -m` describes: levels of GPU pairs, NICs, affinities, and
-    what a report around it adds.
+    further data of a report around it. `name`: the name of the text for messages.
 
-    Levels that the text does not show, such as PCIe beside NVLink, are inferred from the others (`infer`). Raises
-    HiresxError naming the line for a text without such a matrix, for one that is truncated, not symmetric or
-    contradictory, and for `topo -p2p` and `rocm-smi`.
+    Levels that the text does not contain, such as PCIe beside NVLink, are inferred from the others (`infer`). Raises
+    HiresxError, with the line, for a text without such a matrix, for one that is truncated, not symmetric or
+    contradictory, and for the output of `topo -p2p` and `rocm-smi`.
     """
     table = _Table(text, name)
     count, gpus, problems = table.count, table.gpus, table.problems

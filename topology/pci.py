@@ -41,11 +41,11 @@ def is_gpu(kind: int, vendor: int, device: int, link: float | None = None, compu
 
 
 def is_virtual(vendor: int, device: int, name: str = "") -> bool:
-    """True if an adapter is a virtual function. This follows from its name, or else from its PCI ids `vendor` and
-    `device`."""
+    """True if an adapter is a virtual function. This follows from its name or, without one, from its PCI ids `vendor`
+    and `device`."""
     return "Virtual Function" in name or device in _VIRTUAL.get(vendor, ())
 
 
 def kind_name(kind: int) -> str:
-    """Return the name of a PCI device by its class and subclass; "" for kinds that reports leave out."""
+    """Return the name of a PCI device by its class and subclass; "" for devices that reports leave out."""
     return _KINDS.get(kind) or _KINDS.get(kind >> 8, "")

@@ -32,9 +32,9 @@ MOST_RANKS = 512
 @dataclass(frozen=True)
 class StrategyPlacement:
     """A placement and its properties. `placement`: index of the GPU of each rank. `estimate`: the estimated cost of an
-    exchange. `shortest`: no even placement takes fewer seconds; `least_sum`: none has a lower cost. Both are true only
-    of an even placement (`is_even`) for which this is proven. `evaluations`: number of placements, or parts of
-    placements, whose cost was computed for it. `took`: seconds to find it."""
+    exchange. `shortest`: whether it is proven that no even placement (`is_even`) takes fewer seconds. `least_sum`:
+    whether it is proven that none has a lower cost. Both are false for a placement that is not even. `evaluations`:
+    number of placements, or parts of placements, whose cost was computed. `took`: seconds of the search."""
 
     placement: tuple[int, ...]
     estimate: Estimate
@@ -64,8 +64,8 @@ class PlacementPlan:
 
     @property
     def best(self) -> str:
-        """The strategy to run with: the one that was requested, else the one with the shortest exchange; if all links
-        are alike, the one of least cost."""
+        """The recommended strategy: the one that was requested, or the one with the shortest exchange; if all links are
+        alike, the one of least cost."""
         if EXPLICIT in self.strategies:
             return EXPLICIT
 
@@ -76,7 +76,7 @@ class PlacementPlan:
         return min(self.strategies, key=key)
 
     def gain(self, name: str) -> float:
-        """Return the part of the round-robin exchange time that a strategy saves."""
+        """Return the fraction of the round-robin exchange time that a strategy saves."""
         base = self.strategies["round-robin"].estimate.seconds if "round-robin" in self.strategies else 0.0
         return 1 - self.strategies[name].estimate.seconds / base if base > 0 else 0.0
 
@@ -135,7 +135,7 @@ def _near_our_cpus(
 
 
 def check_gpus(machine: Machine, asked: Sequence[int]) -> tuple[int, ...]:
-    """Return the numbers of the GPUs `asked`, each once, in increasing order. Raises HiresxError for one that does not
+    """Return the numbers of the GPUs `asked`, each once, in ascending order. Raises HiresxError for one that does not
     exist."""
     for gpu in asked:
         if not 0 <= gpu < len(machine.gpus):
@@ -159,11 +159,12 @@ def plan(
     busy_utilisation: float = BUSY_UTILISATION,
     busy_memory: float = BUSY_MEMORY,
 ) -> PlacementPlan:
-    """Return the placement by each of the `strategies`, and of `gpu_map` (GPU of each rank) if given, with their costs.
-    `demand`: the bytes between ranks. `gpus`, `busy_utilisation`, `busy_memory`: which GPUs may be used, see
+    """Return the placement by each of the `strategies`, and that of `gpu_map` (GPU of each rank) if given, with their
+    costs. `demand`: the bytes between ranks. `gpus`, `busy_utilisation`, `busy_memory`: which GPUs may be used, see
     `free_gpus`.
 
-    Raises HiresxError as `free_gpus` does, for an unknown strategy and for a map that does not fit."""
+    Raises the errors of `free_gpus`, and HiresxError for an unknown strategy and for an invalid map.
+    """
     if demand.ranks > MOST_RANKS:
         raise HiresxError(f"{demand.ranks} ranks on one host", f"plan for at most {MOST_RANKS}")
     for name in strategies:
@@ -232,8 +233,8 @@ def place(machine: Machine, demand: Traffic, strategy: str = "optimal", **option
 
 
 def to_json(made: PlacementPlan) -> dict[str, Any]:
-    """Return the plan `made` as plain data: strategies.NAME.placement, .cost, .seconds, .busiest_link and what else is
-    known."""
+    """Return the plan `made` as JSON data: strategies.NAME.placement, .cost, .seconds, .busiest_link and the other
+    properties."""
     return {
         "machine": {"source": made.machine.source, "host": made.machine.host, "gpus": len(made.machine.gpus)},
         "ranks": made.demand.ranks,

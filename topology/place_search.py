@@ -46,8 +46,8 @@ class Optimum:
 
 
 class Objective(ABC):
-    """A measure of placements (n, ranks) of the ranks of `demand` on GPUs of `model`. `work`: operations to evaluate
-    one placement. `most_swaps`: the largest number of swaps in one call of `swap_values`."""
+    """A measure of placements (n, ranks) of the ranks of `demand` on GPUs of `model`. `work`: number of operations to
+    evaluate one placement. `most_swaps`: the largest number of swaps in one call of `swap_values`."""
 
     def __init__(self, model: Model, demand: Traffic):
         self.model, self.demand = model, demand
@@ -60,8 +60,8 @@ class Objective(ABC):
     @abstractmethod
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
         """Return the values (n,) of the measure after swaps, and the number of operations. `place`: the GPUs of all
-        ranks, followed by those with free slots. In swap number m the entries `first`[m] and `second`[m] of it are
-        exchanged."""
+        ranks, followed by those with free slots. Swap number m exchanges the entries `first[m]` and `second[m]` of
+        `place`."""
 
     def of_part(self, ranks: Sequence[int]) -> "Objective":
         """Return the same measure for the ranks `ranks` only, with the traffic between them."""
@@ -70,7 +70,7 @@ class Objective(ABC):
 
 
 class PairSum(Objective):
-    """Objective: the total cost of all pairs of ranks (a quadratic assignment problem)."""
+    """Objective: the sum of the costs of all pairs of ranks (a quadratic assignment problem)."""
 
     def values(self, places: np.ndarray) -> np.ndarray:
         return self.model.costs(self.demand, places)
@@ -92,7 +92,8 @@ class PairSum(Objective):
 
 
 class ExchangeTime(Objective):
-    """Objective: the time of an exchange, in s."""
+    """Objective: the time of an exchange, in s. `model`: the links of the machine. `demand`: the bytes between the
+    ranks."""
 
     def __init__(self, model: Model, demand: Traffic):
         super().__init__(model, demand)
@@ -123,7 +124,8 @@ class ExchangeTime(Objective):
 
 
 def swap_change(amount: np.ndarray, price: np.ndarray) -> np.ndarray:
-    """Change of sum(amount * price), both (n, n), when the places of r and s are swapped, for all pairs: (n, n)."""
+    """Return the changes of sum(amount * price), with `amount` and `price` (n, n), when the positions r and s are
+    swapped, for all pairs (r, s): (n, n)."""
     total = np.zeros_like(amount)
     for a, p in ((amount, price), (amount.T, price.T)):
         product = a @ p.T
@@ -153,15 +155,16 @@ def place_pair_sum(model: Model, demand: Traffic, gpus: list[int], starts: list[
 
 class Search:
     """A search for the best placement by an objective, and among equally good ones by a second objective. Internally,
-    GPUs are indexes into `gpus`, those that may be used."""
+    GPUs are indexes into `gpus`, those that may be used. `objective`, `other`: the two objectives. `slots`: the numbers
+    of ranks on each GPU."""
 
     def __init__(self, objective: Objective, other: Objective, gpus: Sequence[int], slots: GpuSlots):
         self._objective, self._other, self._gpus, self._slots = objective, other, np.array(gpus), slots
         self.evaluations = self.work = 0
 
     def run(self, starts: Sequence[Sequence[int]], bound: float) -> Optimum:
-        """Search for the best placement. `starts`: placements than which the result is no worse. `bound`: a value that
-        no placement goes below, at which the search ends."""
+        """Search for the best placement. `starts`: placements from which the search starts. `bound`: a known lower
+        bound of the values, at which the search ends."""
         index = {int(gpu): n for n, gpu in enumerate(self._gpus)}
         known = np.unique([[index[gpu] for gpu in start] for start in starts], axis=0)
         proven = bool(self.values(known).min() <= bound * (1 + SAME))
@@ -214,8 +217,8 @@ class Search:
         return best
 
     def improve(self, known: np.ndarray, most: int) -> np.ndarray:
-        """Return local optima found by swaps: from the `known` placements (n, ranks), from the best with a few ranks
-        exchanged at random, and from random placements, until `most` operations are done."""
+        """Return local optima that swaps reach: from the `known` placements (n, ranks), from the best of them with a
+        few ranks exchanged at random, and from random placements. The search ends after `most` operations."""
         draw = np.random.default_rng(0)
         ranks, allowed, slots = known.shape[1], self.work + most, self._slots
         found = [self._descend(place, draw, allowed) for place in known]
@@ -261,9 +264,9 @@ class Search:
 
 def exchange_bound(model: Model, demand: Traffic, gpus: list[int], share: int) -> float:
     """Return a lower bound, in seconds, of the exchange `demand` over all placements on `gpus` with `share` ranks on a
-    GPU. For each rank all others are ignored: it is placed on its best GPU, together with those `share` - 1 neighbours
-    with which it exchanges most. The bound is the time of the link that all its messages pass, and of its largest
-    message."""
+    GPU. Each rank is considered alone: it is placed on its best GPU, together with those `share` - 1 neighbours with
+    which it exchanges most. The bound is the larger of the time of the link that all its messages pass, and the time of
+    its largest message."""
     pick = np.ix_(gpus, gpus)
     count, n = len(gpus), len(model.machine.gpus)
     if count == 1 and not demand.off_host.any():

@@ -24,7 +24,7 @@ GIB = 2**30
 
 
 def document(machine: Machine) -> dict[str, Any]:
-    """Return the whole machine as plain data; `hiresx topo --from` reads it back."""
+    """Return the whole machine as JSON data, which `hiresx topo --from` can read."""
     return {
         **to_json(machine),
         "live": machine.live,
@@ -99,7 +99,7 @@ def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable["str | Te
 
 
 def level_text(level: str) -> "Text":
-    """Return the name of a level of connection, in its colour."""
+    """Return the name of a level of connection, with its colour."""
     from rich.text import Text
 
     return Text(level or "?", STYLES.get(level, "bold green" if nvlinks(level) else ""))
@@ -263,7 +263,7 @@ def device_table(machine: Machine) -> "Table":
 
 
 def measured_table(machine: Machine) -> "Table":
-    """Return the table of the measured bandwidths, in GB/s. Only for machines with measurements."""
+    """Return the table of the measured bandwidths, in GB/s. The machine must have measured speeds."""
     shown = machine.measured
     assert shown is not None  # or there is no such table
     gpus = range(len(machine.gpus))
@@ -294,7 +294,8 @@ def plan_table(made: PlacementPlan) -> "Table":
 
 
 def bound_text(made: PlacementPlan) -> str:
-    """Describe the known bound of the shortest exchange, and whether a requested placement is among those compared."""
+    """Describe the known lower bound of the shortest exchange, and whether a requested placement is among those
+    compared."""
     proof = (
         f"no placement with at most {plural(made.most, 'rank')} on each of the {plural(len(made.gpus), 'GPU')} takes "
         f"less than {time_text(made.bound)}"

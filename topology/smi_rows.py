@@ -43,12 +43,12 @@ def clean(line: str) -> str:
 
 
 def is_affinity(word: str) -> bool:
-    """Whether a word of the table is a list of CPUs or NUMA nodes."""
+    """True if a word of the table is a list of CPUs or NUMA nodes."""
     return _AFFINITY.fullmatch(word) is not None
 
 
 def is_device(label: str) -> bool:
-    """Whether a label of the table names a device, such as a network adapter."""
+    """True if a label of the table names a device, such as a network adapter."""
     return re.fullmatch(r"[A-Za-z][\w.\-]{1,63}", label) is not None and levels.word(label) is None
 
 
@@ -68,7 +68,7 @@ class RowHeader:
 
 
 def header(body: str) -> RowHeader | None:
-    """Return the header in a line that names GPUs; None for another line."""
+    """Return the header in a line that names GPUs; None for any other line. `body`: the line."""
     found = RowHeader()
     for match in _HEADING.finditer(body):
         kind = match.lastgroup
@@ -85,8 +85,9 @@ def header(body: str) -> RowHeader | None:
 
 @dataclass
 class Row:
-    """One row of a matrix of levels in pasted text. `line`: its number. `label`: the device of the row. `words`: the
-    words after the label. `before`: affinities left of the label. `text`: the line."""
+    """One row of a matrix of levels in a text that may have been copied from a terminal. `line`: its number. `label`:
+    the device of the row. `words`: the words after the label. `before`: affinities left of the label. `text`: the line.
+    """
 
     line: int
     label: str
@@ -95,15 +96,15 @@ class Row:
     text: str
 
     def place(self, column: int) -> int | None:
-        """Return the index of the word at which the matrix begins, from the X of the row, which stands in the column of
-        the row's own device, number `column`. None if the row has no X, or more than one."""
+        """Return the index of the word at which the matrix begins. It follows from the X of the row, which is in the
+        column of the row's own device, number `column`. None if the row has no X, or more than one."""
         marks = [n for n, word in enumerate(self.words) if word == levels.SELF]
         start = marks[0] - column if len(marks) == 1 else -1
         return start if start >= 0 and not any(map(levels.word, self.words[:start])) else None
 
     def first(self) -> int:
         """Return the index of the word at which the matrix begins, which is the first word that names a level. This is
-        for a row in which no X marks the diagonal."""
+        for a row without an X on the diagonal."""
         return next((n for n, word in enumerate(self.words) if levels.word(word)), len(self.words))
 
     def run(self, start: int, width: int | None = None) -> list[str]:
@@ -125,7 +126,8 @@ class Row:
         return cells
 
     def rest(self, start: int, width: int) -> tuple[list[str], list[str]]:
-        """Return (words behind the matrix, its cells separated by tabs, including empty ones)."""
+        """Return (words behind the matrix, the same as cells separated by tabs, including empty ones). `start`: the
+        word at which the matrix begins. `width`: its number of columns."""
         after = self.words[start + width :]
         if not after:
             return [], []
@@ -135,7 +137,8 @@ class Row:
 
 
 def row(number: int, body: str) -> Row | None:
-    """Return the row in a line; None when no level follows what could be its label."""
+    """Return the row in a line; None if the first word, which would be its label, is not followed by a level. `number`:
+    the number of the line. `body`: the line."""
     words = body.split()
     at = _label(words)
     if at is None:
@@ -163,7 +166,7 @@ def row(number: int, body: str) -> Row | None:
 
 
 def apart(word: str) -> list[str]:
-    """Split levels that stand together without a blank, and a level that is joined to an affinity, into words."""
+    """Divide a word into several: levels that are written without a blank between them, or a level with an affinity."""
     if levels.word(word):
         return [word]
     if _GLUED.fullmatch(word):

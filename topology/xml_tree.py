@@ -14,8 +14,8 @@ DEEPEST = 128
 
 
 class Element:
-    """An element of an XML document. `tag`: its name. `attributes`: its attributes. `children`: the elements in it.
-    `parent`: the element around it, or None. `text`: the text directly in it."""
+    """An element of an XML document. `tag`: its name. `attributes`: its attributes. `children`: its child elements.
+    `parent`: the parent element, or None. `text`: the text directly in it."""
 
     __slots__ = ("attributes", "children", "parent", "tag", "text")
 
@@ -33,7 +33,7 @@ class Element:
         return [child for child in self.children if child.tag == tag]
 
     def ancestors(self) -> Iterator["Element"]:
-        """Return the elements around this one, from the inside outwards."""
+        """Yield the ancestors of this element, the parent first."""
         element = self.parent
         while element is not None:
             yield element

@@ -27,4 +27,5 @@ def shock(x, y, z, t, *, wall_from, gamma):
 
 
 def initial(x, y, z, *, wall_from, gamma):
+    """Return the result of `shock` at t = 0."""
     return shock(x, y, z, 0.0, wall_from=wall_from, gamma=gamma)

@@ -23,13 +23,16 @@ def _layer(x, y, mach, reynolds):
 
 
 def initial(x, y, z, *, mach, reynolds, gamma):
+    """Return rho, u, v, w and p at the start at the places x, y, z (arrays of one shape), in the scales of the case.
+    The velocity is that of a turbulent boundary layer (`_layer`); density and pressure are uniform. `mach`: Mach number
+    of the free stream. `reynolds`: Re_c."""
     return 1.0, _layer(x, y, mach, reynolds)[0], 0.0, 0.0, 1 / gamma
 
 
 def eddies(x, y, z, *, mach, reynolds, far_field):
-    """Return an initial nu_tilde of the Spalart-Allmaras model at the places x, y, z (arrays of one shape), over the
-    viscosity of the reference state. Near the wall it is kappa y+. Towards the edge of the layer it decreases, but not
-    below `far_field`, the value of the free stream."""
+    """Return an initial nu_tilde of the Spalart-Allmaras model at the places x, y, z (arrays of one shape), divided by
+    the viscosity of the reference state. Near the wall it is kappa y+. Towards the edge of the layer it decreases, but
+    not below `far_field`, the value of the free stream. `mach`, `reynolds`: as in `initial`."""
     _, _, inner, outer = _layer(x, y, mach, reynolds)
     return np.where(x > 0, np.maximum(KAPPA * inner * (1 - outer), far_field * outer), far_field)
 
@@ -37,16 +40,16 @@ def eddies(x, y, z, *, mach, reynolds, far_field):
 def energy(x, y, z, *, mach, reynolds, far_field_k):
     """Return an initial turbulent kinetic energy k, in 10^-6 c_ref^2, at the places x, y, z (arrays of one shape). It
     is that of the logarithmic layer, and decreases towards the wall and towards the edge of the layer. `far_field_k`:
-    the value of the free stream."""
+    the value of the free stream. `mach`, `reynolds`: as in `initial`."""
     _, speed, inner, outer = _layer(x, y, mach, reynolds)
     layer = 1e6 * speed**2 / 0.3 * (1 - np.exp(-inner / 10)) ** 2 * (1 - outer)
     return np.where(x > 0, np.where(y > 0, np.maximum(layer, far_field_k * outer), 0.0), far_field_k)
 
 
 def inverse_root(x, y, z, *, mach, reynolds, far_field_omega):
-    """Return an initial omega^(-1/2) at the places x, y, z (arrays of one shape), in the units of the variable of the
-    model. It follows from the omega of the viscous and of the logarithmic layer, or from `far_field_omega`, the omega
-    of the free stream, where this is larger."""
+    """Return an initial omega^(-1/2) at the places x, y, z (arrays of one shape), in the units of the variable
+    `turbulent_g`. omega is the sum of its values in the viscous and in the logarithmic layer, but at least
+    `far_field_omega`, the value of the free stream. `mach`, `reynolds`: as in `initial`."""
     _, speed, _, _ = _layer(x, y, mach, reynolds)
     near = np.maximum(y, 1e-12)
     omega = 6 / (0.075 * reynolds * near**2) + speed / (0.3 * KAPPA * near)
@@ -71,7 +74,8 @@ def _walls(simulation, mach, reynolds, gamma, sutherland):
 def friction(simulation, *, mach, reynolds, gamma, sutherland, station):
     """Return "cf", the friction coefficient Cf at x = `station`, and "largest_eddy_viscosity", divided by mu_ref. Cf is
     interpolated between the two nodes beside the station. It is formed with the density and the velocity of the free
-    stream. `simulation`: the present `hiresx.Simulation`. Collective."""
+    stream. `simulation`: the present `hiresx.Simulation`. `sutherland`: Sutherland's temperature divided by T_ref.
+    Collective."""
     lines = list(_walls(simulation, mach, reynolds, gamma, sutherland))
     before = float(simulation.comm.max(max((x[x <= station].max(initial=-1.0) for x, _ in lines), default=-1.0)))
     behind = float(simulation.comm.min(min((x[x > station].min(initial=1e9) for x, _ in lines), default=1e9)))

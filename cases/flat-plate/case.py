@@ -10,8 +10,8 @@ def exact(x, y, z, t, *, mach, gamma, prandtl, reynolds):
     of one shape), in the scales of the case. The pressure is uniform. Ahead of the plate the flow is the free stream.
 
     The similarity variable is that of Dorodnitsyn, d(eta) = rho dy sqrt(U / (nu x)). The temperature follows from u by
-    the relation of Crocco and Busemann with the recovery factor sqrt(Pr). Boundary-layer theory does not hold where
-    Re_x is small. `mach`: Mach number of the free stream. `prandtl` and `reynolds`: Pr, and Re_c of the case.
+    the relation of Crocco and Busemann with the recovery factor sqrt(Pr). Boundary-layer theory is not valid at small
+    Re_x. `mach`: Mach number of the free stream. `prandtl` and `reynolds`: Pr, and Re_c of the case.
     """
     x, y = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(y, dtype=float))
     on_plate = x > 0
@@ -39,4 +39,5 @@ def exact(x, y, z, t, *, mach, gamma, prandtl, reynolds):
 
 
 def initial(x, y, z, *, mach, gamma, prandtl, reynolds):
+    """Return the result of `exact`, which does not depend on time."""
     return exact(x, y, z, 0.0, mach=mach, gamma=gamma, prandtl=prandtl, reynolds=reynolds)

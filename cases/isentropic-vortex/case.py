@@ -19,4 +19,5 @@ def exact(x, y, z, t, *, strength, length, mean_u, mean_v, gamma):
 
 
 def initial(x, y, z, *, strength, length, mean_u, mean_v, gamma):
+    """Return the result of `exact` at t = 0."""
     return exact(x, y, z, 0.0, strength=strength, length=length, mean_u=mean_u, mean_v=mean_v, gamma=gamma)

@@ -4,6 +4,9 @@ import numpy as np
 
 
 def exact(x, y, z, t, *, p_cold, directions, gamma):
+    """Return rho, u, v, w and p of Noh's problem at the places x, y, z (arrays of one shape) and the time t, in the
+    scales of the case. Gas of density 1 and pressure `p_cold` moves with velocity 1 towards the plane x = 0
+    (`directions` = 1) or the axis x = y = 0 (`directions` = 2)."""
     r = np.sqrt(x * x + y * y) if directions == 2 else abs(x)
     r = np.maximum(r, 1e-300)
     inside = r < 0.5 * (gamma - 1) * t
@@ -15,8 +18,10 @@ def exact(x, y, z, t, *, p_cold, directions, gamma):
 
 
 def initial(x, y, z, *, p_cold, directions, gamma):
+    """Return the result of `exact` at t = 0."""
     return exact(x, y, z, 0.0, p_cold=p_cold, directions=directions, gamma=gamma)
 
 
 def inflow(x, y, z, t, *, p_cold, directions, gamma):
+    """Return the result of `exact` at the time t."""
     return exact(x, y, z, t, p_cold=p_cold, directions=directions, gamma=gamma)

@@ -41,7 +41,8 @@ def developed(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, gamma):
 
     The velocity outside the core decays as sech^2. The width and the decay of the velocity on the axis keep the
     integral of u^2 over y constant. The total temperature varies linearly with u from that of the ambient gas to that
-    of the jet (Crocco and Busemann).
+    of the jet (Crocco and Busemann). `pressure_ratio`: pressure at the exit over the ambient one. `exit_mach`: Mach
+    number of the exit. `temperature_ratio`: total temperature of the jet over the ambient temperature.
     """
     u_jet, height = fully_expanded(pressure_ratio, exit_mach, temperature_ratio, gamma)
     # Half-width of sech^2(k y) is acosh(sqrt(2)) / k, and 4 / (3 k) its integral of the square.

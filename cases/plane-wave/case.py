@@ -18,4 +18,5 @@ def exact(x, y, z, t, *, amplitude, gamma):
 
 
 def initial(x, y, z, *, amplitude, gamma):
+    """Return the result of `exact` at t = 0."""
     return exact(x, y, z, 0.0, amplitude=amplitude, gamma=gamma)

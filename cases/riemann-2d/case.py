@@ -13,6 +13,9 @@ STATES = {
 
 
 def initial(x, y, z, *, configuration):
+    """Return rho, u, v, w and p at the start at the places x, y, z (arrays of one shape), in the scales of the case:
+    four uniform states in the quadrants around (0.5, 0.5). `configuration`: its number in Lax & Liu (1998). Raises
+    HiresxError for a number that is not in STATES."""
     if configuration not in STATES:
         raise HiresxError(f"parameters.configuration = {configuration} is not bundled", f"choose one of {list(STATES)}")
     right, upper = x > 0.5, y > 0.5

@@ -94,7 +94,8 @@ def disturbances(x, y, z, t, *, speed, layer, modes, highest, seed, lowest):
 def amplitudes(x, y, z, *, speed, layer, modes, lowest, highest, seed):
     """Return the waves of `disturbances` as amplitudes. The result has a mask of the places with disturbances (of the
     shape of x), the frequencies f (WAVES,), and an array (2 WAVES, 3, points) for these places. The array has the
-    factors of u, v and w with cos(2 pi f t), then those with sin(2 pi f t)."""
+    factors of u, v and w with cos(2 pi f t), then those with sin(2 pi f t). The arguments are those of `disturbances`.
+    """
     f, phases, scale = _waves(modes, lowest, highest, seed, speed, layer)
     r = np.hypot(y, z)
     inside = (r < 0.5) & (r > 0.5 - REACH * layer)
@@ -149,7 +150,9 @@ def developed(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, gamma):
 
     The velocity outside the core decays as sech^2. The radius of the core, the width and the velocity on the axis keep
     the integral of u^2 over the section constant. The total temperature varies linearly with u from that of the ambient
-    gas to that of the jet (Crocco and Busemann).
+    gas to that of the jet (Crocco and Busemann). `pressure_ratio`: pressure at the exit over the ambient one.
+    `exit_mach`: Mach number of the exit. `temperature_ratio`: total temperature of the jet over the ambient
+    temperature.
     """
     u_jet, section = fully_expanded(pressure_ratio, exit_mach, temperature_ratio, gamma)
     radius = 0.5 * np.sqrt(section)

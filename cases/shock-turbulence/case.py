@@ -55,11 +55,17 @@ def _plane(y, z, k, u):
 
 
 def behind(x, y, z, *, mach, gamma):
+    """Return rho, u, v, w and p downstream of the normal shock at Mach number `mach`, in the scales of the case. They
+    do not depend on x, y, z."""
     shock = normal_shock(mach, gamma)
     return shock.density, mach / shock.density, 0.0, 0.0, shock.pressure / gamma
 
 
 def initial(x, y, z, *, mach, amplitude, peak, largest, seed, gamma):
+    """Return rho, u, v, w and p at the start at the places x, y, z (arrays of one shape), in the scales of the case: a
+    normal shock at x = 0, and frozen turbulence upstream of it. `amplitude`: root mean square of u, v and w, divided by
+    the upstream velocity. `peak`: wave number of the largest energy. `largest`: the largest wave number. `seed`: seed
+    of the random numbers."""
     modes = _modes(peak, largest, seed, mach, amplitude)
     u, v, w = _velocity(x, y, z, *modes)[1].sum(axis=0).real.reshape(3, *np.shape(x)) * (x < 0)
     rho2, u2, _, _, p2 = behind(x, y, z, mach=mach, gamma=gamma)
@@ -68,6 +74,9 @@ def initial(x, y, z, *, mach, amplitude, peak, largest, seed, gamma):
 
 
 def inflow(x, y, z, t, *, mach, amplitude, peak, largest, seed, gamma):
+    """Return rho, u, v, w and p at the inflow at the places x, y, z (arrays of one shape), as waves in time
+    (`hiresx.Waves`): frozen turbulence that moves along x with the mean velocity. The arguments are those of `initial`.
+    """
     kx, velocity = _velocity(x, y, z, *_modes(peak, largest, seed, mach, amplitude))
     # frozen: exp(i kx (x - mach t))
     frequency, shape = kx * mach / (2 * np.pi), (kx.size, *np.shape(x))

@@ -20,11 +20,16 @@ def _wave(x, y, mach, angle, amplitude):
 
 
 def behind(x, y, z, *, mach, gamma):
+    """Return rho, u, v, w and p downstream of the normal shock at Mach number `mach`, in the scales of the case. They
+    do not depend on x, y, z."""
     shock = normal_shock(mach, gamma)
     return shock.density, mach / shock.density, 0.0, 0.0, shock.pressure / gamma
 
 
 def initial(x, y, z, *, mach, angle, amplitude, gamma):
+    """Return rho, u, v, w and p at the start at the places x, y, z (arrays of one shape), in the scales of the case: a
+    normal shock at x = 0, and a plane vorticity wave upstream of it. `angle`: the angle between the wave vector and the
+    x axis, in degrees. `amplitude`: that of the velocity, divided by the upstream velocity."""
     phase, _, u, v = _wave(x, y, mach, angle, amplitude)
     ahead = (x < 0) * np.cos(phase)
     rho2, u2, _, _, p2 = behind(x, y, z, mach=mach, gamma=gamma)
@@ -33,6 +38,9 @@ def initial(x, y, z, *, mach, angle, amplitude, gamma):
 
 
 def inflow(x, y, z, t, *, mach, angle, amplitude, gamma):
+    """Return rho, u, v, w and p at the inflow at the places x, y, z (arrays of one shape), as waves in time
+    (`hiresx.Waves`): the vorticity wave, which moves along x with the mean velocity. The arguments are those of
+    `initial`."""
     phase, frequency, u, v = _wave(x, y, mach, angle, amplitude)
     along, across = (
         Waves(mean, [frequency], [size * np.cos(phase)], [size * np.sin(phase)]) for mean, size in ((mach, u), (0.0, v))

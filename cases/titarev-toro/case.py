@@ -8,6 +8,9 @@ from hiresx.exact import jump, normal_shock
 
 
 def initial(x, y, z, *, jump_at, amplitude, wave_number, gamma):
+    """Return rho, u, v, w and p at the start at the places x, y, z (arrays of one shape), in the scales of the case. A
+    shock of Mach number 1.3 lies at x = `jump_at`. The gas ahead of it is at rest with p = 1 and the density 1 +
+    `amplitude` sin(pi `wave_number` x)."""
     shock = normal_shock(1.3, gamma)
     # The gas ahead (rho = p = 1) is at rest: behind, the velocity is what the shock leaves behind it.
     behind = 1.3 * sqrt(gamma) * (1 - 1 / shock.density)

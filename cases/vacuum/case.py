@@ -6,6 +6,9 @@ NOTHING = 1e-12  # density and pressure of the vacuum
 
 
 def exact(x, y, z, t, *, rho, speed, p, gamma):
+    """Return rho, u, v, w and p at the places x, y, z (arrays of one shape) and the time t, in the scales of the case.
+    At t = 0 gas of density `rho` and pressure `p` moves away from x = 0.5 on both sides with the velocity `speed`. Two
+    rarefactions follow, with a vacuum between them, where density and pressure are NOTHING."""
     side = np.where(x < 0.5, -1.0, 1.0)
     c = np.sqrt(gamma * p / rho)
     if t == 0:
@@ -20,4 +23,5 @@ def exact(x, y, z, t, *, rho, speed, p, gamma):
 
 
 def initial(x, y, z, *, rho, speed, p, gamma):
+    """Return the result of `exact` at t = 0."""
     return exact(x, y, z, 0.0, rho=rho, speed=speed, p=p, gamma=gamma)

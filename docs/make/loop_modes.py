@@ -72,8 +72,8 @@ CHOSEN = {
         "four kernels",
         "line; along i a row by a warp",
         "What the four kernels leave in memory between them stays on the chip: a quarter of the bytes. Lines along i "
-        "lie far apart in memory, for neighbouring threads as for the lanes of a pack. Along i the lanes of a warp "
-        "therefore share one row.",
+        "lie far apart in memory, both for neighbouring threads and for the lanes of a pack. Along i the lanes of a "
+        "warp therefore share one row.",
     ),
 }
 

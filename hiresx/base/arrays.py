@@ -27,14 +27,16 @@ def triple(items: Iterable[_T]) -> tuple[_T, _T, _T]:
 
 
 def masked_place(given: Any) -> str:
-    """Return the indexes of the first masked entry of an array, such as "[0, 3, 2]"; "" if none is masked, and for what
-    is no array. (NumPy turns a masked array into a plain one without its mask.)"""
+    """Return the indexes of the first masked entry of a NumPy masked array, such as "[0, 3, 2]"; "" if no entry is
+    masked, and for any other object. (NumPy turns a masked array into a plain one without its mask.) `given`: the
+    object."""
     mask = np.ma.getmask(given)
     return str([int(n) for n in np.argwhere(mask)[0]]) if np.any(mask) else ""
 
 
 def prime_factors(number: int) -> list[int]:
-    """Return the prime factors of a number, each as often as it divides it, the least first; none of 1."""
+    """Return the prime factors of a positive `number` in increasing order, each as often as it divides the number: 2,
+    2, 3 for 12. The list is empty for 1."""
     found, p = [], 2
     while p * p <= number:
         while number % p == 0:
@@ -45,8 +47,9 @@ def prime_factors(number: int) -> list[int]:
 
 
 def weighted_mean(values: np.ndarray, nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weighted means (p,) of `values` (nodes,): the sum of `weights` (m, p) times the values at `nodes` (m,
-    p), indexes. The terms are added in the order of the rows."""
+    """Return the weighted means (p,) of `values` (nodes,). Mean number n is the sum over m of weights[m, n]
+    values[nodes[m, n]]. `nodes`: indexes into `values` (m, p). `weights`: (m, p), with the sum 1 over m. The terms are
+    added in the order of m."""
     # One after the other, whatever the number of points: NumPy's own sum has an order that depends on it.
     total = values[nodes[0]] * weights[0]
     for node, weight in zip(nodes[1:], weights[1:], strict=True):
@@ -55,6 +58,7 @@ def weighted_mean(values: np.ndarray, nodes: np.ndarray, weights: np.ndarray) ->
 
 
 def runs(line: np.ndarray) -> list[tuple[int, int]]:
-    """Return every run of True in `line`, a boolean array (n,), as (first, last + 1)."""
+    """Return the runs of consecutive True entries in `line`, a boolean array (n,). Each run is a pair (first index,
+    last index + 1)."""
     edges = np.flatnonzero(np.diff(line.astype(np.int8), prepend=0, append=0))
     return [(int(first), int(last)) for first, last in edges.reshape(-1, 2)]

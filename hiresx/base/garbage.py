@@ -9,8 +9,9 @@ _repeated = _apart = False
 
 
 def collect() -> None:
-    """Free the memory of objects that only refer to each other. Within `repeatedly`, the first call examines all
-    objects, and later calls only those created after it. So they do not examine all modules and the case again."""
+    """Run Python's garbage collector, which frees the memory of objects that only refer to each other. Within
+    `repeatedly`, the first call examines all objects, and later calls only those created after it. So they do not
+    examine all modules and the case again."""
     global _apart
     gc.collect()
     if _repeated and not _apart:
@@ -20,8 +21,8 @@ def collect() -> None:
 
 @contextmanager
 def repeatedly() -> Iterator[None]:
-    """A context in which repeated calls of `collect` are fast. After it Python's collector examines all objects
-    again."""
+    """Return a context in which repeated calls of `collect` are fast. After it the garbage collector examines all
+    objects again."""
     global _repeated, _apart
     before, _repeated = _repeated, True
     try:

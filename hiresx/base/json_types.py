@@ -7,7 +7,8 @@ from typing import Any
 
 def to_json_types(value: Any, finite: bool = True) -> Any:
     """Convert `value` to types of JSON: arrays and tuples to lists, NumPy's numbers to Python's, other objects to
-    texts. With `finite`, nan and inf become null; without, they stay as Python's json writes them."""
+    strings. If `finite` is true, nan and inf become null. Otherwise they are kept, and Python's json module writes them
+    as NaN and Infinity."""
     if isinstance(value, Mapping):
         return {str(key): to_json_types(entry, finite) for key, entry in value.items()}
     if hasattr(value, "tolist"):

@@ -9,8 +9,8 @@ Results = Mapping[tuple[Hashable, tuple[Any, ...]], Any]
 
 
 class Kept:
-    """A cache of results by a key and by the objects that they were computed from. `given`: results of an earlier
-    instance, for instance that of the solver before the grid was cut anew, which may be used again."""
+    """A cache of results. A result is found by a key and by the objects from which it was computed. `given`: the
+    results of an earlier instance that may be used again, for instance from before the grid was partitioned anew."""
 
     def __init__(self, given: Results | None = None):
         self._given: Results = given or {}
@@ -28,13 +28,14 @@ class Kept:
     def together(
         self, places: Sequence[tuple[Hashable, tuple[Any, ...]]], make: Callable[[list[int]], Sequence[T]]
     ) -> list[T]:
-        """Return a result for each key with its objects in `places`, as calls do. Those that are missing are made by
-        one call of `make`, which takes their numbers in `places`."""
+        """Return a result for each pair (key, objects) in `places`. Results that are not in the cache are computed by
+        one call of `make`. Its argument is the list of their indexes in `places`, and it returns their results in this
+        order."""
         missing = [n for n, place in enumerate(places) if place not in self._used and place not in self._given]
         made = dict(zip(missing, make(missing), strict=True)) if missing else {}
         return [self(*place, partial(made.__getitem__, n)) for n, place in enumerate(places)]
 
     def with_all_of(self, there: Collection[Any]) -> Results:
-        """Return the results that were used and whose objects are all in `there`. The next instance takes them as
-        `given`."""
+        """Return the results that were used and all of whose objects are in `there`. They are the argument `given` of
+        the next instance."""
         return {place: result for place, result in self._used.items() if all(one in there for one in place[1])}

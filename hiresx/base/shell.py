@@ -13,7 +13,7 @@ def quote(text: str | Path) -> str:
 
 
 def quote_all(texts: Iterable[str | Path]) -> str:
-    """Quote several texts, as `quote` does, with blanks between them."""
+    """Return several texts, each quoted as by `quote`, separated by spaces."""
     return " ".join(map(quote, texts))
 
 

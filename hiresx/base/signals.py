@@ -21,9 +21,9 @@ _come = False
 
 
 class Terminated(SystemExit):
-    """Raised for a signal other than SIGINT, after the run has stopped in a consistent state. It ends the process with
-    the exit status that a shell reports for one that the signal `number` ended (143 for SIGTERM) unless it is
-    caught."""
+    """The exception that is raised after a signal other than SIGINT, when the run has stopped in a consistent state.
+    Unless it is caught, the process ends with the exit status 128 + `number`, which a shell reports for a process that
+    the signal `number` ended (143 for SIGTERM)."""
 
     everywhere = False
 
@@ -71,8 +71,8 @@ def handle_signals(handler: Callable[[int, object], None], numbers: Sequence[int
 
 
 class Requests:
-    """A context in which the first signal is only recorded, in `signal`; a second SIGINT or SIGTERM acts at once.
-    `agreed`: the signal that all ranks have received and act on."""
+    """A context in which the first signal does not interrupt the program: its number is stored in `signal`. A second
+    SIGINT or SIGTERM acts at once. `agreed`: the signal that all ranks have received and act on."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -99,7 +99,7 @@ class Requests:
             self.signal = number
 
     def act(self) -> None:
-        """Raise what was agreed upon: KeyboardInterrupt or Terminated."""
+        """Raise KeyboardInterrupt or Terminated, depending on the signal in `agreed`. Do nothing if there is none."""
         if self.agreed is None:
             return
         error: Any = KeyboardInterrupt() if self.agreed == signal.SIGINT else Terminated(self.agreed)
@@ -109,7 +109,8 @@ class Requests:
 
 @contextmanager
 def ignore_broken_output(lost: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """A context for printing. If the terminal or the reader has gone, no error is raised; `lost` is called instead."""
+    """A context for printing. If the terminal or the reading end of the pipe was closed, no error is raised; `lost` is
+    called instead."""
     try:
         yield
     except Terminated:
@@ -120,7 +121,8 @@ def ignore_broken_output(lost: Callable[[], None] = lambda: None) -> Iterator[No
 
 @contextmanager
 def raise_on_termination() -> Iterator[None]:
-    """Context in which signals raise Terminated, as SIGINT raises KeyboardInterrupt, so that a command can tidy up."""
+    """A context in which termination signals raise Terminated, as SIGINT raises KeyboardInterrupt, so that a command
+    can clean up."""
     global _come
     _come = False
     with handle_signals(_act, [number for number in ENDING if number != signal.SIGINT]):

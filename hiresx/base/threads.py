@@ -50,13 +50,13 @@ def worker_count() -> int:
 
 
 def planes(count: int, nodes: int) -> list[slice]:
-    """Return index ranges that cut `count` planes of `nodes` nodes each into slabs of about SLAB nodes."""
+    """Return index ranges that divide `count` planes of `nodes` nodes each into slabs of about SLAB nodes."""
     depth = max(1, SLAB // max(nodes, 1))
     return [slice(lo, min(lo + depth, count)) for lo in range(0, count, depth)]
 
 
 def lines_of(count: int, nodes: int) -> list[slice]:
-    """Return index ranges that cut `count` lines of `nodes` nodes each into pieces of about PIECE nodes, but of at
+    """Return index ranges that divide `count` lines of `nodes` nodes each into groups of about PIECE nodes, but of at
     least LEAST lines."""
     depth = max(LEAST, PIECE // max(nodes, 1))
     ends = [*range(depth, count - LEAST + 1, depth), count]
@@ -72,7 +72,7 @@ def start_in_background(
     work: Callable[_Given, _Found], *args: _Given.args, **kwargs: _Given.kwargs
 ) -> Callable[[], _Found]:
     """Start `work` in a thread. Returns a function that waits for it and returns its result or raises its error. The
-    end of the process does not wait for the thread."""
+    end of the process does not wait for the thread. `args` and `kwargs`: the arguments of `work`."""
     outcome: Future[_Found] = Future()
 
     def run() -> None:
@@ -87,7 +87,7 @@ def start_in_background(
 
 def map_ahead(work: Callable[[_Item], _Found], items: Iterable[_Item]) -> Iterator[_Found]:
     """Yield the results of `work` for every item, in order, while threads compute the next ones. At most as many
-    results as there are threads wait in memory."""
+    finished results are held in memory as there are threads."""
     count = worker_count()
     if count == 1 or (isinstance(items, Sequence) and len(items) == 1):
         yield from map(work, items)

@@ -50,7 +50,8 @@ ABSENT = "does not exist"
 
 
 def describe_path(path: str | Path) -> str:
-    """Return, as the end of a sentence, why `path` is no file with content ("is a pipe"); "" for one that is."""
+    """Return the reason why `path` is not a regular file, as the end of a sentence, such as "is a pipe"; "" for a
+    regular file."""
     try:
         about = os.stat(path)
     except PermissionError:
@@ -63,7 +64,7 @@ def describe_path(path: str | Path) -> str:
 
 @contextmanager
 def naming_errors(path: str | Path, action: str = "write") -> Iterator[None]:
-    """Return a context that turns an OSError into the HiresxError of `io_error`, for `path` and `action`."""
+    """Return a context that converts an OSError into the HiresxError of `io_error`, for `path` and `action`."""
     try:
         yield
     except OSError as error:
@@ -71,17 +72,19 @@ def naming_errors(path: str | Path, action: str = "write") -> Iterator[None]:
 
 
 def temporary_path(path: Path, process: int) -> Path:
-    """Return a temporary path for the future file `path`, which names this process or the first of several that write
-    together (see `directories.remove_stale`)."""
+    """Return a temporary path for the future file `path`. Its name contains the process id `process`, by default that
+    of this process. If several processes write the file together, it is the id of the first of them (see
+    `directories.remove_stale`)."""
     return path.with_name(f".{path.name}.{process}.part")
 
 
 @contextmanager
 def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
-    """Yield an empty file next to `path` to write to. At the end it is synced to disk and renamed to `path`.
+    """Yield the path of an empty temporary file in the folder of `path`, to write to. At the end of the context it is
+    flushed to the disk and renamed to `path`.
 
-    After an error, or with `keep` false, it is removed and `path` is unchanged. OSErrors pass through: see `io_error`.
-    Raises HiresxError if there is a device, a pipe or a socket at `path`, in whose place no file may come.
+    After an error, or if `keep` is false, it is removed and `path` is unchanged. An OSError is not converted: see
+    `io_error`. Raises HiresxError if `path` is a device, a pipe or a socket, which must not be replaced by a file.
     """
     path = Path(path)
     if os.path.exists(path) and not os.path.isfile(path):
@@ -102,8 +105,8 @@ def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def writing(path: str | Path, parents: bool = False) -> Iterator[Path]:
-    """Replace a file as `replacing` does; errors become HiresxError that names the path. `parents`: make missing
-    folders."""
+    """Replace the file `path` as `replacing` does, but raise a HiresxError with the path in place of an OSError.
+    `parents`: whether missing folders are made."""
     with naming_errors(path):
         if parents:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +115,8 @@ def writing(path: str | Path, parents: bool = False) -> Iterator[Path]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write `text` to the file `path`. The file appears only when it is complete. Raises HiresxError with its path."""
+    """Write `text` to the file `path`, which is replaced only when all of the text is written. Raises HiresxError with
+    the path."""
     with writing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 

@@ -10,7 +10,8 @@ from hiresx.device.interface import Backend, Call, Calls, Program
 
 
 class Launch(NamedTuple):
-    """One launch of a kernel. `call`: the launch. `start` and `stop`: the events before and after it."""
+    """One launch of a kernel. `call`: the kernel with its arguments. `start` and `stop`: the events before and after
+    it."""
 
     call: Call
     start: Any
@@ -28,7 +29,7 @@ class Launch(NamedTuple):
 
     @property
     def direction(self) -> str | None:
-        """i, j or k of a kernel that works along one direction."""
+        """The index direction "i", "j" or "k" along which the kernel works; None for a kernel that works along none."""
         sd = self.arguments.get("sd", 1 if self.kernel == "sweep_along" else None)
         if sd is None:
             return None
@@ -37,7 +38,8 @@ class Launch(NamedTuple):
 
     @property
     def points_visited(self) -> int:
-        """Points: those of the range, times the height of the columns of a kernel that goes through columns."""
+        """Number of nodes that the launch computes: the nodes of its index range, times the height of a column for a
+        kernel whose threads each compute a column of nodes."""
         extent = self.call.extent or [self.arguments.get(name, 1) for name in ("nd", "n1", "n2")]
         if "chunk" in self.arguments:  # of lines: as many nodes as they have
             lines = (self.arguments["rows"], extent[2]) if self.kernel == "sweep_along" else extent[:2]
@@ -62,7 +64,7 @@ class TimingBackend:
         return getattr(self._backend, name)
 
     def compile(self, configuration: Configuration) -> "TimingProgram":
-        """Compile the kernels into a program whose launches can be timed."""
+        """Compile the kernels into a program whose launches can be timed. `configuration`: the compile-time choices."""
         return TimingProgram(self, self._backend.compile(configuration))
 
 
@@ -74,19 +76,21 @@ class TimingProgram:
         self.signatures = program.signatures
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
-        """Return a launch that is not made yet, as of the wrapped program."""
+        """Return a launch of the kernel `name`, to be made later, as `hiresx.device.interface.Program.call` does.
+        `extent` and `arguments`: as there."""
         return self.program.call(name, extent, **arguments)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Launch a kernel now; timed while the backend collects launches."""
+        """Launch the kernel `name` now. The launch is timed while the `launches` of the backend are a list. `extent`
+        and `arguments`: as in `Program.call`."""
         self.run(self.call(name, extent, **arguments))
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
-        """Return a function that makes the launches one by one, so that each is timed."""
+        """Return a function that makes the launches `calls` one after the other, so that each is timed."""
         return launch_one_by_one(self, calls)
 
     def run(self, call: Call) -> None:
-        """Make the launch `call`; timed while the backend collects launches."""
+        """Make the launch `call`. It is timed while the `launches` of the backend are a list."""
         launches = self._timed.launches
         if launches is None:
             self.program.run(call)

@@ -34,8 +34,8 @@ def flow(points: int, viscous: bool, precision: str) -> Case:
 
 
 def thread_counts(device: Any, asked: Sequence[int] | None) -> list[int | None]:
-    """Return the numbers of threads to measure with on the backend `device`: those `asked` for, else one and all cores.
-    [None] for a backend without threads."""
+    """Return the numbers of threads to measure with on the backend `device`: those in `asked`, or one and all cores if
+    `asked` is None. The result is [None] for a backend without threads."""
     if not hasattr(device, "threads"):
         return [None]
     return list(asked) if asked else sorted({1, device.threads})
@@ -43,7 +43,7 @@ def thread_counts(device: Any, asked: Sequence[int] | None) -> list[int | None]:
 
 @contextmanager
 def only(device: Any, count: int | None) -> Iterator[None]:
-    """Context in which `device` has `count` threads."""
+    """A context in which kernels of the backend `device` run with `count` threads; None changes nothing."""
     if count is None:
         yield
         return
@@ -112,8 +112,8 @@ def device_seconds(device: Any, work: Callable[[], Any]) -> float:
 
 
 def step_rate(solver: Solver, seconds: float, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return the number of points times steps per second of the `clock`. Whole steps are measured, as many as take
-    about `seconds`."""
+    """Return the number of nodes times time steps per second of the `clock`. As many complete time steps are measured
+    as take about `seconds`."""
 
     def seconds_of(count: int) -> float:
         began = clock()
@@ -129,8 +129,8 @@ def step_rate(solver: Solver, seconds: float, clock: Callable[[], float] = time.
 
 
 def calibrate(solver: Solver) -> float | None:
-    """Return the nanoseconds per round of the calibration loop on the slowest core. It runs on as many cores at once as
-    a kernel has threads. None for a backend without such a loop."""
+    """Return the nanoseconds per iteration of the calibration loop on the slowest core. The loop runs on as many cores
+    at once as a kernel has threads. The result is None for a backend without such a loop."""
     if "calibrate" not in solver.program.signatures:
         return None
     device: Any = solver.backend

@@ -33,14 +33,15 @@ SWEEPS = 4
 
 
 def bytes_of_sweep(storage: BlockStorage, precision: SweepPrecision, lines: bool, variables: int = 5) -> int:
-    """Return the least number of bytes per node that a sweep over both colours moves, with `variables` conservative
-    variables: the blocks of the neighbours, the inverse of the diagonal block, the right-hand side, and the update,
-    which is read and written.
+    """Return the least number of bytes per node that a sweep of the preconditioner over both colours moves, with
+    `variables` conservative variables. It moves the blocks of the neighbours, the inverse of the diagonal block, the
+    right-hand side, and the update, which is read and written.
 
     If the sweep goes over grid `lines`, each colour also makes a backward pass. It reads the inverses and one block of
     a neighbour again, and the right-hand sides of the lines are stored in between. If the blocks of neighbours are not
     stored, each colour reads the data from which they are computed instead: the states, areas and Jacobians of all
-    nodes."""
+    nodes. `storage`: the number format of the blocks. `precision`: the number format of the sweeps.
+    """
     inverse = 8 * packed_reals(variables**2, precision)
     number = 8 if precision == "fp64" else 4
     update = number * variables

@@ -21,10 +21,10 @@ class BodyForce(Table):
 
     acceleration: Vector = Field(
         (0.0, 0.0, 0.0),
-        description="acceleration [x, y, z], in c_ref^2 / L; along `axis` with `keep`: that of the start",
+        description="acceleration [x, y, z], in c_ref^2 / L; along `axis`, with `keep`, it is the initial one",
     )
     keep: Literal["mass_flow"] | None = Field(
-        None, description="quantity that is kept constant, by an acceleration along `axis` that follows from it"
+        None, description="quantity that is kept constant by the acceleration along `axis`, which changes in time"
     )
     axis: Axis = Field("x", description="direction of the flow that is kept, and of the history")
     mass_flow: float | None = Field(
@@ -40,7 +40,7 @@ class BodyForce(Table):
 
     @property
     def directions(self) -> tuple[Vector, ...]:
-        """Unit vectors along which it acts: that of `acceleration`, and `axis` where it keeps the flow along it."""
+        """Unit vectors along which the force may act: the direction of `acceleration`, and `axis` if `keep` is set."""
         size = hypot(*self.acceleration)
         x, y, z = (a / size for a in self.acceleration) if size else (0.0, 0.0, 0.0)
         along = (float(self.axis == "x"), float(self.axis == "y"), float(self.axis == "z"))

@@ -42,7 +42,7 @@ class Place(Table):
 
 
 class Condition(Place):
-    """Base class of the entries of `[[boundary]]`: a boundary condition, and the nodes on which it holds."""
+    """Base class of the entries of `[[boundary]]`: a boundary condition, and the nodes at which it is applied."""
 
     kernel: ClassVar[str | None]
     if TYPE_CHECKING:  # every condition's own key
@@ -114,7 +114,9 @@ class NoSlipWall(Condition, Scalars):
     kernel = "no_slip"
     type: Literal["no-slip-wall"] = "no-slip-wall"
     temperature: Positive | None = Field(
-        None, description="temperature of the wall / reference temperature; absent, as heat_flux: adiabatic"
+        None,
+        description="temperature of the wall / reference temperature; if this and heat_flux are absent, the wall is "
+        "adiabatic",
     )
     heat_flux: FaceValue | None = Field(
         None, description="heat flux from the wall into the gas, in rho_ref c_ref^3: a number or a formula"
@@ -146,9 +148,9 @@ class NoSlipWall(Condition, Scalars):
 
 
 class ModelledWall(Condition):
-    """A no-slip wall with a wall model, for a boundary layer that the grid does not resolve. The flow slips along the
-    nodes of the wall, and friction and heat flux are those of an equilibrium boundary layer below a node further
-    inside, the exchange node (Kawai & Larsson 2012)."""
+    """A no-slip wall with a wall model, for a boundary layer that the grid does not resolve. The velocity at the nodes
+    of the wall is tangential and not zero. Friction and heat flux are those of an equilibrium boundary layer between
+    the wall and a node further inside, the exchange node (Kawai & Larsson 2012)."""
 
     kernel = "reflect"
     type: Literal["modelled-wall"] = "modelled-wall"
@@ -177,7 +179,7 @@ class ModelledWall(Condition):
 
 
 def modelled_wall_errors(case: Any) -> Iterator[PydanticCustomError]:
-    """Yield the errors of modelled walls in a case that cannot have them."""
+    """Yield an error for each modelled wall of a case that does not support wall models."""
     for n, wall in enumerate(case.boundary):
         if not isinstance(wall, ModelledWall):
             continue
@@ -189,7 +191,7 @@ def modelled_wall_errors(case: Any) -> Iterator[PydanticCustomError]:
 
 
 class SupersonicInflow(Condition, Scalars):
-    """An inflow at which all variables are given, because the flow enters faster than sound."""
+    """A supersonic inflow, at which all variables are prescribed."""
 
     kernel = "prescribe"
     type: Literal["supersonic-inflow"] = "supersonic-inflow"
@@ -198,13 +200,15 @@ class SupersonicInflow(Condition, Scalars):
 
 
 class ProfileInflow(Condition, Scalars):
-    """An inflow at which all variables are given by a function of place and time in case.py."""
+    """An inflow at which all variables are prescribed by a function of place and time in case.py."""
 
     kernel = "prescribe"
     type: Literal["profile-inflow"] = "profile-inflow"
     function: str = Field(description="function of case.py: f(x, y, z, t, *, <parameters>) -> (rho, u, v, w, p)")
     steady: bool = Field(
-        True, description="true: evaluated once, at the start; false: at every stage of every step; waves once"
+        True,
+        description="true: evaluated once, at the start; false: at every stage of every step. A function that returns"
+        " waves is evaluated once",
     )
     turbulence: SyntheticTurbulence | None = Field(
         None, description="synthetic turbulence that is added to the result of the function, which must be steady"
@@ -212,8 +216,8 @@ class ProfileInflow(Condition, Scalars):
 
 
 class PrecursorInflow(Condition, Scalars):
-    """An inflow at which all variables are given by planes that another run recorded, interpolated in place and time.
-    They are the samples of a `[[surface]]` of nodes on one plane."""
+    """An inflow at which all variables are prescribed by planes that another run recorded, interpolated in place and
+    time. The planes are the samples of a `[[surface]]` of nodes on one plane."""
 
     kernel = "precursor"
     type: Literal["precursor-inflow"] = "precursor-inflow"
@@ -226,28 +230,28 @@ class PrecursorInflow(Condition, Scalars):
     )
     repeat: bool = Field(
         False,
-        description="true: after the last plane and a mean interval the planes repeat; false: they must last until "
-        "time.end",
+        description="true: after the last plane and a mean interval the planes repeat; false: the file must "
+        "contain planes up to time.end",
     )
     shift: Vector = Field((0.0, 0.0, 0.0), description="vector that is added to the coordinates of the planes, in L")
     period: dict[Literal["x", "y", "z"], Positive] = Field(
-        {}, description="lengths after which the planes repeat along axes, in L; absent: they end at their borders"
+        {}, description="lengths after which the planes repeat along axes, in L; absent: the planes do not repeat"
     )
     interpolation: Literal["cubic", "linear"] = Field(
-        "cubic", description="between the nodes of a plane: cubic is of fourth order, linear does not overshoot"
+        "cubic",
+        description="interpolation between the nodes of a plane: cubic is of fourth order, linear does not overshoot",
     )
     planes: int | None = Field(
         None,
         ge=8,
-        description="number of planes that the device holds at a time; absent: as many as take 256 MiB, "
-        "all if they fit",
+        description="number of planes in the memory of the device; absent: as many as fit into 256 MiB",
     )
 
 
 class RecyclingInflow(Condition, Scalars):
-    """An inflow at which all variables are given: a mean flow plus the fluctuations in a plane of nodes downstream. The
-    fluctuations are rescaled if a boundary layer grows between the two (Lund, Wu & Squires 1998; Urbin & Knight
-    2001)."""
+    """An inflow at which all variables are prescribed: a mean flow plus the fluctuations in a plane of nodes
+    downstream. The fluctuations are rescaled if a boundary layer grows between that plane and the inflow (Lund, Wu &
+    Squires 1998; Urbin & Knight 2001)."""
 
     kernel = "precursor"
     type: Literal["recycling-inflow"] = "recycling-inflow"
@@ -288,16 +292,16 @@ class RecyclingInflow(Condition, Scalars):
 
 
 class SupersonicOutflow(Condition, Scalars):
-    """An outflow at which nothing is given, because the flow leaves faster than sound. A run reports places where it
-    leaves more slowly."""
+    """A supersonic outflow, at which nothing is prescribed. A run reports places where the velocity normal to the face
+    is below the sound speed."""
 
     kernel = "extrapolate"
     type: Literal["supersonic-outflow"] = "supersonic-outflow"
 
 
 class CharacteristicInflow(Condition, Scalars):
-    """A subsonic non-reflecting inflow. Incoming characteristic waves have the given state, and outgoing ones that of
-    the flow inside."""
+    """A subsonic non-reflecting inflow. Incoming characteristic waves have the amplitudes of the given state, and
+    outgoing ones those of the flow inside."""
 
     kernel = "characteristic"
     type: Literal["characteristic-inflow"] = "characteristic-inflow"
@@ -321,8 +325,8 @@ class CharacteristicInflow(Condition, Scalars):
 
 
 class TotalPressureInflow(Condition, Scalars):
-    """A subsonic inflow out of a reservoir: total pressure, total temperature and direction are given, and the outgoing
-    acoustic wave determines how fast the gas enters. Gas cannot leave through it."""
+    """A subsonic inflow from a reservoir: total pressure, total temperature and direction are given, and the outgoing
+    acoustic wave determines the velocity. Gas cannot leave through it."""
 
     kernel = "total_inflow"
     type: Literal["total-pressure-inflow"] = "total-pressure-inflow"
@@ -340,7 +344,7 @@ class TotalPressureInflow(Condition, Scalars):
 
 
 class CharacteristicOutflow(Condition, Scalars):
-    """A subsonic non-reflecting outflow. The pressure relaxes to a given one."""
+    """A subsonic non-reflecting outflow. The pressure relaxes towards a given value."""
 
     kernel = "outflow"
     type: Literal["characteristic-outflow"] = "characteristic-outflow"
@@ -356,11 +360,11 @@ class CharacteristicOutflow(Condition, Scalars):
 
 
 class PressureOutflow(Condition, Scalars):
-    """A subsonic outflow of a duct: the static pressure is given, or the mass flow is kept and the pressure follows. A
-    steady inviscid flow has exactly this pressure or mass flow, whatever its gradients. (At a characteristic outflow
-    the gradients change the pressure.) Viscous terms at the face change it, less so with a larger `relaxation`. Sound
-    along the normal leaves, except for a reflection by the relaxation. Eddies make more noise than at a characteristic
-    outflow."""
+    """A subsonic outflow of a duct: either the static pressure is given, or the mass flow is given and the pressure
+    follows from it. A steady inviscid flow has exactly this pressure or mass flow, whatever its gradients. (At a
+    characteristic outflow the gradients change the pressure.) Viscous terms at the face change it; a larger
+    `relaxation` reduces this change. Sound that propagates along the normal leaves, except for a reflection that the
+    relaxation causes. Vortices that leave make more noise than at a characteristic outflow."""
 
     kernel = "outflow"
     type: Literal["pressure-outflow"] = "pressure-outflow"
@@ -369,13 +373,14 @@ class PressureOutflow(Condition, Scalars):
     )
     mass_flux: Positive | None = Field(
         None,
-        description="mass flow out of the face over its area, in rho_ref c_ref; a face across several blocks counts "
-        "as one",
+        description="mass flow out of the face divided by its area, in rho_ref c_ref. The faces of several "
+        "blocks that this table names are one face",
     )
     relaxation: Positive | None = Field(
         None,
-        description="rate of the relaxation of the pressure, per L: towards the given pressure or, with mass_flux, "
-        "towards the pressure at which this mass flow leaves. Absent: 0.5 divided by the diameter of the grid",
+        description="rate of the relaxation of the pressure, per L: towards the given pressure or, with "
+        "mass_flux, towards the pressure with which the mass flow is reached. Absent: 0.5 divided "
+        "by the diameter of the grid",
     )
 
     @model_validator(mode="after")
@@ -386,12 +391,15 @@ class PressureOutflow(Condition, Scalars):
 
 
 class FarField(Condition, Scalars):
-    """An inflow or outflow, depending on the local flow, with the given state far away."""
+    """An inflow or outflow, depending on the local flow. The state far away is given."""
 
     kernel = "characteristic"
     type: Literal["far-field"] = "far-field"
     state: State = Field(description="state far away")
-    vortex: Vortex | None = Field(None, description="circulation about a lifting airfoil; absent: the state alone")
+    vortex: Vortex | None = Field(
+        None,
+        description="vortex with the circulation of a lifting airfoil, which is added to the state; absent: no vortex",
+    )
 
 
 if TYPE_CHECKING:  # a union that is computed is no type to a reader of the sources

@@ -20,8 +20,8 @@ def bundled_cases() -> list[str]:
 
 
 def bundled_directory(name: str) -> Path:
-    """Return the folder of the bundled case `name`. Raises HiresxError, with the most similar name, if there is
-    none."""
+    """Return the folder of the bundled case `name`. Raises HiresxError if there is none; the hint has the most similar
+    name."""
     if name not in bundled_cases():
         from hiresx.case.error_messages import did_you_mean
 
@@ -31,8 +31,7 @@ def bundled_directory(name: str) -> Path:
 
 def copy_bundled(name: str, target: str | Path) -> Path:
     """Copy the bundled case `name` into the new folder `target`, and return `target`. Raises HiresxError if there is no
-    such case, and if the folder exists and is not empty, or cannot be written.
-    """
+    such case, and if the folder exists and is not empty, or cannot be written."""
     source, target = bundled_directory(name), Path(target)
     if os.path.exists(target) and (not target.is_dir() or any(target.iterdir())):
         raise HiresxError(f"{target}: exists already", "name a folder that does not, or remove this one")

@@ -33,8 +33,7 @@ def did_you_mean(word: str, among: Sequence[str], kind: str = "choices") -> str:
 @dataclass(frozen=True)
 class Origin:
     """The origin of the keys of a case: its file, and the layers above it (the preset and `--set`). `layers` contains
-    (label, nested dictionary) pairs, the uppermost first.
-    """
+    (label, nested dictionary) pairs, the uppermost first."""
 
     file: str
     layers: tuple[tuple[str, Mapping[str, Any]], ...] = ()
@@ -119,7 +118,7 @@ def _leading_key(text: str) -> tuple[str | int, ...]:
 
 
 def dotted_key(path: Sequence[str | int]) -> str:
-    """Return the key at a path as messages write it: boundary.0.type."""
+    """Return the key at a path in the form that messages use, for example "boundary.0.type"."""
     return ".".join(map(str, path))
 
 
@@ -130,7 +129,7 @@ def _join_messages(texts: Sequence[str]) -> str:
 
 
 def format_value(value: Any) -> str:
-    """Return a value as it is written in a case file. A text of more than 60 characters is shortened in its middle."""
+    """Return a value as it is written in a case file. In a text of more than 60 characters the middle is left out."""
     from hiresx.case.toml import value_text
 
     text = value_text(value)

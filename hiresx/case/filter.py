@@ -22,10 +22,10 @@ class Filter(Table):
     order: Literal[6, 8, 10] = Field(8, description="order of the filter: it reads order/2 nodes to each side")
     strength: Annotated[float, Field(ge=0, le=1)] = Field(
         0.1,
-        description="fraction of the shortest wave along a grid line that one filtering removes; at most 1 over the "
-        "number of directions of the grid; 0: no filter",
+        description="fraction of the amplitude of the shortest wave along a grid line that one application of "
+        "the filter removes; at most 1 over the number of directions of the grid; 0: no filter",
     )
-    every: Points = Field(1, description="steps from one filtering to the next")
+    every: Points = Field(1, description="steps from one application of the filter to the next")
 
     def needed_fields(self, case: Any) -> Mapping[str, int]:
         return {"filter_reach": 1, "filter_change": 1}

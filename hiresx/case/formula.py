@@ -46,8 +46,8 @@ class _WithReals(ast.NodeTransformer):
 
 
 class Formula:
-    """A function of `variables` with named `parameters`, which is given by the expression `text`. Raises ValueError if
-    `text` is no expression or contains something that is not supported."""
+    """A function of `variables` with named `parameters`, given by the expression `text`. Raises ValueError if `text` is
+    not a valid expression or contains an operation that is not supported."""
 
     def __init__(self, text: str, variables: str | Sequence[str], parameters: tuple[str, ...] = ()):
         self.variables = (variables,) if isinstance(variables, str) else tuple(variables)

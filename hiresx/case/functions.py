@@ -61,8 +61,7 @@ def _place(error: BaseException, path: Path) -> str:
 
 def public_functions(directory: Path | None) -> dict[str, Callable[..., Any]]:
     """Return the public functions of the case.py in `directory`, by name. The result is empty if there is no such file.
-    Raises HiresxError, with file and line, if it cannot be executed.
-    """
+    Raises HiresxError, with file and line, if it cannot be executed."""
     path = None if directory is None else Path(directory).absolute() / FILE
     if path is None or not path.is_file():
         return {}
@@ -115,8 +114,8 @@ def arguments(call: Callable[..., Any], parameters: Mapping[str, Any], gas: Any)
 
 
 def check_parameters(directory: Path | None, parameters: Iterable[str], place: str) -> None:
-    """Raises HiresxError for the first of `parameters` that no function of case.py in `directory` takes: it is probably
-    misspelt. `place`: the table of the parameters, for the message."""
+    """Raises HiresxError for the first of `parameters` that is not an argument of any function of case.py in
+    `directory`: it is probably misspelt. `place`: the table of the parameters, for the message."""
     found = public_functions(directory)
     taken = sorted({name for call in found.values() for name in keyword_only(call)})
     for name in parameters:
@@ -133,8 +132,8 @@ def check_parameters(directory: Path | None, parameters: Iterable[str], place: s
 
 @contextmanager
 def wrap_user_call(call: Callable[..., Any], what: str) -> Iterator[None]:
-    """Wrap a call of a user's function: anything that it raises, sys.exit included, becomes a HiresxError with its name
-    (`what`) and line. Signals and HiresxErrors pass unchanged."""
+    """A context for a call of a user's function. Any exception in it, SystemExit included, becomes a HiresxError with
+    the name of the function (`what`) and the line. KeyboardInterrupt, Terminated and HiresxError are not converted."""
     try:
         yield
     except (HiresxError, *SIGNALLED):

@@ -7,7 +7,8 @@ from hiresx.case.model import Table
 
 
 class Generator(Table):
-    """The grid of a generator. Subclasses have the key `generator`, its name."""
+    """Base class of the tables [grid] of grid generators. Subclasses have the key `generator`, the name of the
+    generator."""
 
     if TYPE_CHECKING:
 

@@ -24,17 +24,17 @@ class Rotation(Table):
 
 
 class Extrusion(Table):
-    """A plane grid drawn out along z."""
+    """Extrusion of a plane grid along z."""
 
     n: Stencil = Field(description="nodes along k")
-    length: Positive = Field(description="length, and period, along z, in L")
+    length: Positive = Field(description="length along z, which may be a period, in L")
 
 
 class Revolution(Table):
-    """A plane grid turned about the x axis."""
+    """Revolution of a plane grid about the x axis."""
 
     n: Stencil = Field(description="nodes along k")
-    angle: float = Field(gt=0, le=360, description="angle, and period, in degrees")
+    angle: float = Field(gt=0, le=360, description="angle of the revolution, which may be a period, in degrees")
 
 
 class GridFile(Table):
@@ -49,8 +49,8 @@ class GridFile(Table):
     )
     connectivity: str | None = Field(
         None,
-        description="connectivity file of a Plot3D file, relative to the case file: names of blocks and regions, what "
-        "is connected to what",
+        description="connectivity file of a Plot3D file, relative to the case file: names of blocks and "
+        "regions, and the connections",
     )
     drop: Annotated[tuple[str, ...], Listed] = Field(
         (), description="broken boundary patches and connections of a CGNS file to leave out, PATCH or ZONE/PATCH"
@@ -69,17 +69,21 @@ class GridFile(Table):
         "auto",
         description="which blocks are reversed in i; auto: left-handed ones; keep: none, left-handed ones are refused",
     )
-    scale: Positive = Field(1.0, description="factor to all coordinates: L in units of the file is 1/scale")
+    scale: Positive = Field(
+        1.0, description="factor by which all coordinates are multiplied: L is 1/scale units of the file"
+    )
     rotate: Rotation | None = Field(None, description="rotation {axis, angle, centre, translation}")
     translate: Vector = Field((0.0, 0.0, 0.0), description="translation [x, y, z], in L")
     coarsen: int = Field(
         0, ge=0, description="how often every second node is left out, in the directions whose counts allow it"
     )
     mirror: Annotated[tuple[Axis, ...], Listed] = Field(
-        (), description='axes along which the grid and its image behind 0 are joined: ["y"] makes a half model whole'
+        (),
+        description='axes along which the grid and its image behind 0 are joined: ["y"] turns a half model into a '
+        "whole one",
     )
-    extrude: Extrusion | None = Field(None, description="a plane grid drawn out along z: {n, length}")
-    revolve: Revolution | None = Field(None, description="a plane grid turned about the x axis: {n, angle}")
+    extrude: Extrusion | None = Field(None, description="a plane grid is extruded along z: {n, length}")
+    revolve: Revolution | None = Field(None, description="a plane grid is revolved about the x axis: {n, angle}")
 
     @model_validator(mode="after")
     def _one_third_dimension(self) -> Self:

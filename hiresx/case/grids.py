@@ -46,7 +46,7 @@ def _check_cells(cells: Sequence[int]) -> None:
 class Stretch(Table):
     """Clustering of nodes along one axis."""
 
-    cluster: Literal["lower", "upper", "both", "centre"] = Field(description="where the nodes are drawn together")
+    cluster: Literal["lower", "upper", "both", "centre"] = Field(description="where the nodes are clustered")
     ratio: float = Field(ge=1, description="largest spacing over the smallest one; 1 is uniform")
 
 
@@ -80,15 +80,16 @@ class Box(_Bounds):
 
 
 class Wavy(_Bounds):
-    """Box whose nodes are displaced by a product of sine waves: the grid that metrics and free stream are tested on.
+    """Box whose nodes are displaced by a product of sine waves. Metrics and the preservation of a uniform flow are
+    tested on it.
 
-    Displacement of coordinate c at the node that would lie at X:
-    amplitude_c * product over the directions d with more than one node of sin(2 pi waves_d (X_d - lower_d) / L_d).
+    Displacement of coordinate c at the node that would lie at X: amplitude_c * product over the directions d with more
+    than one node of sin(2 pi waves_d (X_d - lower_d) / L_d).
     """
 
     generator: Literal["wavy"] = "wavy"
     amplitude: Vector = Field(description="largest displacement [x, y, z], in L")
-    waves: Vector = Field((1.0, 1.0, 1.0), description="waves along the box [x, y, z]")
+    waves: Vector = Field((1.0, 1.0, 1.0), description="number of waves along each side of the box [x, y, z]")
 
 
 class Plate(Generator):
@@ -136,11 +137,10 @@ class Cylinder(Generator):
 
 
 class CylinderO(Generator):
-    """O-grid all around a circular cylinder with centre at the origin.
+    """O-grid around a whole circular cylinder with centre at the origin.
 
     i runs around the cylinder and closes on itself, j from the wall (jmin) to the outer circle (jmax), k along the
-    span.
-    Regions for the boundary conditions: "wall" and "far-field".
+    span. Regions for the boundary conditions: "wall" and "far-field".
     """
 
     generator: Literal["cylinder-o"] = "cylinder-o"
@@ -151,7 +151,7 @@ class CylinderO(Generator):
     first_spacing: Positive | None = Field(
         None, description="distance of the first node from the wall, in L; absent: uniform"
     )
-    blocks: Points = Field(1, description="blocks that the grid is cut into along i")
+    blocks: Points = Field(1, description="number of blocks into which the grid is divided along i")
     n_span: Points = Field(1, description="nodes along the span")
     span: Positive = Field(1.0, description="period along z, in L; meaningless when n_span = 1")
 
@@ -196,8 +196,9 @@ class AirfoilC(Generator):
         "in chords"
     )
     first_spacing: Positive = Field(
-        description="distance of the first node from the airfoil at the trailing edge, in chords. At the leading edge "
-        "it is this times about twice the thickness (a quarter for 12 %). It grows behind the airfoil"
+        description="distance of the first node from the airfoil at the trailing edge, in chords. At the "
+        "leading edge the distance is about this value times twice the thickness (a quarter of it "
+        "for 12 %). It grows behind the airfoil"
     )
     first_spacing_doubles: Positive | None = Field(
         None,
@@ -208,7 +209,7 @@ class AirfoilC(Generator):
         description="spacing along airfoil and cut at the trailing edge, in chords; at the leading edge it follows "
         "from n_airfoil"
     )
-    blocks: Points = Field(1, description="blocks that the grid is cut into along i")
+    blocks: Points = Field(1, description="number of blocks into which the grid is divided along i")
     n_span: Points = Field(1, description="nodes along the span")
     span: Positive = Field(1.0, description="period along z, in chords; meaningless when n_span = 1")
 
@@ -228,8 +229,9 @@ class ChannelBump(Generator):
     generator: Literal["channel-bump"] = "channel-bump"
     shape: Literal["sine-squared", "circular-arc", "sine-fourth"] = Field(
         "sine-squared",
-        description="thickness sin^2(pi x), which leaves the wall smoothly, a circular arc, or thickness sin^4(pi (x - "
-        "0.2)/0.6) from 0.2 to 0.8 between flat pieces: the bump of NASA's Turbulence Modeling Resource",
+        description="thickness sin^2(pi x), whose slope is continuous at its ends; a circular arc; or thickness"
+        " sin^4(pi (x - 0.2)/0.6) from 0.2 to 0.8 between flat pieces: the bump of NASA's "
+        "Turbulence Modeling Resource",
     )
     thickness: Positive = Field(0.1, lt=0.5, description="height of the bump, in chords")
     height: Positive = Field(1.0, description="height of the channel, in chords")
@@ -258,15 +260,17 @@ class ChannelBump(Generator):
 
 
 class BackwardStep(Generator):
-    """Channel behind which the floor drops by a step of 90 degrees, whose edge is x = y = 0; nodes are equally spaced.
+    """Backward-facing step: a channel whose lower wall drops by a step of 90 degrees at the edge x = y = 0; nodes are
+    equally spaced.
 
-    Blocks: channel (x <= 0), above and below (x >= 0, over and under the height of the edge).
-    Regions for the boundary conditions: "inlet", "outlet", "top", "bottom", and "step", the walls that meet in the
-    edge.
+    Blocks: channel (x <= 0), above and below (x >= 0, over and under the height of the edge). Regions for the boundary
+    conditions: "inlet", "outlet", "top", "bottom", and "step", the walls that meet in the edge.
     """
 
     generator: Literal["backward-step"] = "backward-step"
-    spacing: Positive = Field(description="spacing of the nodes along x and y, in L; it divides the lengths")
+    spacing: Positive = Field(
+        description="spacing of the nodes along x and y, in L; the lengths must be multiples of it"
+    )
     upstream: Positive = Field(description="length of the channel ahead of the edge, in L")
     length: Positive = Field(description="length of the domain behind the edge, in L")
     height: Positive = Field(description="height of the domain above the edge, in L")
@@ -326,14 +330,15 @@ class Inlet(Generator):
 
     generator: Literal["inlet"] = "inlet"
     corners: Annotated[tuple[float, ...], Listed, Field(min_length=3)] = Field(
-        description="x at the inflow, where walls turn, at the lip and at the outflow, rising, in L"
+        description="x of the inflow, of the corners of the walls, of the lip and of the outflow, in ascending "
+        "order, in L"
     )
     cells: Annotated[tuple[Points, ...], Listed] = Field(description="cells along x between one corner and the next")
     lower_angles: Annotated[tuple[Slope, ...], Listed] = Field(
-        description="rise of the lower wall between corners, in degrees"
+        description="angle of the lower wall between corners, in degrees, positive upwards"
     )
     upper_angles: Annotated[tuple[Slope, ...], Listed] = Field(
-        description="rise of the upper boundary between corners, in degrees"
+        description="angle of the upper boundary between corners, in degrees, positive upwards"
     )
     height: Positive = Field(description="distance of the walls at the inflow, in L")
     n_normal: Stencil = Field(description="nodes from the lower wall to the upper one")
@@ -377,15 +382,20 @@ class _Jet(Generator):
     """A nozzle whose exit plane is x = 0, the flow behind it and sponges around that; L is the height h or the diameter
     D of the nozzle."""
 
-    boundary_layer_thickness: Positive = Field(0.05, description="layer at the nozzle's inner wall, in L")
-    boundary_layer_points: Points = Field(description="cells within that layer; the lip has about the same spacing")
+    boundary_layer_thickness: Positive = Field(
+        0.05, description="thickness of the boundary layer at the inner wall of the nozzle, in L"
+    )
+    boundary_layer_points: Points = Field(
+        description="cells within this boundary layer; the spacing along the lip is about the same"
+    )
     lip_thickness: Positive = Field(description="thickness of the nozzle's lip, in L")
     exit_spacing: Positive = Field(description="spacing along x at the nozzle's exit, in L")
     length: Positive = Field(description="extent of the physical domain downstream of the exit, in L")
     nozzle_length: Positive = Field(0.6, description="length of the nozzle inside the domain, in L")
     upstream: Positive = Field(0.6, description="extent of the domain ahead of the exit, outside the nozzle, in L")
     stretching: Annotated[tuple[Stretching, Stretching], Listed] = Field(
-        description="largest ratio of neighbouring spacings in the physical domain, along x and, beyond the lip, across"
+        description="largest ratio of neighbouring spacings in the physical domain, along x and, outside of the"
+        " lip, normal to it"
     )
     sponge_length: Positive = Field(description="length of the sponge layer downstream, in L")
     sponge_height: Positive = Field(description="thickness of the sponge layers to the sides, in L")
@@ -448,7 +458,7 @@ class RoundJet(_Jet):
         description="nodes around the axis, a multiple of 8; a quarter of them are the cells across the core"
     )
     points_per_diameter: Points = Field(
-        description="cells across the nozzle: those across the core and twice the layers around it"
+        description="cells across the nozzle: the cells across the core plus twice the number of layers around it"
     )
     radius: Positive = Field(description="extent of the physical domain from the axis, in L")
 

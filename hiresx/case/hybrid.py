@@ -9,16 +9,16 @@ from hiresx.case.model import Positive, Table, kernel_choice
 
 class Hybrid(Table):
     """Where `scheme.inviscid = "hybrid"` uses AFWENO, and with what weight. The sensors are the files of
-    `kernels/sensor/`. Output may have the weight of AFWENO at nodes as the variable `shock_sensor`."""
+    `kernels/sensor/`. The output variable `shock_sensor` is the weight of AFWENO at each node."""
 
     sensor: Annotated[str, kernel_choice("sensor")] = Field(
         "jump",
-        description="sensor of shocks: jump (second differences of pressure and density), jameson (of the pressure "
-        "alone), ducros (compression relative to vorticity), bhagatwala_lele (the same for strong compression) or teno "
-        "(where TENO with scheme.cutoff leaves a part of its stencil out)",
+        description="sensor of shocks: jump (second differences of pressure and density), jameson (of the "
+        "pressure alone), ducros (compression relative to vorticity), bhagatwala_lele (the same for"
+        " strong compression) or teno (substencils that TENO with scheme.cutoff discards)",
     )
     threshold: Positive | None = Field(
-        None, description="value of the sensor above which AFWENO is used; absent: the usual one of the sensor"
+        None, description="value of the sensor above which AFWENO is used; absent: the default of the sensor"
     )
     blending: Literal["sharp", "smooth"] = Field(
         "smooth",
@@ -34,7 +34,7 @@ class Hybrid(Table):
 
     @property
     def least(self) -> float:
-        """Threshold of the shock sensor: that of the case, or else the default of the sensor."""
+        """Threshold of the shock sensor: that of the case, or the default of the sensor if the case has none."""
         from hiresx.kernels import fractions
 
         return fractions("sensor", self.sensor, "usual_threshold")[0] if self.threshold is None else self.threshold

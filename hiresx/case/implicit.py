@@ -45,17 +45,20 @@ class Implicit(Table):
         1e10,
         description="in steady flow: the run ends when the residual has fallen by this factor since its first step",
     )
-    largest_cfl: Annotated[float, Field(gt=0)] = Field(1e4, description="in steady flow: the largest CFL number")
+    largest_cfl: Annotated[float, Field(gt=0)] = Field(
+        1e4, description="in steady flow: the upper limit of the CFL number"
+    )
     krylov: Annotated[int, Field(ge=0, le=200)] = Field(
         40,
-        description="largest number of directions of GMRES, that is of products with the Jacobian in a Newton step; "
-        "0, in steady flow: the sweeps alone make the update, a step of defect correction",
+        description="largest number of search directions of GMRES, which is the number of products with the "
+        "Jacobian in a Newton step. 0, in steady flow: GMRES is not used, and the sweeps alone "
+        "compute the update (defect correction)",
     )
     krylov_residual: Literal["plain", "preconditioned"] = Field(
         "plain",
-        description="in steady flow: the residual that GMRES minimises. plain: that of the equations. preconditioned: "
-        "that of the equations after the sweeps; it needs half of the vectors, and also measures errors of the update "
-        "where cells and steps are large",
+        description="in steady flow: the residual that GMRES minimises. plain: that of the equations. "
+        "preconditioned: that of the equations multiplied by the preconditioner; it needs half as "
+        "many vectors, and also measures errors of the update where cells and steps are large",
     )
     linear_drop: Annotated[float, Field(gt=0, lt=1)] = Field(
         0.01,
@@ -64,35 +67,38 @@ class Implicit(Table):
     )
     lines: Literal["auto", "none", "i", "j", "k"] = Field(
         "auto",
-        description="grid lines whose nodes are solved for together: those along an index direction. auto: in every "
-        "block, in turn, those along each direction in which a tenth of its cells are thin",
+        description="grid lines whose nodes are solved for together: those along an index direction. auto: in "
+        "every block those along each direction in which a tenth of its cells are thin, one "
+        "direction after the other",
     )
     sweeps: Points | None = Field(
         None, description="number of sweeps over both colours in one preconditioning; absent: 10, in unsteady flow 5"
     )
     storage: BlockStorage = Field(
         "fp32",
-        description="format in which the preconditioner stores the blocks of a node's neighbours. fp16 and int8 take "
-        "less memory, with a power of two for every row of a block; the steady flow is the same, but the iteration is "
-        "another. int8 is too coarse for very thin cells. none: products with the blocks are computed in each sweep, "
-        "except along lines; lines cannot be auto. none with sweep_precision = fp32 takes the least memory",
+        description="format in which the preconditioner stores the matrix blocks of the neighbours of a node. "
+        "fp16 and int8 take less memory, with a power of two as the scale of every row of a matrix "
+        "block; the steady flow is the same, but the iteration differs. int8 is too coarse for very"
+        " thin cells. none: products with these blocks are computed in each sweep, except along "
+        "lines; lines cannot be auto. none with sweep_precision = fp32 takes the least memory",
     )
     sweep_precision: SweepPrecision = Field(
         "fp64",
-        description="format of the inverses of diagonal blocks and of the update in the preconditioner. With fp32 a "
-        "sweep moves a fifth to a quarter fewer bytes, and its result depends on the decomposition, by the rounding "
-        "of FP32",
+        description="format of the inverses of diagonal blocks and of the update in the preconditioner. With "
+        "fp32 a sweep moves a fifth to a quarter fewer bytes, and its result depends on the "
+        "decomposition by the round-off of FP32",
     )
     viscous_damping: Annotated[float, Field(ge=0, le=1)] | None = Field(
         None,
-        description="strength of a damping of oscillations from node to node in the viscous terms, which central "
-        "differences of central differences do not damp: as a fraction of a compact second difference. 0: no damping; "
-        "absent: 0.25, in unsteady flow 0",
+        description="strength of a damping of oscillations from node to node, which the central differences of "
+        "the viscous terms do not damp, as a fraction of a compact second difference. 0: no "
+        "damping; absent: 0.25, in unsteady flow 0",
     )
     damping_at_walls: bool = Field(
         False,
-        description="whether viscous_damping also acts along grid lines that end at a wall with friction. Newton's "
-        "method then needs fewer products and steps, but the friction of coarsely resolved layers is less accurate",
+        description="whether viscous_damping also acts along grid lines that end at a no-slip wall. Newton's "
+        "method then needs fewer products and steps, but the friction of coarsely resolved layers "
+        "is less accurate",
     )
     sequence: Annotated[int, Field(ge=0, le=6)] = Field(
         0,
@@ -131,7 +137,8 @@ class Implicit(Table):
 
 
 def times_of(time: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of the table [time] whose defaults depend on its integrator, with these defaults."""
+    """Return the table [time] with the defaults of those keys whose defaults depend on the integrator. Keys that `time`
+    has are kept."""
     if time.get("integrator") in UNSTEADY:
         return {"viscous_cfl": UNBOUND}
     if time.get("integrator") != NAME:

@@ -25,8 +25,8 @@ def _timed_tables(case: Any, sampled: Iterable[str]) -> dict[str, Any]:
 
 
 def intervals(case: Any, sampled: Iterable[str]) -> dict[str, float]:
-    """Return the intervals `every_time` of the case, for sampling and writing, in L / c_ref, by the key of their table.
-    `sampled`: the keys of monitors that are a single table."""
+    """Return the intervals `every_time` of the case, for sampling and writing, in L / c_ref, as a dictionary with the
+    key of each table. `sampled`: the keys of monitors of which a case has only one."""
     return {key: table.every_time for key, table in _timed_tables(case, sampled).items()}
 
 

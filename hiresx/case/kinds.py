@@ -20,7 +20,7 @@ def _named_kind(kinds: Mapping[str, type[Table]], name: Any) -> type[Table] | No
 
 
 def default_of(data: Mapping[str, Any], key: tuple[str | int, ...], otherwise: Callable[[Any], Any]) -> Any:
-    """Return the default of a `key` that the case `data` does not have. Some tables have several kinds, with a default
+    """Return the default of a `key` that is missing in the case `data`. Some tables have several kinds, with a default
     for each: grid generators and viscosity laws. In such a table the default is that of the kind that `data` names. In
     other tables it is `otherwise`(key). Raises KeyError with the known keys for an unknown key."""
     for path, kind in KINDS.items():

@@ -70,16 +70,16 @@ def load(
     """Load the case of a bundled name, a TOML file or a folder with case.toml.
 
     `preset`: the name of one of its [presets], or several names; later ones override earlier ones. `overrides`: texts
-    "dotted.key=value" with TOML values (another value is taken as text), or a dictionary {"dotted.key": value}, in
-    which None removes the key. `unset`: dotted keys to remove of the case and its presets. The overrides are applied
-    last; `boundary.0.type=...` changes an entry of a list. Tables are merged, lists are replaced. A layer
-    (file, preset or override) that sets time.dt removes time.cfl of the layers below it, and the like. A layer that
-    chooses the implicit integrator removes time.end, dt and local of the layers below it. With `complete` false,
-    functions that the case names may be missing, because they will be given in Python.
+    "dotted.key=value" with TOML values (any other value is a string), or a dictionary {"dotted.key": value}, in which
+    None removes the key. `unset`: dotted keys to remove from the case and its presets. The overrides are applied last;
+    `boundary.0.type=...` changes an entry of a list. Tables are merged, lists are replaced. Some keys exclude each
+    other: if a layer (file, preset or override) sets time.dt, time.cfl of the layers below it is removed, for example.
+    If a layer chooses the implicit integrator, time.end, dt and local of the layers below it are removed. If `complete`
+    is false, functions that the case names may be missing, because they will be given in Python.
 
-    Raises HiresxError for an unknown name or preset, invalid TOML (with line and column), every error of the case and
-    of its presets, a key to remove that is not there, a function that case.py lacks, and a parameter that no function
-    takes.
+    Raises HiresxError for an unknown name or preset, for invalid TOML (with line and column), for every error of the
+    case and of its presets, for a key in `unset` that does not exist, for a function that case.py lacks, and for a
+    parameter that no function has as an argument.
     """
     path = find(name_or_path)
     document = read(path)
@@ -294,8 +294,11 @@ def _text(value: float | str | None) -> str | None:
 def merge(
     base: Mapping[str, Any], over: Mapping[str, Any], path: tuple[str, ...] = (), groups: Sequence[Any] = ()
 ) -> dict[str, Any]:
-    """Merge `over` into a copy of `base`. Tables are merged recursively, other values are replaced (exceptions:
-    ALTERNATIVES, KINDS, named_scheme). `groups`: sets of parameters that exclude each other."""
+    """Merge `over` into a copy of `base`, both nested dictionaries of a case. Tables are merged recursively, other
+    values are replaced. In addition, keys of `base` are removed if `over` has keys that exclude them (`groups`, and
+    ALTERNATIVES in this file), if `over` changes the kind of a table and the new kind does not have them (KINDS), and
+    if they follow from a choice of the scheme in `over` (`hiresx.case.named_scheme`). `path`: the keys that lead to the
+    two dictionaries. `groups`: sets of parameters that exclude each other."""
     base = without_governed(path, base, over)
     groups = groups if path else over.get("alternatives", base.get("alternatives", ()))
     result = copy.deepcopy(dict(base))
@@ -316,8 +319,8 @@ def merge(
 
 
 def parse_override(text: str) -> tuple[list[str], Any]:
-    """Return keys and value of "dotted.key=value". The value is TOML, or a number such as .5 and 1., which TOML does
-    not have; any other value is a text."""
+    """Return the keys and the value of "dotted.key=value". The value is written in TOML. Numbers such as .5 and 1.,
+    which are not valid in TOML, are also accepted. Any other value is a string."""
     key, equals, value = text.partition("=")
     keys = _keys(key if equals else None, text)
     try:
@@ -350,7 +353,7 @@ def _overrides(overrides: Sequence[str] | Mapping[str, Any]) -> Iterator[_Overri
 
 
 def plain(value: Any) -> Any:
-    """Return a Python value as a TOML document holds it: tuples and arrays as lists, NumPy's numbers as Python's."""
+    """Return a Python value as TOML represents it: tuples and arrays as lists, NumPy's numbers as Python's."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):

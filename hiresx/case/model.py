@@ -12,20 +12,20 @@ from hiresx.case.validation import derived_quantities
 
 
 class Table(BaseModel):
-    """One table of a case file. Frozen; an unknown key, a text for a number or a nan is an error."""
+    """One table of a case file. It is immutable. An unknown key, a string in place of a number, and nan are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     def needed_fields(self, case: Any) -> Mapping[str, int]:
-        """Return the fields that the blocks of `case` need because of this table: the number of arrays or components by
-        the name in hiresx/device/fields.py. A field with the number 0 is not needed."""
+        """Return the fields that the blocks of `case` need because of this table: a dictionary from the name in
+        hiresx/device/fields.py to the number of arrays or components. A field with the number 0 is not needed."""
         return {}
 
 
 def fields_of_tables(whole: Table, own: Mapping[str, int]) -> dict[str, int]:
-    """Return the fields that the blocks of a case need, by name, each with its number of arrays or components. These
-    are the fields of all tables of the case `whole`, and those of `own`. If several tables need a field, the largest
-    number is taken."""
+    """Return the fields that the blocks of a case need, as a dictionary from the name to the number of arrays or
+    components. These are the fields of all tables of the case `whole`, and those of `own`. If several tables need a
+    field, it has the largest of their numbers."""
     values = (getattr(whole, name) for name in type(whole).model_fields)
     found = dict(own)
     for table in (table for value in values for table in (value if isinstance(value, tuple) else (value,))):
@@ -35,7 +35,8 @@ def fields_of_tables(whole: Table, own: Mapping[str, int]) -> dict[str, int]:
 
 
 def case_error(expected: str) -> PydanticCustomError:
-    """Return the error of a validator. `expected`: a text on the valid values. `faults` adds the key and the value."""
+    """Return the error of a validator. `expected`: a description of the valid values. `describe_validation_error` adds
+    the key and the value."""
     return PydanticCustomError("case", "{expected}", {"expected": expected})
 
 
@@ -54,7 +55,7 @@ Axis = Literal["x", "y", "z"]
 
 
 def choice(listed: Callable[[], list[str]]) -> AfterValidator:
-    """Return the validator of a text that must be one of those that `listed` returns."""
+    """Return the validator of a string that must be one of those that `listed` returns."""
 
     def check(value: str) -> str:
         if value not in listed():
@@ -65,7 +66,7 @@ def choice(listed: Callable[[], list[str]]) -> AfterValidator:
 
 
 def kernel_choice(folder: str) -> AfterValidator:
-    """Return the type of a text that must be the name of a header in `kernels/<folder>/`, without its suffix."""
+    """Return the validator of a string that must be the name of a header in `kernels/<folder>/`, without its suffix."""
 
     def header_names() -> list[str]:
         from hiresx.kernels import choices
@@ -81,14 +82,14 @@ def integrators() -> list[str]:
 
 
 def integrators_that(say: str) -> tuple[str, ...]:
-    """Return the names of the time integrators whose file has the line `say`, such as a declaration of what they
-    support."""
+    """Return the names of the time integrators whose source file contains the line `say`, such as a declaration of what
+    they support."""
     folder = Path(__file__).parents[1] / "time" / "integrators"
     return tuple(name for name in integrators() if say in (folder / f"{name}.py").read_text("utf-8").splitlines())
 
 
 def field_formats() -> list[str]:
-    """Return the formats of field files."""
+    """Return the names of the file formats of fields."""
     return _file_names("output", "fields", "formats")
 
 

@@ -24,7 +24,8 @@ Precision = Literal["fp64", "fp32"]
 
 
 class Monitor(Table):
-    """Residual norms, shown and recorded. The functions that `monitors` names are called at the same steps."""
+    """Residual norms, printed and recorded. The functions that the key `monitors` of the case names are called at the
+    same steps."""
 
     every: Points = Field(EVERY, description="steps between records")
 
@@ -119,7 +120,7 @@ class Probe(SampledTable):
 
     @property
     def count(self) -> int:
-        """Number of places, found without making them."""
+        """Number of places, computed without the list of places."""
         if self.points is not None:
             return len(self.points)
         along = self.line or self.arc
@@ -169,7 +170,7 @@ class Distribution(SampledTable):
 
     own_history = False
 
-    precision: Precision = Field("fp64", description="of the numbers in the file")
+    precision: Precision = Field("fp64", description="precision of the numbers in the file")
 
 
 class Force(SampledTable, Place):
@@ -180,23 +181,25 @@ class Force(SampledTable, Place):
     In axisymmetric flow force_y is the sum of the radial components, force_z the sum of the components along the swirl,
     and torque the moment of the latter about the axis, in rho_ref c_ref^2 L^3. The area of a `range` ends at its last
     nodes. An exception is a range up to the last node of a block that continues in another block one step further: half
-    of that step counts as well, so the area depends on where blocks meet. With levels of refinement every place has the
-    friction and heat of its finest level; where a level ends, [conservation] has others, by truncation error."""
+    of that step counts as well, so the area depends on where blocks meet. With levels of refinement, friction and heat
+    flux at a place are those of the finest level there. Where a level ends, they differ by truncation error from the
+    fluxes of [conservation].
+    """
 
     name: Name = Field(description="name of the history")
-    faces: Faces = Field("all", description='faces of the block whose walls count, or "all"')
+    faces: Faces = Field("all", description='faces of the block whose walls are included, or "all"')
     pressure: float = Field(
         0.0,
-        description="pressure that is subtracted, in rho_ref c_ref^2; it matters if the walls do not enclose a body; "
-        "the ambient pressure is 1/gamma",
+        description="pressure that is subtracted, in rho_ref c_ref^2; it has an effect if the walls do not "
+        "enclose a body; the ambient pressure is 1/gamma",
     )
     coefficients: Coefficients | None = Field(
         None, description="coefficients of lift, drag and moment, as further columns; {}: with all defaults"
     )
     extrema: bool = Field(
         False,
-        description="further columns: the largest y+ and friction, the least and the largest heat flux at a node of "
-        "the walls, and where: x, y, z, block and node i, j, k",
+        description="further columns: the largest y+ and friction, the least and the largest heat flux at a "
+        "node of the walls, and the places of these: x, y, z, block and node i, j, k",
     )
     distribution: Distribution | None = Field(
         None, description="pressure, friction, heat flux and y+ at every node of the walls; {}: with all defaults"
@@ -207,7 +210,7 @@ class Extrema(SampledTable):
     """Smallest and largest value of each variable with their places: x, y, z, block and node i, j, k."""
 
     variables: Annotated[tuple[str, ...], Listed, Field(min_length=1)] = Field(
-        (*GAS_PRIMITIVE, "T", "mach"), description="some of rho, u, v, w, p, T, mach"
+        (*GAS_PRIMITIVE, "T", "mach"), description="variables, of rho, u, v, w, p, T, mach"
     )
 
 
@@ -216,11 +219,11 @@ class Conservation(SampledTable):
     sponges.
 
     An integral changes by the sources minus the fluxes, to truncation error. If everything is periodic, the integrals
-    are constant to round-off. On a wall with levels of refinement friction and heat differ from those of a [[force]] by
-    truncation error, where a level ends: the fluxes belong to the integrals, in which the nodes of both levels count
-    there, while a [[force]] takes the friction of the finest level at every place. In axisymmetric flow the balance
-    holds only for mass, momentum_x and energy: momentum_y is the sum of radial components, momentum_z that of
-    components along the swirl."""
+    are constant to round-off. On a wall where a level of refinement ends, friction and heat differ from those of a
+    [[force]] by truncation error: [conservation] uses the fluxes of the nodes of both levels there, [[force]] only the
+    friction of the finest level. In axisymmetric flow the balance holds only for mass, momentum_x and energy:
+    momentum_y is the sum of radial components, momentum_z that of components along the swirl.
+    """
 
 
 class KineticEnergy(SampledTable):
@@ -253,14 +256,16 @@ class Average(SampledTable):
     reynolds: bool = Field(True, description="unweighted means and second moments")
     favre: bool = Field(True, description="mass-weighted means and second moments")
     budget: bool = Field(
-        False, description="what the budget of the turbulent kinetic energy needs; with reynolds and favre"
+        False, description="the moments for the budget of the turbulent kinetic energy; needs reynolds and favre"
     )
     stress_budgets: bool = Field(
-        False, description="what the budgets of all Reynolds stresses need, and that of the energy; in place of budget"
+        False,
+        description="the moments for the budgets of all Reynolds stresses and of the turbulent kinetic energy; "
+        "replaces budget",
     )
 
     over: Annotated[tuple[Literal["i", "j", "k"], ...], Listed] = Field(
-        (), description="homogeneous index directions to average over as well, each block over its own nodes"
+        (), description="homogeneous index directions over which each block is averaged as well"
     )
 
     @model_validator(mode="after")

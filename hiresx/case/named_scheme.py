@@ -38,14 +38,14 @@ GOVERNED = frozenset({"interpolation", "weights", "cutoff", "inviscid", "hybrid"
 
 
 def has_choice(scheme: Any) -> bool:
-    """True if a table [scheme], read or not, names a choice."""
+    """True if the table [scheme], as a dictionary or as a `Scheme`, has the key `choice`."""
     found = scheme.get("choice") if isinstance(scheme, Mapping) else getattr(scheme, "choice", None)
     return found == LOW_DISSIPATION
 
 
 def without_governed(path: tuple[str, ...], base: Mapping[str, Any], over: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the table `base`, which is at `path` in a case, without the keys that are decided by a scheme choice in
-    the table `over`. The caller then merges `over` into the result."""
+    """Return the table `base`, which is at `path` in a case, without the keys whose values follow from the key `choice`
+    of the scheme in the table `over`. The caller then merges `over` into the result."""
     if path == () and has_choice(over.get("scheme")):
         return {key: value for key, value in base.items() if key != "filter"}
     if path == ("scheme",) and has_choice(over):
@@ -54,9 +54,9 @@ def without_governed(path: tuple[str, ...], base: Mapping[str, Any], over: Mappi
 
 
 def complete_scheme(cls: Any, data: Any) -> Any:
-    """Return `data`, the table [scheme] of a case, completed by the keys that its key `choice` decides. Keys that are
-    given are kept. A table without such a choice is returned unchanged. So is a value that is not a table, which the
-    validators reject later. `cls` is not used; it is there because pydantic passes the class of the table."""
+    """Return `data`, the table [scheme] of a case, with the values that follow from its key `choice`. Keys that `data`
+    has are kept. A table without this key is returned unchanged. So is a value that is not a table, which the
+    validators reject later. `cls` is not used; pydantic passes the class of the table."""
     if not (isinstance(data, Mapping) and has_choice(data)):
         return data
     given = {"inviscid": INVISCID, **data}
@@ -106,8 +106,8 @@ def _with_epsilon(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def with_no_filter(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a resolved case with the structure of a case file. `document`: such a case. If it has no filter although
-    the choice of its scheme gives one, a filter of strength 0 is added."""
+    """Return the resolved case `document` with the structure of a case file. If it has no filter although the choice of
+    its scheme implies one, a filter of strength 0 is added, so that the case is read again without a filter."""
     if has_choice(document.get("scheme")) and document.get("filter") is None and document.get("refine") is None:
         return {**document, "filter": {"strength": 0.0}}
     return document
@@ -132,8 +132,8 @@ def named_scheme_errors(case: "Case") -> Iterator[PydanticCustomError]:
 
 
 def keys_in_force(case: "Case") -> str:
-    """Return the keys that the scheme choice of a case decides, as text of dotted keys and values; "" without a
-    choice."""
+    """Return the keys whose values follow from the `choice` of the scheme, as a string of dotted keys and values; "" if
+    the case has no such choice."""
     if case.scheme.choice == NONE:
         return ""
     scheme, hybrid = case.scheme, case.scheme.hybrid

@@ -16,7 +16,7 @@ Nodes = (
 
 
 class Clock(Table):
-    """When something is written, besides the first and the last moment of the run."""
+    """When something is written, besides the start and the end of the run."""
 
     every_time: Positive | None = Field(None, description="time between outputs, in L / c_ref")
     every_steps: Points | None = Field(None, description="steps between outputs")
@@ -37,8 +37,9 @@ class Subset(Clock):
     )
     range: dict[Literal["i", "j", "k"], Nodes] | None = Field(
         None,
-        description="half-open ranges of node indexes [first, last + 1] or [first, last + 1, stride], where a negative "
-        'index counts from the end and "end" is the number of nodes; a direction that is not named is taken whole',
+        description="half-open ranges of node indexes [first, last + 1] or [first, last + 1, stride], where a "
+        'negative index counts from the end and "end" is the number of nodes; a direction that is '
+        "not named is included completely",
     )
     plane: dict[Literal["x", "y", "z"], float] | None = Field(
         None, description="plane { z = 0.0 } through a 3-D field, interpolated linearly along grid lines, in L"
@@ -71,13 +72,16 @@ class Output(Clock):
         ("netcdf",), description="netcdf for hiresx plot and any netCDF reader; vtk for ParaView and VisIt"
     )
     precision: Precision | None = Field(
-        None, description="of the variables in the files (coordinates are fp64); absent: that of the arithmetic"
+        None,
+        description="precision of the variables in the files (coordinates are fp64); absent: that of the arithmetic",
     )
     coordinates: Literal["once", "each"] = Field(
-        "once", description="of netCDF: once, in <name>_grid.nc, to which the files of the series link; or in each file"
+        "once",
+        description="where netCDF files have the coordinates: once, in <name>_grid.nc, to which the other files link,"
+        " or in each file",
     )
     subset: Annotated[tuple[Subset, ...], Listed] = Field(
-        (), description="parts of the fields, written by clocks of their own"
+        (), description="parts of the fields, which are written at intervals of their own"
     )
 
     def writes(self, name: str) -> bool:

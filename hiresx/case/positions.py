@@ -15,7 +15,7 @@ class Position(Table):
     face: Face | None = Field(None, description="face of blocks, instead of region")
     block: str | None = Field(None, description="name of the block; absent: every block that has such a region or face")
     side: Literal["least", "largest"] | None = Field(
-        None, description="which of its coordinates is used; required if they are not all the same"
+        None, description="which of its coordinates is used; required if they are not all equal"
     )
     offset: float = Field(0.0, description="distance that is added to it, in L")
 

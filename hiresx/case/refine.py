@@ -60,7 +60,7 @@ class Refine(Table):
     tile: int = Field(
         16, ge=8, le=256, multiple_of=2, description="nodes of a tile along each direction; the last one has more"
     )
-    region: Annotated[tuple[RefinedRegion, ...], Listed] = Field((), description="what is refined, to which level")
+    region: Annotated[tuple[RefinedRegion, ...], Listed] = Field((), description="regions that are refined")
     criterion: Literal["density-curvature", "density-gradient", "vorticity"] | None = Field(
         None,
         description="quantity by which tiles are chosen during the run, in addition to the regions. density-curvature: "
@@ -86,19 +86,21 @@ class Refine(Table):
     margin: int | None = Field(
         None,
         ge=0,
-        description="number of nodes of the finer level that are refined around the nodes that exceed refine, at most "
-        "a tile; absent: the number every, at most a tile",
+        description="number of nodes of the finer level that are refined around the nodes that exceed refine, "
+        "at most a tile; absent: the value of every, at most a tile",
     )
     symmetric: Annotated[tuple[Literal["i", "j", "k"], ...], Listed] = Field(
         (),
-        description="directions of the grid along which the tiles of each block are symmetric to its middle, for flows "
-        "with this symmetry. If the flow is also symmetric to the exchange of two of these directions, so are the "
-        "tiles. The thicker tile is then that in the middle",
+        description="directions of the grid along which the tiles of each block are symmetric to its middle, "
+        "for flows with this symmetry. If the flow is also symmetric to the exchange of two of "
+        "these directions, so are the tiles. If tiles of a direction have different numbers of "
+        "nodes, the larger one is then in the middle",
     )
     conservative: bool = Field(
         False,
-        description="whether mass, momentum, energy and scalars are conserved across the ends of levels, to round-off: "
-        "what they differ by is taken back at the nodes near these ends. The order of the scheme stays",
+        description="whether mass, momentum, energy and scalars are conserved across the ends of levels, to "
+        "round-off, by a correction at the nodes near these ends. The order of the scheme does not "
+        "change",
     )
     most_nodes: Points | None = Field(
         None, description="a run whose levels would have more nodes than this ends with an error; absent: no limit"
@@ -140,12 +142,12 @@ class Refine(Table):
 
     @property
     def refinable(self) -> frozenset[str]:
-        """The conditions at which tiles are taken by a criterion."""
+        """The types of boundary conditions at which the criterion may refine tiles."""
         return REFINABLE - PASSED if self.conservative else REFINABLE
 
     @property
     def finest(self) -> int:
-        """The finest level that there may be."""
+        """Number of the finest level that may occur."""
         found = 0 if self.criterion is None else self.levels or 1
         return max([found, *(region.level for region in self.region)])
 

@@ -9,11 +9,12 @@ from hiresx.case.model import Positive, Table
 
 class Regularised(Table):
     """Parameters of `scheme.inviscid = "regularised"` (experimental): linear fluxes, and an entropic pressure that
-    widens shocks to some cells. Weights, space and flux cannot be chosen. The positivity limiter acts where a flow
-    starts with jumps. Output may have the entropic pressure as the variable `entropic_pressure`."""
+    spreads shocks over several cells. Weights, space and flux cannot be chosen. The positivity limiter acts if the
+    initial flow has discontinuities. The output variable `entropic_pressure` is the entropic pressure."""
 
     alpha: Positive = Field(
-        1.0, description="strength in cells squared, on any grid; the width of a shock grows with its root"
+        1.0,
+        description="strength in cells squared, on any grid; the width of a shock is proportional to its square root",
     )
     sweeps: Annotated[int, Field(ge=1, le=100)] = Field(
         1,

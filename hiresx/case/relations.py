@@ -50,8 +50,8 @@ Key = tuple[str | int, ...]
 @dataclass(frozen=True)
 class ResolvedRelations:
     """The tables of a case after its formulas were evaluated. `data`: the tables, with numbers in place of formulas.
-    `formulas`: the text of each formula, by key. `derived`: the parameters that case.py computed, by name. `named`: the
-    parameters that the formulas use."""
+    `formulas`: the text of each formula, by key. `derived`: the names of the parameters that case.py computed. `named`:
+    the names of the parameters that the formulas use."""
 
     data: dict[str, Any]
     formulas: dict[Key, str]
@@ -60,7 +60,7 @@ class ResolvedRelations:
 
 
 def is_formula(value: Any) -> bool:
-    """True if a value of a case stands for a number by a formula."""
+    """True if `value` of a case is a text that gives a number by a formula."""
     return isinstance(value, str) and value.lstrip().startswith("=")
 
 
@@ -92,8 +92,8 @@ def resolve_relations(
 
 
 def texts_back(dump: Mapping[str, Any], formulas: Mapping[Key, str], derived: Sequence[str]) -> dict[str, Any]:
-    """Return the resolved case `dump` with the `formulas` in place of the numbers that they gave. Parameters whose
-    names are in `derived`, which case.py computes, are left out."""
+    """Return the resolved case `dump`, in which each number that a formula gave is replaced by the text of this formula
+    in `formulas`. Parameters whose names are in `derived`, which case.py computes, are left out."""
     result = _with(dump, {path: text for path, text in formulas.items() if _holds(dump, path)})
     kept = {name: value for name, value in (result.get("parameters") or {}).items() if name not in derived}
     return {**result, "parameters": kept}

@@ -22,7 +22,9 @@ class Scalar(Table):
     epsilon of the weights and the treatment of jumps assume this."""
 
     name: ScalarName = Field(description="its name in tables, files and plots: letters and digits")
-    schmidt: Positive = Field(0.7, description="Schmidt number, nu / diffusivity; of no effect without gas.reynolds")
+    schmidt: Positive = Field(
+        0.7, description="Schmidt number, nu / diffusivity; it has no effect without gas.reynolds"
+    )
     initial: ScalarValue = Field(
         0.0, description="initial value, or a function of case.py: f(x, y, z, *, <parameters>) -> s"
     )

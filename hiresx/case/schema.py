@@ -90,30 +90,30 @@ class Time(Table):
 
     integrator: Annotated[str, choice(integrators)] = Field(
         "ssp_rk3",
-        description="names with rk: Runge-Kutta schemes, of which the positivity limiter guarantees positive states "
-        "with ssp_rk3 only; implicit: Newton's method for steady flow, with local steps; bdf2, esdirk3, esdirk4: "
-        "implicit time steps",
+        description="names with rk: explicit Runge-Kutta schemes; the positivity limiter guarantees positive "
+        "states with ssp_rk3 only; implicit: Newton's method for steady flow, with local steps; "
+        "bdf2, esdirk3, esdirk4: implicit time steps",
     )
     end: Positive | None = Field(None, description="time to stop at, in L / c_ref")
-    steps: Points | None = Field(None, description="steps to stop after; of end and steps the one reached first counts")
+    steps: Points | None = Field(None, description="steps to stop after; the first of end and steps ends the run")
     dt: Positive | None = Field(None, description="constant time step, in L / c_ref")
     cfl: Courant | None = Field(
         None,
-        description="inviscid CFL number that sets the step; for the integrator implicit the first one. Default "
-        "without dt: 0.5, implicit 2, bdf2 and esdirk 10",
+        description="inviscid CFL number that sets the step; for the integrator implicit it is the initial one."
+        " Default without dt: 0.5, implicit 2, bdf2 and esdirk 10",
     )
-    viscous_cfl: Courant = Field(0.5, description="the viscous limit on the step, used with cfl")
-    local: bool = Field(False, description="each point takes its own largest step: for steady problems only; needs cfl")
+    viscous_cfl: Courant = Field(0.5, description="viscous CFL number that limits the step, used with cfl")
+    local: bool = Field(False, description="each node has its own largest time step: for steady flow only; needs cfl")
     wall_limit: Positive | None = Field(
         None,
         description="wall-clock seconds, start-up included, within which the run ends. It writes a checkpoint and "
         "stops when another step and a checkpoint might no longer fit",
     )
     retries: Annotated[int, Field(ge=0)] = Field(
-        0, description="how often a run that blew up returns to its last good checkpoint and takes smaller steps"
+        0, description="how often a run that failed returns to its last valid checkpoint, with smaller steps"
     )
     retry_factor: float = Field(
-        0.5, gt=0, lt=1, description="lasting factor for dt, or both CFL numbers, each time it returns"
+        0.5, gt=0, lt=1, description="factor by which dt, or both CFL numbers, are multiplied each time it returns"
     )
 
     @model_validator(mode="before")
@@ -164,11 +164,12 @@ class Initial(Table):
 
 
 class Sponge(Table):
-    """Layer in which the flow is drawn to a given state by the source term -sigma (Q - Q_state).
+    """Layer in which the flow is forced towards a given state by the source term -sigma (Q - Q_state).
 
     sigma = strength * s^power with s = (c - start) / (end - start) clipped to [0, 1]. A sponge is refused if it has no
-    node between start and end, starts outside the grid, or is thicker than the grid. It is also refused if a region has
-    turned it round, so that it damps more nodes behind its end than it leaves undamped."""
+    node between start and end, starts outside the grid, or is thicker than the grid. It is also refused if `end` lies
+    on the wrong side of `start`, so that more nodes behind its end are damped than nodes before its start are not.
+    """
 
     axis: Literal["x", "y", "z", "r"] = Field(
         description="the coordinate c along which the sponge grows; r: the distance from the x axis"
@@ -178,18 +179,18 @@ class Sponge(Table):
         "offset = -12.0 }"
     )
     end: float | Position = Field(
-        description='coordinate at which sigma is full, in L, or where a part of the grid lies: { region = "outlet" }; '
-        "may lie below start"
+        description="coordinate at which sigma has its full strength, in L, or where a part of the grid lies: {"
+        ' region = "outlet" }; may lie below start'
     )
     strength: Positive = Field(description="full sigma, in c_ref / L")
-    power: Positive = Field(2.0, description="power of the growth")
-    state: State | None = Field(None, description="uniform state to which the flow is drawn")
+    power: Positive = Field(2.0, description="exponent of the growth of sigma")
+    state: State | None = Field(None, description="uniform state towards which the flow is forced")
     function: str | None = Field(
         None, description="function of case.py: f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)"
     )
     blocks: Annotated[tuple[str, ...], Listed] | None = Field(None, description="names of blocks; absent: every block")
     scalars: dict[ScalarName, float] = Field(
-        {}, description="passive scalars that are drawn to a value; others stay as they are"
+        {}, description="passive scalars that are forced towards a value; others are not changed"
     )
     _one = model_validator(mode="after")(_one_of_state_and_function)
 
@@ -204,21 +205,21 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
 
 
 class Case(Table):
-    """A complete case. `model_dump()` is the resolved case: every default is written.
+    """A complete case. `model_dump()` returns the resolved case: every default is written.
 
-    Build it with `hiresx.case.load`, `Case.from_dict` or keywords; tables may be dictionaries.
-    Raises HiresxError that lists every fault with its dotted key.
+    A case is made by `hiresx.case.load`, `Case.from_dict` or keyword arguments; tables may be dictionaries. Raises
+    HiresxError that lists every error with its dotted key.
     """
 
-    title: str = Field("", description="one line that says what flows")
+    title: str = Field("", description="title of the case, on one line")
     description: str = Field("", description="physics, scales, cost, the commands that run and plot it")
     length_symbol: str = Field(
         "L",
         pattern=r"^[A-Za-z]{1,12}(_[A-Za-z0-9]{1,12})?$",
-        description='what the length L is called in pictures: "h" of a nozzle\'s height, "D" of a diameter, "chord"',
+        description='symbol of the length L in pictures: "h" of a nozzle\'s height, "D" of a diameter, "chord"',
     )
     parameters: dict[Name, bool | int | float | str] = Field(
-        {}, description="free values, handed to the functions of case.py as keyword-only arguments of the same name"
+        {}, description="values for functions of case.py, which get them as keyword-only arguments of the same name"
     )
     alternatives: Annotated[tuple[Annotated[tuple[Name, ...], Listed, Field(min_length=2)], ...], Listed] = Field(
         (),
@@ -230,18 +231,18 @@ class Case(Table):
     grid: GridTable = Field(description="the grid: a generator or a file")
     axisymmetric: bool = Field(
         False,
-        description="the plane x-y is turned about the x axis: y is the radius, w the swirl. Forces, fluxes and "
+        description="the plane x-y is revolved about the x axis: y is the radius, w the swirl. Forces, fluxes and "
         "integrals are summed over the whole body of revolution: y then means the sum of radial components, z that of "
         'components along the swirl. Nodes on y = 0 need the condition "axis"',
     )
     scheme: Scheme = Field(Scheme(), description="space discretisation")
-    filter: Filter | None = Field(None, description="explicit filter of the flow behind time steps")
+    filter: Filter | None = Field(None, description="explicit filter of the flow after time steps")
     implicit: Implicit = Field(Implicit(), description="how the implicit integrator iterates")
     plan: Literal["auto", "pencils", "fused", "decomposed", "compact"] = Field(
         "auto",
-        description="order of the computation: pencils is for CPUs, fused for GPUs, decomposed as in the paper; "
-        "compact takes the least memory, 29 instead of 37 reals a point of viscous flow, and more time; auto: the "
-        "default of the backend, or compact if a GPU has too little memory. Results differ by round-off",
+        description="order of the computation: pencils is for CPUs, fused for GPUs, decomposed is that of Ye et al. "
+        "(2022); compact takes the least memory, 29 instead of 37 reals a point of viscous flow, and more time; auto: "
+        "the default of the backend, or compact if a GPU has too little memory. Results differ by round-off",
     )
     time: Time = Field(description="time integration")
     initial: Initial = Field(Initial(function="initial"), description="initial flow")
@@ -253,16 +254,16 @@ class Case(Table):
     scalar: Annotated[tuple[Scalar, ...], Listed] = Field((), description="passive scalars")
     output: Output = Field(Output(), description="fields to write")
     checkpoint: Checkpoint = Field(Checkpoint(), description="checkpoints to keep")
-    monitor: Monitor = Field(Monitor(), description="records to keep")
+    monitor: Monitor = Field(Monitor(), description="residuals to record")
     monitors: Annotated[tuple[Name, ...], Listed] = Field(
         (),
-        description="functions of case.py that watch the run: f(simulation, *, <parameters>) -> {name: number}. They "
-        "are called every monitor.every steps; each has a history of its name",
+        description="functions of case.py that record numbers during the run: f(simulation, *, <parameters>) -> {name: "
+        "number}. They are called every monitor.every steps; each has a history of its name",
     )
     probe: Annotated[tuple[Probe, ...], Listed] = Field((), description="the flow at places anywhere in the grid")
     force: Annotated[tuple[Force, ...], Listed] = Field((), description="forces on walls and heat into them")
     surface: Annotated[tuple[Surface, ...], Listed] = Field(
-        (), description="surfaces on which the flow is kept, for the far field"
+        (), description="surfaces on which the flow is recorded, for the far field"
     )
     extrema: Extrema | None = Field(None, description="least and largest values with their places")
     conservation: Conservation | None = Field(None, description="volume integrals and boundary fluxes")
@@ -367,7 +368,7 @@ class Case(Table):
 
     @property
     def reference(self) -> State:
-        """The uniform state; the precision "differences" stores how the flow differs from it."""
+        """The uniform state that the precision "differences" subtracts from the flow."""
         return self.scheme.reference or State(rho=1.0, p=1.0 / self.gas.gamma)
 
     @model_validator(mode="after")
@@ -397,7 +398,8 @@ class Case(Table):
         return case
 
     def needed_fields(self, case: Any = None) -> dict[str, int]:
-        """Return the fields that blocks have because of all tables, and of the keys that are in none, of this case."""
+        """Return the fields that the blocks of this case need: a dictionary from the name in hiresx/device/fields.py to
+        the number of arrays or components. It contains the fields of all tables, and of the keys outside tables."""
         return fields_of_tables(self, {"inverse_radius": int(self.axisymmetric)})
 
     def histories(self) -> list[str]:
@@ -418,7 +420,7 @@ class Case(Table):
 
     @property
     def preset(self) -> str | None:
-        """The preset that was merged in; several are joined by hyphens."""
+        """Name of the preset that was applied; several names are joined by hyphens. None without a preset."""
         return self._preset
 
     @property
@@ -468,8 +470,8 @@ class Case(Table):
         return dumps(self.document())
 
     def document(self) -> dict[str, Any]:
-        """Return the resolved case with the structure of a case file. Numbers that follow from others are formulas.
-        `load` of it gives the same case."""
+        """Return the resolved case with the structure of a case file. A number that a formula gave is replaced by the
+        formula. `load` of the result gives the same case."""
         return texts_back(with_no_filter(self.model_dump(mode="json")), self._formulas, list(self._derived))
 
 

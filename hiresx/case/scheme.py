@@ -16,14 +16,15 @@ from hiresx.equations.storage import Precision
 
 
 class Scheme(Table):
-    """Space discretisation. The choices are the files of the folders of `kernels/` with the same names.
+    """Spatial discretisation. The choices are the files of the folders of `kernels/` with the same names.
 
     `choice = "low_dissipation"` changes the defaults of keys of this table and of `[filter]`. They are the same for
     flows with shocks and for turbulence: `inviscid = "hybrid"`, `hybrid.threshold = 0.03` of the sensor `jump`,
     `weights = "teno"` (`"z"` with seven nodes), `filter.order = 10` and `filter.strength = 0.03`. All of them except
     `inviscid` may be given other values, in the same preset or override or in a later one. With `refine`, which
     supports no filter, `hybrid.floor` is 0.01 instead. The implicit integrator does not support this choice. A filter
-    of the strength 0 is no filter."""
+    of strength 0 is not applied.
+    """
 
     choice: Literal["none", "low_dissipation"] = Field(
         "none",
@@ -47,12 +48,15 @@ class Scheme(Table):
         "steger_warming", description="numerical flux at the half points"
     )
     flux_smoothing: float = Field(
-        0.0, ge=0, description="rounds off the eigenvalues' kink, |lambda| -> sqrt(lambda^2 + (smoothing c)^2); 0: none"
+        0.0,
+        ge=0,
+        description="smoothing of the absolute value of the eigenvalues, |lambda| -> sqrt(lambda^2 + (smoothing "
+        "c)^2); 0: none",
     )
     epsilon: Positive = Field(
         1e-6,
-        description="square of the difference between neighbours below which a field counts as smooth; for steady flow "
-        "by the implicit integrator the default is 1e-2",
+        description="square of the difference between neighbours below which a field is treated as smooth; for "
+        "steady flow by the implicit integrator the default is 1e-2",
     )
     cutoff: float | None = Field(
         None,
@@ -62,13 +66,14 @@ class Scheme(Table):
         "Substencils with a smaller normalised weight are discarded. Absent: 1e-5",
     )
     positivity: Annotated[str, kernel_choice("positivity")] = Field(
-        "limiter", description="what keeps density and pressure positive at strong shocks"
+        "limiter", description="method that keeps density and pressure positive at strong shocks"
     )
     inviscid: Literal["afweno", "split", "hybrid", "regularised"] = Field(
         "afweno",
-        description="afweno: interpolated states everywhere; split: a form without dissipation that keeps the kinetic "
-        "energy, for flow without shocks; hybrid: the split form, and AFWENO at shocks; regularised (experimental): "
-        "linear fluxes without weights, and an entropic pressure that widens shocks to some cells",
+        description="afweno: interpolated states everywhere; split: a form without dissipation that keeps the "
+        "kinetic energy, for flow without shocks; hybrid: the split form, and AFWENO at shocks; "
+        "regularised (experimental): linear fluxes without weights, and an entropic pressure that "
+        "spreads shocks over several cells",
     )
     hybrid: Hybrid = Field(Hybrid(), description="where the hybrid scheme uses AFWENO")
     regularised: Regularised = Field(Regularised(), description="the entropic pressure of the regularised scheme")

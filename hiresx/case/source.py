@@ -18,15 +18,15 @@ VARIABLES = ("x", "y", "z", "t", *GAS_PRIMITIVE, "T")
 class Source(Table):
     """Source terms of the conserved variables: formulas of x, y, z, t, rho, u, v, w, p, T, the case's passive scalars,
     its numeric [parameters] and gamma, in the scales of the solver. They may contain + - * / **, numbers, sqrt, exp,
-    log, sin, cos, minimum, maximum and where(a < b, c, d), and are compiled into the kernels. A force rho a along x is
-    rho_u = "rho * a" with its work e = "rho * u * a". A source does not limit the time step."""
+    log, sin, cos, minimum, maximum and where(a < b, c, d), and are compiled into the kernels. A force per volume rho a
+    along x is rho_u = "rho * a", and its power is e = "rho * u * a". A source does not limit the time step."""
 
-    rho: str | None = Field(None, description="of the density, in rho_ref c_ref / L")
-    rho_u: str | None = Field(None, description="of the momentum along x, in rho_ref c_ref^2 / L")
-    rho_v: str | None = Field(None, description="of the momentum along y")
-    rho_w: str | None = Field(None, description="of the momentum along z")
-    e: str | None = Field(None, description="of the total energy, in rho_ref c_ref^3 / L")
-    scalars: dict[ScalarName, str] = Field({}, description="of rho s of passive scalars, by name")
+    rho: str | None = Field(None, description="source of the density, in rho_ref c_ref / L")
+    rho_u: str | None = Field(None, description="source of the momentum along x, in rho_ref c_ref^2 / L")
+    rho_v: str | None = Field(None, description="source of the momentum along y")
+    rho_w: str | None = Field(None, description="source of the momentum along z")
+    e: str | None = Field(None, description="source of the total energy, in rho_ref c_ref^3 / L")
+    scalars: dict[ScalarName, str] = Field({}, description="sources of rho s of passive scalars, by name")
 
     def needed_fields(self, case: Any) -> Mapping[str, int]:
         return {"coordinates": 1}

@@ -18,10 +18,11 @@ Side = Literal["xmin", "xmax", "ymin", "ymax", "zmin", "zmax"]
 
 
 class Nodes(Place):
-    """Nodes of surfaces of constant index. The outward normal points in the same direction as that of the face."""
+    """Nodes on surfaces of constant index. The outward normal points in the same direction as that of the face."""
 
     faces: Faces = Field(
-        description="faces of the block on which the surface lies, or one to which it is parallel; normals are theirs"
+        description="faces of the block on which the surface lies, or a face of the same direction; the normals"
+        " are those of the faces"
     )
     index: int | None = Field(
         None, description="node index of the surface, negative ones from the end; absent: that of the face itself"
@@ -103,9 +104,10 @@ def _caps_inside(caps: tuple[float, ...], start: float, end: float) -> None:
 class Surface(SampledTable):
     """The flow (rho, u, v, w, p) on a surface, sample by sample, in surfaces/<name>.nc.
 
-    Exactly one of nodes, box and cylinder says where it lies. For a far field the surface must enclose all sources of
-    sound and have 8 cells or more per wavelength, and the samples must be at equal distances in time: `every_time`, or
-    `every` and a constant dt."""
+    Exactly one of nodes, box and cylinder defines its shape. For a far field the surface must enclose all sources of
+    sound and have 8 cells or more per wavelength, and the samples must be at equal intervals of time: `every_time`, or
+    `every` and a constant dt.
+    """
 
     own_history = False
 
@@ -118,7 +120,7 @@ class Surface(SampledTable):
         None, description="a cylinder along x { start = ..., end = ..., radius = ..., spacing = ... }"
     )
     precision: Precision = Field(
-        "fp64", description="of the numbers in the file; fp32 rounds a pressure of 101325 Pa by up to .005 Pa"
+        "fp64", description="precision of the numbers in the file; fp32 rounds a pressure of 101325 Pa by up to .005 Pa"
     )
 
     @model_validator(mode="after")
@@ -129,7 +131,7 @@ class Surface(SampledTable):
 
 
 def surface_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """Yield the errors in surfaces: two of one name."""
+    """Yield an error for each two surfaces with the same name."""
     taken: set[str] = set()
     for n, surface in enumerate(case.surface):
         if surface.name in taken:

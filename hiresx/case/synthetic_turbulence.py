@@ -29,7 +29,7 @@ class SyntheticTurbulence(Table):
         "for a flow along x, z and x for one along y, x and y for one along z"
     )
     velocity: Vector | None = Field(
-        None, description="convection velocity [u, v, w] in c_ref; absent: that of the given state"
+        None, description="convection velocity [u, v, w] in c_ref; absent: the velocity of the given state"
     )
     period: Annotated[tuple[float, float], Listed] = Field(
         (0.0, 0.0),

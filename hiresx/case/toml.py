@@ -12,7 +12,8 @@ from hiresx.errors import HiresxError
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return the document of a file. Raises HiresxError naming line and column of what is no TOML."""
+    """Return the document of a TOML file as a dictionary. Raises HiresxError with line and column if it is not valid
+    TOML."""
     try:
         return tomllib.loads(path.read_bytes().decode("utf-8-sig"))  # some editors begin a file with a byte order mark
     except tomllib.TOMLDecodeError as error:

@@ -34,18 +34,19 @@ class Turbulence(Table):
     """Large-eddy simulation: an eddy viscosity mu_t is added to the viscosity in stresses, heat flux and the fluxes of
     passive scalars. It is computed from the velocity gradient, the density and the width of the filter. The width is
     the cube root of the cell's volume, in two dimensions the square root of its area. The models are the files of
-    `kernels/turbulence/`. Output may have mu_t / mu_ref of the last stage as the variable `eddy_viscosity`;
-    `kinetic_energy` has the dissipation by the model.
+    `kernels/turbulence/`. The output variable `eddy_viscosity` is mu_t / mu_ref of the last stage; `kinetic_energy` has
+    the dissipation by the model.
 
-    The models of Spalart and Allmaras are for averaged flow (RANS). They transport the variable `nu_tilde`, over mu_ref
-    / rho_ref, which is 0 at no-slip walls, and use the distance to the nearest wall, `wall_distance`. With
-    `detached_eddies` they average only near walls, and the grid resolves eddies elsewhere (detached-eddy simulation,
-    `kernels/detached_eddies/`): a shorter length replaces the distance. Output may have the ratio of this length to the
-    distance, `length_ratio`, and the `resolved_share`, f_d.
+    The models of Spalart and Allmaras are for averaged flow (RANS). They transport the variable `nu_tilde`, in mu_ref /
+    rho_ref, which is 0 at no-slip walls, and use the distance to the nearest wall, `wall_distance`. With
+    `detached_eddies` the flow is averaged only near walls, and the grid resolves eddies elsewhere (detached-eddy
+    simulation, `kernels/detached_eddies/`): a shorter length replaces the distance. The output variable `length_ratio`
+    is the ratio of this length to the distance, and `resolved_share` is f_d.
 
     Menter's model `sst` of averaged flow transports `turbulent_k`, the kinetic energy of turbulence in 10^-6 c_ref^2,
     and `turbulent_g`, which is 1/sqrt(omega) with omega in 10^-6 rho_ref c_ref^2 / mu_ref. Both are 0 at no-slip walls.
-    `eddy_viscosity` is rho turbulent_k turbulent_g^2, unless the shear limits it."""
+    `eddy_viscosity` is rho turbulent_k turbulent_g^2, unless the shear limits it.
+    """
 
     model: Annotated[str, kernel_choice("turbulence")] = Field(
         NONE,
@@ -57,15 +58,16 @@ class Turbulence(Table):
     detached_eddies: Annotated[str, kernel_choice("detached_eddies")] = Field(
         NONE,
         description="for the models of Spalart and Allmaras in three dimensions. none: averaged flow. ddes: delayed "
-        "detached-eddy simulation, in which boundary layers stay averaged. iddes: boundary layers that turbulence "
-        "enters are resolved, above a modelled layer at the wall",
+        "detached-eddy simulation, in which boundary layers are modelled. iddes: boundary layers with turbulent "
+        "inflow are resolved, except for a modelled layer at the wall",
     )
     constant: Positive | None = Field(
         None,
-        description="constant C of the model, which vreman uses as it is and the others squared; absent: the published "
-        "one, smagorinsky 0.17, wale 0.5, vreman 0.07, sigma 1.35. With detached_eddies it is C_DES; absent: 0.65",
+        description="constant C of the model; vreman uses C, the others C^2; absent: the published one, "
+        "smagorinsky 0.17, wale 0.5, vreman 0.07, sigma 1.35. With detached_eddies it is C_DES; "
+        "absent: 0.65",
     )
-    prandtl: Positive = Field(0.9, description="turbulent Prandtl number: the heat flux is that of mu_t / prandtl")
+    prandtl: Positive = Field(0.9, description="turbulent Prandtl number, by which mu_t is divided in the heat flux")
     schmidt: Positive = Field(0.7, description="turbulent Schmidt number of passive scalars")
 
     far_field: Annotated[float, Field(ge=0)] = Field(
@@ -121,12 +123,12 @@ class Turbulence(Table):
 
     @property
     def is_damped(self) -> bool:
-        """Whether oscillations from node to node in the variables of the model are damped in all runs."""
+        """Whether all runs damp oscillations from node to node in the variables of the model."""
         return bool(kernels.trait("turbulence", self.model, "transported_is_damped", silent=0))
 
     @property
     def is_bounded(self) -> bool:
-        """Whether a decrease of a variable of the model is limited on the way to steady flow."""
+        """Whether the decrease of a variable of the model in one pseudo-time step towards steady flow is limited."""
         return bool(kernels.trait("turbulence", self.model, "transported_is_bounded", silent=0))
 
     @property
@@ -143,12 +145,13 @@ class Turbulence(Table):
 
     @property
     def dynamic(self) -> bool:
-        """Whether the model takes its coefficient from the flow."""
+        """Whether the coefficient of the model is computed from the flow (a dynamic model)."""
         return bool(kernels.trait("turbulence", self.model, "eddy_coefficients", silent=0))
 
     @property
     def taken_constant(self) -> float:
-        """The constant of the model. Raises ValueError without a model."""
+        """The constant of the model, from the case or else the default of the model. Raises ValueError if there is no
+        model."""
         known = ("turbulence", self.model, "usual_constant")
         if self.spacings:
             known = ("detached_eddies", self.detached_eddies, "usual_des_constant")

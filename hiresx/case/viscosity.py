@@ -13,10 +13,12 @@ from hiresx.case.model import Positive, Table
 
 
 class ViscosityLaw(Table):
-    """mu / mu_ref by `formula` (see hiresx.case.formula): of T, the temperature over the reference temperature, and of
-    the class's keys that it names. The only key that is no parameter of it is `law`, the law's name.
+    """Base class of viscosity laws. `formula` is mu / mu_ref (see hiresx.case.formula) as a function of T, the
+    temperature over the reference temperature. It may contain the keys of the class, except `law`, which is the name of
+    the law.
 
-    A subclass in this file is a law: raises TypeError for one whose formula cannot be computed."""
+    Each subclass in this file is a law. Raises TypeError for a subclass whose formula is not valid.
+    """
 
     formula: ClassVar[str]
     _formula: ClassVar[Formula]
@@ -24,7 +26,8 @@ class ViscosityLaw(Table):
     if TYPE_CHECKING:  # every law's own key
 
         @property
-        def law(self) -> str: ...
+        def law(self) -> str:
+            """Name of the law, as in the key `law`."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:

@@ -16,13 +16,13 @@ class Waves:
 
         q(x, t) = mean(x) + sum over m of cos_m(x) cos(2 pi f_m t) + sin_m(x) sin(2 pi f_m t).
 
-    A function of a `[[boundary]]` table with `steady = false` may give it in place of an array, of any of rho, u, v, w
-    and p, or of a passive scalar. It is then called once, and the device computes the sums.
+    A function of a `[[boundary]]` table with `steady = false` may return it in place of an array, for any of rho, u, v,
+    w and p, or for a passive scalar. The function is then called once, and the device computes the sums.
 
-    mean: a number or an array that broadcasts to the shape of x, as the quantity itself; `frequency`: the M >= 0
-    numbers f_m in c_ref / L (t is in L / c_ref), in any order; `cos`, `sin`: M amplitudes, each a number or an array
-    that broadcasts to the shape of x; or one number for all of them. Raises ValueError for other numbers of
-    amplitudes, for masked entries and for frequencies that are not finite.
+    `mean`: a number or an array that broadcasts to the shape of x. `frequency`: the M >= 0 numbers f_m in c_ref / L (t
+    is in L / c_ref), in any order. `cos`, `sin`: M amplitudes, each a number or an array that broadcasts to the shape
+    of x; or one number for all of them. Raises ValueError for another number of amplitudes, for masked entries and for
+    frequencies that are not finite.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Waves:
         return np.asarray(self.mean - sum(swings), float)
 
     def same_as(self, other: object) -> bool:
-        """True if `other` is the same sum, number by number."""
+        """True if all numbers of `other` are equal to those of this sum."""
         if not isinstance(other, Waves) or self.frequency.size != other.frequency.size:
             return False
         own, others = ((w.mean, w.frequency, *w.amplitudes) for w in (self, other))
@@ -88,7 +88,7 @@ Quantity: TypeAlias = np.ndarray | Waves
 
 
 def swings(values: Sequence[Quantity]) -> bool:
-    """True if any of the quantities `values` is given as `Waves`, and so changes in time."""
+    """True if any of the quantities `values` is a `Waves`, and so depends on time."""
     return any(isinstance(value, Waves) for value in values)
 
 

@@ -78,12 +78,12 @@ def start(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
-    """Print the help where no command is given."""
+    """Print the help if no command is given."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
 @cache
 def command() -> Any:
-    """Return the program with all commands. It is made from their signatures once in a process."""
+    """Return the program with all commands. Typer builds it from their signatures once in a process."""
     return typer.main.get_command(app)

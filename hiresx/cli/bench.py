@@ -33,8 +33,8 @@ def bench(
 
 
 def thread_counts(text: str | None) -> list[int] | None:
-    """Return the numbers of threads in the value `text` of --threads; None without one. Raises HiresxError for any
-    other text."""
+    """Return the numbers of threads in `text`, the value of --threads; None if the option is not given. Raises
+    HiresxError for any other text."""
     from hiresx.base.threads import check_threads
 
     if text is None:
@@ -85,5 +85,5 @@ def show(result: dict[str, Any]) -> None:
 
 
 def digits(value: float | None) -> str:
-    """Format `value` with three digits; "" for None."""
+    """Format `value` with three significant digits; "" for None."""
     return "" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"

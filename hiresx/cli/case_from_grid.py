@@ -24,10 +24,11 @@ TURNS = 4
 
 
 def case_from_grid(path: Path, connectivity: Path | None) -> tuple[str, list[str]]:
-    """Return (text of a case for the grid file `path`, notes on its touching faces and broken patches). Faces that lie
-    on others are patched where possible; the others are walls.
+    """Return the text of a case for the grid file `path`, and notes on its touching faces and on patches that are left
+    out. Faces that lie on other faces become patched interfaces where ghosts can be interpolated, and walls elsewhere.
+    `connectivity`: its connectivity file, or None.
 
-    Raises HiresxError for a grid of which no case can be made that `hiresx.cli.grid_checks` accepts.
+    Raises HiresxError if every such case would be rejected by the checks of grids (`hiresx.cli.grid_checks`).
     """
     found = grid_report(path, connectivity)
     met = contacts(found)

@@ -18,7 +18,7 @@ def check(
     unset: options.Unset = None,
     ranks: options.Ranks = None,
     weights: Annotated[
-        str | None, option("--weights", "1,1,4", "Speeds of the ranks; all are alike if absent.")
+        str | None, option("--weights", "1,1,4", "Relative speeds of the ranks; equal if absent.")
     ] = None,
     points_per_wave: Annotated[
         float | None, option("--points-per-wave", "N", "Points per wavelength that resolve sound; 8.", min=2)

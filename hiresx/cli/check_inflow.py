@@ -20,9 +20,10 @@ LEAVES = 1e-3
 
 
 def recycling(case: "Case", decomposition: "Decomposition") -> list[dict[str, Any]]:
-    """Return one entry for each recycling inflow. It has its block and face; the plane of nodes from which fluctuations
-    are taken: `index`, `node`, `range`, its `distance` from the face and its lower and upper `bounds` [x, y, z]; and
-    `sponges` that the plane lies in: their numbers, and the largest share of the depth of each."""
+    """Return one dictionary for each recycling inflow. It has the block and the face; the plane of nodes from which
+    fluctuations are taken: `index`, `node`, `range`, its `distance` from the face and its lower and upper `bounds` [x,
+    y, z]; and `sponges` in which the plane lies: their numbers, and for each the largest relative depth of the plane, 0
+    at its start and 1 at its end."""
     from hiresx.grid.blocks import AXES
     from hiresx.rhs import layers
     from hiresx.rhs.recycling import check

@@ -44,10 +44,10 @@ def computed_grid(case: "Case", found: "CheckedGrid") -> "tuple[Grid, Decomposit
 
 
 def report(made: "Decomposition") -> list[dict[str, Any]]:
-    """Return one entry for each level of the decomposition `made`; an empty list without refinement. `blocks`: the
-    number of its blocks, which consist of joined tiles. `points`: nodes, of which `under` lie under finer levels.
-    `part`: the share of the grid that the level covers, in nodes. `time`: its share of the time of a step on a CPU, by
-    the cost of nodes, lines and blocks (`rank_cost.work`)."""
+    """Return one dictionary for each level of the decomposition `made`; an empty list without refinement. `blocks`: the
+    number of its blocks, which consist of joined tiles. `points`: the number of nodes, of which `under` lie under finer
+    levels. `part`: the fraction of the grid that the level covers, by nodes. `time`: its fraction of the time of a step
+    on a CPU, by the cost of nodes, lines and blocks (`rank_cost.work`)."""
     levels = made.levels
     if levels is None:
         return []

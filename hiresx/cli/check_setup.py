@@ -25,9 +25,9 @@ def setup(
     located: Sequence[Sequence["Location"]],
     points: float | None = None,
 ) -> dict[str, Any]:
-    """Return the report on a set-up, as the plain data of --json. `decomposition`: the blocks of the grid. `refined`:
-    the blocks of all levels. `located`: for each probe the locations of its places in `refined`. `points`: nodes per
-    wavelength with which sound counts as resolved. Raises HiresxError for sponges that make no sense."""
+    """Return the report on a case as JSON data. `decomposition`: the blocks of the grid. `refined`: the blocks of all
+    levels. `located`: for each probe the locations of its places in `refined`. `points`: nodes per wavelength from
+    which on sound counts as resolved. Raises HiresxError for sponges that do not fit the grid."""
     from hiresx.estimate import resolution
     from hiresx.output.watch.overlaps import overlaps
     from hiresx.rhs import closed, frozen, layers

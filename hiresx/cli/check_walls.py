@@ -92,8 +92,9 @@ def check_wall_models_on_ranks(
 
 
 def notes_of_sources(case: Case, decomposition: "Decomposition") -> Iterator[str]:
-    """Yield a note for each slip wall against which formulas of `[source]` may push the gas. The ghosts there do not
-    contain the pressure gradient that balances a source, as they do for a body force."""
+    """Yield a note for each slip wall at which a formula of `[source]` may have a component normal to the wall. The
+    ghost values there do not include the pressure gradient that balances a source. (They include that of a body force.)
+    """
     formulas = case.source.texts() if case.source else {}
     pushes = {key: np.eye(3)[n] for n, key in enumerate(("rho_u", "rho_v", "rho_w")) if key in formulas}
     for patch in decomposition.patches:

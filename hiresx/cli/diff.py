@@ -12,7 +12,7 @@ def diff(
     second: Annotated[Path, argument("RUN2", "Another one.")],
     json: options.Json = False,
 ) -> int:
-    """Say what differs between two runs; exit status 1 when configuration, functions, grid or results do."""
+    """Show the differences between two runs; exit status 1 if configuration, functions, grid or results differ."""
     with terminal.only_json(json):
         from hiresx.output.show.compare import compare
 

@@ -27,9 +27,9 @@ NVIDIA = "0x10de"  # PCI vendor
 
 @dataclass(frozen=True)
 class Finding:
-    """A program, library or device that was searched for. `item`: its name. `found`: its version or place; None if it
-    is missing. `needed_for`: the parts of the program that need it. `hint`: how to install it. `required`: whether
-    nothing works without it."""
+    """A program, library or device that was searched for. `item`: its name. `found`: its version or path; None if it is
+    missing. `needed_for`: the features that need it. `hint`: how to install it. `required`: whether nothing works
+    without it."""
 
     item: str
     found: str | None
@@ -39,7 +39,7 @@ class Finding:
 
 
 def doctor(json: options.Json = False) -> int:
-    """Say what this machine has and lacks, and the command that installs it."""
+    """List what is installed on this machine, what is missing, and the commands that install it."""
     with terminal.only_json(json):
         findings = list(examine())
     ready = all(finding.found is not None for finding in findings if finding.required)
@@ -66,8 +66,8 @@ def doctor(json: options.Json = False) -> int:
 
 
 def examine() -> Iterator[Finding]:
-    """Search for everything that some part of the program can use, and yield the findings. Nothing is computed on a
-    GPU."""
+    """Search for every program, library and device that HiResX can use, and yield the findings. Nothing is computed on
+    a GPU."""
     yield Finding("python", ".".join(map(str, sys.version_info[:3])), "everything", required=True)
     yield _whole()
     for package in ("numpy", "netCDF4", "h5py", "pydantic", "rich", "typer"):

@@ -23,8 +23,9 @@ from hiresx.solver.sweeps import check_lines
 @dataclass(frozen=True, eq=False)
 class CheckedGrid:
     """The results of the checks of a grid. `grid`: the grid. `quality`: for each block its quality. `decomposition`:
-    the blocks with their connections and conditions. `proofs`: the check of each connection. `interfaces`: the places
-    of the ghosts of each patched face. `extended`: see `extended_coordinates`. `warnings`: warnings, as sentences."""
+    the blocks with their connections and conditions. `proofs`: the result of the check of each connection.
+    `interfaces`: for each patched face, the places of its ghosts. `extended`: the blocks with ghost layers (see
+    `extended_coordinates`). `warnings`: warnings, as sentences."""
 
     grid: Grid
     quality: list[dict[str, Any]]
@@ -36,7 +37,8 @@ class CheckedGrid:
 
 
 def check_grid(case: Case) -> CheckedGrid:
-    """Build the grid of `case` and check it. Raises HiresxError that names the place where it cannot be computed on."""
+    """Build the grid of `case` and check it. Raises HiresxError with the place at which no metrics can be computed, or
+    a connection is wrong."""
     built = grid.build(case.grid, case.directory)
     grid.check_connections(built.blocks, built.connections)
     refuse_doubled(built)

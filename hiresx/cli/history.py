@@ -16,7 +16,7 @@ from hiresx.errors import HiresxError
 def history(
     run: Annotated[Path, argument("RUN|FILE.nc", "Folder of a run, or one of its histories.")],
     name: Annotated[str | None, argument("[NAME]", "A history; without it they are listed.")] = None,
-    csv: Annotated[bool, option("--csv", None, "Print it as comma-separated values, every digit kept.")] = False,
+    csv: Annotated[bool, option("--csv", None, "Print it as comma-separated values, with all digits.")] = False,
     out: Annotated[Path | None, option("--out", "FILE.csv", "Write the values there.")] = None,
     json: options.Json = False,
 ) -> int:

@@ -75,11 +75,13 @@ _OF_THE_START = ("--preset", "--set", "--unset", "--steps")
 @expand_option_groups
 def launch(
     run: Annotated[
-        list[str] | None, argument("CASE [options of hiresx run]", "All that hiresx run takes.", show_default=False)
+        list[str] | None, argument("CASE [options of hiresx run]", "Arguments of hiresx run.", show_default=False)
     ] = None,
     ranks: Annotated[
         int | None,
-        option("-n", "N", "How many; one per free GPU, or one per NUMA node, if absent.", also="--ranks", **Positive),
+        option(
+            "-n", "N", "Number of ranks; one per free GPU, or one per NUMA node, if absent.", also="--ranks", **Positive
+        ),
     ] = None,
     ranks_per_gpu: Annotated[int, option("--ranks-per-gpu", "N", "Ranks on each GPU.", **Positive)] = 1,
     mix: Annotated[
@@ -89,7 +91,9 @@ def launch(
         bool, option("--oversubscribe", None, f"Start more than {MOST_ON_A_CORE} ranks a core.")
     ] = False,
     dry_run: Annotated[bool, option("--dry-run", None, "Print the command and do not run it.")] = False,
-    mpirun: Annotated[str | None, option("--mpirun", "COMMAND", "Start with this one, whatever mpi4py uses.")] = None,
+    mpirun: Annotated[
+        str | None, option("--mpirun", "COMMAND", "Launcher to use, instead of that of mpi4py's library.")
+    ] = None,
     *,
     script: ScriptOptions,
 ) -> int:
@@ -323,7 +327,7 @@ def _ranks_of_node(words: _Words, script: ScriptOptions, ranks: int | None, rank
 def make_batch(words: _Words, script: ScriptOptions, ranks: int | None, ranks_per_gpu: int = 1) -> "Batch":
     """Return the content of a batch script for `ranks` ranks in all, or for the number of ranks in the options
     `script`. `words`: the arguments of `hiresx run`. `ranks_per_gpu`: the number of ranks that share a GPU. Raises
-    HiresxError for options that a script cannot have."""
+    HiresxError for options that batch scripts do not support."""
     from hiresx.launch import batch_script
 
     size, values = _ranks_of_node(words, script, ranks, ranks_per_gpu), words.values
@@ -358,7 +362,7 @@ def make_batch(words: _Words, script: ScriptOptions, ranks: int | None, ranks_pe
 
 def write_scripts(made: "Batch", script: ScriptOptions, as_json: bool) -> int:
     """Write the scripts of the job `made`, and print how to submit them. `script`: the options. `as_json`: whether JSON
-    is printed. Returns the exit status. Raises HiresxError for one that cannot be written."""
+    is printed. Returns the exit status. Raises HiresxError if a script cannot be written."""
     from hiresx.launch import mpi_library as launchers
     from hiresx.launch import pbs as pbs_script
     from hiresx.launch import slurm as slurm_script

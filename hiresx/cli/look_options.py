@@ -16,7 +16,7 @@ def _option(name: str, metavar: str | None, text: str) -> Any:
 
 @dataclass(frozen=True)
 class LookOptions:
-    """Options that say how a picture looks. `hiresx.cli.option_groups` adds them to commands."""
+    """Options for the appearance of a picture. `hiresx.cli.option_groups` adds them to commands."""
 
     contours: Annotated[str | None, _option("--contours", "V", "Add contour lines of this variable.")] = None
     levels: Annotated[
@@ -44,11 +44,12 @@ class LookOptions:
         return {"--range" if name == "limits" else f"--{name}": value for name, value in asked.items()}
 
     def arguments(self) -> dict[str, Any]:
-        """The argument `look` of functions that draw."""
+        """Return the options for a function that draws, as a dictionary with the entry "look": the `Look` that they
+        describe."""
         return {"look": self.look()}
 
     def look(self) -> "Look":
-        """The `Look` that these options describe. Raises HiresxError for an option that cannot be understood."""
+        """Return the `Look` that these options describe. Raises HiresxError for an option with an invalid value."""
         from hiresx.output.show.look import Look
 
         is_number = self.levels is not None and self.levels.strip().isdigit()

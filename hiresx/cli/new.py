@@ -11,11 +11,9 @@ from hiresx.errors import HiresxError
 
 def new(
     name: Annotated[str | None, argument("[NAME]", "A bundled case; without it they are listed.")] = None,
-    directory: Annotated[Path | None, argument("[DIR]", "Folder to make; the case's name when absent.")] = None,
+    directory: Annotated[Path | None, argument("[DIR]", "New folder; the case's name if absent.")] = None,
     grid: Annotated[Path | None, option("--from", "GRID", "A grid file: a case that starts from it.")] = None,
-    connectivity: Annotated[
-        Path | None, option("--connectivity", "FILE", "How the blocks of GRID are connected.")
-    ] = None,
+    connectivity: Annotated[Path | None, option("--connectivity", "FILE", "Connectivity file of GRID.")] = None,
     json: options.Json = False,
 ) -> int:
     """Copy a bundled case to a new folder, to edit; or start one from a grid file; or list the bundled cases."""

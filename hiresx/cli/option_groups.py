@@ -38,8 +38,8 @@ def expand_option_groups(command: Callable[..., Any]) -> Callable[..., Any]:
 def with_parameters(
     call: Callable[..., Any], command: Callable[..., Any], parameters: Iterable[Parameter]
 ) -> Callable[..., Any]:
-    """Return `call`, which takes keyword arguments, under the name and help text of `command` and with the signature
-    `parameters`."""
+    """Return a function that calls `call`, which takes keyword arguments. It has the name and the docstring of
+    `command`, from which Typer makes the help text, and the signature `parameters`."""
     functools.update_wrapper(call, command)
     shown = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
     call.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]

@@ -25,8 +25,8 @@ def refuse_sweep(path: Path, command: str) -> None:
 
 
 def refuse_no_fields(path: Path) -> None:
-    """Raises HiresxError if `path` is a file that contains no fields, and for the folder of a sweep or of a case
-    alone."""
+    """Raises HiresxError if `path` is a file that contains no fields, the folder of a sweep, or the folder of a case
+    that was not run."""
     from hiresx.output.show.describe import kind_of
 
     refuse_sweep(path, "hiresx plot")

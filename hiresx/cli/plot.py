@@ -36,7 +36,7 @@ def plot(
         bool, option("--animate", None, "All steps as a GIF, or as the MP4 of --out.", rich_help_panel=FIELDS)
     ] = False,
     fps: Annotated[
-        float | None, option("--fps", "N", "Pictures a second of an animation; 10.", rich_help_panel=FIELDS)
+        float | None, option("--fps", "N", "Frames per second of an animation; 10.", rich_help_panel=FIELDS)
     ] = None,
     history: Annotated[
         str | None,
@@ -52,11 +52,12 @@ def plot(
     ] = None,
     start: Annotated[float | None, option("--from", "T", "Leave out earlier times.", rich_help_panel=TIMES)] = None,
     reference: Annotated[
-        Path | None, option("--reference", "CSV", "Also draw points; the header names the columns (x, time or f, ...).")
+        Path | None,
+        option("--reference", "CSV", "Also draw these points; the header names the columns (x, time or f, ...)."),
     ] = None,
     against: Annotated[
         list[Path] | None,
-        option("--against", "RUN", "Also draw curves of another run; may be repeated. Of colours the difference."),
+        option("--against", "RUN", "Also draw curves of another run; repeatable. For colours: the difference from it."),
     ] = None,
     *,
     looks: LookOptions,
@@ -68,7 +69,7 @@ def plot(
     every: Annotated[
         int | None, option("--every", "N", "Every N-th line of the grid; by their number if absent.")
     ] = None,
-    quality: Annotated[bool, option("--quality", None, "Draw a grid file around its worst place.")] = False,
+    quality: Annotated[bool, option("--quality", None, "Draw a grid file, and its worst cells.")] = False,
     json: options.Json = False,
 ) -> int:
     """Draw the fields of a run, its histories and their spectra, or an animation; or where a grid is worst."""

@@ -187,7 +187,7 @@ def spectrum(
     *,
     strouhal: Strouhal,
     prominence: Annotated[
-        float | None, option("--prominence", "DB", "Height of a peak over its valleys; by statistics if absent.")
+        float | None, option("--prominence", "DB", "Height of a peak over its minima; by statistics if absent.")
     ] = None,
     cross: Annotated[bool, option("--cross", None, "Coherence and phase of the first signal with the others.")] = False,
     others: Others = None,
@@ -201,9 +201,11 @@ def spectrum(
 def jet(
     run: Annotated[list[Path], argument("RUN...", "Folders of runs; several share the page.")],
     times: TimeRange,
-    lips: Annotated[str | None, option("--lips", "NAME", "History with a place at each lip; found if absent.")] = None,
+    lips: Annotated[
+        str | None, option("--lips", "NAME", "History with a place at each lip; searched if absent.")
+    ] = None,
     line: Annotated[
-        str | None, option("--line", "NAME[.COLUMN]", "History along the shear layer; found if absent.")
+        str | None, option("--line", "NAME[.COLUMN]", "History along the shear layer; searched if absent.")
     ] = None,
     segments: Annotated[
         int | None, option("--segments", "N", "Segments of the spectra; by the expected tone if absent.")
@@ -309,16 +311,16 @@ def _range(given: str | None, name: str) -> tuple[float, float] | None:
 @_analysis("wavenumber")
 def wavenumber(
     run: Folder,
-    variables: Annotated[str, argument("[V,V...]", "Of which variables.")] = "u,v,w,p",
+    variables: Annotated[str, argument("[V,V...]", "Variables.")] = "u,v,w,p",
     along: Annotated[
         str | None, option("--along", "I", "Homogeneous index direction i, j or k; the first if absent.")
     ] = None,
     *,
     times: TimeRange,
-    every: Annotated[int, option("--every", "N", "Take each N-th of the fields.")] = 1,
+    every: Annotated[int, option("--every", "N", "Use every N-th of the fields.")] = 1,
     subset: Subset = "fields",
 ) -> Any:
-    """Spectra of fields over the wavenumber in a homogeneous direction, averaged over times and the others."""
+    """Spectra of fields over the wavenumber in a homogeneous direction, averaged over times and other directions."""
     return {"variables": [name.strip() for name in variables.split(",")]}
 
 
@@ -326,7 +328,7 @@ def wavenumber(
 def energy_spectrum(
     run: Folder,
     times: TimeRange,
-    every: Annotated[int, option("--every", "N", "Take each N-th of the fields.")] = 1,
+    every: Annotated[int, option("--every", "N", "Use every N-th of the fields.")] = 1,
     subset: Subset = "fields",
 ) -> Any:
     """Spectrum of the kinetic energy in a periodic box, and the scales of its turbulence."""
@@ -335,14 +337,14 @@ def energy_spectrum(
 @_analysis("slice")
 def slice(
     run: Folder,
-    variable: Annotated[str, argument("VARIABLE", "What to show, e.g. mach; of averages rms_p.")],
+    variable: Annotated[str, argument("VARIABLE", "Variable, e.g. mach; for averages e.g. rms_p.")],
     frame: Frame,
     averages: Annotated[bool, option("--averages", None, "Show the averages.")] = False,
     subset: Annotated[str | None, option("--subset", "NAME", "Use this output.subset.")] = None,
     *,
     look: LookOptions,
 ) -> Any:
-    """One variable on a plane of fields or averages: contour lines, zoom, colours as asked."""
+    """Draw one variable on a plane of fields or averages, with contour lines, zoom and choice of colours."""
     if averages and any(given is not None for given in (frame.step, frame.time, subset)):
         raise HiresxError("--step, --time and --subset choose fields, not averages", "leave them or --averages out")
 
@@ -350,9 +352,9 @@ def slice(
 @_analysis("isosurface", SurfaceFile)
 def isosurface(
     run: Folder,
-    variable: Annotated[str, argument("VARIABLE", "Of which, e.g. q_criterion.")],
-    values: Annotated[str, argument("A[,B...]", "Values that the surfaces have.")],
-    by: Annotated[str | None, option("--by", "V", "Colours by this variable.")] = None,
+    variable: Annotated[str, argument("VARIABLE", "Variable, e.g. q_criterion.")],
+    values: Annotated[str, argument("A[,B...]", "Values of the variable on the surfaces.")],
+    by: Annotated[str | None, option("--by", "V", "Variable that colours the surfaces.")] = None,
     *,
     frame: Frame,
     subset: Subset = "fields",
@@ -363,7 +365,7 @@ def isosurface(
     opacity: Annotated[float, option("--opacity", "X", "Opacity of the surfaces, above 0 to 1.")] = 1.0,
     look: SurfaceLook,
 ) -> Any:
-    """Surfaces on which a variable of a 3-D field has a value, coloured by another one (needs PyVista)."""
+    """Surfaces on which a variable of a 3-D field has given values, coloured by another variable (needs PyVista)."""
     levels = options.numbers(values, "VALUES", "0.5,1")
     return {"values": levels, "clip": options.numbers(clip, "--clip", "0,10,-3,3,-1,1", 6)}
 
@@ -372,10 +374,10 @@ def isosurface(
 @expand_option_groups
 def animate(
     run: Folder,
-    variable: Annotated[str, argument("VARIABLE", "What to show, e.g. schlieren.")],
+    variable: Annotated[str, argument("VARIABLE", "Variable, e.g. schlieren.")],
     times: TimeRange,
-    every: Annotated[int, option("--every", "N", "Take each N-th of the fields.")] = 1,
-    fps: Annotated[float, option("--fps", "N", "Pictures a second.")] = 15.0,
+    every: Annotated[int, option("--every", "N", "Use every N-th of the fields.")] = 1,
+    fps: Annotated[float, option("--fps", "N", "Frames per second.")] = 15.0,
     subset: Subset = "fields",
     *,
     look: FilmLook,
@@ -397,18 +399,18 @@ def animate(
 @_analysis("spod")
 def spod(
     run: Folder,
-    variable: Annotated[str, argument("[VARIABLE]", "Of what, e.g. p.")] = "p",
+    variable: Annotated[str, argument("[VARIABLE]", "Variable, e.g. p.")] = "p",
     *,
     times: TimeRange,
-    length: Annotated[int | None, option("--length", "N", "Fields in a block; a quarter of them if absent.")] = None,
-    overlap: Annotated[float, option("--overlap", "X", "Overlap of blocks, as a part of one.")] = 0.5,
+    length: Annotated[int | None, option("--length", "N", "Fields in a block; a quarter of all if absent.")] = None,
+    overlap: Annotated[float, option("--overlap", "X", "Overlap of blocks, as a fraction of a block.")] = 0.5,
     frequency: Annotated[
         float | None, option("--frequency", "F", "Frequency of the mode shown; the strongest if absent.")
     ] = None,
     subset: Subset = "fields",
     look: Annotated[LookOptions, Only("zoom")],
 ) -> Any:
-    """Modes that carry most energy at each frequency (spectral proper orthogonal decomposition) of plane fields."""
+    """Spectral proper orthogonal decomposition of plane fields: the modes with the most energy at each frequency."""
 
 
 @_analysis("wall")
@@ -419,15 +421,16 @@ def wall(
     ] = None,
     at: Annotated[str | None, option("--at", "z=VALUE", "Cut the walls by this plane.")] = None,
     velocity: Annotated[
-        str | None, option("--velocity", "U,V,W", "Of the stream; that of the force or of initial.state if absent.")
+        str | None,
+        option("--velocity", "U,V,W", "Velocity of the stream; that of the force or of initial.state if absent."),
     ] = None,
     pressure: Annotated[
-        float | None, option("--pressure", "P", "Of the stream; that of initial.state if absent.")
+        float | None, option("--pressure", "P", "Pressure of the stream; that of initial.state if absent.")
     ] = None,
     variables: Annotated[
-        str, option("--variable", "V[,V...]", "What is drawn: cp, cf, y_plus, p, friction, heat.")
+        str, option("--variable", "V[,V...]", "Variables to draw: cp, cf, y_plus, p, friction, heat.")
     ] = "",
-    time: Annotated[float | None, option("--time", "T", "Of the sample of the force's distribution at T.")] = None,
+    time: Annotated[float | None, option("--time", "T", "Sample of the force's distribution at time T.")] = None,
     mean: Annotated[bool, option("--mean", None, "Mean and rms of the samples of the force's distribution.")] = False,
     *,
     times: TimeRange,
@@ -457,4 +460,4 @@ def farfield(
     welch: Welch,
     strouhal: Strouhal,
 ) -> Any:
-    """Sound that observers hear of a surface (Ffowcs Williams-Hawkings): signals, spectra, overall levels."""
+    """Sound at observers, computed from a surface (Ffowcs Williams-Hawkings): signals, spectra, overall levels."""

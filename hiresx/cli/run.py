@@ -85,11 +85,11 @@ def run(
     no_bind: NoBind = False,
     json: options.Json = False,
 ) -> int:
-    """Run a case and write its fields and run.json, or go on with a run.
+    """Run a case and write its fields and run.json, or continue a run.
 
     Exit status: 0 done; 2 an error to correct; 3 stopped before the end (blow-up, full disk, time.wall_limit);
     130 Ctrl-C; 128 + N another signal N (143 SIGTERM, 129 SIGHUP, 138 and 140 SIGUSR1 and SIGUSR2). After the last
-    three a checkpoint was written, and hiresx run --restart goes on.
+    three a checkpoint was written, from which hiresx run --restart continues.
 
     Started by mpirun, srun or hiresx launch, all ranks compute the one case together.
     """
@@ -321,7 +321,7 @@ def _where(key: str, end: float, at: float) -> str:
 
 
 def at_its_end(case: "Case", found: Any, comm: "Communicator") -> tuple[str, float, float] | None:
-    """Check whether the checkpoint `found` has reached an end of `case` already. Returns the key of this end, its
+    """Check whether the checkpoint `found` has already reached an end of `case`. Returns the key of this end, its
     value, and the time or the number of steps of the checkpoint; None if no end is reached. A steady flow ends when its
     residual has fallen by `implicit.drop`. If the residual is only round-off, the flow has converged, too, and the key
     is "". Raises HiresxError for a checkpoint of another case."""
@@ -356,8 +356,8 @@ def _steady_end(memory: Mapping[str, float], drop: float) -> tuple[str, float, f
 
 
 def latest_run(out: Path | None) -> Path:
-    """Return the run to continue if none is named: `out`, or the run in runs/ with the newest checkpoint. Raises
-    HiresxError when there is none."""
+    """Return the run to continue if the user names none: `out`, or the run in runs/ with the newest checkpoint. Raises
+    HiresxError if there is none."""
     from hiresx.output.saved import checkpoint
 
     if out is not None:
@@ -395,8 +395,7 @@ def output_directory(out: Path | None, case: "Case") -> Path:
 
 
 def refuse_existing_run(out: Path) -> None:
-    """Raises HiresxError if the folder `out` contains a run. The message is another one if a process is running in
-    it."""
+    """Raises HiresxError if the folder `out` contains a run. The message says so if a process is computing this run."""
     from hiresx.output.saved import directories
 
     if os.path.lexists(out / "run.json"):
@@ -409,8 +408,8 @@ def refuse_existing_run(out: Path) -> None:
 
 
 def discard(directory: Path, absent: Sequence[Path]) -> None:
-    """Remove the folder `directory` of a run that did not begin, and those of the parent folders `absent` that did not
-    exist before and are empty."""
+    """Remove the folder `directory` of a run that did not begin. Of the parent folders `absent`, which this command
+    made, remove those that are empty."""
     shutil.rmtree(directory, ignore_errors=True)
     for path in absent:
         with contextlib.suppress(OSError):
@@ -418,7 +417,7 @@ def discard(directory: Path, absent: Sequence[Path]) -> None:
 
 
 def record(directory: Path) -> dict[str, Any]:
-    """Return the content of run.json in `directory`; empty when there is none."""
+    """Return the content of run.json in `directory`; an empty dictionary if there is no such file."""
     from hiresx.output.saved import record as records
 
     return records.read_or_empty(directory)

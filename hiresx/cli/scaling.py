@@ -17,10 +17,10 @@ def scaling(
     unset: options.Unset = None,
     ranks: Annotated[str, option("--ranks", "1,2,4,...", "Numbers of ranks.")] = "1,2",
     mode: Annotated[
-        str, option("--mode", "strong|weak", "The same grid for all, or the same nodes per rank.")
+        str, option("--mode", "strong|weak", "Same grid for all, or same number of nodes per rank.")
     ] = "strong",
     steps: Annotated[int, option("--steps", "N", "Time steps of a sample.", min=1)] = 10,
-    repeats: Annotated[int, option("--repeats", "N", "Samples; figures are medians.", min=1)] = 3,
+    repeats: Annotated[int, option("--repeats", "N", "Samples; the results are medians.", min=1)] = 3,
     placements: Annotated[
         str | None, option("--placements", "optimal,paper,round-robin", "Compare placements on GPUs.")
     ] = None,
@@ -29,7 +29,9 @@ def scaling(
     predict: Annotated[
         Path | None, option("--predict", "MACHINE.json", "Also predict a machine with these rates.")
     ] = None,
-    measure: Annotated[bool, option("--measure/--no-measure", None, "Run it here; without, only --predict.")] = True,
+    measure: Annotated[
+        bool, option("--measure/--no-measure", None, "Measure on this machine; if not, only --predict.")
+    ] = True,
     out: Annotated[Path | None, option("--out", "DIR", "Write scaling.json, scaling.nc and scaling.png there.")] = None,
     json: options.Json = False,
 ) -> int:

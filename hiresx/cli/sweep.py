@@ -50,7 +50,7 @@ def sweep(
         option(
             "--column",
             "HISTORY.QUANTITY:HOW",
-            "Into the table: last, first, mean, min, max or std of a history, e.g. residual.rho:last; repeatable.",
+            "Column of the table: last, first, mean, min, max or std of a history, e.g. residual.rho:last; repeatable.",
         ),
     ] = None,
     start: Annotated[float | None, option("--from", "T", "Columns: leave out earlier times.")] = None,
@@ -68,7 +68,7 @@ def sweep(
     script: launch.ScriptOptions,
     json: options.Json = False,
 ) -> int:
-    """Run a case with every combination of values, one after the other, and make one table of what came out.
+    """Run a case with every combination of values, one after the other, and make one table of the results.
 
     Repeat the command to resume a sweep: finished runs are not run again, the others go on from their checkpoints.
     Values may be added; a case that was changed meanwhile is refused. With --slurm or --pbs the runs become a job

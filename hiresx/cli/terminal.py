@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def end_with_error(cause: BaseException, status: int, message: str, hint: str, as_json: bool, **more: Any) -> int:
-    """Print the error that ends this process, as `error` does. An error that all ranks have met is printed once.
-    Returns `status`."""
+    """Print the error that ends this process, as `error` does. An error that occurred on all ranks is printed once.
+    Returns `status`. `more`: further entries of the JSON document."""
     try:
         from hiresx.mpi.communicator import end_process
     except Exception:  # it needs NumPy, which may be what is broken
@@ -26,7 +26,8 @@ def end_with_error(cause: BaseException, status: int, message: str, hint: str, a
 
 
 def error(message: str, hint: str, as_json: bool, **more: Any) -> None:
-    """Print an error and a hint to stderr, or as {"error", "hint", ...} to stdout."""
+    """Print an error and a hint to stderr, or as {"error", "hint", ...} to stdout. `more`: further entries of the JSON
+    document."""
     with ignore_broken_output():
         if as_json and getattr(sys.stdout, "name", "") != os.devnull:  # else see `_leave_stdout`
             print_json({"error": message, "hint": hint, "mend": hint, **more})  # mend: its former name, for one version
@@ -56,7 +57,7 @@ def progress(line: str) -> None:
 
 
 def note_once(line: str) -> None:
-    """Print a `note` on the first rank only."""
+    """Print the text `line` to stderr, on the first rank only."""
     from hiresx.mpi.launcher_environment import process_number
 
     if process_number() == 0:
@@ -73,7 +74,8 @@ def print_json(document: Any) -> None:
 
 @contextlib.contextmanager
 def only_json(as_json: bool) -> Iterator[None]:
-    """With `as_json`, redirect what is printed inside to stderr, so that stdout holds JSON only."""
+    """Return a context in which output to stdout is redirected to stderr if `as_json` is true, so that stdout contains
+    only JSON."""
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
         yield
 
@@ -125,7 +127,7 @@ def _describe_lost(error: OSError) -> str:
 
 
 def mapping(title: str, values: Mapping[str, Any]) -> None:
-    """Print the nested dictionary `values` as a table, called `title`, of dotted keys and values."""
+    """Print the nested dictionary `values` as a table of dotted keys and values. `title`: the title of the table."""
     table(title, ["", ""], _flat(values))
 
 
@@ -142,7 +144,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
 
 
 def text(value: Any) -> str:
-    """Return a value as text for people: floats with six digits, lists and tables separated by commas."""
+    """Return a value as readable text: floats with six digits, lists and tables separated by commas."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]
     if isinstance(value, float):
@@ -155,8 +157,8 @@ def text(value: Any) -> str:
 
 
 def say(line: str, needed: bool = True) -> None:
-    """Print a line without markup and wrapping, so that paths and commands can be copied. If it cannot be written,
-    raises HiresxError; with `needed` false, for a report on finished work, prints a note instead."""
+    """Print a line without markup and wrapping, so that paths and commands can be copied. If it cannot be written, a
+    HiresxError is raised; if `needed` is false, which is for reports on finished work, a note is printed instead."""
     try:
         with ignore_broken_output(), _to_stdout():
             print(line, flush=True)
@@ -167,7 +169,7 @@ def say(line: str, needed: bool = True) -> None:
 
 
 def console() -> "Console":
-    """Return the console for tables. It is wide if its output goes to a file, so that no line is wrapped."""
+    """Return the console for tables. If its output goes to a file, the console is so wide that no line is wrapped."""
     from rich.console import Console
 
     from hiresx.mpi.launcher_environment import launcher_name

@@ -73,10 +73,10 @@ def plan(
     off_host: Annotated[
         Path | None, option("--off-host", "FILE.csv", "Bytes of each rank to ranks of other hosts.")
     ] = None,
-    gpus: Annotated[str | None, option("--gpus", "0,1,...", "Use these GPUs, busy or not.")] = None,
+    gpus: Annotated[str | None, option("--gpus", "0,1,...", "GPUs to use, even if they are busy.")] = None,
     gpu_map: Annotated[str | None, option("--gpu-map", "2,0,...", "Compare with this: the GPU of each rank.")] = None,
-    busy: Annotated[float, option("--busy", "PERCENT", "Utilisation beyond which to leave out.")] = 20,
-    busy_memory: Annotated[float, option("--busy-memory", "PERCENT", "Memory in use beyond which to leave out.")] = 10,
+    busy: Annotated[float, option("--busy", "PERCENT", "Leave out GPUs with a higher utilisation.")] = 20,
+    busy_memory: Annotated[float, option("--busy-memory", "PERCENT", "Leave out GPUs with more memory in use.")] = 10,
     with_: Annotated[
         list[Path] | None, option("--with", "FILE", "A recording of a further host of the NVLink domain; repeat.")
     ] = None,
@@ -199,7 +199,7 @@ def measure(
 def verify(
     bytes_: Bytes = None,
     strategy: Annotated[
-        str | None, option("--strategy", "NAME", "Place GPUs by this; the shortest exchange if absent.")
+        str | None, option("--strategy", "NAME", "Strategy of placement; the shortest exchange if absent.")
     ] = None,
     json: options.Json = False,
 ) -> int:
@@ -251,9 +251,9 @@ def verify(
 
 def case_bytes(name: str, preset: Sequence[str], ranks: int) -> list[list[int]]:
     """Return how many bytes each rank sends to each other rank in one exchange of the state: a row for each sender, a
-    column for each receiver. `name`: the name or file of a case, which is cut for `ranks` ranks. `preset`: the names of
-    presets of the case; later ones override earlier ones. Raises HiresxError for more ranks than the grid can be cut
-    for."""
+    column for each receiver. `name`: the name or file of a case, which is partitioned for `ranks` ranks. `preset`: the
+    names of presets of the case; later ones override earlier ones. Raises HiresxError if the grid cannot be partitioned
+    for so many ranks."""
     from hiresx import grid
     from hiresx.case import load
     from hiresx.decomposition import decompose, split

@@ -12,8 +12,8 @@ from hiresx.grid.blocks import FACES
 
 
 class Boxes(NamedTuple):
-    """n boxes of nodes of the whole blocks. `whole` (n,): the number of the whole block of each box. `ranges` (n, 3,
-    2): its half-open ranges along i, j and k. Both are int64 arrays."""
+    """n boxes of nodes. `whole` (n,): for each box, the number of the whole block that contains it. `ranges` (n, 3, 2):
+    its half-open index ranges along i, j and k. Both are int64 arrays."""
 
     whole: np.ndarray
     ranges: np.ndarray
@@ -25,10 +25,10 @@ class Boxes(NamedTuple):
 
 
 class Contacts(NamedTuple):
-    """Pairs of boxes of which one takes ghosts from the other. All four arrays are int64 of shape (m,), with one entry
-    for each pair and connection. `to`: the box that has the ghosts. `source`: the box whose nodes they are; it may be
-    the same box. `face`: the face of `to` behind which they lie, 0 to 5 as in FACES. `nodes`: the number of nodes on
-    that face."""
+    """Pairs of boxes, one of which receives ghost values from the other. All four arrays are int64 of shape (m,), with
+    one entry for each pair and connection. `to`: the box that has the ghosts. `source`: the box that has the nodes from
+    which they are copied; it may be the same box. `face`: the face of `to` behind which the ghosts lie, 0 to 5 as in
+    FACES. `nodes`: the number of nodes on that face."""
 
     to: np.ndarray
     source: np.ndarray
@@ -37,8 +37,8 @@ class Contacts(NamedTuple):
 
 
 def links_by_box(contacts: Contacts, count: int) -> list[list[tuple[int, int, int]]]:
-    """Return, for each of `count` boxes, the contacts that give it ghosts: (number of the other box, face, number of
-    nodes)."""
+    """Return, for each of `count` boxes, the list of the contacts from which it receives ghosts: tuples (number of the
+    other box, face, number of nodes)."""
     links: list[list[tuple[int, int, int]]] = [[] for _ in range(count)]
     for to, source, face, nodes in zip(*(column.tolist() for column in contacts), strict=True):
         links[to].append((source, face, nodes))

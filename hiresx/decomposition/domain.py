@@ -25,9 +25,10 @@ Coordinates = tuple[np.ndarray, np.ndarray, np.ndarray]
 class Domain:
     """The grid of a run and its decomposition. `grid`: the grid. `whole`: its blocks with their connections and
     patches. `cut`: the parts of all ranks with their connections and patches. `comm`: the ranks. `extended`:
-    coordinates of the whole blocks with ghost layers (see `extended_coordinates`). For blocks that are left in their
-    file, `extended` has only the layers beside their faces, and `own` what this rank has read. `hierarchy`: the levels
-    from which tiles are chosen during the run, None if the tiles do not change."""
+    coordinates of the whole blocks with ghost layers (see `extended_coordinates`). If the nodes of a block are not read
+    as a whole, but by parts from the file, `extended` has only the layers beside its faces, and `own` has the nodes
+    that this rank has read. `hierarchy`: the levels from which tiles are chosen during the run, None if the tiles do
+    not change."""
 
     comm: Communicator
     grid: Grid
@@ -39,7 +40,7 @@ class Domain:
 
     @property
     def halo(self) -> int:
-        """Ghost layers that every block holds."""
+        """Number of ghost layers of every block."""
         return self.whole.stencil.halo
 
     @property
@@ -65,12 +66,13 @@ def domain(
     parts: Callable[[Decomposition], Sequence[Part]] | None = None,
     tiles: Choosing = Hierarchy.regions,
 ) -> Domain:
-    """Make the domain of a case: build its grid, add boundary conditions and ghost layers, and cut the blocks into
-    parts. Collective; an error on one rank is raised on all.
+    """Make the domain of a case: build its grid, add boundary conditions and ghost layers, and partition the blocks.
+    Collective; an error on one rank is raised on all.
 
-    `grid`: a grid in place of that of the case. `parts`: returns the parts into which the whole blocks are cut; with
-    None the blocks are not cut, and all are on rank 0. `tiles`: if refinement follows the flow, it chooses the first
-    tiles, the same on all ranks. Raises HiresxError as `build`, `decompose` and `split`."""
+    `grid`: a grid in place of that of the case. `parts`: returns the parts into which the whole blocks are divided. If
+    it is None the blocks are not divided, and all are on rank 0. `tiles`: if refinement follows the flow, it chooses
+    the first tiles, the same on all ranks. Raises the errors of `build`, `decompose` and `split`.
+    """
     comm = comm or single_process()
     adapts = case.refine is not None and case.refine.criterion is not None
     fixed = None if adapts else case.refine  # the table of levels that stay as they are
@@ -116,7 +118,7 @@ def with_tiles(
     parts: Callable[[Decomposition], Sequence[Part]] | None,
 ) -> Domain:
     """Make the domain of the tiles that `tiles` chooses from a hierarchy of levels. `parts`: returns the parts into
-    which its blocks are cut. Collective; an error on one rank is raised on all. Raises HiresxError as
+    which its blocks are divided. Collective; an error on one rank is raised on all. Raises the errors of
     `Hierarchy.with_tiles` and `split`."""
     taken = tiles(hierarchy)
     with comm.together():
@@ -125,7 +127,7 @@ def with_tiles(
 
 
 def cut_again(ground: Domain, parts: Callable[[Decomposition], Sequence[Part]]) -> Domain:
-    """Return the domain `ground` with its whole blocks cut into other parts, those that `parts` returns. Grid and
+    """Return the domain `ground` with its whole blocks divided into other parts, which `parts` returns. Grid and
     coordinates stay the same. Collective; an error of `split` on one rank is raised on all."""
     cut = _cut(ground.comm, ground.grid, ground.whole, ground.extended, parts)
     return replace(cut, hierarchy=ground.hierarchy)

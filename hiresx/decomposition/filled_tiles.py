@@ -15,9 +15,10 @@ PASSES = 4
 
 
 def fill_tiles(lattice: Sequence[Sequence[int]], taken: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Return the mask `taken` of the tiles (k, j, i) of a block, with further tiles that join its boxes to fewer and
-    larger blocks. Tiles of the mask `allowed` fill the box around two blocks if this adds fewer nodes than the blocks
-    that are saved cost, `BLOCK` nodes each. `lattice`: the nodes at which tiles begin and end, along i, j and k."""
+    """Return the mask `taken` of the tiles (k, j, i) of a block with further tiles, by which boxes of tiles are joined
+    to fewer and larger blocks. The added tiles are those of the mask `allowed` within the bounding box of two blocks.
+    They are added if their nodes cost less than the blocks that are saved; a block costs as much as `BLOCK` nodes.
+    `lattice`: the nodes at which tiles begin and end, along i, j and k."""
     # Between two looks at the flow few levels change.
     ends = tuple(tuple(along) for along in lattice)
     return _fill_tiles(ends, taken.shape, taken.tobytes(), allowed.tobytes()).copy()

@@ -16,26 +16,29 @@ CRITERIA = ("density-curvature", "density-gradient", "vorticity")
 
 
 def marks(table: Refine, value: np.ndarray) -> np.ndarray:
-    """Return an integer array of the shape of `value`, the values of the criterion: 2 where it exceeds `refine`, 1
-    where it exceeds only `coarsen`, else 0."""
+    """Return an integer array of the shape of `value`, the values of the refinement criterion: 2 where it exceeds
+    `refine`, 1 where it exceeds only `coarsen`, else 0. `table`: the table [refine] of the case."""
     return (value > table.coarsen_above).astype(np.int8) + (value > table.refine_above)
 
 
 def looked_at(table: Refine) -> int:
-    """Return the number of flow variables that the criterion of `table` needs: the first ones of rho, u, v, w."""
+    """Return the number of flow variables that the criterion of `table`, the table [refine], reads: the first ones of
+    rho, u, v, w."""
     return 4 if table.criterion == "vorticity" else 1
 
 
 def criterion(table: Refine, flow: Sequence[np.ndarray], nodes: Sequence[np.ndarray], beyond: np.ndarray) -> np.ndarray:
-    """Evaluate the criterion of `table` at the nodes of a box, (nk, nj, ni). `flow`: the variables that it needs (see
-    `looked_at`). `nodes`: the coordinates x, y, z. The arrays of both have one node more on each side of every
-    direction with more than one node. `beyond` (3, 2): whether these further nodes have no meaning, along i, j, k and
-    on each side; differences along the line are then not computed at its last node.
+    """Evaluate the refinement criterion of `table`, the table [refine], at the nodes of a box; returns an array (nk,
+    nj, ni). `flow`: the variables that it reads (see `looked_at`). `nodes`: the coordinates x, y, z. These arrays have
+    one node more on each side of every direction with more than one node. `beyond` (3, 2): whether these further nodes
+    are outside of the grid, along i, j, k and on each side; if so, no differences along the grid line are computed at
+    its last node.
 
     "density-curvature" is the largest over the grid lines of half the second difference of density, divided by the sum
     of `floor` times density and the smaller of the first differences to the two next nodes (after Sun and Takayama,
     Journal of Computational Physics 150, 1999). It does not contain the spacing: it measures how well the spacing
-    resolves the flow."""
+    resolves the flow.
+    """
     if table.criterion == "vorticity":
         return _vorticity(flow[1:], nodes, beyond)
     rho = flow[0]
@@ -100,9 +103,9 @@ def _vorticity(velocity: Sequence[np.ndarray], nodes: Sequence[np.ndarray], beyo
 
 
 class Flags:
-    """Tiles of all levels that the criterion selects, collected from boxes of nodes of the levels before them. `above`:
-    by level and block, tiles around a node where the criterion exceeds `refine`; `held`: tiles over a node where it
-    exceeds `coarsen`."""
+    """Tiles of all levels that the refinement criterion selects. They are collected from boxes of nodes of the next
+    coarser levels. `above`: for each level and block, the tiles around a node at which the criterion exceeds `refine`.
+    `held`: the tiles that contain a node at which it exceeds `coarsen`. `hierarchy`: the levels of the grid."""
 
     def __init__(self, hierarchy: Hierarchy):
         self._hierarchy, self._table = hierarchy, hierarchy.table
@@ -133,7 +136,7 @@ class Flags:
         ]
 
     def together(self) -> None:
-        """Combine the tiles that all ranks have selected. Collective."""
+        """Combine the tiles that the ranks have selected, so that every rank has those of all. Collective."""
         comm = self._hierarchy.comm
         for taken in (self.above, self.held):
             flat = [some.ravel() for level in taken for some in level]

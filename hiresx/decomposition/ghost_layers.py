@@ -19,10 +19,13 @@ INSIDE = HIGHEST + 1
 
 
 class GhostLayers:
-    """Coordinates (3, nk + 2 halo, nj + 2 halo, ni + 2 halo) of a block of three dimensions, indexed by arrays of
-    places: [:, k, j, i]. Places farther than `inside` nodes from all faces are NaN.
+    """Coordinates (3, nk + 2 halo, nj + 2 halo, ni + 2 halo) of a three-dimensional block, of which only the layers
+    beside the faces are stored. They are indexed by arrays of node numbers: [:, k, j, i]. Nodes farther than `inside`
+    nodes from all faces are NaN.
 
-    `layers`: per axis the coordinates with only the layers beside its two faces left."""
+    `layers`: for each direction an array of coordinates, which contains only the layers beside the two faces of this
+    direction.
+    """
 
     def __init__(self, block: Block, halo: int):
         deep = max(INSIDE, halo + 1)  # the farthest ghost may mirror the last
@@ -41,16 +44,16 @@ class GhostLayers:
 
     @classmethod
     def over(cls, block: Block, halo: int, layers: Sequence[np.ndarray], inside: int) -> "GhostLayers":
-        """Construct the ghost layers of `block` from arrays `layers` that contain their values already. `halo`: number
-        of ghost layers. `inside`: number of node layers beside each face that are kept."""
+        """Return ghost layers of `block` that use the arrays `layers`, which already contain the coordinates. `halo`:
+        number of ghost layers. `inside`: number of layers of nodes beside each face that are stored."""
         made = cls.__new__(cls)
         made._set_size(block, halo, inside)
         made.layers = list(layers)
         return made
 
     def without_interior(self, block: Block, halo: int) -> "GhostLayers":
-        """Return the layers without nodes of the block, only with its `halo` ghost layers. They suffice once all ghosts
-        have been computed."""
+        """Return the layers with the `halo` ghost layers of the block alone, without its nodes. They suffice once all
+        ghosts have been computed."""
         layers = [
             np.ascontiguousarray(np.delete(held, range(halo, held.shape[axis + 1] - halo), axis=axis + 1))
             for axis, held in enumerate(self.layers)
@@ -90,8 +93,8 @@ class GhostLayers:
 def coordinates_in_box(
     block: Block, ghosts: GhostLayers, halo: int, box: tuple[slice, slice, slice]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the coordinates x, y, z of the places `box` [k, j, i] of a block with `halo` ghost layers. Those of nodes
-    are read from the file of the block, those of ghosts are taken from `ghosts`."""
+    """Return the coordinates x, y, z of the nodes and ghosts in the `box` [k, j, i] of a block with `halo` ghost
+    layers. Those of nodes are read from the file of the block, those of ghosts are taken from `ghosts`."""
     ranges = [(s.start, s.stop) for s in box]
     result = np.empty((3, *(hi - lo for lo, hi in ranges)))
     pieces = []

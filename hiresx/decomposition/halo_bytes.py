@@ -8,10 +8,11 @@ from hiresx.decomposition.patches import Decomposition
 
 
 def halo_bytes(cut: Decomposition, node_bytes: int) -> np.ndarray:
-    """Return the bytes per stage from rank (row) to rank (column), int64 (ranks, ranks): the ghost layers behind every
-    connected face node. `cut`: see `split`; `node_bytes`: bytes sent for each ghost (`Layout.exchanged_bytes`).
+    """Return the number of bytes that each rank (row) sends to each rank (column) in a stage, int64 (ranks, ranks): the
+    ghost layers behind every connected face node. `cut`: the parts of all ranks (see `split`). `node_bytes`: bytes sent
+    for each ghost (`Layout.exchanged_bytes`).
 
-    The diagonal is 0, since parts of one rank exchange nothing.
+    The diagonal is 0, since parts of one rank send no messages.
     """
     rank = [part.rank for part in cut.parts]
     matrix = np.zeros((max(rank) + 1, max(rank) + 1), dtype=np.int64)

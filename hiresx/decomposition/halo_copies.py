@@ -25,14 +25,13 @@ FEW = 1024
 
 @dataclass(frozen=True, eq=False)
 class HaloList:
-    """Ghost nodes of one connection.
+    """The nodes from which the ghosts of one connection are copied.
 
-    `destination`, `source`: int32 (n,), flat indexes into the padded arrays (`padded_shape`) of
-    `block` and `donor`, in ascending order of `destination`. `direction`: the direction (0, 1, 2) of the connected face
-    of `block`. `donor_direction`, `sign`: this block's flux through its face's direction is `sign` times the donor's
-    flux along `donor_direction`.
-    `rotation`: the matrix that brings vectors from the donor's frame into the block's, None where the two are the same.
-    `key`: the connection and the sizes of both blocks; lists of the same key have the same nodes.
+    `destination`, `source`: int32 (n,), flat indexes into the padded arrays (`padded_shape`) of `block` and `donor`, in
+    ascending order of `destination`. `direction`: the direction (0, 1, 2) of the connected face of `block`.
+    `donor_direction`, `sign`: the flux of `block` through this face is `sign` times the flux of the donor along
+    `donor_direction`. `rotation`: the matrix that rotates vectors of the donor into the axes of the block; None if no
+    rotation is needed. `key`: the connection and the sizes of both blocks. Lists with the same key have the same nodes.
     """
 
     donor: int
@@ -71,12 +70,13 @@ def _padded_shape(size: Size, halo: int) -> Size:
 
 
 def halo_lists(decomposition: Decomposition, mine: Collection[int] | None = None) -> list[HaloList]:
-    """One list per connection, ordered by (donor, block, connection): the ghost nodes behind the connected nodes, faces
-    only. With `mine`, only the lists that fill ghosts of, or take nodes from, the blocks with these indexes; a list is
-    the same whoever builds it.
+    """Return one list per connection, ordered by (donor, block, connection), with the ghost nodes behind the connected
+    nodes. `mine`: indexes of blocks. If it is not None, only the lists are returned that fill ghosts of these blocks,
+    or copy from their nodes; the list of a connection does not depend on `mine`.
 
-    All stencils run along one grid direction, so no edge or corner ghost of a flow variable is ever read.
-    Raises HiresxError for a block whose padded arrays have more nodes than an int32 counts.
+    All stencils run along one grid direction. Therefore no ghost value beside an edge or a corner is ever read, and the
+    lists do not contain such ghosts. `decomposition`: the parts of all ranks. Raises HiresxError for a block whose
+    padded arrays have more nodes than an int32 can count.
     """
     halo = decomposition.stencil.halo
     for block in decomposition.blocks:

@@ -14,7 +14,8 @@ from hiresx.grid.blocks import Range
 
 
 class LazyArray:
-    """An array that is computed when it is used: np.asarray(it) calls `make`. `shape` and `dtype` are known before."""
+    """An array that is computed when NumPy reads it: np.asarray calls `make`. `shape` and `dtype` are known before
+    that."""
 
     def __init__(self, shape: Sequence[int], dtype: Any, make: Callable[[], np.ndarray]):
         self.shape, self.dtype, self._make = tuple(shape), np.dtype(dtype), make
@@ -25,9 +26,9 @@ class LazyArray:
 
 @dataclass(frozen=True)
 class Piece:
-    """The nodes `box` of the distributed array `name`: `array` (..., nk, nj, ni). The pieces of all ranks with one name
-    make up the whole array, from node (0, 0, 0) on, with no node twice. Raises ValueError if `array` does not have the
-    size of the box."""
+    """A part of the distributed array `name`, namely `array` (..., nk, nj, ni) with the values at the nodes `box`. The
+    parts of all ranks make up the whole array, from node (0, 0, 0) on, with each node in one part. Raises ValueError if
+    the shape of `array` differs from the size of the box."""
 
     name: str
     box: Range
@@ -44,5 +45,5 @@ def sizes(box: Range) -> tuple[int, int, int]:
 
 
 def label(name: str, box: Range) -> str:
-    """Return the name in a container of the piece of the array `name` that has the nodes `box`."""
+    """Return the name under which a container stores the part of the array `name` with the nodes `box`."""
     return f"{name}[{','.join(f'{first}:{last}' for first, last in box)}]"

@@ -37,7 +37,7 @@ class Hierarchy:
     """The levels of a grid from which tiles are chosen. `table`: [refine] of the case. `grid`: the grid without
     refinement. `comm`: the ranks. `grids`: the whole blocks of every level, level 0 first. `nodes`: their coordinates
     with ghosts, one copy on each host. `lattices`: for each level, block and direction, the nodes at which tiles begin
-    and end. `spaces`: for each (level, block) the `Space`. `choice`: the tiles that are allowed."""
+    and end. `spaces`: for each (level, block) the `Space`. `choice`: the data for the choice of tiles."""
 
     comm: Communicator
     table: Refine
@@ -55,16 +55,18 @@ class Hierarchy:
 
     @cached_property
     def mirrors(self) -> bool:
-        """True if ghosts behind walls of the grid take the flow at mirrored places. No tile may lie on such walls."""
+        """True if ghosts behind walls of the grid take their values at the mirror images of their own positions. No
+        tile may lie on such walls."""
         return bool(mirrored_places(self.grids[0]))
 
     def regions(self) -> list[Taken]:
-        """Return the tiles of the regions that the case gives, and the tiles that must lie around them."""
+        """Return masks of the tiles in the regions of the case, and of the tiles that must lie around these."""
         return self.choice.choose(self.choice.none())
 
     def of(self, tiles: Sequence[Tile]) -> list[Taken]:
-        """Convert `tiles` to masks over the lattices of all levels. A tile may be one tile of a lattice or several
-        joined ones; tiles of level 0 are left out. Raises ValueError for a tile that does not fit into the lattices."""
+        """Convert `tiles` to masks over the lattices of all levels. An entry of `tiles` may be one tile of a lattice or
+        several joined ones; entries of level 0 are left out. Raises ValueError for an entry that does not fit into the
+        lattices."""
         taken = self.choice.none()
         for tile in tiles:
             if tile.level == 0:
@@ -81,7 +83,7 @@ class Hierarchy:
 
     def with_tiles(self, taken: Sequence[Taken]) -> tuple[Grid, Decomposition, list[Extended]]:
         """Return the grid, the whole blocks and their coordinates with ghosts, for the tiles `taken`; adjacent tiles
-        are joined. Raises HiresxError for more nodes than `refine.most_nodes`, and as `refine`."""
+        are joined. Raises HiresxError if there are more nodes than `refine.most_nodes`, and the errors of `refine`."""
         made, extended = with_tiles(self.grids, self.nodes, self.lattices, taken, np.asarray)
         refuse_open(made, self.table)
         most = self.table.most_nodes
@@ -101,8 +103,8 @@ def shared_hierarchy(
     table: Refine,
 ) -> Hierarchy:
     """Make the hierarchy of levels above `coarse`, the whole blocks of `grid`. `extended`: their coordinates with
-    ghosts. The first rank of every host computes the coordinates, and the other ranks share them. Collective; raises
-    HiresxError as `refine`."""
+    ghosts. The first rank of every host computes the coordinates, and the other ranks share them. Collective. Raises
+    the errors of `refine`."""
     first: tuple[list[Decomposition], list[list[Extended]]] | None = None
     with comm.together():
         base = refuse_in_file(extended)

@@ -27,8 +27,8 @@ class Homogeneous:
 
 
 def step(coordinates: Sequence[Any], axis: int) -> np.ndarray | None:
-    """Return the vector (3,) from each node to the next along `axis`, if it is the same for all nodes; else None.
-    `coordinates`: x, y, z (nk, nj, ni)."""
+    """Return the vector (3,) from each node to the next along `axis`, if it is the same for all nodes; None otherwise.
+    `coordinates`: x, y, z (nk, nj, ni). `axis`: index of an axis of these arrays."""
     n, other = coordinates[0].shape[axis], 0 if axis else 1
     first, last = ([c[tuple(at if a == axis else 0 for a in range(3))] for c in coordinates] for at in (0, -1))
     mean = (np.array(last, dtype=float) - np.array(first, dtype=float)) / (n - 1)
@@ -87,6 +87,6 @@ def _find(decomposition: Decomposition, number: int, letter: str) -> Homogeneous
 
 
 def collapse_box(box: Range, over: Sequence[str]) -> Range:
-    """Return the range of nodes (i, j, k) that is left of `box` after averaging over the directions `over`: one node,
-    number 0, along these directions, and the range of `box` along the others."""
+    """Return the index ranges (i, j, k) of `box` after an average over the directions `over`: along these directions
+    the single node 0, along the others the range of `box`."""
     return triple((0, 1) if letter in over else ends for letter, ends in zip(AXES, box, strict=True))

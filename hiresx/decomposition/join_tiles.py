@@ -19,9 +19,9 @@ Place = tuple[int, int, int, int]
 
 
 def origins(grid: Decomposition, tile: int) -> list[list[int]]:
-    """Return, for each block and direction, a node at which a tile of `tile` nodes begins. If the indexes of two joined
-    blocks run in the same direction, the tiles of both begin at the same nodes along the join, unless other joins
-    prevent this."""
+    """Return, for each block and direction, a node at which a tile of `tile` nodes begins. If the indexes of two
+    connected blocks run in the same direction, the tiles of both begin at the same nodes along the connection, unless
+    other connections prevent this. `grid`: the whole blocks of the grid."""
     links: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
     for c in grid.connections:
         for e in grid.blocks[c.block].active:
@@ -42,7 +42,7 @@ def origins(grid: Decomposition, tile: int) -> list[list[int]]:
 
 
 def tiles_within(lattice: Lattice, box: Range) -> Iterator[tuple[int, int, int]]:
-    """Yield the places (k, j, i) of the tiles of a lattice that have nodes of the box. Parts of the box outside the
+    """Yield the indexes (k, j, i) of the tiles of a lattice that contain nodes of the box. Parts of the box outside the
     block are ignored."""
     ranges = []
     for ends, (lo, hi) in zip(lattice, box, strict=True):
@@ -74,7 +74,7 @@ def partners_of(grid: Decomposition, lattices: Sequence[Lattice]) -> dict[Place,
 
 
 def box_of(lattice: Lattice, place: tuple[int, int, int]) -> Range:
-    """Return the nodes of the tile at a place (k, j, i) of a lattice."""
+    """Return the range of nodes of the tile with the indexes (k, j, i) in a lattice."""
     k, j, i = place
     return triple((ends[m], ends[m + 1]) for ends, m in zip(lattice, (i, j, k), strict=True))
 

@@ -17,9 +17,10 @@ Kink = tuple[int, int, int]
 
 
 def find_kinks(whole: "Decomposition") -> set[Kink]:
-    """Return the kinks of the grid: (block, direction, node). At a kink a boundary of the whole blocks has an edge
-    along the direction. A kink holds for all grid lines of the block in this direction, and continues in the blocks
-    that connections lead to. Kinks one step beyond the end of a block are included."""
+    """Return the kinks of the grid as (block, direction, node). At a kink a boundary of the whole blocks has an edge,
+    so that the slope of grid lines along the direction is discontinuous. A kink applies to all grid lines of the block
+    in this direction, and is continued across connections into other blocks. Kinks one step beyond the end of a block
+    are included."""
     found: set[Kink] = set()
     for patch in whole.patches:
         d = direction(patch.face)

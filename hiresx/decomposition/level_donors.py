@@ -22,8 +22,8 @@ from hiresx.grid.patched import PATCHED, WIDTH
 @dataclass(frozen=True, eq=False)
 class TileGhosts:
     """The ghosts behind one face of a tile that are interpolated from the next coarser level. `place`: the number of
-    the patch among the patches of the whole blocks. `index` (3, n): the nodes of the whole block that are these ghosts,
-    layer by layer."""
+    the patch in the list of patches of the whole blocks. `index` (3, n): indexes i, j, k of these ghosts in the whole
+    block, layer by layer."""
 
     place: int
     index: np.ndarray
@@ -45,13 +45,14 @@ def level_rows(
     whole: Decomposition, cut: Decomposition, found: Sequence[TileGhosts], kept: Kept | None = None
 ) -> Iterator[Rows]:
     """Yield the contributions of the nodes of all parts to the values of the ghosts of tiles, in the order of the
-    parts. `whole`: the decomposition into whole blocks and tiles. `cut`: the same after it was cut into parts for the
-    ranks. `found`: the ghosts, as `find_level_donors` returns them; they are numbered consecutively. Each contribution
-    has the weights of sixth-order and of linear interpolation. `kept`: a cache of contributions; those of the same part
-    to the same ghosts are not computed again.
+    parts. `whole`: the decomposition into whole blocks and tiles. `cut`: its division into parts for the ranks.
+    `found`: the ghosts, as `find_level_donors` returns them; they are numbered consecutively. Each contribution has the
+    weights of sixth-order and of linear interpolation. `kept`: a cache of contributions; those of the same part to the
+    same ghosts are not computed again.
 
     The ghosts of a face form a box of nodes, and so do the nodes of a part. The weights are therefore products of
-    weights along each direction."""
+    weights along each direction.
+    """
     levels, halo = whole.levels, whole.stencil.halo
     assert levels is not None
     kept = kept or Kept()
@@ -198,7 +199,8 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Injection:
-    """The `pairs` of nodes of part `block` that lie under nodes of part `donor`, of a finer level."""
+    """Copies from part `donor`, of a finer level, to nodes of part `block` at the same points. `pairs`: the pairs of
+    nodes."""
 
     donor: int
     block: int

@@ -30,7 +30,8 @@ from hiresx.grid.cutting import within
 class LevelWeights:
     """Quadrature weights of the nodes of all whole blocks (see `quadrature.block_weights`). `nodes`: the weights (nk,
     nj, ni) of each block. `faces`: for each block and face, the weights of the nodes on faces of the grid itself, [k,
-    j, i] without the direction of the face. `kept`: the weights of the sums that no-slip walls conserve."""
+    j, i] without the direction of the face. `kept`: whether the weights are those with which no-slip walls conserve
+    mass."""
 
     def __init__(self, decomposition: Decomposition, kept: bool = False):
         levels = decomposition.levels
@@ -133,10 +134,13 @@ def _box_weights(
 
 def covered_cells(levels: Levels, level: int, base: int) -> list[tuple[tuple[Range, ...], float]]:
     """Return boxes of the cells of the next coarser level that `level` covers completely in block `base` of the grid,
-    each cell once. There are several such covers, one for every order of the directions along which boxes extend, each
-    with its share in an integral: the integral is then symmetric if the cells are. A cell lies between a node and the
-    next one. It is covered if the finer level has all of its nodes and all nodes between them. In a block that
-    continues in itself, one step from its last node, there is also a cell behind the last node."""
+    and for each box its share of the integral. A cell lies between a node and the next one. It is covered if the finer
+    level has all of its nodes and all nodes between them. In a block that is connected with itself, one step from its
+    last node, there is also a cell behind the last node.
+
+    The covered cells are divided into boxes in several ways, one for each order of the directions along which boxes are
+    extended. Each division counts with the same share, so that the integral is symmetric if the set of cells is.
+    """
     space, tiles = levels.spaces[level, base], [levels.tiles[n] for n in levels.of(level, base)]
     if not tiles:
         return []

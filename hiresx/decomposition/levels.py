@@ -35,7 +35,7 @@ Extended = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Tile:
-    """A box of nodes on one level of refinement. `level`: the level. `base`: the number of the block of the grid.
+    """A box of nodes on one level of refinement. `level`: number of the level. `base`: number of the block of the grid.
     `box`: half-open ranges (i, j, k), in the indexes of this level."""
 
     level: int
@@ -45,8 +45,8 @@ class Tile:
 
 @dataclass(frozen=True)
 class Space:
-    """All nodes that a block would have if it were refined as a whole to one level. `size`: their number (ni, nj, nk).
-    `wrapped`: for each direction the `Wrap` by which the block continues in itself, or None."""
+    """The index range that a block would have if the whole block were refined to one level. `size`: the number of nodes
+    (ni, nj, nk). `wrapped`: for each direction, the `Wrap` by which the block is connected with itself, or None."""
 
     size: tuple[int, int, int]
     wrapped: tuple[Wrap | None, ...]
@@ -54,8 +54,8 @@ class Space:
 
 @dataclass(frozen=True)
 class Levels:
-    """The levels of a refined decomposition. `tiles`: for each whole block the tile that it is; the tiles of level 0
-    are the blocks of the grid. `spaces`: for each (level, block of the grid) the space of its nodes."""
+    """The levels of a refined decomposition. `tiles`: for each whole block the tile that it contains; the tiles of
+    level 0 are the blocks of the grid. `spaces`: for each (level, block of the grid) its index range."""
 
     tiles: tuple[Tile, ...]
     spaces: dict[tuple[int, int], Space] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Levels:
 
     @property
     def of_grid(self) -> int:
-        """Number of blocks of the grid itself. They come before the tiles."""
+        """Number of blocks of the grid itself, which come before the tiles in the list of whole blocks."""
         return sum(tile.level == 0 for tile in self.tiles)
 
     def of(self, level: int, base: int) -> list[int]:
@@ -82,8 +82,8 @@ def part_on_level(levels: Levels, part: Part) -> Tile:
 
 
 def spaces_of(decomposition: Decomposition, level: int) -> dict[tuple[int, int], Space]:
-    """Return the index space of every whole block of a level, by level and block: its size, and how it continues in
-    itself."""
+    """Return the index range of every whole block of a level, by level and block: its size, and how it is connected
+    with itself. `decomposition`: the whole blocks of the level."""
     return {
         (level, b): Space(block.size, tuple(wraps(block, b, decomposition.connections)))
         for b, block in enumerate(decomposition.blocks)
@@ -92,8 +92,8 @@ def spaces_of(decomposition: Decomposition, level: int) -> dict[tuple[int, int],
 
 def finer(coarse: Decomposition, extended: Sequence[Extended]) -> Decomposition:
     """Return the decomposition with half the spacing of `coarse`: its blocks, connections, patches and parts. New nodes
-    are interpolated from `extended`, the coordinates with ghosts of each block of `coarse`. Raises HiresxError for a
-    connection of blocks whose last nodes are neighbours, since no block would have the new nodes between these."""
+    are interpolated from `extended`, the coordinates with ghosts of each block of `coarse`. Raises HiresxError if the
+    last nodes of two connected blocks are neighbours, since neither block would contain the new nodes between them."""
     sizes = [_finer_size(coarse, b) for b in range(len(coarse.blocks))]
     kinks = find_kinks(coarse)
     blocks = tuple(
@@ -133,8 +133,8 @@ def levels_size(coarse: Decomposition, finest: int) -> tuple[int, int]:
 
 
 def refuse_large(coarse: Decomposition, finest: int) -> None:
-    """Raises HiresxError if this machine does not have the memory for the coordinates of the levels up to `finest`,
-    above the whole blocks `coarse`."""
+    """Raises HiresxError if this machine has too little memory for the coordinates of the levels above `coarse`, the
+    whole blocks, up to the level `finest`."""
     nodes, needed = levels_size(coarse, finest)
     if needed > host_memory():
         raise HiresxError(
@@ -148,9 +148,9 @@ def refuse_large(coarse: Decomposition, finest: int) -> None:
 def make_levels(
     coarse: Decomposition, extended: Sequence[Extended], finest: int
 ) -> tuple[list[Decomposition], list[list[Extended]]]:
-    """Return the whole blocks of all levels from `coarse` to the `finest`, and their coordinates with ghosts, which for
-    `coarse` are `extended`. A large level is announced, with the seconds that the one before it lets expect. Raises
-    HiresxError as `refuse_large` and `finer`."""
+    """Return the whole blocks of all levels from `coarse` to the `finest`, and their coordinates with ghosts.
+    `extended`: those of `coarse`. Before a large level is made, a message states the time that this will probably take.
+    Raises the errors of `refuse_large` and `finer`."""
     refuse_large(coarse, finest)
     grids, nodes = [coarse], [list(extended)]
     took = 0.0
@@ -259,9 +259,9 @@ def _broken_stencils(xi: np.ndarray, kinks: np.ndarray, low: int, high: int) -> 
 
 
 def stencils(xi: np.ndarray, low: int | np.ndarray, high: int | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first nodes (n,) and the weights (n, WIDTH) of the interpolation at `xi` (n,). The stencils are
-    centred, or as nearly centred as the nodes low ... high - 1 allow. `low`, `high`: one number for all places, or
-    arrays (n,)."""
+    """Return the first nodes (n,) and the weights (n, WIDTH) of the interpolation at the real indexes `xi` (n,). The
+    stencils are centred, or as nearly centred as the range of nodes from `low` to `high` - 1 allows. `low`, `high`: one
+    number for all, or arrays (n,)."""
     base = np.clip(np.floor(xi).astype(int) - WIDTH // 2 + 1, low, high - WIDTH)
     # Nodes of a level lie on nodes of the level before and halfway between: few places differ.
     places, of_place = np.unique(xi - base, return_inverse=True)
@@ -275,13 +275,13 @@ def is_plain_join(connection: Connection) -> bool:
 
 
 def may_end(connection: Connection, blocks: Sequence[Block]) -> bool:
-    """True if a level that covers whole blocks may end on a connection. This is so if the block continues in itself,
-    with one step between its last node and its first."""
+    """True if a level that covers whole blocks may end at a connection. This is so if the connection joins a block with
+    itself, with one step between its last node and its first."""
     return is_plain_join(connection) and layout_of(connection, blocks) == "offset"
 
 
 def patches_of(fine: Decomposition) -> dict[int, list[Patch]]:
-    """Return the patches of `fine` by the number of their block."""
+    """Return a dictionary from the number of each block of `fine` to its patches."""
     found: dict[int, list[Patch]] = {}
     for patch in fine.patches:
         found.setdefault(patch.block, []).append(patch)

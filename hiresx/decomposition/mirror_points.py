@@ -75,7 +75,7 @@ class MirrorSources:
         return len(self.donor) // self.index.shape[1]
 
     def some(self, chosen: np.ndarray) -> "MirrorSources":
-        """Return the sources of those ghosts alone that the mask `chosen` (n,) selects."""
+        """Return the sources of those ghosts that the mask `chosen` (n,) selects."""
         places = np.repeat(chosen, self.per)
         of_places = {name: getattr(self, name)[places] for name in OF_PLACES}
         geometry = None if self.geometry is None else self.geometry[:, chosen]
@@ -83,8 +83,8 @@ class MirrorSources:
 
 
 def find_mirror_sources(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[MirrorSources]:
-    """Return the places from which the ghosts of mirroring walls take the flow. A wall may have two entries: for the
-    ghosts beside its edges, and for the others. `extended`: see `extended_coordinates`."""
+    """Return the places from which the ghosts of walls that mirror the flow take their values. A wall may have two
+    entries: one for the ghosts beside its edges, one for the others. `extended`: see `extended_coordinates`."""
     of_grid = _of_grid(whole)
     found = mirrored_places(of_grid)
     imaged = {(of_grid.patches[wall.place].block, face) for wall in found.values() for face, _ in wall.images}

@@ -33,19 +33,25 @@ MODELLED = "modelled-wall"
 
 @dataclass(frozen=True, eq=False)
 class Wall:
-    """A wall patch of the whole blocks (`place`: its number) whose ghosts mirror the flow. `normal` and `point`: the
-    plane of the wall; both None for a wall that is not plane, and for a `curved` one. `angle`: the largest angle
-    between a grid line at the wall and the normal, in degrees. `curved`: whether the pressure may have a gradient along
-    the normal, since the flow along the wall is curved or a body force acts. `smooth`: whether polynomials of the
-    highest degree continue the grid lines of the wall. `edged`: whether it has an edge, where the normal is not unique,
-    or is a plane in which a wall with friction and its mirror image have one, behind which the grid is mirrored, too.
-    `mirrors_places`: whether a ghost takes the flow at the mirror image of its own place, and not at a node. Beside an
-    edge, ghosts take it at nodes, and so do all ghosts of a wall of straight pieces with edges
-    (`hiresx.decomposition.wall_edges`). `images`: see `images_of_wall`.
+    """A wall patch of the whole blocks behind which ghosts mirror the flow. Patches with equal conditions that continue
+    each other, in one block or across connections, have all values but `place` and `angle` in common. Results therefore
+    depend neither on how the grid is divided into blocks nor on whether the condition is given once or for each block.
 
-    Patches of one condition that continue each other, in one block or over connections, have all values but `place` and
-    `angle` in common. Results therefore depend neither on how the grid is cut into blocks nor on whether the condition
-    is given once or for each block."""
+    - `place`: number of the patch.
+    - `normal`, `point`: unit normal and a point of the plane of the wall; both None for a wall that is not plane, and
+      for a `curved` one.
+    - `angle`: the largest angle between a grid line at the wall and the normal, in degrees.
+    - `curved`: whether the pressure may have a gradient along the normal, since the flow along the wall is curved or a
+      body force acts.
+    - `smooth`: whether polynomials of the highest degree continue the grid lines beyond the wall.
+    - `edged`: whether the wall has an edge, where the normal is not unique. It is also true for a plane of symmetry
+      that a no-slip wall meets at an angle, since the no-slip wall and its mirror image have an edge there. Behind such
+      a plane the grid is mirrored, too.
+    - `mirrors_places`: whether a ghost takes its values at the mirror image of its own position, and not at a node.
+      Ghosts beside an edge take them at nodes, and so do all ghosts of a wall that consists of planes with edges
+      between them (`hiresx.decomposition.wall_edges`).
+    - `images`: see `images_of_wall`.
+    """
 
     place: int
     normal: np.ndarray | None
@@ -60,8 +66,7 @@ class Wall:
 
 def walls(whole: "Decomposition") -> list[Wall]:
     """Find all walls of the whole blocks behind which ghosts mirror the flow: slip walls, planes of symmetry and axes.
-    Planes through poles are left out. Returns one entry for each patch, by its number, with what decides how its ghosts
-    are computed (see `Wall`)."""
+    Planes through poles are left out. Returns a dictionary from the number of each patch to its `Wall`."""
     found = []
     through_poles, of_edges = _planes_through_poles(whole), _planes_of_edges(whole)
     for n, patch in enumerate(whole.patches):
@@ -158,8 +163,8 @@ def is_broad(block: Block, patch: "Patch") -> bool:
 
 def groups(whole: "Decomposition", places: Sequence[int]) -> list[list[int]]:
     """Group the patches with the numbers `places`. Two patches are in one group if they continue each other and their
-    conditions are equal. Conditions that differ only in the faces or blocks that they name count as equal, since a user
-    may give one condition block by block."""
+    conditions are equal. Conditions that differ only in the faces or blocks that they name count as equal, since one
+    condition may be given for each block separately. `whole`: the whole blocks."""
     found = {place: [place] for place in places}
     held = {place: _what_holds(whole.patches[place].condition) for place in places}
     for place in places:
@@ -207,19 +212,21 @@ def _beyond(whole: "Decomposition", patch: "Patch") -> Iterator[tuple[int, str, 
 
 
 def mirrored_places(whole: "Decomposition") -> dict[int, Wall]:
-    """Return the walls whose ghosts take the flow at mirrored places, by the number of their patch."""
+    """Return a dictionary from the number of the patch to the wall, of those walls whose ghosts take their values at
+    the mirror images of their own positions."""
     return {wall.place: wall for wall in walls(whole) if wall.mirrors_places}
 
 
 def unrefinable_places(whole: "Decomposition") -> list[int]:
-    """Return the numbers of the patches on which no tile of a finer level may lie: walls whose ghosts take the flow at
-    mirrored places, and walls with edges, of which a tile may have only the oblique pieces."""
+    """Return the numbers of the patches on which no tile of a finer level may lie: walls whose ghosts take their values
+    at the mirror images of their own positions, and walls with edges. On a wall with edges, tiles may lie only on the
+    oblique pieces."""
     return [wall.place for wall in walls(whole) if wall.mirrors_places or wall.edged]
 
 
 def mirrors(whole: "Decomposition", patch: "Patch") -> list[Motion]:
-    """Return the reflections by which the coordinates continue behind a plane of symmetry that cuts the rings around a
-    pole, or that a wall with friction meets in an edge. The list is empty for other patches."""
+    """Return the reflections by which the coordinates are continued behind a plane of symmetry that ends half rings
+    around a pole, or that meets a no-slip wall at an edge. The list is empty for other patches."""
     return _planes_of(whole, patch, [*_planes_through_poles(whole), *_planes_of_edges(whole)])
 
 
@@ -265,7 +272,7 @@ def _planes_of_edges(whole: "Decomposition") -> list[Motion]:
 
 
 def met_by_friction(whole: "Decomposition", patch: "Patch") -> list[Range]:
-    """The nodes of a patch at which walls with friction on other faces of its block meet it."""
+    """Return the ranges of nodes of a patch at which no-slip walls on other faces of its block meet it."""
     return [common for wall, common in met_by(whole, patch) if wall.condition.kernel == FRICTION]
 
 
@@ -285,8 +292,8 @@ def _stays(block: Block, range_: Range, plane: Motion) -> bool:
 
 
 def inward_rows(block: Block, face: str, range_: Range, count: int) -> np.ndarray:
-    """Return the coordinates of the nodes `range_` of a face and of the rows of nodes behind them in the block, `count`
-    rows in all: (count, 3, nk, nj, ni), with one node in the direction normal to the face."""
+    """Return the coordinates of the nodes `range_` of a face and of the layers of nodes behind them in the block,
+    `count` layers in all: (count, 3, nk, nj, ni), with one node in the direction normal to the face."""
     d, inwards = direction(face), -side(face)
     rows = []
     for step in range(count):
@@ -297,8 +304,8 @@ def inward_rows(block: Block, face: str, range_: Range, count: int) -> np.ndarra
 
 
 def check_pushed_planes(whole: "Decomposition") -> None:
-    """Raises HiresxError for a plane of symmetry against which a body force pushes the gas, because the force would
-    have the opposite direction behind it. This includes the planes that cut half rings around a pole."""
+    """Raises HiresxError for a plane of symmetry if a body force has a component normal to it, because the force would
+    have the opposite direction behind it. This includes the planes that end half rings around a pole."""
     for patch in whole.patches:
         symmetric = patch.condition.type == "symmetry"
         if patch.condition.kernel != "reflect" or not is_pushed(whole, patch, whole.pushes):
@@ -313,7 +320,7 @@ def check_pushed_planes(whole: "Decomposition") -> None:
 
 def is_pushed(whole: "Decomposition", patch: "Patch", pushes: Sequence[ArrayLike]) -> bool:
     """True if one of the vectors `pushes` has a component normal to the patch. False for a patch with only one node
-    along a direction of its face."""
+    along a direction of its face. `whole`: the whole blocks."""
     block, d = whole.blocks[patch.block], direction(patch.face)
     if not pushes or not is_broad(block, patch):
         return False

@@ -25,9 +25,9 @@ REFINED, REFINED_BOXES = 12, 3000
 
 @dataclass(frozen=True)
 class Partition:
-    """A decomposition of the blocks into parts, one or more for each rank. `parts`: in the order of the ranks.
-    `method`: how it was found: a "grid" or other "sections" of one block, "graph growing" over several blocks, or
-    "whole blocks" for one rank. `costs` (ranks,): see `hiresx.decomposition.rank_cost`."""
+    """A partition of the blocks, with one or more parts for each rank. `parts`: in the order of the ranks. `method`:
+    how it was found: "grid" or "sections" for one block, "graph growing" for several blocks, or "whole blocks" for one
+    rank. `costs` (ranks,): see `hiresx.decomposition.rank_cost`."""
 
     parts: tuple[Part, ...]
     method: str
@@ -37,18 +37,19 @@ class Partition:
 def partition(decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None) -> tuple[Part, ...]:
     """Return the parts of the blocks for all ranks, at least one for each, in the order of the ranks.
 
-    `decomposition`: whole blocks. `weights`: the speeds of the ranks, up to a common factor; each gets its share of the
-    nodes. Every part has at least the `least_nodes` of the run's stencil in each non-singleton direction. The same
-    arguments give the same parts.
+    `decomposition`: whole blocks. `weights`: the relative speeds of the ranks; the number of nodes of a rank is
+    proportional to its speed. Every part has at least the `least_nodes` of the run's stencil in each non-singleton
+    direction. The same arguments give the same parts.
 
-    Raises HiresxError for more ranks than there can be parts, and for weights that are not a positive number for each.
+    Raises HiresxError if there are more ranks than there can be parts, and unless `weights` has one positive number for
+    each rank.
     """
     return best_partition(decomposition, ranks, weights).parts
 
 
 def best_partition(decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None) -> Partition:
-    """Return the partition of the blocks with the lowest cost, among `ranks` ranks of the speeds `weights`. Arguments
-    and errors are those of `partition`."""
+    """Return the partition of the blocks with the lowest cost, for `ranks` ranks of the relative speeds `weights`.
+    Arguments and errors are those of `partition`."""
     speed = _speed(ranks, weights)
     sizes = [block.size for block in decomposition.blocks]
     _check_room(decomposition, ranks)
@@ -127,7 +128,7 @@ def _make_partition(
 
 
 def check_weights(ranks: int, weights: Sequence[float]) -> None:
-    """Raises HiresxError for weights that are not a positive number for each of the ranks."""
+    """Raises HiresxError unless `weights` has one positive number for each of the ranks."""
     _speed(ranks, weights)
 
 

@@ -26,10 +26,10 @@ Coordinates = Sequence[np.ndarray]
 @dataclass(frozen=True, eq=False)
 class PatchedDonors:
     """The ghosts of a patched face and the places at which they take their values. `place`: the number of the patch of
-    the whole blocks. `index` (3, n): the nodes of the whole block that are ghosts, layer by layer. `donor` (n,): the
-    whole block in which each place lies. `xi` (n, 3): the place in the index space of this block. `off`: the largest
-    distance of a node of the face from the face of the donor, in cells of the donor. `beyond`: the largest distance by
-    which a ghost lies beyond the last nodes of the donor, in cells."""
+    the whole blocks. `index` (3, n): indexes i, j, k of the ghosts in the whole block, layer by layer. `donor` (n,):
+    the whole block in which each place lies. `xi` (n, 3): the place in the index space of this block. `off`: the
+    largest distance of a node of the face from the face of the donor, in cells of the donor. `beyond`: the largest
+    distance of a ghost that lies beyond the last nodes of the donor, in cells."""
 
     place: int
     index: np.ndarray
@@ -42,16 +42,16 @@ class PatchedDonors:
 
 
 def shape_maps(whole: Decomposition) -> list[BlockMap]:
-    """Return maps of all whole blocks without their coordinates. These have the nodes and weights of interpolations,
-    which depend on the shapes of the blocks only."""
+    """Return maps of all whole blocks without their coordinates. They give the nodes and weights of interpolations,
+    which depend only on the shapes of the blocks."""
     halo = whole.stencil.halo
     none = (np.empty((2 * halo + 1,) * 3),) * 3
     return [BlockMap(block, none, halo, wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
 
 
 def block_maps(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[BlockMap]:
-    """Return the maps of all whole blocks, by which a place is found in the index space of a block. `extended`:
-    coordinates with ghosts, as `extended_coordinates` returns them."""
+    """Return the maps of all whole blocks. A map finds the real indexes (i, j, k) of a place x, y, z in its block.
+    `extended`: coordinates with ghosts, as `extended_coordinates` returns them."""
     here, halo = _in_memory(extended), whole.stencil.halo
     return [BlockMap(block, here[b], halo, wraps(block, b, whole.connections)) for b, block in enumerate(whole.blocks)]
 
@@ -83,8 +83,8 @@ def find_interpolable(
 
 
 def layers_behind(patch: Patch, layers: Sequence[int]) -> np.ndarray:
-    """Return the nodes (3, layers, n) of layers behind a patch, as indexes in the whole block. Layer 0 is the patch
-    itself."""
+    """Return the positions (3, layers, n) of `layers` behind a patch, as indexes i, j, k in the whole block. Layer 0 is
+    the patch itself."""
     d, (ni, nj, nk) = direction(patch.face), (hi - lo for lo, hi in patch.range)
     index = np.empty((3, len(layers), nk, nj, ni), int)
     for e, (lo, hi) in enumerate(patch.range):
@@ -196,8 +196,9 @@ def _nearest_on_faces(other: BlockMap, points: np.ndarray, skip: str | None) -> 
 
 @dataclass(frozen=True, eq=False)
 class LineWeights:
-    """Weights as of `Rows`, where many ghosts share their factors along a direction. `lines`: those along i, j and k,
-    (2, WIDTH, m) each. `columns` (3, n): the place in these of each ghost."""
+    """Interpolation weights in the layout of `Rows`, for the case that many ghosts have the same weights along a
+    direction. `lines`: different weights along i, j and k, (2, WIDTH, m) each. `columns` (3, n): for each ghost and
+    direction, the number of its weights in `lines`."""
 
     lines: tuple[np.ndarray, np.ndarray, np.ndarray]
     columns: np.ndarray
@@ -205,12 +206,13 @@ class LineWeights:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Contributions of one part to ghosts: shares of interpolations, whose sum over all parts is the ghost's value.
+    """Contributions of the nodes of one part to interpolated ghost values. The value of a ghost is the sum of the
+    contributions of all parts.
 
-    `part`: the part that holds the nodes. `ghost` (n,): the numbers of the ghosts. `start` (n,): flat index of the
-    first node in the padded array of the part. `widths`: the number of nodes in each direction. `weights` (2, 3, WIDTH,
-    n): along i, j and k, of the interpolation and of the linear one, which is convex. `turn` (n, 3, 3): the matrix by
-    which vectors are multiplied, or None for the unit matrix.
+    `part`: the part that has the nodes. `ghost` (n,): the numbers of the ghosts. `start` (n,): flat index of the first
+    node in the padded array of the part. `widths`: the number of nodes in each direction. `weights` (2, 3, WIDTH, n):
+    the weights along i, j and k, first of the interpolation of high order, then of linear interpolation, none of which
+    is negative. `turn` (n, 3, 3): the matrix by which vectors are multiplied; None for the unit matrix.
     """
 
     part: int
@@ -231,9 +233,9 @@ class Rows:
 def interpolation_rows(
     whole: Decomposition, cut: Decomposition, maps: Sequence[BlockMap], donor: np.ndarray, xi: np.ndarray
 ) -> Iterator[Rows]:
-    """Yield, for each part of `cut` in turn, its contributions to n ghosts that are interpolated. `xi` (n, 3): where
-    the ghosts lie, as real indices i, j, k in the `whole` blocks number `donor` (n,). `maps`: the map of each whole
-    block."""
+    """Yield, for each part of `cut` in turn, its contributions to n ghosts that are interpolated. `donor` (n,): the
+    numbers of the `whole` blocks in which the ghosts lie. `xi` (n, 3): their real indexes i, j, k in these blocks.
+    `maps`: the map of each whole block."""
     prepared = {}
     for b in np.unique(donor):
         at = np.flatnonzero(donor == b)
@@ -254,8 +256,8 @@ def interpolation_rows(
 
 
 def linear(xi: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Return the weights (n, 3, WIDTH) of linear interpolation at `xi`, between the two nearest nodes. `base` (n, 3):
-    first nodes of the stencils. No weight is negative."""
+    """Return the weights (n, 3, WIDTH) of linear interpolation at the real indexes `xi` (n, 3), between the two nearest
+    nodes. `base` (n, 3): first nodes of the stencils. No weight is negative."""
     t = np.clip(xi - base, 0, WIDTH - 1)
     return np.maximum(0, 1 - np.abs(t[..., None] - np.arange(WIDTH)))
 
@@ -275,9 +277,10 @@ def share(
     Returns None if no interpolation reads nodes of the part. Otherwise returns the indexes of those that do (m,), their
     first nodes within the part (m, 3), the numbers of nodes in each direction, and their weights.
 
-    `turn` and `step` are for blocks that continue in themselves. Along each direction, `turn` 0 takes the nodes within
-    the block, -1 those before its first node, and 1 those behind its last node. A node before the first or behind the
-    last is the node that lies `step` nodes away within the block."""
+    `turn` and `step` are for blocks that are connected with themselves. Along each direction, `turn` 0 selects the
+    nodes within the block, -1 those before its first node, and 1 those behind its last node. A node before the first or
+    behind the last is the node that lies `step` nodes away within the block.
+    """
     keep = np.ones(len(base), dtype=bool)
     starts, parts, widths = np.zeros_like(base), [], []
     for d, (lo, hi) in enumerate(box):

@@ -44,10 +44,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Patch:
-    """Part of a face with a physical condition. `block`: number of the block. `face`: "imin" to "kmax".
+    """Part of a face with a physical boundary condition. `block`: number of the block. `face`: "imin" to "kmax".
 
-    `range`: half-open node ranges (i, j, k), one node thick in the face's normal direction. `condition`: the boundary
-    model of the case (`hiresx.case.boundaries`). `place`: index of the patch of the whole blocks that it is a part of.
+    `range`: half-open node ranges (i, j, k), one node thick in the direction normal to the face. `condition`: the entry
+    of [[boundary]] (`hiresx.case.boundaries`). `place`: number of the patch of the whole blocks of which it is a part.
     """
 
     block: int
@@ -59,12 +59,13 @@ class Patch:
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """Blocks with everything that surrounds them: connections (periodic ones included) and physical patches.
+    """Blocks with their connections (periodic ones included) and physical patches.
 
-    `parts`: for each block its part of the blocks of the grid, and the rank that computes it. Before anything is cut,
-    all of one each, of rank 0. `stencil`: that of the run, by which ghosts and parts are as wide as they are.
-    `axisymmetric`: whether y is the radius. `pushes`: unit vectors along which a body force acts. `levels`: which of
-    the whole blocks are tiles of finer levels, None without refinement.
+    `parts`: for each block, which part of which block of the grid it is, and the rank that computes it. Before the
+    blocks are partitioned, each is a whole block of rank 0. `stencil`: the widths of the stencils of the run, which
+    determine the number of ghost layers and the smallest parts. `axisymmetric`: whether y is the radius. `pushes`: unit
+    vectors along which a body force acts. `levels`: which of the whole blocks are tiles of finer levels, None without
+    refinement.
     """
 
     blocks: tuple[Block, ...]
@@ -88,31 +89,32 @@ class Decomposition:
 
     @property
     def names_of_grid(self) -> list[str]:
-        """The name of the block of the grid of each whole block. A tile has the name of the block that it refines."""
+        """For each whole block, the name of the block of the grid. A tile has the name of the block that it refines."""
         tiles = None if self.levels is None else self.levels.tiles
         return [self.blocks[n if tiles is None else tiles[n].base].name for n in range(len(self.blocks))]
 
 
 def with_conditions(decomposition: Decomposition, conditions: Sequence[Condition]) -> Decomposition:
     """Return the same decomposition with the objects of `conditions` in its patches, in place of equal copies. Patches
-    that came from another process have copies, but conditions are counted by identity."""
+    from another process have copies, but conditions are compared by identity."""
     own = [next((c for c in conditions if c == patch.condition), patch.condition) for patch in decomposition.patches]
     patches = (replace(patch, condition=c) for patch, c in zip(decomposition.patches, own, strict=True))
     return replace(decomposition, patches=tuple(patches))
 
 
 def decompose(case: Case, grid: Grid) -> Decomposition:
-    """Assign every node of every face its connection or physical condition.
+    """Assign every node of every face to a connection or to a physical boundary condition.
 
-    The conditions of `case.boundary` are applied in this order: those with a block or a range, exactly there; those
-    that name faces only, on the remaining nodes of these faces in every block; `faces = "all"` without a range, on the
-    remaining nodes of its block; last `faces = "all"` without a block. Two conditions of the same kind must not meet,
-    nor may one of the first kind touch a connection. Faces of singleton directions need no condition. Nodes that a
-    no-slip wall shares with a slip wall of another block are given to it in both (`hiresx.decomposition.wall_seams`).
+    The conditions of `case.boundary` are applied in this order: first those with a block or a range, exactly there;
+    then those that name only faces, on the remaining nodes of these faces in every block; then `faces = "all"` without
+    a range, on the remaining nodes of its block; last `faces = "all"` without a block. A node must not have two
+    conditions of the same kind, and a condition of the first kind must not apply to a connection. Faces of singleton
+    directions need no condition. Nodes that a no-slip wall shares with a slip wall of another block have the no-slip
+    condition in both (`hiresx.decomposition.wall_seams`).
 
-    Raises HiresxError naming block, face and the first node that two conditions or none apply to; for unknown block or
-    region names, ranges that leave the face, conditions (except of the last kind) that apply to no node, and blocks
-    that are too thin for the stencil of the scheme.
+    Raises HiresxError, which names block, face and node, for a node to which two conditions or none apply. It also
+    raises HiresxError for unknown block or region names, for ranges outside the face, for conditions (except of the
+    last kind) that apply to no node, and for blocks that are too thin for the stencil of the scheme.
     """
     reaches = case.stencil
     _check_width(grid, reaches, case)
@@ -275,8 +277,8 @@ def _faces(condition: Place, block: Block) -> list[str]:
 
 def places(blocks: Sequence[Block], who: str, place: Place) -> Iterable[tuple[int, str, Range]]:
     """Return the (block, face, range) of all nodes that `place` (`hiresx.case.boundaries.Place`) names. Directions
-    without nodes are left out. Raises HiresxError, which begins with `who`, for an unknown block or region and for a
-    range that leaves the face."""
+    without nodes are left out. Raises HiresxError for an unknown block or region and for a range outside the face.
+    `who`: the beginning of the message."""
     names = [block.name for block in blocks]
     if place.block is not None and place.block not in names:
         raise HiresxError(
@@ -312,7 +314,7 @@ def places(blocks: Sequence[Block], who: str, place: Place) -> Iterable[tuple[in
 
 
 def poles(case: Case, grid: Grid) -> list[tuple[int, Range]]:
-    """Return the faces with the condition `pole`: (block, nodes)."""
+    """Return the faces with the condition `pole`, as (number of the block, range of nodes)."""
     conditions = [c for c in case.boundary if c.type == "pole"]
     return [(b, range_) for c in conditions for b, _, range_ in places(grid.blocks, "pole", c)]
 

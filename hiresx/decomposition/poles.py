@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def pole_rings(
     blocks: Sequence[Block], connections: Sequence[Connection], patches: "Sequence[Patch]", halo: int
 ) -> list[Ring]:
-    """Return the rings of blocks around the poles among `patches`, each ring once, with its connections for `halo`
-    ghost layers. Raises HiresxError for a face that is not a pole, for a pole that is not supported, and for a block of
-    a ring whose face does not have the condition `pole`."""
+    """Return the rings of blocks around the poles in `patches`, each ring once, with its connections for `halo` ghost
+    layers. Raises HiresxError for a face that is not a pole, for a pole that is not supported, and for a block of a
+    ring whose face does not have the condition `pole`."""
     poles = [patch for patch in patches if patch.condition.kernel == "pole"]
     planes = {
         (patch.block, patch.face)
@@ -54,6 +54,6 @@ def pole_rings(
 def pole_connections(
     blocks: Sequence[Block], connections: Sequence[Connection], patches: "Sequence[Patch]", halo: int
 ) -> list[Connection]:
-    """Return the connections across all poles among `patches`, for `halo` ghost layers."""
+    """Return the connections across all poles in `patches`, for `halo` ghost layers."""
     rings = pole_rings(blocks, connections, patches, halo)
     return [c for found in rings for member in found.members for c in connections_across(blocks, found, member.block)]

@@ -43,8 +43,8 @@ def corrections(nodes: int) -> np.ndarray:
 
 @lru_cache(maxsize=1024)
 def changes(nodes: int) -> tuple[tuple[int, dict[int, float]], ...]:
-    """Return the differences between the quadrature weights of the first nodes of a line and the weight 1 of nodes
-    inside. The line has `nodes` nodes. Each entry is the number of a node, counted from the end of the line, and a
+    """Return the differences between the quadrature weights of the first nodes of a line and the weight 1 of interior
+    nodes. The line has `nodes` nodes. Each entry is the number of a node, counted from the end of the line, and a
     dictionary from the kind of that end (NO_SLIP, PHYSICAL or SHARED) to the difference."""
     by_kind: dict[int, Sequence[float]] = {NO_SLIP: _AT_NO_SLIP, PHYSICAL: list(corrections(nodes)), SHARED: (-0.5,)}
     first = range(max(len(by_kind[PHYSICAL]), min(len(_AT_NO_SLIP), nodes)))
@@ -52,8 +52,9 @@ def changes(nodes: int) -> tuple[tuple[int, dict[int, float]], ...]:
 
 
 def ends(decomposition: Decomposition, b: int, face: str, kept: bool = False) -> np.ndarray:
-    """Return, for every node of a face of block `b`, how the grid line ends there: a mask [k, j, i], without the face's
-    direction, of kinds of ends. With `kept`, no-slip walls have a kind of their own."""
+    """Return, for every node of a face of block `b`, the kind of end that the grid line has there, as an array [k, j,
+    i] without the direction of the face. If `kept` is true, no-slip walls are a kind of their own. `decomposition`: the
+    whole blocks."""
     block = decomposition.blocks[b]
     across = directions_along(face)
     kinds = np.full([block.size[e] for e in across], PHYSICAL)
@@ -87,15 +88,15 @@ def _coincide(decomposition: Decomposition, c: Connection) -> bool:
 
 def block_weights(decomposition: Decomposition, b: int, box: Range | None = None, kept: bool = False) -> np.ndarray:
     """Return the quadrature weights (nk, nj, ni) of the nodes of block `b`, or of those in `box`. The sum of weight
-    times cell volume 1/J times a field is the integral of the field over the block. `kept`: use the weights with which
-    no-slip walls conserve mass."""
+    times cell volume 1/J times a field is the integral of the field over the block. `kept`: whether to use the weights
+    with which no-slip walls conserve mass."""
     block = decomposition.blocks[b]
     return _weights(decomposition, b, whole_box(block.size) if box is None else box, block.active, kept)
 
 
 def face_weights(decomposition: Decomposition, b: int, face: str, kept: bool = False) -> np.ndarray:
-    """Return the quadrature weights of the nodes of a face, [k, j, i] without the direction of the face. They equal
-    those of `block_weights` along it, so that fluxes and integrals balance."""
+    """Return the quadrature weights of the nodes of a face of block `b`, [k, j, i] without the direction of the face.
+    They equal those of `block_weights` along the face, so that fluxes and integrals balance. `kept`: as there."""
     block, d = decomposition.blocks[b], direction(face)
     along = [e for e in block.active if e != d]
     return _weights(decomposition, b, face_range(face, block.size), along, kept).squeeze(2 - d)

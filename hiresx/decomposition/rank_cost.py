@@ -33,8 +33,8 @@ SAME = 0.02
 
 
 def work(size: Sequence[int]) -> float:
-    """Return the cost of a part of `size` (ni, nj, nk) without its exchange, as a number of nodes that take the same
-    time."""
+    """Return the cost of a part of `size` (ni, nj, nk) without its exchange, expressed as the number of nodes that take
+    the same time."""
     ni, nj, nk = size
     points = ni * nj * nk
     return PART + points + sum(line * (points // n) for line, n in zip(LINE, size, strict=True) if n > 1)

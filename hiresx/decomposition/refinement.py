@@ -46,14 +46,15 @@ Taken = list[np.ndarray]
 
 
 def refine(coarse: Decomposition, extended: Sequence[Extended], table: Refine) -> tuple[Decomposition, list[Extended]]:
-    """Add the tiles of all levels to `coarse`, whole blocks whose coordinates with ghosts are `extended`. Returns the
-    blocks, tiles after the blocks of the grid, and the coordinates with ghosts of all of them. The tiles of a level lie
-    inside those of the level before, so deep that ghosts and their interpolation find nodes there, except at faces of
-    the blocks.
+    """Add the tiles of all levels to `coarse`, whole blocks with the coordinates `extended` (ghosts included). Returns
+    the blocks, first those of the grid, then the tiles, and the coordinates with ghosts of all of them. `table`: the
+    table [refine] of the case. The tiles of a level lie inside those of the next coarser level. Their distance from the
+    border of the coarser tiles is so large that these contain all nodes from which ghosts are interpolated, except at
+    faces of the blocks.
 
-    Raises HiresxError for regions that name no block, hold no node or have nodes beyond a block, for a level that ends
-    on a join of blocks, for tiles beside a condition that does not support refinement, and for levels that do not fit
-    the memory.
+    Raises HiresxError for regions that name no block, contain no node or extend beyond a block, for a level that ends
+    on a connection of blocks, for tiles beside a condition that does not support refinement, and for levels that do not
+    fit into the memory.
     """
     grids, nodes = make_levels(coarse, extended, table.finest)
     lattices = lattices_of(grids, table)
@@ -68,9 +69,9 @@ def with_tiles(
     kept: Callable[[np.ndarray], np.ndarray] = np.ascontiguousarray,
 ) -> tuple[Decomposition, list[Extended]]:
     """Return the blocks of `grids[0]` followed by the tiles `taken` of all levels, and the coordinates with ghosts of
-    all of them. By level: `grids`, the whole blocks; `nodes`, their coordinates with ghosts; `lattices`, the nodes at
-    which tiles begin and end. Adjacent tiles become one block (`joined_boxes`). `kept`: turns a view of coordinates
-    into the array that is stored. Raises HiresxError as `refine`."""
+    all of them. For each level: `grids`, the whole blocks; `nodes`, their coordinates with ghosts; `lattices`, the
+    nodes at which tiles begin and end. Adjacent tiles become one block (`joined_boxes`). `kept`: a function that is
+    called with a view of coordinates and returns the array to store. Raises the errors of `refine`."""
     made = coarse = grids[0]
     tiles = [Tile(0, b, whole_box(block.size)) for b, block in enumerate(coarse.blocks)]
     spaces = spaces_of(coarse, 0)
@@ -89,9 +90,9 @@ def with_tiles(
 def refine_domain(
     coarse: Decomposition, extended: Sequence[Sequence[np.ndarray] | GhostLayers], table: Refine
 ) -> tuple[Decomposition, list[Extended | GhostLayers]]:
-    """Return the result of `refine`, whose arguments are the same, for a grid whose blocks may have been left in their
-    file. Raises HiresxError for such blocks, for a tile on a wall that mirrors places or has an edge, and for one of
-    levels that conserve at an inflow or outflow."""
+    """Return the result of `refine`, whose arguments are the same, for a grid whose blocks may be read by parts from
+    their file. Raises HiresxError for such blocks, for a tile on a wall whose ghosts take their values at mirrored
+    places or which has an edge, and, with `conservative` levels, for a tile at an inflow or outflow."""
     made, coordinates = refine(coarse, refuse_in_file(extended), table)
     for place in unrefinable_places(made):
         patch = made.patches[place]
@@ -107,7 +108,8 @@ def refine_domain(
 
 
 def refuse_open(made: Decomposition, table: Refine) -> None:
-    """Raises HiresxError for a tile of levels that conserve at a face where nodes are set to values."""
+    """Raises HiresxError for a tile of `conservative` levels at a face whose boundary condition prescribes the values
+    of nodes."""
     assert made.levels is not None
     for patch in made.patches if table.conservative else ():
         if made.levels.tiles[patch.block].level and patch.condition.type in PASSED:
@@ -119,7 +121,8 @@ def refuse_open(made: Decomposition, table: Refine) -> None:
 
 
 def refuse_in_file(extended: Sequence[Sequence[np.ndarray] | GhostLayers]) -> list[Extended]:
-    """Return `extended` if all coordinates are in memory. Raises HiresxError if some blocks were left in their file."""
+    """Return `extended` if all coordinates are in memory. Raises HiresxError if some blocks are read by parts from
+    their file."""
     here = [(c[0], c[1], c[2]) for c in extended if not isinstance(c, GhostLayers)]
     if len(here) < len(extended):
         raise HiresxError(
@@ -191,8 +194,8 @@ def _lattice_of(
 
 
 def with_mirrored(taken: np.ndarray, table: Refine) -> np.ndarray:
-    """Return the mask `taken` of the tiles (k, j, i) of a block, made symmetric along the directions of
-    `refine.symmetric`."""
+    """Return the mask `taken` of the tiles (k, j, i) of a block together with their mirror images along the directions
+    of `refine.symmetric`."""
     for d, axis in enumerate("ijk"):
         if axis in table.symmetric:
             taken = taken | np.flip(taken, 2 - d)
@@ -200,9 +203,10 @@ def with_mirrored(taken: np.ndarray, table: Refine) -> np.ndarray:
 
 
 def with_exchanged(taken: np.ndarray, asked: np.ndarray, lattice: Sequence[Sequence[int]], table: Refine) -> np.ndarray:
-    """Return the mask `taken` of the tiles (k, j, i) of a block, made symmetric to the exchange of two directions of
-    `refine.symmetric`. This is done only for directions with equal tiles (`lattice`: where the tiles begin and end
-    along each direction). The mask `asked`, the tiles that are requested, must also be symmetric to this exchange."""
+    """Return the mask `taken` of the tiles (k, j, i) of a block together with the tiles that result from an exchange of
+    two directions of `refine.symmetric`. This is done only for directions with equal tiles (`lattice`: where the tiles
+    begin and end along each direction) for which the mask `asked`, the tiles that are requested, is also symmetric to
+    the exchange."""
     axes = [d for d, axis in enumerate("ijk") if axis in table.symmetric and taken.shape[2 - d] > 1]
     pairs = [(2 - a, 2 - b) for a, b in combinations(axes, 2) if [*lattice[a]] == [*lattice[b]]]
     pairs = [pair for pair in pairs if (asked == asked.swapaxes(*pair)).all()]

@@ -21,15 +21,15 @@ Found = tuple[float, float, tuple[int, Sequence[int], Sequence[int]] | None]
 
 
 class Sections:
-    """Finds the best way to cut a box of nodes into sections for several ranks. `speed`: the relative speed of each
-    rank, with the mean 1; `ideal`: the number of nodes for a rank of speed 1; `least`: the smallest number of nodes of
-    a part in each direction.
+    """A search for the best way to divide a box of nodes into sections for several ranks. `speed`: the relative speed
+    of each rank, with the mean 1. `ideal`: the number of nodes for a rank of speed 1. `least`: the smallest number of
+    nodes of a part in each direction.
 
-    A box is cut along one direction, and each section is cut again until every rank has one. The number of sections of
-    a cut is 2, 3 or a prime factor of the number of ranks, and their sizes are proportional to the speeds of their
-    ranks. So the candidates include regular grids of parts (a x b x c), recursive bisection, and mixtures of both. Of
-    all candidates the one with the lowest cost of the most expensive rank is taken. If several are equal, the lowest
-    total cost decides, and then the order of the directions: k before j before i.
+    A box is divided along one direction, and each section is divided again until every rank has one. The number of
+    sections is 2, 3 or a prime factor of the number of ranks, and their sizes are proportional to the speeds of their
+    ranks. So the candidates include regular grids of parts (a x b x c), recursive bisection, and mixtures of both. The
+    candidate whose most expensive rank has the lowest cost is taken. If several are equal, the lowest total cost
+    decides, and then the order of the directions: k before j before i.
     """
 
     def __init__(self, speed: Sequence[float], ideal: float, least: int):
@@ -39,8 +39,8 @@ class Sections:
         self._known: dict[tuple[object, ...], Found] = {}
 
     def cut(self, box: Range, first: int, last: int, sides: Sides = CLOSED) -> list[Range]:
-        """Cut `box` into boxes for the ranks `first` to `last` - 1, in this order. `sides`: what the six sides of the
-        box adjoin, see `sides_of`. There must not be more ranks than the capacity of the box."""
+        """Divide `box` into boxes for the ranks `first` to `last` - 1, in this order. `sides`: what lies beyond the six
+        sides of the box, see `sides_of`. There must not be more ranks than the capacity of the box."""
         size = triple(hi - lo for lo, hi in box)
         self._best(size, sides, first, last)
         return list(self._boxes(box, sides, first, last))
@@ -141,9 +141,9 @@ class Sections:
 
 
 def equal_parts(box: Range, ranks: int, least: int, sides: Sides = CLOSED) -> list[Range] | None:
-    """Cut `box` into a x b x c = `ranks` equal parts, and return the parts, i fastest. Each has `least` nodes or more
-    in every direction with more than one node. `sides`: what the six sides of the box adjoin, see `sides_of`. Of all
-    such cuts the one with the lowest cost is taken; None if there is none. Equal parts have fewer neighbours than other
+    """Divide `box` into a x b x c = `ranks` equal parts, and return the parts, i fastest. Each has `least` nodes or
+    more in every direction with more than one node. `sides`: what lies beyond the six sides of the box, see `sides_of`.
+    The division with the lowest cost is taken; None if there is none. Equal parts have fewer neighbours than other
     sections."""
     size = triple(hi - lo for lo, hi in box)
     most = [1 if n == 1 else n // least for n in size]
@@ -182,9 +182,10 @@ def _exchange_cost(size: Size, sides: Sides) -> float:
 
 
 def sides_of(size: Size, box: int, links: Iterable[tuple[int, int, int]]) -> Sides:
-    """Return what the six sides of box number `box`, of `size` nodes, adjoin. `links`: its contacts (other box, face,
-    nodes). All other boxes are assumed to be on other ranks. The same is assumed of the other half of a face in contact
-    with itself, such as the wake of a C-grid, since most cuts put the two halves on different ranks."""
+    """Return what lies beyond the six sides of box number `box`, of `size` nodes: for each side, how many of its nodes
+    are in contact with other boxes. `links`: its contacts (other box, face, nodes). All other boxes are assumed to be
+    on other ranks. The same is assumed of the other half of a face in contact with itself, such as the wake of a
+    C-grid, since most partitions put the two halves on different ranks."""
     others, own = [0.0] * 6, [0.0] * 6
     for other, face, nodes in links:
         (own if other == box else others)[face] += nodes * size[face // 2] / prod(size)

@@ -12,12 +12,12 @@ from hiresx.grid.stored_coordinates import part_of
 
 
 def split(decomposition: Decomposition, parts: Sequence[Part]) -> Decomposition:
-    """Return the decomposition whose blocks are `parts` of the blocks of `decomposition`, in that order; coordinates
-    are views.
+    """Return the decomposition whose blocks are `parts` of the blocks of `decomposition`, in that order. Its
+    coordinates are views.
 
-    Every node of a block must be in exactly one part. No node is doubled at a cut: the ghosts of a part there are the
-    nodes of the part beyond, so what is computed does not depend on the cuts. Raises HiresxError when the parts do not
-    cover the blocks once, and when a part is so thin that ghosts would come from two.
+    Every node of a block must be in exactly one part. The ghosts of a part at a cut are the nodes of the adjacent part,
+    so that results do not depend on the cuts. Raises HiresxError if the parts do not contain each node exactly once, or
+    if a part is so thin that the ghosts of its neighbour would come from two parts.
     """
     blocks = decomposition.blocks
     pieces, halo = [(part.whole, part.box) for part in parts], decomposition.stencil.halo

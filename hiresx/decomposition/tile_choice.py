@@ -26,9 +26,9 @@ from hiresx.decomposition.refinement import (
 class TileChoice:
     """The data on which the choice of tiles of all levels depends. `grids`: for each level its whole blocks.
     `lattices`: for each level and block where the tiles begin and end. `regions`: for each level and block the tiles
-    that are always there. `allowed`: likewise, the tiles that may be there. `partners`: for each level and each tile at
-    a connection of blocks, the tiles on the other side of the connection. `around`: for each level and block the result
-    of `around_tiles`. `table`: the table [refine] of the case."""
+    that always exist. `allowed`: for each level and block the tiles that may exist. `partners`: for each level and each
+    tile at a connection of blocks, the tiles on the other side of the connection. `around`: for each level and block
+    the result of `around_tiles`. `table`: the table [refine] of the case."""
 
     grids: Sequence[Decomposition]
     lattices: Sequence[Sequence[Lattice]]

@@ -34,7 +34,7 @@ def walls_over_seams(
     blocks: Sequence[Block], connections: Sequence[Connection], placed: Sequence[PlacedCondition]
 ) -> list[PlacedCondition]:
     """Return the list `placed` of conditions, changed on lines of nodes that a no-slip wall shares with a slip wall of
-    another block. These nodes get the no-slip condition in both blocks."""
+    another block: these nodes have the no-slip condition in both blocks. `connections`: the connections of `blocks`."""
     found = list(placed)
     left = [one for one in found if one[3].kernel == _NO_SLIP]
     while left:

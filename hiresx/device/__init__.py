@@ -14,8 +14,8 @@ NAMES = ("cpu", "cuda", "emulated")
 
 
 def backend(name: str = "auto", device: int | None = None) -> Backend:
-    """Return the backend called `name`: cpu, cuda or emulated; auto is cuda where CuPy finds a GPU, else cpu. `device`:
-    number of the GPU, as CUDA counts them in this process (0 if absent).
+    """Return the backend called `name`: "cpu", "cuda", "emulated" or "auto", which is cuda if CuPy finds a GPU, else
+    cpu. `device`: number of the GPU, as CUDA counts them in this process (0 by default).
 
     Raises HiresxError for an unknown name, and for cuda without CuPy or a GPU.
     """

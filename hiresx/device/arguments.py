@@ -33,7 +33,8 @@ _CPU_PLACES: tuple[Place, ...] = ((("nd", "sd"), ("n1", "s1"), ("n2", "s2")),)
 
 
 def item(kind: str, real: str) -> str:
-    """Return numpy's name of the items of an argument of C type `kind`, `real` being "float64" or "float32"."""
+    """Return NumPy's name of the number type of a kernel argument of the C type `kind`. `real`: what the type `real` of
+    kernels stands for, "float64" or "float32"."""
     base = kind.removeprefix("const ").removesuffix(" *")
     return _ITEMS.get(base, real)
 
@@ -49,8 +50,8 @@ def is_written(kind: str) -> bool:
 
 
 def scalar(dtype: np.dtype[Any], value: Any) -> int | float:
-    """Return `value` as a Python number that fits `dtype`. Raises TypeError if it does not fit or is no number, and for
-    an integer where a real number is wanted."""
+    """Return `value` as a Python number that `dtype` can represent. Raises TypeError for another value, and for an
+    integer if `dtype` is a real type."""
     if dtype.kind == "i":
         number = operator.index(value)
         limits = np.iinfo(dtype)
@@ -65,7 +66,8 @@ def scalar(dtype: np.dtype[Any], value: Any) -> int | float:
 
 
 def check_array(array: Any, wanted: type[Any], dtype: np.dtype[Any]) -> None:
-    """Raise TypeError unless `array` is a `wanted` of `dtype` that is contiguous along the last axis."""
+    """Raises TypeError unless `array` is an instance of `wanted`, has the type `dtype`, and is contiguous along the
+    last axis."""
     if not isinstance(array, wanted):
         raise TypeError(f"needs a {wanted.__module__}.{wanted.__name__} of {dtype}, got {type(array).__name__}")
     if array.dtype != dtype:
@@ -89,14 +91,14 @@ def order_arguments(signature: Signature, arguments: Mapping[str, Any]) -> list[
 
 
 def misfit(signature: Signature, name: str, why: object) -> TypeError:
-    """Return the error for argument `name` of a kernel that does not fit, for the reason `why`."""
+    """Return the TypeError for the argument `name` of a kernel, which is not valid for the reason `why`."""
     kind = next(kind for kind, called in signature.arguments if called == name)
     return TypeError(f"kernel {signature.name}, argument {name} ({kind}): {why}")
 
 
 def place(signature: Signature) -> Place | None:
-    """Return the names of the counts and strides of the nodes that a kernel visits; None if its arguments do not define
-    them."""
+    """Return the names of the arguments of a kernel that contain the counts and strides of the nodes that it visits;
+    None if the kernel has no such arguments."""
     names = {name for _, name in signature.arguments}
     for found in _CPU_PLACES if signature.kind == "CPU_KERNEL" else _PLACES:
         if names.issuperset({"o", *(word for step in found for word in step if not word.startswith("hx_"))} - {"1"}):
@@ -105,16 +107,16 @@ def place(signature: Signature) -> Place | None:
 
 
 def last_node(signature: Signature) -> str | None:
-    """Return a formula for the number of the last node that a kernel visits, in its arguments and the extent hx_ni,
-    hx_nj, hx_nk. None if its arguments do not define it."""
+    """Return a formula for the flat index of the last node that a kernel visits, in terms of its arguments and the
+    extent hx_ni, hx_nj, hx_nk. The result is None if its arguments do not define this node."""
     where = place(signature)
     return None if where is None else " + ".join(["o", *(f"({count} - 1) * {stride}" for count, stride in where)])
 
 
 def fit_conditions(signature: Signature) -> list[str]:
-    """Return conditions, in the arguments and hx_last (the number of the last node), under which all arrays are large
-    enough. The list is empty if the nodes are unknown. Arguments that fail these conditions may still be correct:
-    `check_places` decides."""
+    """Return conditions under which all array arguments of a kernel are large enough. They are expressions in the
+    arguments and hx_last, the flat index of the last node. The list is empty if the nodes are unknown. Arguments that
+    do not meet these conditions may still be valid: `check_places` decides."""
     where, names = place(signature), {name for _, name in signature.arguments}
     if where is None:
         return []
@@ -126,9 +128,9 @@ def fit_conditions(signature: Signature) -> list[str]:
 
 
 def check_places(signature: Signature, extent: Sequence[int] | None, values: Sequence[Any]) -> None:
-    """Raise TypeError where, for a launch over `extent`, strides do not fit an array [variable, k, j, i], or where an
-    array among the `values` is too small for the variables of the nodes visited or does not begin where the kernel
-    needs it to."""
+    """Check the arguments `values` of a launch over `extent`. Raises TypeError if strides do not fit an array
+    [variable, k, j, i], if an array is too small for the variables of the nodes that are visited, or if its address
+    does not have the alignment that the kernel needs."""
     where = place(signature)
     for (_, name), value in zip(signature.arguments, values, strict=True):
         if name in signature.aligned and _address(value) % CHUNK:

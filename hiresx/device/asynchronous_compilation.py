@@ -10,10 +10,10 @@ from hiresx.device.configuration import Configuration
 
 
 def start_compilation(configuration: Configuration, name: str) -> Callable[[], bool]:
-    """Start to compile the kernels of `configuration` in the background, for the backend called `name` (also auto) of
-    this host. Whoever needs the kernels meanwhile waits for this compilation.
+    """Start to compile the kernels of `configuration` in the background, for the backend `name` of this host (which may
+    be "auto"). Code that needs the kernels before they are ready waits for this compilation.
 
-    No context is made on a GPU. Errors are ignored here: a later request raises them again. Lists of backends by rank
+    No CUDA context is created. Errors are ignored here: a later request raises them again. Lists of backends by rank
     are not supported. Returns a function that is true once the compilation has ended.
     """
     over = Event()

@@ -57,7 +57,8 @@ _WITH = ("u", "v", "w")
 
 
 def kinds(average: Any) -> list[str]:
-    """Return the kinds of averages that a table `[average]` asks for. "stress_budgets" has all that "budget" has."""
+    """Return the kinds of averages that a table `[average]` requests. "stress_budgets" includes all averages of
+    "budget"."""
     asked = [kind for kind in (*MEANS, *BUDGETS) if getattr(average, kind)]
     return [kind for kind in asked if kind != "budget" or "stress_budgets" not in asked]
 
@@ -77,14 +78,15 @@ def names(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def quantities(kinds: Sequence[str], scalars: Sequence[str] = ()) -> int:
-    """Return the number of averages of a node, for the `kinds` of averages and the names of the passive `scalars`."""
+    """Return the number of averages at a node. `kinds`: the kinds of averages. `scalars`: the names of the passive
+    scalars."""
     return sum(len(names(kind, scalars)) for kind in kinds)
 
 
 def lanes(size: Size, over: Sequence[str], backend: str) -> Size:
     """Return the numbers of lanes (li, lj, lk) of a part of `size` nodes (ni, nj, nk) that is averaged over the
-    directions `over`. A lane is the share of a grid line that one thread averages. Along the other directions there is
-    a lane for every node. `backend`: the name of the backend."""
+    directions `over`. A lane is the segment of a grid line that one thread averages. Along the other directions there
+    is a lane for every node. `backend`: the name of the backend."""
     row, wanted = _CPU_LANES if backend == "cpu" else _GPU_LANES
     found = [1 if letter in over else n for letter, n in zip("ijk", size, strict=True)]
     for d, most in ((0, row), (1, wanted), (2, wanted)):

@@ -34,14 +34,15 @@ AHEAD = 6
 
 
 class Form(StrEnum):
-    """Form of a wrapper: all members have one extent (ALIKE), or each has its own (MIXED)."""
+    """Kind of a wrapper for several launches: all launches have one extent (ALIKE), or each has its own (MIXED)."""
 
     ALIKE = "alike"
     MIXED = "mixed"
 
 
 class Entry(NamedTuple):
-    """A C++ wrapper function that makes several launches of `kernel` as one. `form`: the form of the wrapper."""
+    """A C++ wrapper function that makes several launches of `kernel` as one. `form`: whether the launches have one
+    extent."""
 
     kernel: str
     form: Form
@@ -55,13 +56,13 @@ class Entry(NamedTuple):
 def generate_batched(
     configuration: Configuration, target: str, entries: Iterable[Entry], root: Path = kernels.ROOT
 ) -> str:
-    """Return the complete text to compile for the `target` "cuda" or "emulated": the kernels and the wrappers
-    `entries`.
+    """Return the complete source text for the `target` "cuda" or "emulated": the kernels of `configuration` and the
+    wrappers `entries`. `root`: the folder of the kernels.
 
     ALIKE: `__global__ void name_alike(guard, ni, nj, nk, planes, <numbers>, table)` has `planes` CUDA blocks along z
-    for each member; a row of the table holds the arrays of a member. MIXED: `name_mixed(guard, members, table)` has a
-    one-dimensional grid: members[b] is the member of CUDA block b, and a row of the table holds `AHEAD` words and the
-    arguments.
+    for each launch of the batch; a row of the table holds the array arguments of a launch. MIXED: `name_mixed(guard,
+    members, table)` has a one-dimensional grid: members[b] is the number of the launch of CUDA block b, and a row of
+    the table holds `AHEAD` words and the arguments.
     """
     assert target in ("cuda", "emulated")
     text = flat_text(configuration, "cuda" if target == "cuda" else "emulated", root)

@@ -118,7 +118,7 @@ _ELSEWHERE = "set HIRESX_CACHE to a folder of your own, where nobody else may wr
 
 
 def key(parts: Iterable[str]) -> str:
-    """Return a digest of `parts` that is short enough for a file name."""
+    """Return a digest of the strings `parts` that is short enough for a file name."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
@@ -211,8 +211,8 @@ def _group(number: int) -> str:
 
 
 def find_or_make(name: str, make: Callable[[Path], Path]) -> Path:
-    """Return the path of the file `name` in the cache. If no intact file is there, `make(folder)` makes it in a work
-    folder and returns its path in that folder.
+    """Return the path of the file `name` in the cache. If there is no intact file with this name, `make(folder)` makes
+    it in a temporary folder and returns its path.
 
     Errors of `make` propagate. Raises HiresxError for a cache that cannot be written, or is not safe to use.
     """
@@ -272,9 +272,9 @@ def _digest(path: Path) -> str:
 
 @contextmanager
 def workplace() -> Iterator[Path]:
-    """A private folder on the cache's file system. Files made in it are renamed into the cache, so that other processes
-    never see incomplete files. Folders left by killed processes are removed. Raises HiresxError if the cache cannot be
-    written to."""
+    """Return a context with a private temporary folder on the cache's file system. Files made in it are renamed into
+    the cache, so that other processes never see incomplete files. Folders of processes that were killed are removed.
+    Raises HiresxError if the cache cannot be written to."""
     path = directory()
     with _refusal(path):
         _sweep(path)

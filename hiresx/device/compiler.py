@@ -24,8 +24,8 @@ HINT = "apt install g++ (GCC 11 or later), or set CXX to a C++ compiler"
 
 
 def compiler() -> tuple[list[str], str]:
-    """Return the command of the C++ compiler ($CXX or g++) and its --version. Raises HiresxError when there is none or
-    it does not run."""
+    """Return the command of the C++ compiler ($CXX or g++) and its --version. Raises HiresxError if there is none or if
+    it fails."""
     given = os.environ.get("CXX", "")
     try:
         command = shlex.split(given) or ["g++"]
@@ -49,7 +49,7 @@ def _version(command: tuple[str, ...], *_file: object) -> str:
 
 @lru_cache
 def processor() -> str:
-    """Return the processor's model and instruction sets, on which -march=native depends."""
+    """Return the model and the instruction sets of the processor, on which the result of -march=native depends."""
     try:
         first = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
     except OSError:
@@ -59,8 +59,8 @@ def processor() -> str:
 
 def build(text: str, flags: tuple[str, ...], label: str) -> Path:
     """Compile the C++ `text` with `flags` to a shared library, unless it is in the cache, and return the path of the
-    library. The source is stored beside it. `label`: begins the name of the file. Raises HiresxError without a
-    compiler, for a failed compilation, and for a cache that cannot be written."""
+    library. The source is stored beside it. `label`: the beginning of the file name. Raises HiresxError if there is no
+    compiler, if the compilation fails, and if the cache cannot be written."""
     (path,) = build_all([text], flags, label)
     return path
 

@@ -33,21 +33,28 @@ INVISCID = "none"
 
 @dataclass(frozen=True)
 class Configuration:
-    """The compile-time choices. A choice named like a folder of kernels/ is the stem of a header in it. `sensor`: the
-    shock sensor of the `inviscid` scheme "hybrid". `viscosity`: a law of hiresx.case.viscosity, or "none".
-    `viscosity_parameters`: the parameters of this law that differ from the defaults. `turbulence`: the model of the
-    eddy viscosity of viscous flow. `eddy_constant`, `eddy_prandtl`, `eddy_schmidt`: its constant, and its turbulent
-    Prandtl and Schmidt numbers. `transported_ft2`: whether a model that transports variables has the term ft2; these
-    variables are the last of the scalars. `detached_eddies`: the length that such a model takes for the distance to the
-    wall, with the constant `eddy_constant`. `source`: pairs of the number of a conserved variable and the formula of
-    its source, in terms of `source_variables` and `source_parameters`. `face_formulas`: formulas of place and time for
-    values on faces, each with its parameters. `filter_reach`: the number of nodes that the explicit filter reads to
-    each side, where the interpolation reads fewer. `schmidt`: the Schmidt number of every passive scalar. `reference`:
-    the conservative state of the gas from which precision "differences" keeps differences. `program`: the header of the
-    compiled program, by its path without `.h`. There are programs of the solver, of the vectors of integrators, of the
-    implicit integrator, and of studies with kernels of their own. The implicit integrator has three choices more.
-    `implicit_storage`: the number format of its blocks. `stored_directions`: the number of directions along which
-    blocks are stored. `sweep_precision`: the number format of the sweeps."""
+    """The compile-time choices. The value of a choice with the name of a folder of kernels/ is the name of a header
+    there, without its suffix.
+
+    - `sensor`: the shock sensor of the `inviscid` scheme "hybrid".
+    - `filter_reach`: the number of nodes that the explicit filter reads on each side, if the interpolation reads fewer.
+    - `reference`: the conservative state that the precision "differences" subtracts.
+    - `viscosity`: a law of hiresx.case.viscosity, or "none". `viscosity_parameters`: the parameters of this law that
+      differ from the defaults.
+    - `turbulence`: the model of the eddy viscosity. `eddy_constant`, `eddy_prandtl`, `eddy_schmidt`: its constant, and
+      its turbulent Prandtl and Schmidt numbers. `transported_ft2`: whether a model of Spalart and Allmaras has the term
+      ft2. The variables that a model transports are the last of the scalars.
+    - `detached_eddies`: the length by which detached-eddy simulation replaces the distance to the wall; its constant is
+      `eddy_constant`.
+    - `source`: pairs of the number of a conserved variable and the formula of its source, in terms of
+      `source_variables` and `source_parameters`.
+    - `face_formulas`: formulas of place and time for values on faces, each with its parameters.
+    - `schmidt`: the Schmidt number of every passive scalar.
+    - `program`: the header of the compiled program, by its path without `.h`. There are programs of the solver, of the
+      vectors of integrators, of the implicit integrator, and of studies with kernels of their own.
+    - `implicit_storage`, `stored_directions`, `sweep_precision`: for the implicit integrator, the number format of its
+      blocks, the number of directions along which blocks are stored, and the number format of the sweeps.
+    """
 
     interpolation: str = "modified"
     weights: str = "js"
@@ -115,12 +122,12 @@ OF_SCHEME = ("scheme.h", "../scheme.h", "flux_between.h")
 
 
 def source(configuration: Configuration, target: Target, root: Path = kernels.ROOT, part: str | None = None) -> str:
-    """Return the main text of `configuration`: its `#define`s, its viscosity law, then the `#include`s of the chosen
-    headers and of solver.h with every boundary condition and term, or of the header of another program.
+    """Return the main source text of `configuration`: its `#define`s, its viscosity law, and the `#include`s of the
+    chosen headers and of solver.h with every boundary condition and term, or of the header of another program.
 
-    `target` "emulated" is "cuda" with HX_EMULATED defined and shim.h first. `part`: only that part of the solver (see
-    `parts`), with what it depends on. Raises HiresxError for a choice without a header, and for an unknown viscosity
-    law or parameter.
+    `target`: "cpu", "cuda" or "emulated", which is "cuda" with HX_EMULATED defined and shim.h first. `root`: the folder
+    of the kernels. `part`: only this part of the solver (see `parts`), with the headers that it needs. Raises
+    HiresxError for a choice without a header, and for an unknown viscosity law or parameter.
     """
     c = configuration
     whole, of_scheme = part is None, part in (None, "scheme") or _computes_fluxes(root / f"{part}.h")
@@ -174,10 +181,10 @@ def _reaches(c: Configuration, root: Path) -> list[str]:
 
 
 def parts(configuration: Configuration, root: Path = kernels.ROOT) -> tuple[str | None, ...]:
-    """Return the parts in which the kernels of `configuration` are compiled, as headers of kernels/ without `.h`.
-    "scheme" depends on numerical flux, weights and space but not on viscosity, "every_scheme" the other way round. The
-    headers of boundary/ and terms/ that are not in "scheme", those of occasional.h and those of the storage are parts
-    of their own. None alone stands for the whole."""
+    """Return the parts in which the kernels of `configuration` are compiled, as headers of kernels/ without `.h`. The
+    part "scheme" depends on numerical flux, weights and space but not on viscosity. For "every_scheme" the opposite is
+    true. The headers of boundary/ and terms/ that are not in "scheme", those of occasional.h and those of the storage
+    are parts of their own. The result (None,) means that all kernels are compiled together."""
     if configuration.program != "solver" or "every_scheme.h" not in _included_headers(root / "solver.h"):
         return (None,)
     of_some = [header for header in _conditions_and_terms(root) if not _computes_fluxes(root / header)]
@@ -187,7 +194,8 @@ def parts(configuration: Configuration, root: Path = kernels.ROOT) -> tuple[str 
 
 @kernels.made_once
 def later_kernels(configuration: Configuration, root: Path) -> Mapping[str, str]:
-    """Return the part of each kernel that only some runs of `configuration` need."""
+    """Return a dictionary from the names of the kernels that only some runs of `configuration` need to the part that
+    has them."""
     later: dict[str, str] = {}
     for part in parts(configuration, root):
         if part is not None and part not in USUAL:

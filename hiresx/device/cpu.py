@@ -4,8 +4,8 @@ from hiresx.device.native import NATIVE_FLAGS, NativeBackend, NativeProgram
 
 
 class CpuProgram(NativeProgram):
-    """Kernels compiled for the CPU. Kernels for single points run in loops; CPU kernels visit their points
-    themselves."""
+    """Kernels compiled for the CPU. A kernel for a single point is called in a loop over the points. A CPU kernel
+    contains this loop itself."""
 
     @staticmethod
     def visit(name: str, kind: str) -> tuple[str, tuple[str, ...]]:
@@ -13,7 +13,7 @@ class CpuProgram(NativeProgram):
 
 
 class CpuBackend(NativeBackend):
-    """The backend for the cores of this machine."""
+    """The backend for the CPU cores of this machine."""
 
     name = "cpu"
     program = CpuProgram

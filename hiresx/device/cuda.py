@@ -28,8 +28,8 @@ _NO_GPU = "use the cpu backend, or emulated to run the CUDA kernels on the CPU"
 
 
 def obstacle() -> HiresxError | None:
-    """Return the reason why this process cannot compute on a GPU, or None. The driver is asked first, as the import of
-    CuPy takes a second."""
+    """Return the reason why this process cannot compute on a GPU, or None. The driver is examined first, since the
+    import of CuPy takes a second."""
     try:
         missing = importlib.util.find_spec("cupy") is None
     except ValueError:  # a stand-in without a module spec
@@ -75,9 +75,9 @@ def precompile(configuration: Configuration, root: Path = kernels.ROOT) -> None:
 
 @dataclass(frozen=True)
 class CudaDevice:
-    """A GPU that CUDA offers to this process. `number`: its number in CUDA's order. `name`: its model. `bus_id`: its
-    PCI address, as the driver writes it. `used`: whether this process has a context on it. `mig_uuid`: the UUID of its
-    MIG slice, "" for a whole GPU."""
+    """A GPU that CUDA makes visible to this process. `number`: its number in CUDA's order. `name`: its model. `bus_id`:
+    its PCI address, as the driver writes it. `used`: whether this process has a context on it. `mig_uuid`: the UUID of
+    its MIG slice, "" for a whole GPU."""
 
     number: int
     name: str
@@ -87,12 +87,13 @@ class CudaDevice:
 
     @property
     def address(self) -> str:
-        """The address that is unique on this host, as `hiresx.topology.machine.GPU.address`."""
+        """The unique address of the GPU on this host, in the form of `hiresx.topology.machine.GPU.address`."""
         return address(self.bus_id, self.mig_uuid)
 
 
 def devices() -> list[CudaDevice]:
-    """Return the GPUs that CUDA offers this process; none where `obstacle` returns a reason. No context is made."""
+    """Return the GPUs that CUDA makes visible to this process. The list is empty if `obstacle` returns a reason. No
+    context is created."""
     if obstacle():
         return []
     return [device(n) for n in range(Driver().count())]
@@ -106,7 +107,8 @@ def device(number: int) -> CudaDevice:
 
 
 class CudaEvent:
-    """A mark in the sequence of work of a CUDA stream, by which elapsed times are measured."""
+    """A CUDA event: a marker in the sequence of work of a stream, by which elapsed times are measured. `cupy`: the
+    module."""
 
     def __init__(self, cupy: Any, stream: Any):
         self._cupy = cupy
@@ -118,15 +120,18 @@ class CudaEvent:
         self._event.record(self._stream)
 
     def elapsed_time(self, start: Any) -> float:
-        """Return the seconds on the GPU from `start` to this event; waits until it has happened."""
+        """Return the time on the GPU from the event `start` to this event, in s. The call waits until this event has
+        occurred."""
         self._event.synchronize()
         milliseconds: float = self._cupy.cuda.get_elapsed_time(start._event, self._event)
         return milliseconds / 1000.0
 
 
 class CudaProgram(RecordingProgram):
-    """Compiled kernels of one configuration. `signatures`: the kernels by name. `block`: threads (x, y, z) of a block
-    where the range is large enough (powers of two, at most 256 in total)."""
+    """Compiled kernels of one configuration. `module`: the CUDA module. `signatures`: the signatures of the kernels, by
+    name. `batched`: compiles batch wrappers. `block`: threads (x, y, z) of a thread block if the index range is large
+    enough (powers of two, at most 256 in total). `cupy`: the module. `stream`: the CuPy stream of the launches. `real`:
+    NumPy's name of the kernels' real type."""
 
     block = BLOCK
 
@@ -171,18 +176,19 @@ class CudaProgram(RecordingProgram):
         return Call(signature, extent, given, tuple(passed))
 
     def run(self, call: Call) -> None:
-        """Make a launch; returns before it is done."""
+        """Launch the kernel of `call`. It may return before the kernel has run."""
         if self.recorded is not None:
             self.recorded.append(call)
         else:
             self.launch_on(self._stream, None, call)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Launch the kernel `name` and return before it has run. Raises the errors of `call`."""
+        """Launch the kernel `name`. It may return before the kernel has run. `arguments`: as there. Raises the errors
+        of `call`."""
         self.run(self.call(name, extent, **arguments))
 
     def launch_on(self, stream: Any, guard: Any, call: Call) -> None:
-        """Make a launch on another CuPy stream, with the array `guard` or None (see `prepare`)."""
+        """Launch the kernel of `call` on another CuPy stream. `guard`: an array or None (see `prepare`)."""
         name, extent = call.name, call.extent
         assert extent is not None  # `call` has checked it
         kernel, memory = self._functions.get(name) or self._load_kernel(call.signature)
@@ -212,13 +218,13 @@ class CudaProgram(RecordingProgram):
         return kernel, memory
 
     def shape(self, call: Call) -> Shape:
-        """Return the grid and the block of a CUDA launch."""
+        """Return the numbers of thread blocks and of threads of the launch `call`."""
         assert call.extent is not None
         return kernel_shape(call.name, call.signature.kind, call.extent, self.block)
 
     def load_batches(self, launches: Iterable[BatchedLaunch]) -> list["LoadedBatch"]:
-        """Return the batches `launches` with their arguments on the device, for `launch_batch`. Kernels of batches that
-        are missing are compiled first."""
+        """Return the batches `launches` with their arguments on the device, for `launch_batch`. Kernels that are
+        missing are compiled first."""
         launches = list(launches)
         missing = {one.entry for one in launches}.difference(self._entries)
         if missing:
@@ -236,7 +242,7 @@ class CudaProgram(RecordingProgram):
 
     def launch_batch(self, stream: Any, guard: Any, one: "LoadedBatch") -> None:
         """Launch a batch on another CuPy stream, as `launch_on` launches a single call. `one`: a batch that
-        `load_batches` returned."""
+        `load_batches` returned. `guard`: as there."""
         arguments = (_NOWHERE if guard is None else guard, *one.arguments)
         one.kernel(one.grid, one.block, arguments, shared_mem=one.memory, stream=stream)
 
@@ -312,7 +318,7 @@ def _stream_of(cupy: Any, device: int) -> Any:
 
 
 class CudaBackend:
-    """Kernels on GPU number `device`. They run in order on a stream that all backends on the GPU share and that becomes
+    """Kernels on GPU number `device`. They run in order on one stream. All backends on the GPU share it, and it becomes
     CuPy's current stream."""
 
     name = "cuda"
@@ -335,7 +341,7 @@ class CudaBackend:
         self._root = root
 
     def compile(self, configuration: Configuration) -> CudaProgram:
-        """Return the kernels of `configuration`, from the cache or compiled now, which takes seconds. Raises
+        """Return the kernels of `configuration` from the cache, or compile them, which takes seconds. Raises
         HiresxError if a kernel does not compile."""
         text, signatures = generate(configuration, "cuda", self._root)
         path = nvrtc.build(text, nvrtc.target(self._capability))
@@ -399,8 +405,8 @@ class CudaBackend:
         return found
 
     def fetch(self, array: Any) -> Callable[[], np.ndarray[Any, Any]]:
-        """Start a copy of `array` to page-locked memory, which the GPU fills asynchronously. The returned function
-        waits for the copy and returns it as a numpy array."""
+        """Start an asynchronous copy of `array` to page-locked host memory. The returned function waits for the copy
+        and returns it as a NumPy array."""
         from cupyx import empty_pinned
 
         if not array.size:
@@ -429,5 +435,5 @@ class CudaBackend:
         self._stream.synchronize()
 
     def event(self) -> CudaEvent:
-        """Return an event to measure times with."""
+        """Return a new event, by which times are measured."""
         return CudaEvent(self._cupy, self._stream)

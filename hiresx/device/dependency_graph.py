@@ -18,7 +18,8 @@ class RecordingProgram:
 
     @contextmanager
     def recording(self) -> Iterator[list[Call | list[Call]]]:
-        """Append launches, also prepared ones, to the yielded list instead of making them."""
+        """Return a context in which launches are not made, but appended to the list that it yields. This includes
+        launches that were prepared."""
         found: list[Call | list[Call]] = []
         self.recorded = found
         try:
@@ -47,10 +48,11 @@ def launch_one_by_one(program: Any, calls: Calls) -> Callable[[], None]:
 def levels(calls: Calls, extent: Callable[[Any], tuple[int, int]] | None = None) -> list[int]:
     """Return the level of each call, including those of lists. Calls of one level do not depend on each other; of two
     dependent calls, the later one has the higher level. `extent(array)` returns the addresses of an array's first byte
-    and of the byte after its last; by default those of a numpy array.
+    and of the byte after its last; by default those of a NumPy array.
 
     Two calls depend on each other if one writes an array that the other reads or writes. A kernel is assumed to access
-    all of its arrays and nothing else. The calls of a list among `calls` share a level even if they share arrays.
+    all of its arrays and nothing else. The calls of a list in `calls` have the same level even if they access the same
+    arrays.
     """
     touched, pieces = _memory_accesses(calls, extent or _bytes)
     # For every piece of memory, the last level that accessed it and the last one that wrote it.
@@ -73,10 +75,10 @@ def dependencies(
     extent: Callable[[Any], tuple[int, int]] | None = None,
     in_order: Callable[[Call], bool] = lambda call: False,
 ) -> list[list[int]]:
-    """Return, for each call, the numbers of the earlier calls that it waits for; calls for which these wait are mostly
-    left out. Calls include those of lists. Dependencies and `extent` are those of `levels`. The calls of a list do not
-    depend on each other; each one waits on its own, and a later call waits for each of them. Calls for which `in_order`
-    is true also wait for each other. Time and memory are proportional to the number of calls."""
+    """Return, for each call, the numbers of the earlier calls that it waits for. Calls that it waits for indirectly,
+    through other calls, are mostly left out. Calls include those of lists. Dependencies and `extent` are those of
+    `levels`. The calls of a list do not depend on each other. A later call waits for each of them. Calls for which
+    `in_order` is true also wait for each other. Time and memory are proportional to the number of calls."""
     touched, pieces = _memory_accesses(calls, extent or _bytes, in_order)
     # For every piece of memory: the calls that wrote it last, those that read it since, and whether the readers waited
     # for all writers. Readers in the same list as a writer did not.

@@ -6,7 +6,7 @@ from hiresx.device.wrappers import BLOCK
 
 
 class EmulatedProgram(NativeProgram):
-    """Kernels that are launched as CUDA launches them, over the same grid of the same thread blocks. `block`: the
+    """CUDA kernels that are compiled for the CPU and launched over the same grids of thread blocks. `block`: the
     threads (x, y, z) of a thread block."""
 
     block = BLOCK
@@ -25,7 +25,8 @@ class EmulatedProgram(NativeProgram):
 
 
 class EmulatedBackend(NativeBackend):
-    """CUDA's threads, one after the other in every block; blocks are shared among threads."""
+    """The backend that runs CUDA kernels on the CPU. The CUDA threads of a thread block run one after the other; thread
+    blocks are distributed over CPU threads."""
 
     name = "emulated"
     chunk_bytes = CHUNK

@@ -28,8 +28,8 @@ NEEDED: Final = "needed"
 class Layout:
     """The fields that the blocks of a run have. Some fields exist in every run. `needed`: the fields that the plan, the
     integrator and the tables of the case add, each with its number of arrays or components (`Field`). `storage`: the
-    number types. `equations`: the system of equations. The inverses and updates of implicit sweeps are kept in
-    `sweep_precision`.
+    number types. `equations`: the system of equations. `sweep_precision`: the number type of the inverses and updates
+    of implicit sweeps.
 
     Raises KeyError for a field that `FIELDS` does not declare.
     """
@@ -50,12 +50,12 @@ class Layout:
 
     @property
     def numbers_per_point(self) -> int:
-        """Number of stored numbers per padded point of a block, without its marks."""
+        """Number of stored numbers per node of a block, ghosts included, without the integer marks of nodes."""
         return sum(count * field.variables(self) for field, count in self._per_point() if field.numbers != "mark")
 
     @property
     def bytes_per_point(self) -> int:
-        """The bytes of a block per padded point."""
+        """Number of bytes per node of a block, ghosts included."""
         return sum(count * field.variables(self) * field.size(self) for field, count in self._per_point())
 
     def has(self, name: str) -> bool:
@@ -63,7 +63,7 @@ class Layout:
         return declared_field(name).count(self) > 0
 
     def must_have(self, name: str) -> None:
-        """Raise HiresxError if blocks of this layout do not have the field `name`."""
+        """Raises HiresxError if blocks of this layout do not have the field `name`."""
         if not self.has(name):
             shown = declared_field(name).shown
             raise HiresxError(f'this run has no field "{name}" ({shown})', "leave it out of what is written")
@@ -90,18 +90,27 @@ class Layout:
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """The declaration of a field that blocks may have. `name`: its name. `components`: its numbers per node (None: one
-    number, without an axis of its own). `numbers`: their type in the storage of the run. A field of which a run has as
-    many components as it needs (NEEDED), or which is `optional`, is there where the run needs it: then `Layout.needed`
-    has the number of its components, or of its arrays. Of other fields there are `arrays`. `per_point` false: one value
-    for all nodes. `restarts`: whether checkpoints hold the field and a restart continues from it. `halo`: the exchange
-    that fills its ghosts, if any; ghosts of physical faces are filled with "term" only. `shown`: a description, for a
-    field that output may have. `mirrored`: whether ghosts of physical faces mirror the nodes within, so that its slope
-    is 0 there, and do not repeat those of the face. `lies_in`: the field whose memory it shares. `chunked`: whether it
-    begins at a multiple of 16 bytes, for kernels that read so many at once (kernels/implicit/chunks.h).
+    """The declaration of a field that blocks may have.
 
-    Raises ValueError for a field that cannot be exchanged or shown: the exchange kernels know the number types of the
-    state and of work arrays, and files show one number per node.
+    - `name`: its name.
+    - `numbers`: the type of its numbers, as a name in the storage of the run.
+    - `components`: its numbers per node. None means one number per node and an array without an axis for components.
+      NEEDED means that the run determines the number.
+    - `optional`: whether only some runs have the field. For these, and for fields with NEEDED components,
+      `Layout.needed` has the number of arrays or components.
+    - `arrays`: the number of arrays, if the field is not optional.
+    - `per_point`: false for a field with one value for all nodes.
+    - `restarts`: whether checkpoints contain the field and a restart continues from it.
+    - `halo`: the exchange that fills its ghosts, or None. Ghosts of physical faces are filled only for "term".
+    - `shown`: a description, for a field that output may have.
+    - `mirrored`: whether ghosts of physical faces have the values of the mirrored nodes, so that the slope is 0 at the
+      face. Otherwise they have the values on the face.
+    - `lies_in`: the field whose memory it shares.
+    - `chunked`: whether its address is a multiple of 16 bytes, for kernels that read 16 bytes at once
+      (kernels/implicit/chunks.h).
+
+    Raises ValueError for a field that cannot be exchanged or written: the exchange kernels support only the number
+    types of the state and of work arrays, and files have one number per node.
     """
 
     name: str
@@ -127,7 +136,7 @@ class Field:
             raise ValueError(f'field "{self.name}": what is shown has one component')
 
     def variables(self, layout: Layout) -> int:
-        """Return the numbers per node of one array of this field, in blocks of a `layout`."""
+        """Return the numbers per node of one array of this field, in blocks of the given `layout`."""
         if self.components == NEEDED:
             return layout.needed.get(self.name, 0)
         if callable(self.components):

@@ -14,13 +14,14 @@ __all__ = ["Backend", "Call", "Calls", "Event", "Program"]
 
 
 class Event(Protocol):
-    """A mark in the sequence of launches of a backend, by which elapsed times are measured."""
+    """A marker in the sequence of launches of a backend, by which elapsed times are measured."""
 
     def record(self) -> None:
-        """Record the time at which all work launched so far is done."""
+        """Record the time at which all work launched so far is complete."""
 
     def elapsed_time(self, start: "Event") -> float:
-        """Return the seconds from `start` to this event, both recorded; waits until this one has happened."""
+        """Return the seconds from the event `start` to this event. Both must have been recorded. The call waits until
+        this one has occurred."""
 
 
 class Program(Protocol):
@@ -28,37 +29,38 @@ class Program(Protocol):
 
     @property
     def signatures(self) -> Mapping[str, Signature]:
-        """The signatures of the kernels by name, without kernels that the configuration leaves out."""
+        """The signatures of the kernels by name, without kernels that do not exist in this configuration."""
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
         """Return a launch of kernel `name` at the points 0 <= (i, j, k) < extent = (ni, nj, nk), to be made later.
-        `extent` None is for a CPU kernel, which visits its points itself.
+        `extent` is None for a CPU kernel, which determines its points itself.
 
-        `arguments`: the arguments of its signature after i, j, k, by name: numbers, and arrays or views of arrays of
-        this backend, which stand for the address of their first item.
+        `arguments`: the arguments of the kernel's signature after i, j, k, by name: numbers, and arrays or views of
+        arrays of this backend. For an array the kernel receives the address of its first item.
 
         Raises KeyError for an unknown kernel. Raises TypeError, with the names of kernel and argument, for a missing or
-        unknown argument; for a number that does not fit, or an integer where a real is declared; for an array of
+        unknown argument; for a number that does not fit, or an integer in place of a real number; for an array of
         another type, or one that is not contiguous along the last axis; and, for kernels with fields (hiresx.kernels),
         for strides that do not fit and arrays that are too small for the nodes visited.
         """
 
     def run(self, call: Call) -> None:
-        """Make a launch, after those made before. Nothing is checked again."""
+        """Make the launch `call`, after those made before. Its arguments are not checked again."""
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Build a launch and make it at once. Raises as `call`. For repeated launches, `call` once and `run` are
-        faster."""
+        """Build a launch and make it at once. `extent` and `arguments`: as there. Raises the errors of `call`. For
+        repeated launches it is faster to use `call` once and `run` for each launch."""
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:
-        """Return a function that makes the launches `calls`, with the same effect as in this order. The launches of a
-        list among them do not depend on each other, even if they share arrays. They do nothing if the first item of the
-        array `guard` is negative at that time; none of them writes `guard`. On a CPU, the threads synchronize once for
-        all of them, and independent launches run concurrently: a kernel must access only the views that it is given."""
+        """Return a function that makes the launches `calls`, with the same effect as in this order. If an entry of
+        `calls` is a list, its launches do not depend on each other, even if they share arrays. No launch has an effect
+        if the first item of the array `guard` is negative at that time; none of them writes `guard`. On a CPU, the
+        threads synchronize once for all of them, and independent launches run concurrently: a kernel must access only
+        the views that are its arguments."""
 
 
 class Backend(Protocol):
-    """Interface of the devices on which kernels run and that hold their arrays. Arrays are numpy's on a CPU and cupy's
+    """Interface of the devices on which kernels run and that own their arrays. Arrays are NumPy's on a CPU and CuPy's
     on a GPU."""
 
     @property
@@ -67,10 +69,11 @@ class Backend(Protocol):
 
     @property
     def chunk_bytes(self) -> int:
-        """The bytes that a thread reads at once where fields lie so (kernels/implicit/chunks.h); 0: one number."""
+        """Number of bytes that a thread reads at once from arrays with the layout of kernels/implicit/chunks.h. It is 0
+        if a thread reads single numbers."""
 
     def compile(self, configuration: Configuration) -> Program:
-        """Return the kernels of `configuration`, from the cache or compiled now, which takes seconds. Raises
+        """Return the kernels of `configuration` from the cache, or compile them, which takes seconds. Raises
         HiresxError for a missing compiler, for a choice without a header, and for errors of the compiler."""
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
@@ -81,23 +84,24 @@ class Backend(Protocol):
         """Return an array of zeros of `shape` and of the numpy type `dtype`. Raises as `empty`."""
 
     def to_device(self, array: np.ndarray) -> Any:
-        """Return a copy of `array` for kernels. Raises as `empty`."""
+        """Return a copy of `array` in the memory of this backend. Raises the errors of `empty`."""
 
     def to_host(self, array: Any) -> np.ndarray:
         """Return a numpy copy of `array`, made after all work launched so far."""
 
     def fetch(self, array: Any) -> Callable[[], np.ndarray]:
-        """Start a copy of `array` to the host, made after all work launched so far, without waiting for it. The
-        returned function waits and returns a numpy array; any thread may call it."""
+        """Start an asynchronous copy of `array` to the host, made after all work launched so far. The returned function
+        waits for the copy and returns a NumPy array; any thread may call it."""
 
     def copy(self, destination: Any, source: Any) -> None:
         """Copy `source` into `destination`, arrays of this backend of one type and shape."""
 
     def free_memory(self) -> int | None:
-        """Return the bytes that are left for arrays of this backend; None for the host's own memory."""
+        """Return the number of bytes that are free for arrays of this backend; None if its arrays are in the host's
+        memory."""
 
     def synchronize(self) -> None:
         """Wait until all launched work is done."""
 
     def event(self) -> Event:
-        """Return a new event."""
+        """Return a new event, by which times are measured."""

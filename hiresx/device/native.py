@@ -49,7 +49,7 @@ ITEMS = {"int32": "q", "int64": "q", "float64": "d", "float32": "d"}
 
 
 class Array(np.ndarray):
-    """A numpy array that stores its checked address, so that passing it again costs one attribute access.
+    """A NumPy array that stores its checked address, so that to pass it again takes only one attribute access.
 
     `read_float64`, `write_int32` and so on are the address for a kernel that reads or writes items of that type. They
     raise TypeError as `address` does.
@@ -65,7 +65,7 @@ class Array(np.ndarray):
 
 def address(array: Any, dtype: np.dtype[Any], write: bool) -> int:
     """Return the address of the first item of `array`. Raises TypeError if its items are not of `dtype`, if it is not
-    contiguous along the last axis, or if it is read-only where `write` is true."""
+    contiguous along the last axis, or if `write` is true and it is read-only."""
     check_array(array, np.ndarray, dtype)
     if write and not array.flags.writeable:
         raise TypeError("the kernel writes it, but the array is read-only")
@@ -74,7 +74,7 @@ def address(array: Any, dtype: np.dtype[Any], write: bool) -> int:
 
 
 def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
-    """Return an uninitialised Array of `shape` and `dtype`, aligned to 64 bytes. Raises HiresxError without memory."""
+    """Return an uninitialised Array of `shape` and `dtype`, aligned to 64 bytes. Raises HiresxError if too large."""
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     dtype = np.dtype(dtype)
     size = prod(map(int, shape)) * dtype.itemsize
@@ -88,7 +88,7 @@ def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
 
 
 class NativeEvent:
-    """A mark in the sequence of launches, by which elapsed times are measured. Kernels of these backends are complete
+    """A marker in the sequence of launches, by which elapsed times are measured. Kernels of these backends are complete
     when `launch` returns, so a clock is sufficient."""
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ class NativeBackend:
         self._spin_time: int | None = None
 
     def compile(self, configuration: Configuration) -> "NativeProgram":
-        """Return the kernels of `configuration`, from the cache or compiled, which takes seconds. Most kernels are
+        """Return the kernels of `configuration` from the cache, or compile them, which takes seconds. Most kernels are
         compiled now; those that only some runs need are compiled at their first use. Raises HiresxError if there is no
         compiler, or if a kernel does not compile."""
         usual = self.libraries(configuration)
@@ -129,9 +129,9 @@ class NativeBackend:
     def libraries(
         self, configuration: Configuration, part: str | None = None
     ) -> list[tuple[Path, Mapping[str, kernels.Signature]]]:
-        """Return the shared libraries of the kernels of `configuration` that most runs need, or that of the group
-        `part` alone (`hiresx.device.configuration.parts`), each with the signatures that it declares. What the cache
-        lacks is compiled, in parallel. Raises HiresxError without a compiler, or if a kernel does not compile."""
+        """Return the shared libraries of the kernels of `configuration` that most runs need, or of those in `part` (see
+        `hiresx.device.configuration.parts`), each with its signatures. Missing libraries are compiled in parallel.
+        Raises HiresxError if there is no compiler, or if a kernel does not compile."""
         wanted = [p for p in parts(configuration, self._root) if p is None or p in USUAL] if part is None else [part]
         made = (generate_part(configuration, self.name, one, self._root) for one in wanted)
         texts, declared = zip(*made, strict=True)
@@ -139,7 +139,7 @@ class NativeBackend:
 
     @property
     def threads(self) -> int:
-        """Threads of a kernel, 1 or more: OMP_NUM_THREADS, or all cores that this process may use, until it is set."""
+        """Number of threads of a kernel, by default OMP_NUM_THREADS or all cores that this process may use."""
         if self._threads is None:
             self._threads = requested_threads() or len(os.sched_getaffinity(0))
         return self._threads
@@ -159,7 +159,7 @@ class NativeBackend:
         return self.threads, self._spin_time
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
-        """Return an uninitialised array of `shape` and numpy type `dtype`. Raises HiresxError without room for it."""
+        """Return an uninitialised array of `shape` and NumPy type `dtype`. Raises HiresxError if it is too large."""
         return empty(shape, dtype)
 
     def zeros(self, shape: Sequence[int] | int, dtype: str = "float64") -> Array:
@@ -179,7 +179,7 @@ class NativeBackend:
         return np.array(array, subok=False)
 
     def fetch(self, array: np.ndarray[Any, Any]) -> Callable[[], np.ndarray]:
-        """Return a function that returns a copy of `array`, which is made now: later kernels may change the array."""
+        """Copy `array` now, and return a function that returns the copy. Later kernels may change the array."""
         copy = self.to_host(array)
         return lambda: copy
 
@@ -319,8 +319,8 @@ class _Signatures(Mapping[str, kernels.Signature]):
 
 
 class NativeProgram(RecordingProgram):
-    """Compiled kernels of one configuration. `signatures`: the kernels by name. `real`: the numpy name of the kernels'
-    real type. `arranges_at_once`: whether prepared launches are arranged before their first run."""
+    """Compiled kernels of one configuration. `later`: the kernels that are compiled at their first use, with their
+    part. `real`: NumPy's name of the kernels' real type. `arranges_at_once`: whether prepare() orders launches."""
 
     arranges_at_once = False
 
@@ -365,7 +365,7 @@ class NativeProgram(RecordingProgram):
         return self._of_kernel[name]
 
     def kernel(self, name: str) -> _Kernel:
-        """Return the calling convention of kernel `name`. Raises KeyError for an unknown one."""
+        """Return the calling convention of kernel `name`. Raises KeyError if there is none."""
         found = self._kernels.get(name)
         if found is None:
             found = self._kernels[name] = _Kernel(self, name)
@@ -401,7 +401,7 @@ class NativeProgram(RecordingProgram):
         return _PreparedLaunches(self, calls, self._backend, self._pool, guard).run
 
     def arrange_launches(self, calls: Calls, alone: bool = False) -> tuple[list["LaunchWork"], list[int]]:
-        """Return the launches `calls` as work, in order, and the level of each (`levels`). With `alone`, a single
+        """Return the launches `calls` as work, in order, and the level of each (`levels`). If `alone` is true, a single
         thread does all the work, and the list of levels is empty."""
         return list(map(self.work, flatten_calls(calls))), [] if alone else levels(calls)
 

@@ -45,14 +45,14 @@ def bindings() -> Any:
 
 
 def version() -> str:
-    """ "major.minor" of NVRTC. Raises as `bindings`."""
+    """Return the version of NVRTC, "major.minor". Raises the errors of `bindings`."""
     return ".".join(map(str, bindings().getVersion()))
 
 
 def target(capability: int) -> str:
-    """Return what to compile for on a GPU of a compute capability (90 for 9.0): its own architecture, such as "sm_90".
-    For a GPU that NVRTC does not know yet it is PTX of the newest architecture that NVRTC knows, such as "compute_120",
-    which the driver translates."""
+    """Return the architecture to compile for on a GPU of a compute capability (90 for 9.0): its own architecture, such
+    as "sm_90". For a GPU that NVRTC does not know yet it is PTX of the newest architecture that NVRTC knows, such as
+    "compute_120", which the driver translates."""
     known = bindings().getSupportedArchs()
     return f"sm_{capability}" if capability in known else f"compute_{max(known)}"
 
@@ -86,8 +86,8 @@ def compile(text: str, architecture: str) -> CompiledImage:
 
 
 def build(text: str, architecture: str) -> Path:
-    """Return the path of the image of `text` for `architecture`, such as "sm_90". It is compiled unless the cache has
-    it. Raises HiresxError as `compile`."""
+    """Return the path of the image of `text` for `architecture`, such as "sm_90". It is compiled unless it is in the
+    cache. Raises the errors of `compile`."""
     ending = "ptx" if architecture.startswith("compute_") else "cubin"
     name = f"cuda-{architecture}-{cache.key([text, *OPTIONS, architecture, version()])}.{ending}"
 
@@ -101,5 +101,6 @@ def build(text: str, architecture: str) -> Path:
 
 
 def has_kernel(image: bytes, kernel: str) -> bool:
-    """True if a cubin or PTX contains `kernel`: a cubin has a section of its name, PTX an entry."""
+    """True if a cubin or PTX contains `kernel`: a cubin has a section of its name, PTX an entry. `image`: the content
+    of the file."""
     return f".text.{kernel}\0".encode() in image or f".entry {kernel}(".encode() in image

@@ -18,7 +18,8 @@ def _file() -> Path:
 
 
 def store_rates(result: dict[str, Any]) -> None:
-    """Store the right-hand sides of a result of `hiresx.bench.run`: for each kind, the one with the most threads."""
+    """Store the rates of the right-hand side in `result`, which `hiresx.bench.run` returned. For each combination of
+    viscous terms and precision, the rate with the most threads is stored."""
     path = _file()
     known = _read(path)
     for row in sorted(result["rhs"], key=lambda row: row["threads"] or 0):
@@ -35,9 +36,10 @@ def store_rates(result: dict[str, Any]) -> None:
 
 
 def known_rate(backend: str, viscous: bool, precision: str) -> dict[str, Any] | None:
-    """Return the last rate measured here by `hiresx bench` for a kind of case, as a dictionary with ns_per_point_rhs,
-    threads and from, or None. `backend`: the name of the backend. `viscous`: whether the flow is viscous. `precision`:
-    the name of the precision. A cache that cannot be used causes a warning only, as it is no error of the case."""
+    """Return the last rate that `hiresx bench` measured on this machine for a combination of the arguments, as a
+    dictionary with ns_per_point_rhs, threads and from (the date); None if there is none. `backend`: the name of the
+    backend. `viscous`: whether the flow is viscous. `precision`: the name of the precision. If the cache cannot be
+    used, only a warning is printed, since the case has no error."""
     try:
         path = _file()
     except HiresxError as error:

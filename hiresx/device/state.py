@@ -16,10 +16,10 @@ class BlockState:
     """Fields and geometry of block `index` of the decomposition `cut`, padded by the ghost layers, with indices
     [variable, k, j, i].
 
-    `part`: the nodes of the whole block that it holds; `first` (i, j, k): the first of them; `name`: the name of the
-    whole block. `fields`: the arrays of every field of the run (`hiresx.device.fields`), by name; the most used ones
-    are attributes, None where the run has no such field. Where the state is kept as differences, `reference` (one value
-    per conserved variable) is subtracted from it, and `carry` holds the rounding errors of the differences.
+    `part`: which nodes of the whole block it has; `first` (i, j, k): the first of them; `name`: the name of the whole
+    block. `fields`: the arrays of every field of the run (`hiresx.device.fields`), by name; the most used ones are also
+    attributes, which are None if the run has no such field. If the state is stored as differences, `reference` (one
+    value per conserved variable) is subtracted from it, and `carry` contains the rounding errors of the differences.
     """
 
     def __init__(
@@ -58,25 +58,26 @@ class BlockState:
         self.scalars = tuple((self.q[row], self.r[row]) for row in rows)
 
     def renumber(self, cut: Any, index: int, name: str) -> None:
-        """Set the index `index` of this part in `cut`, and the `name` of its whole block. The decomposition may have
-        changed, but the nodes of this part are the same."""
+        """Set the number `index` of this part in the new decomposition `cut`, and the `name` of its whole block. The
+        part must have the same nodes as before."""
         self.block, self.index, self.name = cut.blocks[index], index, name
         self.part = cut.parts[index]
         self.first = self.part.first
 
     @property
     def q0(self) -> Any:
-        """The first register. It holds the state at the start of the step, if the integrator stores it."""
+        """The first register of the time integrator. It contains the state at the start of the step, if the integrator
+        stores it."""
         return self.registers[0]
 
     @property
     def dt(self) -> Any:
-        """The time step: one value, or one per point with local steps."""
+        """The time step, in L / c_ref: one value, or one per node with local time steps."""
         return self.array("dt")
 
     @property
     def bytes(self) -> int:
-        """Bytes of all fields."""
+        """Number of bytes of all fields."""
         return sum(array.nbytes for arrays in self.fields.values() for array in arrays)
 
     @property
@@ -105,8 +106,8 @@ class BlockState:
 
     @property
     def place(self) -> dict[str, int]:
-        """The index "o" of node (0, 0, 0) in a padded array, and the strides "sj" and "sk" along j and k, as arguments
-        of most kernels. Strides are numbers of array elements."""
+        """The flat index "o" of node (0, 0, 0) in a padded array, and the strides "sj" and "sk" along j and k, as
+        arguments of most kernels. Strides are numbers of array elements."""
         return {"o": self.origin, "sj": self.strides[1], "sk": self.strides[2]}
 
     @property
@@ -146,13 +147,13 @@ class BlockState:
         return self.view(host_name, field.variables(self.layout), field.kind(self.layout))
 
     def from_storage(self, kept: np.ndarray) -> np.ndarray:
-        """Return the conservative state, float64, from `kept`, the stored numbers (n, ...) of `q` or a register, on the
-        host."""
+        """Return the conservative state, float64, from `kept`, the stored numbers (n, ...) of `q` or of a register of
+        the time integrator. Both are arrays on the host."""
         values = kept.astype(np.float64)
         return values + self._reference(values) if self.storage.carries else values
 
     def to_storage(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return conservative values (n, ...), float64, in the stored form of `q` and `carry`."""
+        """Convert conservative `values` (n, ...), float64, to the numbers that are stored in `q` and in `carry`."""
         differences = values - self._reference(values)
         kept = differences.astype(self.storage.stored)
         return kept, (differences - kept).astype(self.storage.stored)

@@ -46,14 +46,14 @@ class Level(ctypes.Structure):
 
 class WorkShape(ctypes.Structure):
     """The number and the size of the parts into which a call can be divided, as the structure `Shape` of
-    kernels/thread_pool.h. The function `hx_shape` of a kernel's library returns it."""
+    kernels/thread_pool.h. Each library of kernels has functions that return it."""
 
     _fields_ = (("parts", ctypes.c_longlong), ("weight", ctypes.c_longlong))
 
 
 class Counts(NamedTuple):
-    """Counters since the process began. `runs`: kernel calls that several threads executed together. `wakes`: wake-ups
-    of sleeping threads."""
+    """Counters since the start of the process. `runs`: kernel calls that several threads executed together. `wakes`:
+    how often a sleeping thread was woken."""
 
     runs: int
     wakes: int
@@ -78,15 +78,15 @@ def library() -> ctypes.CDLL:
 
 
 def counts() -> Counts:
-    """Return how often the pool has shared work among its threads, and how often it has woken threads."""
+    """Return how often several threads executed a kernel call together, and how often a sleeping thread was woken."""
     found = (ctypes.c_longlong * 2)()
     library().hx_counts(found)
     return Counts(*found)
 
 
 def spin_time(threads: int, environment: Mapping[str, str] = os.environ) -> int:
-    """Return for how many nanoseconds an idle thread spins before it sleeps. OMP_WAIT_POLICY decides if it is set.
-    Otherwise it is `SPIN`, or 0 if `threads` exceeds the number of CPUs that this process may use. `environment`: the
-    environment variables."""
+    """Return for how many nanoseconds an idle thread spins before it sleeps. If OMP_WAIT_POLICY is set, it decides.
+    Otherwise the time is `SPIN`, or 0 if `threads` exceeds the number of CPUs that this process may use. `environment`:
+    the environment variables."""
     asked = environment.get("OMP_WAIT_POLICY", "").strip().lower()
     return POLICIES.get(asked, 0 if threads > len(os.sched_getaffinity(0)) else SPIN)

@@ -106,13 +106,13 @@ ORDINARY_MEMORY = 48 * 1024
 def generate(
     configuration: Configuration, target: Target, root: Path = kernels.ROOT
 ) -> tuple[str, dict[str, kernels.Signature]]:
-    """Return the complete text to compile for `target`, and the kernels that it declares by name. `root`: the folder of
-    the kernels.
+    """Return the complete source text for `target`, and the signatures of the kernels that it declares by name. `root`:
+    the folder of the kernels.
 
-    "cuda": `__global__ void name(guard, ni, nj, nk, <arguments>)` has a thread per point, which does nothing if there
-    is a negative number at the address `guard`. "cpu" and "emulated" have two functions for every kernel. `void
-    name_launch(words, begin, end)` does the parts begin..end-1 of its work. For "cpu", parts are rows of the range, and
-    the words are ni, nj, nk, <arguments>. For "emulated", parts are CUDA blocks, and the words are the numbers of
+    "cuda": `__global__ void name(guard, ni, nj, nk, <arguments>)` has a thread per point, which does nothing if the
+    number at the address `guard` is negative. "cpu" and "emulated" have two functions for every kernel. `void
+    name_launch(words, begin, end)` computes the parts begin..end-1 of its work. For "cpu", parts are rows of the range,
+    and the words are ni, nj, nk, <arguments>. For "emulated", parts are CUDA blocks, and the words are the numbers of
     blocks of the grid and of threads of a block, along x, y, z, then ni, nj, nk, <arguments>. `hx_shape
     name_shape(words)` returns the number of parts.
     """
@@ -123,10 +123,10 @@ def generate(
 def generate_part(
     configuration: Configuration, target: Target, part: str | None, root: Path = kernels.ROOT
 ) -> tuple[str, Mapping[str, kernels.Signature]]:
-    """Return the text to compile for `target`, and the kernels that it declares by name, as `generate` does, but for
-    the kernels of one `part` alone (`hiresx.device.configuration.parts`). The `part` None stands for all kernels.
-    `root`: the folder of the kernels. The result is cached as long as the headers do not change, since every solver
-    needs the same few texts. The kernels are a read-only mapping."""
+    """Return the source text for `target`, and the signatures of the kernels that it declares by name, as `generate`
+    does, but for the kernels of one `part` (`hiresx.device.configuration.parts`); None means all kernels. `root`: the
+    folder of the kernels. The result is cached as long as the headers do not change, since every solver needs the same
+    few texts. The signatures are a read-only mapping."""
     return _generate_part(configuration, target, part, root)
 
 
@@ -139,9 +139,9 @@ def _generate_part(
 
 
 def flat_text(configuration: Configuration, target: Target, root: Path, part: str | None = None) -> str:
-    """Return the C++ text of the kernels of `configuration` without wrappers. `target`: the machine for which it is
-    compiled. `root`: the folder of the kernels. `part`: the name of a part (`hiresx.device.configuration.parts`), by
-    default all."""
+    """Return the C++ text of the kernels of `configuration` without wrappers. `target`: "cpu", "cuda" or "emulated".
+    `root`: the folder of the kernels. `part`: the name of a part (`hiresx.device.configuration.parts`), by default all.
+    """
     (i, j), threads = TILE, f"#define HX_LINE_THREADS {LINE_BLOCK}\n"
     threads += f"#define HX_TILE_I {i}\n#define HX_TILE_J {j}\n#define HX_TILE_THREADS {i * j}\n"
     return kernels.flatten(threads + source(configuration, target, root, part), root)
@@ -183,21 +183,21 @@ def _in_storage_types(signature: kernels.Signature, storage: Storage) -> kernels
 
 
 def decode_words(signature: kernels.Signature, first: int, null: bool = False) -> str:
-    """Return the arguments read from the words `first` and following; `null` adds null pointers for omitted
-    arguments."""
+    """Return the C++ text of the arguments of a kernel, read from the 8-byte words from number `first` on. If `null` is
+    true, arguments that are omitted are null pointers."""
     words = {name: word(kind, n) for n, (kind, name) in enumerate(signature.arguments, first)}
     return "".join(f", {words.get(name, name)}" for name in (signature.passed if null else words))
 
 
 def word(kind: str, number: int) -> str:
-    """Return an argument of C type `kind`, read from word `number`."""
+    """Return the C++ text of an argument of C type `kind`, read from the 8-byte word `number`."""
     member = {"int": "i", "long long": "i", "real": "d", "double": "d"}
     return f"({kind})hx_words[{number}].{member.get(kind, 'p')}"
 
 
 def launcher(name: str, shape: str, statement: str) -> str:
     """Return the C++ text of the two functions by which a native backend runs kernel `name` (see `generate`). `shape`:
-    expression for the number of parts. `statement`: does the parts hx_begin to hx_stop - 1."""
+    expression for the number of parts. `statement`: a statement that computes the parts hx_begin to hx_stop - 1."""
     return (
         f'extern "C" hx_shape {name}_shape(const hx_word *hx_words) {{ (void)hx_words; return {shape}; }} '
         f'extern "C" void {name}_launch(const hx_word *hx_words, long long hx_begin, long long hx_stop) '
@@ -396,7 +396,7 @@ def find_signature(
     signatures: Mapping[str, kernels.Signature], name: str, known: Iterable[str] | None = None
 ) -> kernels.Signature:
     """Return the signature of kernel `name`. Raises KeyError, with the known names, if there is no such kernel.
-    `known`: the known names, if `signatures` would compile all kernels to list them."""
+    `known`: the known names. Without it they are the keys of `signatures`, whose listing may compile all kernels."""
     if name not in signatures:
         names = ", ".join(sorted(signatures if known is None else known))
         raise KeyError(f"no kernel {name} in this configuration; known: {names}")

@@ -53,13 +53,12 @@ class Stencil:
 
     @cached_property
     def halo(self) -> int:
-        """Ghost layers that every block holds beyond a face."""
+        """Number of ghost layers of every block beyond a face."""
         return max(self.interpolation_reach, self.correction_reach, self.difference_reach, self.filter_reach)
 
     @property
     def metric_difference(self) -> tuple[float, ...]:
-        """Weights of the difference by which metrics are computed, from the farthest node behind to the farthest node
-        ahead."""
+        """Weights of the difference by which metrics are computed, in the order of increasing index."""
         return METRIC_DIFFERENCES[self.correction_reach]
 
     @property

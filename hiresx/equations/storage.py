@@ -17,7 +17,7 @@ SweepPrecision: TypeAlias = Literal["fp64", "fp32"]
 
 
 class Storage(NamedTuple):
-    """The numpy names of the number types of kernels/storage.h. `real`: the type of computations. `stored`: that of the
+    """NumPy's names of the number types of kernels/storage.h. `real`: the type of computations. `stored`: that of the
     state. `work`: that of metrics, Jacobian and work arrays. `rate`: that of the right-hand side. `carries`: whether
     the state is stored as differences from a reference, with a further array of their rounding errors."""
 
@@ -29,13 +29,13 @@ class Storage(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
-        """Bytes of a number in arithmetic, in the stored state, in work arrays and in the rates."""
+        """Number of bytes of a number in arithmetic, in the stored state, in work arrays and in the rates."""
         real, stored, work, rate = (np.dtype(name).itemsize for name in self[:4])
         return real, stored, work, rate
 
     @property
     def output(self) -> str:
-        """Precision in which files show the flow, unless the case gives another."""
+        """Number format of the flow in output files, unless the case has another."""
         return "fp32" if self.real == "float32" else "fp64"
 
     @property
@@ -57,20 +57,22 @@ def precision_of(storage: Storage) -> Precision:
 
 
 def neighbour_words(storage: BlockStorage, variables: int) -> int:
-    """Return the number of 8-byte words of the stored block of one neighbour, for so many `variables`. The block has
-    its entries and, if these have less than 32 bits, one scale byte for each row (kernels/implicit/neighbours.h)."""
+    """Return the number of 8-byte words of the stored block of one neighbour, for a system with `variables`
+    conservative variables. These words contain its entries and, if an entry has less than 32 bits, one byte for the
+    scale of each row (kernels/implicit/neighbours.h). `storage`: the number format of the entries."""
     bits = BLOCK_BITS.get(storage, 32)
     return math.ceil(variables * (variables * bits // 8 + (bits < 32)) / 8)
 
 
 def block_reals(storage: BlockStorage, variables: int, directions: int) -> int:
     """Return the number of reals of the block of a node, and of the stored blocks of its two neighbours along each of
-    `directions` directions. `variables`: the number of conservative variables."""
+    `directions` directions. `variables`: the number of conservative variables. `storage`: the number format of the
+    stored blocks."""
     return variables**2 + 2 * directions * neighbour_words(storage, variables)
 
 
 def record_numbers(variables: int, terms: int) -> int:
-    """Return how many numbers of a node are stored to compute products with blocks that are not stored: its state, area
+    """Return how many numbers of a node are stored for products with blocks that are not stored: its state, area
     vectors, Jacobian, the `terms` of a turbulence model (`hiresx.equations.system.recorded_terms`) and the time step
     (kernels/implicit/records.h). `variables`: the number of conservative variables."""
     return variables + terms + 11

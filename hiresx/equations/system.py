@@ -46,8 +46,8 @@ class Equations:
 
     @property
     def gradients(self) -> tuple[str, ...]:
-        """Names of the variables whose gradients the viscous terms need, in the order of their fluxes: all variables
-        but the density."""
+        """Names of the variables whose gradients the viscous terms need, in the order of their fluxes: all primitive
+        variables except the density."""
         return (*GAS_GRADIENTS, *self.scalars)
 
     @property
@@ -72,8 +72,8 @@ GAS = Equations()
 
 
 def equations(case: Any) -> Equations:
-    """Return the system of equations of a case, or of a resolved case as a dictionary. Dictionaries from versions
-    without scalars have no scalars."""
+    """Return the system of equations of a case, or of a resolved case as a dictionary. A dictionary that an earlier
+    version without scalars has written has no scalars."""
     scalars = case.get("scalar", ()) if isinstance(case, Mapping) else case.scalar
     named = [s["name"] if isinstance(s, Mapping) else s.name for s in scalars]
     turbulence = case.get("turbulence") if isinstance(case, Mapping) else getattr(case, "turbulence", None)
@@ -82,7 +82,7 @@ def equations(case: Any) -> Equations:
 
 
 def transported_names(model: str | None) -> tuple[str, ...]:
-    """Return the variables that a model of turbulence transports, by name."""
+    """Return the names of the variables that a turbulence model transports."""
     if model in (None, "none") or model not in kernels.choices("turbulence"):
         return ()
     return kernels.names("turbulence", model, "transported_names")
@@ -98,8 +98,8 @@ def transported_units(model: str, root: Path = kernels.ROOT) -> tuple[float, ...
 
 
 def recorded_terms(model: str, root: Path = kernels.ROOT) -> int:
-    """Return how many numbers of a turbulence model the implicit integrator stores for each node, to compute products
-    with blocks that are not stored (kernels/implicit/records.h). For a model that transports n variables these are n^2
+    """Return how many numbers of a turbulence model the implicit integrator stores for each node, for products with
+    blocks that are not stored (kernels/implicit/records.h). For a model that transports n variables these are n^2
     derivatives of the sources with respect to the node, n^2 with respect to the changes along each direction, and the
     constants of the fluxes. For other models it is the eddy viscosity."""
     count = kernels.trait("turbulence", model, "transported_variables", root, silent=0)

@@ -44,12 +44,12 @@ def largest_spacing(x: np.ndarray, y: np.ndarray, z: np.ndarray, directions: Seq
 
 
 def spacing_at(block: Block, index: Sequence[float]) -> float:
-    """Return the longest edge of the cell that holds the index coordinates (i, j, k)."""
+    """Return the longest edge of the cell that contains the real indexes (i, j, k), in L."""
     return max(_edges(block, index))
 
 
 def shortest_edge(block: Block, index: Sequence[float]) -> float:
-    """Return the shortest edge of the cell that holds the index coordinates (i, j, k)."""
+    """Return the shortest edge of the cell that contains the real indexes (i, j, k), in L."""
     return min(_edges(block, index))
 
 
@@ -63,9 +63,9 @@ def _edges(block: Block, index: Sequence[float]) -> Iterator[float]:
 
 def sound(case: Case, blocks: Sequence[Block], points: float = POINTS_PER_WAVE) -> list[dict[str, Any]]:
     """Return the range of sound frequencies that the blocks resolve: for each block outside the sponges, the least and
-    the largest frequency, in c_ref / L, and their places. Sound counts as resolved with `points` nodes per wavelength,
+    the largest frequency, in c_ref / L, and their places. Sound is resolved if there are `points` nodes per wavelength,
     in gas at rest: the frequency is c_ref / (points h), where h is the longest distance to a neighbour. The sponges of
-    `case` must have places (`hiresx.rhs.layers.place_sponges`)."""
+    `case` must have been placed (`hiresx.rhs.layers.place_sponges`)."""
     found = []
     for block in blocks:
         least: tuple[float, list[float]] | None = None

@@ -54,10 +54,11 @@ CHECKING = 200
 def refuse_oversized(
     case: Case, backend: str = "", nodes: int | None = None, hosts: int = 1, for_grid: float = MAKING
 ) -> None:
-    """Raises HiresxError, before anything is allocated, if the memory of this machine cannot hold the grid of a case or
-    the stencils of its probes. On a CPU (`backend` "cpu" or "emulated", or "auto" without a GPU) the fields must fit
-    too, a share of 1/`hosts` of them. `nodes`: number of nodes of a grid that exists already; None: as the case says.
-    `for_grid`: bytes per node that making the grid takes; a grid file takes none, as large ones stay in the file."""
+    """Raises HiresxError, before anything is allocated, if the memory of this machine is too small for the grid of a
+    case or the stencils of its probes. On a CPU (`backend` "cpu" or "emulated", or "auto" without a GPU) it must also
+    be large enough for 1/`hosts` of the fields. `nodes`: number of nodes of a grid that exists already; None: as the
+    case says. `for_grid`: bytes per node that are needed to make the grid; they are not counted for a grid file, since
+    the nodes of large files are read by parts."""
     for n, probe in enumerate(case.probe):
         refuse_places(f"probe.{n}", probe.count, _dimensions(case))
     if nodes is None and isinstance(case.grid, GridFile):
@@ -77,10 +78,10 @@ def _dimensions(case: Case) -> int:
 
 
 def refuse_on_gpus(case: Case, backend: str, ranks: int) -> None:
-    """Raises HiresxError, before anything is allocated, if `ranks` GPUs cannot hold the fields of a case. All are taken
-    to be as large as the largest GPU that this process can use. Nothing is checked if the case is not computed on GPUs
-    or its number of nodes is unknown. The free memory of each GPU is checked later (`hiresx.solver.plan_choice`).
-    `backend`: the name of the backend."""
+    """Raises HiresxError, before anything is allocated, if the memory of `ranks` GPUs is too small for the fields of a
+    case. All GPUs are assumed to be as large as the largest that this process can use. Nothing is checked if the case
+    is not computed on GPUs or its number of nodes is unknown. The free memory of each GPU is checked later
+    (`hiresx.solver.plan_choice`). `backend`: the name of the backend."""
     nodes = grid_nodes(case)
     if nodes is None or backend not in ("auto", "cuda"):
         return
@@ -106,10 +107,10 @@ def grid_nodes(case: Case) -> int | None:
 
 def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict[str, Any]:
     """Estimate the resources of a case: points, device memory (fields, reductions, sponges, averages), time step,
-    number of steps and seconds. The time step follows from the initial state at a sample of the nodes, where edges of
-    cells replace the metrics, so it is close on nearly orthogonal grids. The rate is the last one that `hiresx bench`
-    measured on this machine and backend; without such a measurement `seconds` is None. Raises HiresxError if no step
-    can be taken."""
+    number of steps and seconds. The time step is computed from the initial state at a sample of the nodes. Edges of
+    cells replace the metrics, so it is accurate on nearly orthogonal grids. The seconds follow from the last rate that
+    `hiresx bench` measured on this machine and backend; without such a measurement they are None. Raises HiresxError if
+    the time step is not positive and finite."""
     grid = build(case.grid, case.directory) if grid is None else grid
     case = place_sponges(case, grid.blocks)
     is_viscous = case.gas.reynolds is not None
@@ -170,10 +171,11 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
 def estimate_ranks(
     case: Case, decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None
 ) -> dict[str, Any]:
-    """Cut the blocks for `ranks` ranks of the speeds `weights` and estimate their loads. Returns for each rank its
-    parts, points, the ratio of these to its fair share, the ranks it exchanges with, the bytes it sends in a step and
-    its device memory; and `bytes`, a matrix from rank (row) to rank. `backend`: the name of the backend. Raises
-    HiresxError for more ranks than the grid can be cut for, and for weights that do not match."""
+    """Partition the blocks for `ranks` ranks of the relative speeds `weights` and estimate their loads. Returns for
+    each rank its parts, points, the ratio of these to its fair share, the ranks with which it exchanges ghosts, the
+    bytes that it sends in a step and its device memory; and `bytes`, a matrix (from rank, to rank) of the bytes of a
+    step. `backend`: the name of the backend. Raises HiresxError if the grid cannot be partitioned for so many ranks,
+    and for weights that do not match."""
     if ranks > decomposition.points:
         raise HiresxError(f"{plural(ranks, 'rank')} for {decomposition.points} points", "ask for fewer")
     case = place_sponges(case, decomposition.blocks)
@@ -216,7 +218,7 @@ def estimate_ranks(
 
 def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan: str | None = None) -> int:
     """Return the device memory of fields, reductions, sponges and averages on `blocks`, in bytes. `plan`: a name of
-    hiresx.rhs.plans; if it is None, that of the case or else of the backend."""
+    hiresx.rhs.plans; None means the plan of the case or, if it has none, of the backend."""
     halo = case.stencil.halo
     padded = sum(math.prod(padded_shape(block, halo)) for block in blocks)
     extra = _extra_reals(case, blocks, _layout(case, backend, plan).needed["work"]) * _item(case)
@@ -232,7 +234,7 @@ def device_bytes(case: Case, blocks: Sequence[Block], backend: str, plan: str) -
 
 
 def layout(case: Case, plan: str) -> Layout:
-    """Return the layout of the fields of a case's blocks, by a plan of hiresx.rhs.plans."""
+    """Return the layout of the fields of a case's blocks. `plan`: the name of a plan in hiresx.rhs.plans."""
     needed = needed_fields(case, plan) | integrator(case.time.integrator).needed_fields(case) | case.needed_fields()
     return Layout(STORAGE[case.scheme.precision], equations(case), needed, case.implicit.sweep_precision)
 
@@ -277,8 +279,8 @@ def _extra_reals(case: Case, blocks: Sequence[Block], work: int) -> int:
 
 def average_bytes(case: Case, blocks: Sequence[Block], backend: str) -> int:
     """Return the device memory of the averages of a case on these blocks. For averages over index directions it
-    includes the partial sums on the device. If such directions are cut among ranks, a little more is needed: the
-    averages of one sample. `backend`: the name of the backend."""
+    includes the partial sums on the device. If the blocks are divided along such directions among ranks, a little more
+    is needed: the averages of one sample. `backend`: the name of the backend."""
     if case.average is None:
         return 0
     count, over = quantities(kinds(case.average), equations(case).scalars), case.average.over

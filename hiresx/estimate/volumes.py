@@ -11,8 +11,8 @@ from hiresx.grid import Block
 
 
 def refuse_underflow(case: Case, block: str, volume: float, node: Sequence[int]) -> None:
-    """Raises HiresxError for a positive cell `volume` of a `block` (its name) at `node` (i, j, k) that is below the
-    smallest normal number of the metrics' precision: the kernels take it for 0."""
+    """Raises HiresxError if a positive cell `volume` is below the smallest normal number in the precision of the
+    metrics, since kernels treat it as 0. `block`: the name of the block. `node`: (i, j, k)."""
     kind = STORAGE[case.scheme.precision].work
     least = float(np.finfo(kind).tiny)
     if 0 < volume < least:
@@ -26,8 +26,8 @@ def refuse_underflow(case: Case, block: str, volume: float, node: Sequence[int])
 
 def is_tiny(case: Case, block: Block) -> bool:
     """True if `block` may have cells so small that `refuse_underflow` rejects them, so that every cell must be checked.
-    This is judged from the mean volume of a cell, estimated from the extents of the block: it is below 1e10 times the
-    smallest number in the metrics' precision."""
+    This is so if the mean volume of a cell, estimated from the extents of the block, is below 1e10 times the smallest
+    normal number in the precision of the metrics."""
     extents = sorted(block.extents)[-len(block.active) :]
     logarithm = sum(np.log10(e) for e in extents if e > 0) - np.log10(block.points)
     return bool(logarithm < np.log10(np.finfo(STORAGE[case.scheme.precision].work).tiny) + 10)

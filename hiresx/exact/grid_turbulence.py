@@ -43,9 +43,9 @@ SPECTRA = np.array(
 
 
 def spectrum(k: Reals, time: int = TIMES[0]) -> np.ndarray:
-    """Return the measured energy spectrum E(k) in cm^3/s^2 at the wave numbers `k` in 1/cm. `time`: one of TIMES, a
-    station behind the grid. Between the points of the table the logarithms are interpolated linearly; beyond both ends
-    E(k) continues with the slope at the end."""
+    """Return the measured energy spectrum E(k) in cm^3/s^2 at the wave numbers `k` in 1/cm (Comte-Bellot & Corrsin
+    1971). `time`: one of TIMES, a station behind the turbulence grid. Between the points of the table the logarithms
+    are interpolated linearly. Beyond both ends of the table they are extrapolated linearly."""
     measured = SPECTRA[:, 1 + TIMES.index(time)]
     x, y = (np.log(column[measured > 0]) for column in (SPECTRA[:, 0], measured))
     at = np.log(np.asarray(k, float))
@@ -55,5 +55,5 @@ def spectrum(k: Reals, time: int = TIMES[0]) -> np.ndarray:
 
 
 def elapsed_seconds(time: int) -> float:
-    """Return the seconds from the first of TIMES to `time`, another of them."""
+    """Return the seconds from the first of TIMES to `time`, which must be one of TIMES."""
     return (time - TIMES[0]) * MESH / MEAN_VELOCITY

@@ -18,10 +18,10 @@ _PLACES = 64
 
 
 class Behind(NamedTuple):
-    """The waves behind a shock at x = 0, caused by a wave of vorticity whose wavenumber along y is 1. `vortical`: the
-    wavenumber along x of vorticity and entropy. `acoustic`: the wavenumber along x of the sound, which is complex if
-    the sound decays. `vortical_velocity`, `acoustic_velocity`: complex amplitudes of (u, v), divided by the velocity
-    ahead of the shock."""
+    """The waves downstream of a shock at x = 0, caused by a plane vorticity wave whose wavenumber along y is 1.
+    `vortical`: the wavenumber along x of the vorticity and entropy waves. `acoustic`: the wavenumber along x of the
+    sound wave, which is complex if the sound decays. `vortical_velocity`, `acoustic_velocity`: complex amplitudes of
+    (u, v), divided by the velocity upstream of the shock."""
 
     vortical: float
     acoustic: complex
@@ -30,8 +30,8 @@ class Behind(NamedTuple):
 
 
 class Amplification(NamedTuple):
-    """Ratios of values far behind a shock to those ahead of it. `R11`: the variance of the velocity normal to the
-    shock. `R22`: the variance of a velocity component along it. `k`: the kinetic energy of the fluctuations per
+    """Ratios of values far downstream of a shock to those upstream. `R11`: the variance of the velocity normal to the
+    shock. `R22`: the variance of a velocity component parallel to the shock. `k`: the turbulent kinetic energy per
     mass."""
 
     R11: float
@@ -40,11 +40,11 @@ class Amplification(NamedTuple):
 
 
 def behind(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) -> Behind:
-    """Return the waves behind a shock that a plane wave of vorticity meets. Ahead of the shock, gas of density and
+    """Return the waves downstream of a shock on which a plane vorticity wave is incident. Upstream, gas of density and
     sound speed 1 moves at `mach` along x, with u' = mach sin(angle) cos(phase), v' = -mach cos(angle) cos(phase), rho'
     = `entropy` cos(phase) and p' = 0, times a small amplitude. The phase is k (x cos(angle) + y sin(angle)) - omega t.
-    `angle`: in degrees, above 0 and below 90. `gamma`: ratio of specific heats. Source: Ribner (1954), see the
-    module."""
+    `angle`: in degrees, above 0 and below 90. `gamma`: ratio of specific heats. Source: Ribner (1954), see the module.
+    """
     psi = np.radians(angle)
     ky, kx = 1.0, 1.0 / np.tan(psi)
     omega, shock = mach * kx, normal_shock(mach, gamma)
@@ -85,20 +85,21 @@ def vorticity_ratio(mach: float, angle: float, gamma: float = 1.4, entropy: floa
 
 
 def critical_angle(mach: float, gamma: float = 1.4) -> float:
-    """Return the angle in degrees, for a wave as in `behind`, above which its sound decays behind the shock. `mach`:
-    the Mach number of the shock."""
+    """Return the angle in degrees above which the sound that a vorticity wave (see `behind`) causes decays downstream
+    of a shock. `mach`: the Mach number of the shock."""
     shock = normal_shock(mach, gamma)
     u2, c2 = mach / shock.density, np.sqrt(shock.pressure / shock.density)
     return float(np.degrees(np.arctan(mach / np.sqrt(c2**2 - u2**2))))
 
 
 def isotropic_amplification(mach: float, gamma: float = 1.4) -> Amplification:
-    """Return the amplification of isotropic vortical turbulence of small amplitude by a shock, far behind it.
+    """Return the amplification of isotropic vortical turbulence of small amplitude by a shock, far downstream.
 
-    Half of the energy of each wave number is velocity in the plane of the normals of shock and wave, as in `behind`.
-    The other half, normal to that plane, passes the shock unchanged. The result does not depend on the spectrum, since
-    far behind the shock only the angle of a wave matters. At Mach 1.5 R11 is 1.601, R22 1.380 and k 1.454. Source:
-    Ribner (1954).
+    A vorticity wave with a given wave vector has two velocity components of equal energy. One lies in the plane that
+    contains the wave vector and the normal of the shock; `behind` computes how the shock changes it. The other is
+    normal to this plane and not changed by the shock. The result does not depend on the spectrum of the turbulence,
+    since far downstream only the direction of the wave vector matters. At Mach 1.5 R11 is 1.601, R22 1.380 and k 1.454.
+    `gamma`: ratio of specific heats. Source: Ribner (1954), see the module.
     """
     nodes, weights = np.polynomial.legendre.leggauss(_PLACES)
     critical = critical_angle(mach, gamma)

@@ -13,10 +13,11 @@ import numpy as np
 def fully_expanded(
     pressure_ratio: float, exit_mach: float, temperature_ratio: float, gamma: float
 ) -> tuple[float, float]:
-    """Return the velocity of a jet expanded to ambient pressure, in units of the ambient sound speed, and its
-    cross-section divided by that of the exit, at the same mass flux. `pressure_ratio`: pressure at the exit divided by
-    the ambient pressure. `exit_mach`: Mach number of the exit. `temperature_ratio`: total temperature of the jet
-    divided by the ambient temperature. `gamma`: ratio of specific heats."""
+    """Return the velocity of a jet that has expanded to ambient pressure, in units of the ambient sound speed, and its
+    cross-section divided by that of the nozzle exit. The mass flow is that of the exit. `pressure_ratio`: pressure at
+    the exit divided by the ambient pressure. `exit_mach`: Mach number of the exit. `temperature_ratio`: total
+    temperature of the jet divided by the ambient temperature. `gamma`: ratio of specific heats. Source: isentropic
+    flow, see the module."""
     g = 0.5 * (gamma - 1)
     T_exit = temperature_ratio / (1 + g * exit_mach**2)
     T = T_exit * pressure_ratio ** (-(gamma - 1) / gamma)
@@ -34,7 +35,7 @@ def jet(
     gamma: float,
     subsonic: bool = False,
 ) -> dict[str, float]:
-    """Describe a jet by one of `Mj`, `NPR` and `pressure_ratio`, the first that is given. Returns all three and the
+    """Describe a jet by one of `Mj`, `NPR` and `pressure_ratio`, the first that is not None. Returns all three and the
     velocity: `Mj`, the Mach number of the jet expanded to ambient pressure; `NPR`, nozzle total over ambient pressure;
     `pressure_ratio`, exit over ambient pressure; `Uj`, the velocity of the expanded jet in units of the ambient sound
     speed. `exit_mach`: Mach number of the exit. `temperature_ratio`: total over ambient temperature. `gamma`: ratio of
@@ -118,8 +119,8 @@ def walled_jet(
 
 
 def check_walls(layer: float, lip: float) -> None:
-    """Raises ValueError for a boundary layer of thickness `layer` or a lip of thickness `lip`, both divided by the
-    width of the nozzle, that are not possible."""
+    """Raises ValueError if the thickness `layer` of the boundary layer in a nozzle, or the thickness `lip` of its lip,
+    is negative or too large. Both are divided by the width of the nozzle."""
     if not layer > 0:
         raise ValueError(f"layer = {layer:g} must be positive")
     if layer >= 0.5:

@@ -22,8 +22,8 @@ _STEP = 1e-6
 def amplitude_ratio(flux: str, points: float, waves: float, cfl: float, gamma: float = 1.4) -> complex:
     """Return the ratio of the computed to the exact complex amplitude of a plane sound wave (of its pressure), after it
     has travelled `waves` wavelengths through gas at rest with `points` nodes per wavelength. It is 1 for an exact
-    scheme. `flux`: a choice of scheme.flux; `cfl`: the sound's CFL number. Source: Fourier analysis of the linear
-    scheme, see the module. `gamma`: ratio of specific heats."""
+    scheme. `flux`: a choice of scheme.flux. `cfl`: the CFL number, with the sound speed. `gamma`: ratio of specific
+    heats. Source: Fourier analysis of the linear scheme, see the module."""
     theta = 2 * np.pi / points
     left = np.sum(_LEFT * np.exp(1j * theta * np.arange(-2, 3)))
     right = np.exp(1j * theta) * np.conj(left)
@@ -43,7 +43,7 @@ def amplitude_ratio(flux: str, points: float, waves: float, cfl: float, gamma: f
 
 def jacobians(flux: str, gamma: float) -> tuple[Array, Array]:
     """Return the Jacobians (3, 3) of the numerical flux with respect to its left and its right state, in gas at rest.
-    `flux`: a choice of scheme.flux."""
+    `flux`: a choice of scheme.flux. `gamma`: ratio of specific heats."""
     rest = np.array([1.0, 0.0, 1 / (gamma * (gamma - 1))])
     if flux in ("steger_warming", "van_leer"):
         split = _steger_warming if flux == "steger_warming" else _van_leer

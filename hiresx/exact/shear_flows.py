@@ -97,14 +97,15 @@ def couette(
     prandtl: float,
     viscosity: Callable[[np.ndarray], np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return u and T of steady Couette flow, each of the shape of y, and the mean of 1/T over 0 <= y <= 1. From the
-    mean and the mass follows the pressure. The wall at y = 0 is at rest, that at y = 1 moves.
+    """Return u and T of steady Couette flow, each of the shape of y, and the mean of 1/T over 0 <= y <= 1. From this
+    mean and the mass between the walls the pressure can be computed. The wall at y = 0 is at rest, that at y = 1 moves.
 
-    Velocities are in units of the sound speed at T = 1. T_lower None: the lower wall is adiabatic. viscosity(T): the
-    viscosity of arrays T, divided by that at T = 1. The shear mu u' is uniform, so T is a parabola in u whatever the
-    viscosity, and y the integral of mu du. Source: Schlichting & Gersten, Boundary-Layer Theory, 9th ed. (2017); c_p =
-    1/(gamma - 1) in these scales. `wall_speed`: the velocity of the moving wall. `T_upper`: its temperature. `prandtl`:
-    the Prandtl number.
+    Velocities are in units of the sound speed at T = 1. `wall_speed`: the velocity of the moving wall. `T_upper`: its
+    temperature. `T_lower`: the temperature of the wall at rest; None if it is adiabatic. `gamma`: ratio of specific
+    heats. `prandtl`: the Prandtl number. `viscosity(T)`: a function that returns the viscosity at an array of
+    temperatures, divided by that at T = 1. The shear stress mu u' is uniform, so T is a parabola in u for any
+    viscosity, and y is proportional to the integral of mu du. Source: Schlichting & Gersten, Boundary-Layer Theory, 9th
+    ed. (2017); c_p = 1/(gamma - 1) in these scales.
     """
     heating = prandtl * (gamma - 1)
     if T_lower is None:

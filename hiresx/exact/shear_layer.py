@@ -24,9 +24,10 @@ _CONVERGED = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Mode:
-    """The fastest growing mode of a shear layer. `rate`: its rate of growth. `frequency`: its angular frequency. Both
-    are in c/L, with L half the vorticity thickness. `half_height`: half the height of the domain, in L. The mode is
-    normalised so that the largest |v| is 1. A call with y returns the complex rho, u, v, p at y, an array (4, ...)."""
+    """The fastest growing mode of a shear layer. `rate`: its growth rate. `frequency`: its angular frequency. Both are
+    in c/L, with L half the vorticity thickness. `half_height`: half the height of the domain, in L. The mode is
+    normalised so that the largest |v| is 1. A call with an array y returns the complex amplitudes of rho, u, v, p, an
+    array (4, ...)."""
 
     rate: float
     frequency: float

@@ -18,9 +18,9 @@ class Riemann:
     """Exact solution of the Riemann problem of the one-dimensional Euler equations.
 
     `left` and `right` are (rho, u, p), and `gamma` is the ratio of specific heats. `p_star` and `u_star` are the
-    pressure and the velocity between the two nonlinear waves. Raises HiresxError for a state that is not positive and
-    where the two rarefactions would leave a vacuum, which no solver of this project represents. Source: Toro, Riemann
-    Solvers and Numerical Methods for Fluid Dynamics, 3rd ed. (2009), chapter 4.
+    pressure and the velocity between the two nonlinear waves. Raises HiresxError for a state with a density or pressure
+    that is not positive, and if there is a vacuum between the two rarefactions. Source: Toro, Riemann Solvers and
+    Numerical Methods for Fluid Dynamics, 3rd ed. (2009), chapter 4.
     """
 
     left: tuple[float, float, float]
@@ -129,9 +129,9 @@ def riemann(
     x0: float,
     gamma: float,
 ) -> tuple[np.ndarray, ...]:
-    """Return the exact state (rho, u, v, w, p) of a Riemann problem at time t, arrays of the shape of x; v = w = 0.
-    Scales are those of the arguments. `left`, `right`: (rho, u, p) on the two sides of x0. At t = 0 the result is that
-    of `jump`, for which x must be the nodes of a line. Raises HiresxError as `Riemann` does."""
+    """Return the exact state (rho, u, v, w, p) of a Riemann problem at time t, arrays of the shape of x, in the scales
+    of the arguments; v = w = 0. `left`, `right`: (rho, u, p) on the two sides of x0. `gamma`: ratio of specific heats.
+    At t = 0 the result is that of `jump`; x must then be the nodes of a line. Raises HiresxError as `Riemann` does."""
     solution = Riemann(triple(left), triple(right), gamma)
     x = np.asarray(x, dtype=float)
     rho, u, p = solution.sample((x - x0) / t) if t > 0 else jump(x, x0, left, right, gamma)
@@ -141,9 +141,9 @@ def riemann(
 def jump(
     x: np.ndarray, x0: float, left: tuple[Values, Values, Values], right: tuple[Values, Values, Values], gamma: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (rho, u, p) of two states: `left` below x0 and `right` above it, arrays of the shape of x (nodes along its
-    last axis). If the cell of a node (from halfway to its neighbours) contains x0, the node has the mean of the
-    conserved variables over this cell. The discrete jump then lies exactly at x0 on any grid."""
+    """Return arrays rho, u and p of the shape of x (nodes along its last axis): `left` below x0 and `right` above it.
+    If the cell of a node (from halfway to its neighbours) contains x0, the node has the mean of the conserved variables
+    over this cell. The discrete jump then lies exactly at x0 on any grid. `gamma`: ratio of specific heats."""
     x = np.asarray(x, dtype=float)
     share = 0.5 + (x0 - x) / np.gradient(x, axis=-1)
     # A share that is 0 or 1 but for the rounding of x must not mix in a trace of the other state.

@@ -8,8 +8,8 @@ from hiresx.errors import HiresxError
 
 @dataclass(frozen=True)
 class Shock:
-    """A plane shock. `angle`: its angle to the flow ahead, in degrees. `pressure` and `density`: ratios of the values
-    behind it to those ahead of it. `mach`: the Mach number behind it."""
+    """A plane shock. `angle`: the angle between the shock and the upstream flow, in degrees. `pressure` and `density`:
+    ratios of the downstream to the upstream values. `mach`: the downstream Mach number."""
 
     angle: float
     pressure: float

@@ -10,9 +10,9 @@ ALIGNMENT = 64
 
 
 class BufferLayout:
-    """The layout of the buffers of all quantities in one piece of memory. `widths`: for each quantity the number of
-    values per point. `dtype`: their type, or a list with one type for each quantity. Every quantity has two buffers,
-    which consecutive exchanges use alternately; "turn" is the number of the buffer, 0 or 1."""
+    """The layout of the buffers of all quantities in one allocation. `widths`: for each quantity the number of values
+    per point. `dtype`: their type, or a list with one type for each quantity. Every quantity has two buffers, which
+    consecutive exchanges use alternately; "turn" is the number of the buffer, 0 or 1."""
 
     def __init__(self, dtype: Any, widths: Sequence[int]):
         self.widths = tuple(widths)
@@ -53,9 +53,9 @@ class BufferLayout:
     def messages(
         self, memory: Mapping[int, Any], points: Mapping[int, int], spans: Mapping[int, tuple[int, int]]
     ) -> list[list[dict[int, Any]]]:
-        """Return the messages by quantity, turn and rank, as views of the `memory` of each rank. `points`: how many
-        points the memory of each rank is made for. `spans`: the first and the last + 1 of the points of each
-        message."""
+        """Return views of the messages in the `memory` of each rank: for each quantity and turn a dictionary from the
+        rank to an array. `memory`: bytes, by rank. `points`: for each rank the number of points for which its memory
+        has space. `spans`: for each rank the first and the last + 1 of the points of the message."""
         found: list[list[dict[int, Any]]] = [[{}, {}] for _ in self.widths]
         for rank, its in memory.items():
             first, last = spans[rank]

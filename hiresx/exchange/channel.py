@@ -35,12 +35,14 @@ class ExchangedArrays:
 
 
 class Channel:
-    """The exchange of one quantity of `width` variables between the parts of this rank and with other ranks.
+    """The exchange of one quantity with `width` numbers per node between the parts of this rank and with other ranks.
 
-    `directed`: whether its arrays belong to grid directions; they then change sign where two directions are opposite.
-    `later`: whether kernels may still run after their launch has returned; sending then waits for them. `apart`:
-    whether its number type differs from that of the state. `kept`: a cache from which the rows of nodes are taken.
-    `waited`: seconds spent waiting for other ranks. `exchanges`: the number of exchanges that were started."""
+    `directed`: whether the quantity is a flux along a grid direction; its sign then changes if the directions of two
+    blocks are opposite. `messages`: its buffers and transports. `later`: whether a launch returns before its kernel has
+    run; sending then waits for the kernel. `apart`: whether its number type differs from that of the state. `kept`: a
+    cache from which the rows of nodes are taken. `waited`: seconds spent waiting for other ranks. `exchanges`: the
+    number of exchanges that were started.
+    """
 
     def __init__(
         self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool,
@@ -97,8 +99,8 @@ class Channel:
         self.seconds_waited, self.exchanges = 0.0, 0
 
     def start(self, fields: ExchangedArrays) -> None:
-        """Begin the exchange of the arrays `fields` with other ranks, and copy between the parts of this rank. An
-        exchange that is under way is finished first. The present values are sent, even if they are changed
+        """Begin the exchange of the arrays `fields` with other ranks, and copy between the parts of this rank. If an
+        earlier exchange is not finished, it is finished first. The present values are sent, even if they are changed
         afterwards."""
         self.finish()
         self.exchanges += 1
@@ -174,7 +176,7 @@ class Channel:
             self._take_completed()
 
     def finish(self) -> None:
-        """Wait for all messages of the exchange that is under way, if one is, and unpack them."""
+        """Wait for all messages of an exchange that was started, and unpack them. Do nothing if there is none."""
         if self._fields is None:
             return
         self.flush()

@@ -28,15 +28,20 @@ STAGED = "staged over "
 
 @dataclass
 class RankFacts:
-    """Facts about a rank that the other ranks need for the choice of transports. `host`: the number of its host.
-    `asked`: the transport that the user requested, or "auto".
+    """Facts about a rank that the other ranks need for the choice of transports.
 
-    `gpu`: the address of the GPU on its host, for a MIG slice followed by "/" and its UUID; None for a CPU rank.
-    `cuda_fault`: the reason, in words, why MPI cannot send from GPU memory. `precision`: the name of the precision.
-    `widths`: for each quantity the number of values per point. `sends`: for each peer the first and last + 1 of the
-    points that this rank sends to it; `receives` likewise. `points`: the number of all points that it sends. `room`:
-    bytes of shared memory that its host can provide. `closed`: peers whose GPU memory it could not open, with the
-    reason."""
+    - `host`: the number of its host.
+    - `asked`: the transport that the user requested, or "auto".
+    - `gpu`: the address of the GPU on its host, for a MIG slice followed by "/" and its UUID; None for a CPU rank.
+    - `cuda_fault`: the reason, in words, why MPI cannot send from GPU memory; None if it can.
+    - `precision`: the name of the precision.
+    - `widths`: for each quantity the number of values per point.
+    - `sends`, `receives`: for each peer the first and last + 1 of the points that this rank sends to it, or receives
+      from it.
+    - `points`: the number of all points that it sends.
+    - `room`: bytes of shared memory that its host can provide.
+    - `closed`: peers whose GPU memory it could not open, with the reason.
+    """
 
     host: int
     asked: str
@@ -52,7 +57,8 @@ class RankFacts:
 
 
 def known_transport(name: str) -> str:
-    """Return `name`, or the name of the transport that has replaced it. Raises HiresxError for an unknown name."""
+    """Return `name`, or the present name of the transport if `name` is a former one. Raises HiresxError for an unknown
+    name."""
     if name in RETIRED:
         log.warning('the transport "%s" was removed: "%s" is used', name, RETIRED[name])
         return RETIRED[name]
@@ -62,10 +68,10 @@ def known_transport(name: str) -> str:
 
 
 def choose(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> dict[tuple[int, int], str]:
-    """Choose the transport for every pair of ranks that exchange messages. Returns names by (lower, higher rank).
-    `facts`: one entry for each rank. `spare_room`: for each host, whether it has the shared memory that windows need.
-    Raises HiresxError on all ranks if ranks request different transports, or a transport that does not work between two
-    of them."""
+    """Choose the transport for every pair of ranks that exchange messages. Returns a dictionary from (lower rank,
+    higher rank) to the name. `facts`: one entry for each rank. `spare_room`: for each host, whether it has enough
+    shared memory for the transport "window". Raises HiresxError on all ranks if ranks request different transports, or
+    a transport that does not work between two of them."""
     asked = facts[0].asked
     for rank, found in enumerate(facts):
         if found.asked != asked:

@@ -40,9 +40,10 @@ class Endpoint:
     `messages`, and `memory` is the memory that contains the buffers.
 
     `gpu`: a `hiresx.exchange.gpu.Gpu`, or None on a CPU. `widths`: for each quantity the number of values per point.
-    They have the type `dtype`, or each of the types `dtype`. `precision`: the name of these types. `asked`: the name of
-    the transport to use. Collective. Raises HiresxError on all ranks if the transport cannot be used or memory is
-    short. A failure on one rank is raised on all ranks, and then all resources are released."""
+    `dtype`: the type of these values, or a list with one type for each quantity. `precision`: the name of these types.
+    `asked`: the name of the transport to use. Collective. Raises HiresxError on all ranks if the transport cannot be
+    used or memory is short. A failure on one rank is raised on all ranks, and then all resources are released.
+    """
 
     def __init__(
         self,
@@ -181,7 +182,7 @@ class Endpoint:
         return memory
 
     def close(self, error: BaseException | None = None) -> None:
-        """Free the resources of MPI and CUDA. Collective. After an `error` on this rank alone it frees only those of
+        """Free the resources of MPI and CUDA. Collective. After an `error` on this rank only, it frees only those of
         CUDA, which needs no other rank."""
         together = error is None or is_on_all_ranks(error)
         with suppress(*([] if error is None else [RuntimeError])):  # which would hide the first

@@ -14,22 +14,22 @@ PIECE = 2 * 2**20
 
 
 class StreamMark:
-    """A mark in the sequence of work of a CUDA stream (a CUDA event)."""
+    """A CUDA event: a marker in the sequence of work of a CUDA `stream`."""
 
     def __init__(self, event: Any, stream: Any):
         self.event, self._stream = event, stream
 
     def record(self) -> None:
-        """Mark the present place in the stream, behind all work given to it so far."""
+        """Record the event behind all work that the stream has so far."""
         self.event.record(self._stream)
 
     def synchronize(self) -> None:
-        """Wait until the work before the mark is done."""
+        """Wait until the work before the event is complete."""
         self.event.synchronize()
 
 
 class Gpu:
-    """The GPU of this process: its kernels run on CuPy's current stream, its copies on another one."""
+    """The GPU of this process. Its kernels run on CuPy's current stream, its copies on another stream."""
 
     def __init__(self) -> None:
         import cupy
@@ -45,14 +45,14 @@ class Gpu:
         return self._cupy.cuda.Event(disable_timing=True)
 
     def moment(self) -> StreamMark:
-        """Return a mark that can be recorded in the stream of the kernels."""
+        """Return an event that can be recorded in the stream of the kernels."""
         return StreamMark(self._event(), self._kernels)
 
     # ---- memory
 
     def memory(self, size: int) -> Any:
-        """Allocate `size` bytes of zeros on the GPU, from CUDA itself. An array of CuPy's pool is part of a larger
-        allocation, and its handle would open the beginning of that in other processes."""
+        """Allocate `size` bytes of zeros on the GPU by the CUDA runtime. (An array from CuPy's memory pool is part of a
+        larger allocation, and its handle would open the beginning of that allocation in other processes.)"""
         self._cupy.get_default_memory_pool().free_all_blocks()
         try:
             memory = self._cupy.cuda.memory.Memory(-(-max(size, 1) // PIECE) * PIECE)
@@ -71,7 +71,7 @@ class Gpu:
 
     def host_memory(self, size: int) -> np.ndarray:
         """Allocate `size` bytes on the host and return them as an array (size,) of bytes. The memory is page-locked if
-        the system allows so many."""
+        the system permits this."""
         try:
             memory = self._cupy.cuda.alloc_pinned_memory(max(size, 1))
         except self._runtime.CUDARuntimeError:
@@ -101,8 +101,7 @@ class Gpu:
     # ---- memory of other processes
 
     def handle(self, array: Any) -> bytes:
-        """Return a handle of an array that `memory` has allocated, with which another process on this host can open
-        it."""
+        """Return a handle by which another process on this host can open an array that `memory` has allocated."""
         return self._runtime.ipcGetMemHandle(array.data.ptr)
 
     def open(self, handle: bytes, size: int) -> Any:
@@ -118,7 +117,7 @@ class Gpu:
         self._runtime.ipcCloseMemHandle(array.data.ptr)
 
     def write(self, array: Any, number: int) -> None:
-        """Write a number into the first bytes of `array`, and wait until it is there."""
+        """Write a number into the first bytes of `array`, and wait until it is written."""
         array[:8].set(np.array([number]).view(np.uint8))
         self._kernels.synchronize()
 
@@ -129,8 +128,8 @@ class Gpu:
     # ---- copies
 
     def copy_out(self, pairs: Iterable[tuple[np.ndarray, Any]], packed: StreamMark, copied: StreamMark) -> None:
-        """Begin to copy GPU arrays to the host, for pairs (host array, GPU array), after the mark `packed`; then record
-        the mark `copied`."""
+        """Begin to copy GPU arrays to the host, for pairs (host array, GPU array), after the event `packed`; then
+        record the event `copied`."""
         self._copies.wait_event(packed.event)
         for there, here in pairs:
             self._runtime.memcpyAsync(

@@ -35,13 +35,13 @@ class Neighbour(NamedTuple):
 
 class HaloExchange:
     """Fills the ghosts of connected faces of the parts `states` of this rank from the nodes that `cut.connections`
-    name. Edges and corners are not exchanged, since no kernel reads them.
+    name. Ghosts beside edges and corners are not exchanged, since no kernel reads them.
 
     One message per neighbour and exchange is sent by `transport` (`hiresx.exchange.choice.NAMES`), packed and unpacked
-    by kernels. An exchange is started, then finished; computation goes on in between, but must not read ghosts of the
-    faces `remote` (for each part, those with ghosts from another rank). The values at the start are sent. The fields to
-    exchange are those of the registry (`hiresx.device.fields`), with a channel for each. `known`: the field layout of
-    the other ranks, needed on a rank without parts, which sends nothing. `kept`: rows of nodes of earlier exchanges.
+    by kernels. An exchange is started, then finished. Between these calls, kernels may run that do not read ghosts of
+    the faces `remote` (for each part, those with ghosts from another rank). The values at the start are sent. The
+    fields to exchange are declared in `hiresx.device.fields`; each has a channel. `known`: the field layout of the
+    other ranks, needed on a rank without parts, which sends nothing. `kept`: rows of nodes of earlier exchanges.
 
     All ranks make the same calls in the same order; the constructor and `close` are collective. Raises HiresxError, on
     all ranks, for a transport that cannot be used, with the reason, and if memory is lacking.
@@ -133,7 +133,8 @@ class HaloExchange:
             channel.finish()
 
     def start_field(self, name: str) -> None:
-        """Begin to exchange the field `name`, which a term of the right-hand side or the metrics have computed."""
+        """Begin to exchange the field `name`, which a term of the right-hand side or the computation of metrics has
+        written."""
         channel, arrays = self._by_name[name]
         channel.start(arrays)
 
@@ -143,8 +144,8 @@ class HaloExchange:
         self._by_name[name][0].finish()
 
     def assume_started(self) -> None:
-        """Tell the exchange that recorded launches have started an exchange of the state, which is to be finished next.
-        Recorded launches do so with "signals" only."""
+        """Record that launches of a recording (a CUDA graph) have started an exchange of the state, which is to be
+        finished next. Recordings start exchanges only with the transport "signals"."""
         for channel, arrays in self._with_state:
             if isinstance(channel, SignalledChannel):
                 channel.assume_started(arrays)
@@ -155,9 +156,9 @@ class HaloExchange:
         return None if self._endpoint is None else self._endpoint.memory
 
     def start_fluxes(self, fluxes: Sequence[Sequence[Any]]) -> None:
-        """Begin to exchange the viscous fluxes normal to the faces. `fluxes[part][direction]`: arrays of this rank. The
-        neighbour's direction normal to a face may be another one, or run the opposite way; the exchange takes this into
-        account."""
+        """Begin to exchange the viscous fluxes normal to the faces. `fluxes[part][direction]`: arrays of this rank.
+        Directions of the neighbour may have another order or the opposite sense; the exchange takes this into account.
+        """
 
         def array(part: int, direction: int) -> Any:
             return fluxes[part][direction]
@@ -173,8 +174,7 @@ class HaloExchange:
             channel.finish()
 
     def flush(self) -> None:
-        """Send the messages that are packed but not sent yet. Must be called before any other operation for which all
-        ranks wait."""
+        """Send the messages that are packed but not sent yet. It must be called before other collective operations."""
         for channel in self._channels:
             channel.flush()
 
@@ -196,12 +196,12 @@ class HaloExchange:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Number of exchanges started so far: of the state and other fields, and of the fluxes."""
+        """Number of exchanges started so far, of the state and other fields and of the fluxes."""
         return self._channels[0].exchanges, sum(channel.exchanges for channel in self._of_fluxes)
 
     @property
     def seconds_waited(self) -> float:
-        """Seconds this rank has spent waiting for others."""
+        """Seconds that this rank has spent waiting for others."""
         return self.waited_before + sum(channel.seconds_waited for channel in self._channels)
 
     def close(self) -> None:

@@ -22,7 +22,8 @@ TAG = 5
 
 class LevelGhosts(PatchedExchange):
     """Fills the ghosts of tiles that lie between nodes of the next coarser level. The kernels of patched faces
-    interpolate them: to sixth order where the flow is smooth, and linearly at discontinuities."""
+    interpolate them, with sixth order in smooth flow and linearly at discontinuities. `domain`: the grid and its
+    levels. `states`: the parts of this rank. `kept`: cached results of an earlier solver."""
 
     def __init__(
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState],
@@ -79,7 +80,8 @@ class LevelGhosts(PatchedExchange):
 
 class UnderFiner:
     """The copies of the state from nodes of finer levels to nodes of coarser levels at the same points. Between ranks
-    they go through the memory of the host. Collective."""
+    they go through the memory of the host. `domain`: the grid and its levels. `states`: the parts of this rank. `kept`:
+    cached results of an earlier solver. Collective."""
 
     def __init__(
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState],

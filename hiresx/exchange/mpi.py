@@ -9,7 +9,8 @@ from hiresx.exchange.transport import Transport
 
 
 class Mpi(Transport):
-    """Transport by MPI messages from and to `buffers`. `tag`: the MPI tag, which distinguishes quantities."""
+    """Transport by MPI messages from and to `buffers`. `tag`: the MPI tag, which distinguishes quantities. `mpi_comm`:
+    the mpi4py communicator. `peers`: the other ranks."""
 
     def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], buffers: MessageBuffers):
         super().__init__(peers)

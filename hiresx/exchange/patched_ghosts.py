@@ -59,11 +59,11 @@ class _Take:
 
 
 class InterpolatedGhosts(ABC):
-    """Fills ghosts of the parts `states` of this rank by interpolation of the flow at places between nodes. `found` is
-    called on rank 0 and returns the places of all ghosts; `any`: whether there are some.
+    """Fills ghosts of the parts `states` of this rank by interpolation of the flow at places between nodes. `found`: a
+    function that is called on rank 0 and returns the places of all ghosts. `any`: whether there are such ghosts.
 
-    Contributions of several parts to a ghost are added in the order of the parts. A result therefore repeats to the
-    last bit with the same cut; with another cut it differs by the order of the sums. All calls are collective.
+    Contributions of several parts to a ghost are added in the order of the parts. Results of the same partition are
+    therefore bit-identical; those of another partition differ by the round-off of these sums. All calls are collective.
     """
 
     def __init__(
@@ -279,7 +279,8 @@ def _kernel(entry: Located) -> str:
 
 
 class PatchedExchange(InterpolatedGhosts):
-    """The ghosts of all patched faces. Raises HiresxError, on all ranks, for a node that no other block lies behind."""
+    """The ghosts of all patched faces. `domain`: the grid and its decomposition. `states`: the parts of this rank.
+    Raises HiresxError, on all ranks, for a node of a face behind which there is no other block."""
 
     def __init__(
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
@@ -311,7 +312,8 @@ class PatchedExchange(InterpolatedGhosts):
 
 
 class MirroredGhosts(InterpolatedGhosts):
-    """The ghosts of the state behind all walls that mirror places; `places`: the patches of the whole blocks."""
+    """The ghosts of the state behind all walls whose ghosts take their values at mirrored places. `places`: the patches
+    of the whole blocks."""
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ SHORTEST = 3
 def rows(to: np.ndarray, source: np.ndarray) -> np.ndarray | None:
     """Convert a list that copies source[n] to to[n] into rows of consecutive indexes: (first of `to`, first of
     `source`, length), int32 (n, 3), sorted by the first. Returns None if rows have fewer than `SHORTEST` nodes on
-    average, as behind faces whose indices run in different directions."""
+    average, which is so behind faces whose indices run in different directions."""
     if not len(to):
         return None
     steps = np.diff(to)
@@ -31,8 +31,8 @@ def rows(to: np.ndarray, source: np.ndarray) -> np.ndarray | None:
 
 
 def lists_on_device(backend: Backend, lists: Sequence[Sequence[np.ndarray]]) -> list[list[Any]]:
-    """Return lists of integers on the device, int32, in the groups of `lists`. They go there in one piece, since each
-    copy takes its time."""
+    """Return lists of integers on the device, int32, in the groups of `lists`. They are copied together, since each
+    copy has a latency."""
     single = [one for some in lists for one in some]
     if not single:
         return [[] for _ in lists]

@@ -13,7 +13,8 @@ from hiresx.exchange.signalled_memory import SignalledMessages
 
 class SignalledChannel(Channel):
     """A `Channel` in which the device waits for the messages of other ranks, so that kernels launched after `finish`
-    can read the ghosts. The host does not wait, and does not know how long the device waited."""
+    can read the ghosts. The host does not wait, and cannot measure how long the device waited. `messages`: the buffers
+    and flags. The other arguments are those of `Channel`."""
 
     def __init__(
         self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool,
@@ -43,13 +44,13 @@ class SignalledChannel(Channel):
         give()
 
     def flush(self) -> None:
-        """Do nothing: no message is held back."""
+        """Do nothing: `start` sends all messages."""
 
     def progress(self) -> None:
-        """Do nothing: no message passes through the host."""
+        """Do nothing: the host does not take part in the transfer."""
 
     def finish(self) -> None:
-        """Let the device wait for the exchange that is under way, if one is, and unpack it."""
+        """Let the device wait for an exchange that was started, and unpack it. Do nothing if there is none."""
         fields = self._fields
         if fields is None:
             return
@@ -63,8 +64,8 @@ class SignalledChannel(Channel):
         take()
 
     def assume_started(self, fields: ExchangedArrays) -> None:
-        """Note that recorded launches have started an exchange of the arrays `fields`, and no other one since. Only the
-        device knows whether it has ended."""
+        """Record that launches of a recording (a CUDA graph) have started an exchange of the arrays `fields`, and that
+        no other exchange has been started since."""
         self._fields = fields
 
     def _pack_calls(self, fields: ExchangedArrays) -> Iterator[Call]:

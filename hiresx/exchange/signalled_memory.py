@@ -27,8 +27,8 @@ OFFERS, OFFERED = 4, 65536
 
 
 def extra_bytes(ranks: int, quantities: int) -> int:
-    """Return the bytes of a rank's memory besides the buffers for messages: the flags of all ranks, one for each of
-    `quantities` and of the offers, and the room for offered numbers. See the module."""
+    """Return the bytes of a rank's memory besides the message buffers: the flags of all ranks, one for each of
+    `quantities` and of the sets of shared values, and the space for these values. See the module."""
     return GAP + (quantities + OFFERS) * ranks * FLAG + OFFERED
 
 
@@ -48,7 +48,7 @@ class SignalFlags:
     order: Any
 
     def raise_call(self) -> Call:
-        """Return the launch that tells the peers that the packed data can be read."""
+        """Return the launch that notifies the peers that the packed data can be read."""
         return self.program.call(
             "raise_signals", (1, 1, 1), peers=len(self.ranks), flags=self.addresses, count=self.count,
             order=self.order,
@@ -66,8 +66,8 @@ class SignalFlags:
 class SignalledMessages:
     """The buffers of one quantity, and the flags `signals` that announce their contents. `outgoing`: the two buffers of
     this rank, which consecutive exchanges use alternately; the second begins `turn_reals` numbers after the first.
-    `incoming`: for each other rank the same two buffers in its memory, from the first point for this rank on, and the
-    numbers between them."""
+    `incoming`: for each other rank, its buffers from the first point for this rank on, and the number of reals between
+    the first and the second."""
 
     signals: SignalFlags
     outgoing: Any
@@ -93,8 +93,8 @@ class SharedValues:
 
 class SignalledMemory:
     """The memory of all ranks of a host, through which kernels exchange messages and a few numbers. `own`: the memory
-    of this rank, as bytes; `others`: the memory of each other rank, by rank, at addresses that kernels can use;
-    `points`: the number of points that each rank sends."""
+    of this rank, as bytes. `others`: the memory of each other rank, by rank, at addresses that kernels can use.
+    `buffer_layout`: the layout of the message buffers. `points`: the number of points that each rank sends."""
 
     def __init__(
         self,
@@ -113,8 +113,8 @@ class SignalledMemory:
         self._order = backend.zeros((1,), "int32")
 
     def messages(self, quantity: int, peers: Sequence[Peer], spans: Mapping[int, tuple[int, int]]) -> SignalledMessages:
-        """Return the messages of one `quantity` from and to `peers`. `spans`: the points of each peer's memory that are
-        for this rank."""
+        """Return the messages of one `quantity` from and to `peers`. `spans`: for each peer the first and last + 1 of
+        the points of its memory that are for this rank."""
         incoming = {}
         for peer in peers:
             both, apart = self._buffers(peer.rank, quantity)
@@ -123,7 +123,7 @@ class SignalledMemory:
         return SignalledMessages(signals, *self._buffers(self._rank, quantity), incoming)
 
     def offer(self, values: int) -> SharedValues | None:
-        """Reserve room for `values` numbers of every rank that all ranks can read; None if there is not enough. All
+        """Reserve space for `values` numbers of every rank that all ranks can read; None if there is not enough. All
         ranks must call it with the same number."""
         size = -(-2 * 8 * values // ALIGNMENT) * ALIGNMENT
         if self._offers == OFFERS or self._offered + size > OFFERED:
@@ -155,8 +155,8 @@ class SignalledMemory:
 
     def sums(self, sums: Any, groups: np.ndarray, result: Any) -> list[Call] | None:
         """Return the launches that add `sums` (rows, quantities, terms) of all ranks to `result` (groups, quantities,
-        1). `groups`: the group of each row. The result has the same bits on all ranks. Returns None if there is not
-        enough room for the sums."""
+        1). `groups`: the group of each row. The result is bit-identical on all ranks. Returns None if there is not
+        enough space for the sums."""
         values = result.shape[0] * result.shape[1]
         offer = self.offer(values)
         if offer is None:

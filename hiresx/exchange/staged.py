@@ -10,10 +10,11 @@ from hiresx.exchange.transport import Transport
 
 
 class StagedTransport(Transport):
-    """Transport by the memory of the host. It copies messages from the `buffers` of the GPU to `staged`, an array on
-    the host per turn, which the transport `host` sends. Messages that `host` receives are copied to the GPU's buffers.
+    """Transport through the memory of the host. It copies messages from the `buffers` of the GPU to `staged`, an array
+    on the host per turn, which the transport `host` sends. Messages that `host` receives are copied to the GPU's
+    buffers.
 
-    Copies to the host run at the same time as the kernels that were launched after the kernels that pack the messages.
+    Copies to the host overlap with kernels that were launched after the packing kernels.
     """
 
     def __init__(self, host: Transport, staged: Sequence[Any], buffers: MessageBuffers, gpu: Gpu):

@@ -22,7 +22,7 @@ from hiresx.exchange.halo_layout import Peer
 
 class Transport(ABC):
     """Interface of the ways to send the messages of one quantity to the ranks `peers` and to receive theirs. Two sets
-    of buffers are used in turn; `turn` (0 or 1) is the number of the set."""
+    of buffers are used alternately; `turn` (0 or 1) is the number of the set."""
 
     def __init__(self, peers: Sequence[Peer]):
         self.peers = tuple(peers)

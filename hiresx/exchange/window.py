@@ -27,7 +27,7 @@ def room() -> float:
 
 
 class SharedMemory:
-    """Memory that all ranks of this host can read, `size` bytes of each. Collective on the ranks of the host."""
+    """Memory that all ranks of this host can read. Each rank has `size` bytes. Collective on the ranks of the host."""
 
     def __init__(self, comm: Communicator, size: int):
         from mpi4py import MPI
@@ -62,7 +62,8 @@ class SharedMemory:
 
 class Window(Notification):
     """Transport by the shared `memory` of a host. `messages[turn][rank]`: the array in this memory that contains the
-    message of the peer `rank` for this rank. `turn` is the number of the set of buffers, 0 or 1."""
+    message of the peer `rank` for this rank. `turn` is the number of the set of buffers, 0 or 1. `tag`: the MPI tag of
+    the notifications."""
 
     def __init__(
         self,

@@ -32,8 +32,8 @@ class AdfHeader:
     """The header of a node in an ADF file. `name` and `label`: the name and the CGNS label of the node. `children`: the
     number of its children. `table`: the byte at which the table of children begins. `kind`: the type of the data, such
     as "R8"; "MT" without data, "LK" for a link. `dimensions`: the shape of the data, in the order of Fortran. `pieces`:
-    the number of pieces in which the data are stored. `data`: the byte at which the data, or the table of the pieces,
-    begin."""
+    the number of pieces in which the data are stored. `data`: the byte at which the data begin, or, if there are
+    several pieces, the table of the pieces."""
 
     name: str
     label: str
@@ -46,8 +46,8 @@ class AdfHeader:
 
 
 class File:
-    """An open ADF file, as a context manager that closes it. Raises HiresxError that names the byte at which the file
-    is not valid."""
+    """An open ADF file, as a context manager that closes it. Raises HiresxError, with the position of the byte, for a
+    file that is not valid."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -75,13 +75,13 @@ class File:
         self._map.close()
 
     def error(self, at: int, what: str, hint: str = HINT) -> HiresxError:
-        """Return the error that the file is wrong at byte `at`; `what` is a description of the fault, and `hint` one of
-        what to do."""
+        """Return a HiresxError for the file, with the position `at` of the byte. `what`: the error. `hint`: what to do
+        about it."""
         return HiresxError(f"{self.path}, byte {at}: {what}", hint)
 
     def take(self, at: int, count: int, what: str) -> bytes:
-        """Return `count` bytes from byte `at`; `what` names them in an error. Raises HiresxError if the file ends
-        before."""
+        """Return `count` bytes from byte `at` on. `what`: the name of these bytes for the message. Raises HiresxError
+        if the file ends before."""
         self._reach(at, count, what)
         return self._map[at : at + count]
 
@@ -152,7 +152,7 @@ class File:
         return b"".join(self._map[at : at + length] for at, length in parts)
 
     def stretches(self, header: AdfHeader) -> list[tuple[int, int]]:
-        """Return the ranges of the file that contain a node's data: (first byte, number of bytes)."""
+        """Return the ranges of the file that contain the data of a node: (first byte, number of bytes)."""
         if not header.pieces or header.kind in EMPTY[:1]:
             return []
         size = np.dtype(TYPES[header.kind]).itemsize if header.kind in TYPES else 1

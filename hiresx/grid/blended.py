@@ -20,10 +20,10 @@ BEFORE = WIDTH // 2 - 1
 
 
 def lagrange_blended(t: np.ndarray, share: np.ndarray, change: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
-    """Return interpolation weights (..., WIDTH) of six nodes at the places `t` (...), counted from the first node. The
-    weights blend two polynomials: that through the last five nodes has the share `share` (...), that through the first
-    five nodes the rest. If `change` (...), the derivative of the share, is given, the derivatives of the weights are
-    returned too."""
+    """Return interpolation weights (..., WIDTH) of six nodes at the places `t` (...), in node spacings from the first
+    node. The weights are `share` (...) times those of the polynomial through the last five nodes, plus 1 - `share`
+    times those of the polynomial through the first five nodes. `change` (...): the derivative of the share with respect
+    to t; if it is given, the derivatives of the weights are returned, too."""
     (first, first_slope), (last, last_slope) = lagrange(t, WIDTH - 1), lagrange(np.asarray(t) - 1, WIDTH - 1)
     none = np.zeros((*first.shape[:-1], 1))
     lower, upper = np.concatenate([first, none], axis=-1), np.concatenate([none, last], axis=-1)
@@ -36,14 +36,15 @@ def lagrange_blended(t: np.ndarray, share: np.ndarray, change: np.ndarray | None
 
 
 class BlendedMap(BlockMap):
-    """A `BlockMap` whose first three derivatives are continuous. `ended` (3, 2): whether the nodes that may be used end
-    at the lower and the upper end of each direction, so that the polynomial through the last six is taken there."""
+    """A `BlockMap` whose first three derivatives are continuous. `ended` (3, 2): whether there are no nodes beyond the
+    lower and the upper end of each direction. Near such an end, places are interpolated by the polynomial through all
+    six nodes."""
 
     ended: np.ndarray
 
     def share(self, xi: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the share of the polynomial through the last five of the six nodes from `base` (n, 3) on, at the
-        places `xi` (n, 3), and its derivative: (n, 3) each."""
+        """Return, at the real indexes `xi` (n, 3), the share of the polynomial through the last five of the six nodes
+        from `base` (n, 3) on, and its derivative: (n, 3) each."""
         place = xi - base
         t = np.clip(place - BEFORE, 0, 1)
         r, change = t**3 * (10 + t * (6 * t - 15)), 30 * (t * (1 - t)) ** 2
@@ -55,8 +56,8 @@ class BlendedMap(BlockMap):
         return below + r * (above - below), of_six + change * (above - below)
 
     def weights(self, xi: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the weights of the nodes from `base` on and their derivatives at `xi`, each (n, 3, WIDTH). In a
-        direction of one node the weights are (1, 0, ...)."""
+        """Return the weights of the nodes from `base` (n, 3) on and their derivatives at the real indexes `xi` (n, 3),
+        each (n, 3, WIDTH). In a direction with one node the weights are (1, 0, ...)."""
         value, slope = lagrange_blended(xi - base, *self.share(xi, base))
         for d in range(self.dimensions, 3):
             value[:, d], slope[:, d] = np.eye(WIDTH)[0], 0.0

@@ -43,7 +43,8 @@ def directions_along(face: str) -> list[int]:
 
 
 def layer(face: str, size: tuple[int, int, int]) -> tuple[int, int]:
-    """Return the half-open node range of `face` in its own direction for a block of `size` (ni, nj, nk)."""
+    """Return the half-open index range (one node wide) of `face` in its normal direction, for a block of `size` (ni,
+    nj, nk)."""
     n = size[direction(face)]
     return (0, 1) if side(face) < 0 else (n - 1, n)
 
@@ -55,7 +56,7 @@ def face_range(face: str, size: tuple[int, int, int]) -> Range:
 
 
 def one_inside(face: str, range_: Range) -> Range:
-    """Return the nodes that lie one step inside the block from the nodes `range_` of a `face`."""
+    """Return the range of nodes one step inside the block from the nodes `range_` of a `face`."""
     d = direction(face)
     return triple((lo - side(face), hi - side(face)) if e == d else (lo, hi) for e, (lo, hi) in enumerate(range_))
 
@@ -115,7 +116,7 @@ def rectangles_of_face(face: str, range_: Range, free: np.ndarray) -> list[Range
 
 
 def format_size(size: Iterable[int]) -> str:
-    """Return a text of a size, such as 33 x 17 x 1."""
+    """Return a size as text, such as "33 x 17 x 1"."""
     return " x ".join(map(str, size))
 
 
@@ -123,10 +124,11 @@ def format_size(size: Iterable[int]) -> str:
 class Block:
     """One structured block of nodes.
 
-    `x`, `y`, `z`: float64 (nk, nj, ni), in reference lengths; those of a large file are `Stored` and stay in it. A
-    direction of a single node makes the block 2-D (nk = 1, in the x-y plane) or 1-D (nj = nk = 1, along x). `regions`
-    names parts of faces for the boundary conditions of a case: name -> ((face, node range), ...). `rounding`: the
-    largest rounding error of a coordinate in the precision in which it is given or was stored, in L.
+    `x`, `y`, `z`: float64 (nk, nj, ni), in reference lengths. Those of a large file are `Stored` objects, which read
+    nodes when they are needed. If a direction has a single node, the block is 2-D (nk = 1, in the x-y plane) or 1-D (nj
+    = nk = 1, along x). `regions`: named parts of faces for the boundary conditions of a case: name -> ((face, node
+    range), ...). `rounding`: the largest rounding error of a coordinate in the precision in which it is given or was
+    stored, in L.
 
     Raises HiresxError for arrays of different shape, for coordinates that are masked, not finite or beyond 1e50, and
     for a direction of 2 to 6 nodes.
@@ -175,8 +177,8 @@ class Block:
 
     def part(self, name: str, box: Range, kept: Callable[[np.ndarray], np.ndarray] = np.asarray) -> "Block":
         """Return the nodes `box` of a block in memory as a block called `name`, without regions. Its coordinates are
-        views, or what `kept` makes of the views. The nodes of the block must be finite, and the box must have enough
-        nodes for a block."""
+        views; if `kept` is given, they are the results of `kept` for these views. The nodes of the block must be
+        finite, and the box must have enough nodes for a block."""
         found = copy(self)
         for axis in "xyz":
             object.__setattr__(found, axis, kept(getattr(self, axis)[slices(box)]))
@@ -211,7 +213,7 @@ class Block:
 
     @property
     def is_stored(self) -> bool:
-        """True if its coordinates are left in their file."""
+        """True if its coordinates are read from a file when they are needed."""
         return any(isinstance(c, StoredCoordinates) for c in self.coordinates)
 
     @property
@@ -220,7 +222,7 @@ class Block:
         return triple(float(c.max() - c.min()) for c in self.coordinates)
 
     def forget(self) -> None:
-        """Free the memory of nodes that were read from a file; they are read again when they are used."""
+        """Free the memory of nodes that were read from a file; they are read again when they are needed."""
         for c in self.coordinates:
             if isinstance(c, StoredCoordinates):
                 c.forget()
@@ -245,8 +247,8 @@ class Block:
         return np.stack([c[index] for c in self.coordinates])
 
     def node(self, i: Any, j: Any, k: Any) -> np.ndarray:
-        """Return the coordinates (x, y, z) of the node with the indexes `i`, `j` and `k`. For arrays of indexes of one
-        shape, the result is an array (3, ...). Lengths are in L."""
+        """Return the coordinates (x, y, z), in L, of the node with the indexes `i`, `j` and `k`. For arrays of indexes
+        of one shape, the result is an array (3, ...)."""
         return self.at((k, j, i))
 
 
@@ -263,7 +265,7 @@ def rounding_of(size: float, kind: np.dtype[Any]) -> float:
 
 
 def read_whole(blocks: Sequence[Block]) -> tuple[Block, ...]:
-    """Return the blocks with all coordinates in memory, also those of nodes that had stayed in their file."""
+    """Return the blocks with all coordinates in memory. Coordinates that are still in a file are read."""
     return tuple(
         type(b)(b.name, *triple(np.asarray(c, dtype=float) for c in b.coordinates), b.regions, b.rounding)
         for b in blocks
@@ -271,7 +273,7 @@ def read_whole(blocks: Sequence[Block]) -> tuple[Block, ...]:
 
 
 class RawBlock(Block):
-    """A block as its file has it, of any size, before the grid is changed."""
+    """A block as it is in its file, with any number of nodes, before the grid is changed."""
 
     def _check_size(self) -> None:
         pass

@@ -21,11 +21,13 @@ CORE_OF_CORNER = 0.25
 
 def butterfly(m: int, radii: np.ndarray, fade: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
     """Return the nodes of a butterfly grid in a circle: an inner square (m + 1, m + 1) [b, a], and a ring around it (L,
-    4 m) [layer, ray], as complex positions. `m` must be even.
+    4 m) [layer, ray]. A position is a complex number y + i z. `m`: the number of cells along each side of the square,
+    which must be even.
 
     `radii` (L + 1,): the mean radius of the square's edge, and the radii of the layers 1 .. L of the ring. From layer
     fade[1] on the ring is polar: its layers are circles of these radii, and its rays are straight, at equal angles. Up
-    to layer fade[0] the nodes solve an elliptic equation. The transition is smooth."""
+    to layer fade[0] the nodes solve an elliptic equation. The transition is smooth.
+    """
     square, ring = _solve_quarter(m, tuple(float(r) for r in radii))
     share = np.clip((np.arange(1, len(radii)) - fade[0]) / (fade[1] - fade[0]), 0.0, 1.0)
     kept = 1 - share**4 * (35 - 84 * share + 70 * share**2 - 20 * share**3)

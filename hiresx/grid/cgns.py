@@ -41,10 +41,10 @@ def read_cgns(path: Path, drop: Sequence[str] = (), broken: dict[str, str] | Non
     Each patch of a boundary condition becomes a region with the name of its family, or with its own name if it has no
     family. A line of nodes that a wall shares with another patch belongs to the wall. A line that a patch shares with a
     connection belongs to the patch. Some programs write periodic motions in the sense opposite to the standard, or
-    angles in degrees. Of these forms, the one is taken with which the nodes match. `drop`: the names of boundary
-    patches and connections that are left out, PATCH or ZONE/PATCH. `broken`: a dictionary that is filled with the
-    boundary patches whose nodes cannot be found, as ZONE/PATCH, and the reasons. Without it such a patch is an error.
-    Raises HiresxError naming the invalid node of the file, and if h5py is missing.
+    angles in degrees. The form with which the nodes match is used. `drop`: the names of boundary patches and
+    connections that are left out, PATCH or ZONE/PATCH. `broken`: a dictionary that is filled with the boundary patches
+    whose nodes cannot be found, as ZONE/PATCH, and the reasons. Without it such a patch is an error. Raises HiresxError
+    with the path of the invalid node in the file, and if h5py is missing.
     """
     with open_tree(path) as root:
         return _grid(path, root, Omissions(path, tuple(drop), broken))
@@ -62,7 +62,7 @@ def kinds_of(path: Path) -> dict[str, str]:
 
 
 def describe_cgns(path: Path) -> str:
-    """Return a description of a file: its container and the precision of its coordinates."""
+    """Return a description of a file: its file format (HDF5 or ADF) and the precision of its coordinates."""
     with open_tree(path) as root:
         kinds = {
             array.kind

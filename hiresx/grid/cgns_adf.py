@@ -16,7 +16,8 @@ LONGEST_CHAIN = 100
 
 
 class AdfNode(Node):
-    """A node at byte `at` of a file. `others`: opens the files that links lead to."""
+    """A node at byte `at` of an ADF file. `place`: the path of names that leads to it. `others`: opens the files to
+    which links refer."""
 
     def __init__(self, file: adf.File, at: int, place: str, others: "_Others"):
         self._header = file.node(at)
@@ -98,7 +99,8 @@ class _Others:
 
 @contextmanager
 def root(path: Path) -> Iterator[Node]:
-    """Open a file and yield its root node. Raises HiresxError that names the byte for a file that is damaged."""
+    """Open a file and yield its root node. Raises HiresxError, with the position of the byte, for a file that is
+    damaged."""
     with ExitStack() as stack:
         others = _Others(stack)
         try:

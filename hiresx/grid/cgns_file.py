@@ -12,7 +12,7 @@ from hiresx.grid.cgns_tree import Node
 @contextmanager
 def open_tree(path: Path) -> Iterator[Node]:
     """Open a CGNS file and yield its root node. Raises HiresxError for a damaged file, and if the library that reads
-    its container is missing."""
+    its format (HDF5 or ADF) is missing."""
     with path.open("rb") as file:
         start = file.read(32)
     form = cgns_adf if start.startswith(adf.STARTS) else cgns_hdf5

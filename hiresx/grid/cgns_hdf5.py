@@ -20,7 +20,7 @@ from hiresx.grid.stored_coordinates import CoordinateSource, Hdf5Dataset
 
 
 class Hdf5Node(Node):
-    """A node of a CGNS file that is a group of an HDF5 file."""
+    """A node of a CGNS file that is a group of an HDF5 file. `place`: the path of names that leads to it."""
 
     def __init__(self, path: Path, group: Any, place: str = ""):
         super().__init__(path, place, plain(group.attrs.get("label", b"")))

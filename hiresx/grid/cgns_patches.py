@@ -29,8 +29,8 @@ NO_UNITS = Units()
 
 @dataclass(frozen=True)
 class Zone:
-    """A zone of a CGNS file, and the block that was read from it. `node`: the node of the zone. `dimensions`: number of
-    dimensions of the zone. `units`: the units of its coordinates. `words`: descriptions of the changes of the
+    """A zone of a CGNS file. `node`: the node of the zone. `block`: the block that was read from it. `dimensions`:
+    number of dimensions of the zone. `units`: the units of its coordinates. `words`: descriptions of the changes of the
     coordinates."""
 
     node: Node
@@ -42,10 +42,10 @@ class Zone:
 
 @dataclass(frozen=True)
 class Omissions:
-    """The patches and connections that are left out when the file `path` is read. `names`: those that the case names,
-    as PATCH or ZONE/PATCH. `broken`: if it is a mapping, patches without valid nodes are left out and added to it with
-    the reason. `seen`: the names of all patches and connections that were read. `met`: those of `names` that were
-    found."""
+    """The boundary patches and connections that are left out when the file `path` is read. `names`: those that the case
+    names, as PATCH or ZONE/PATCH. `broken`: if it is a dictionary, patches without valid nodes are left out and added
+    to it with the reason. `seen`: the names of all patches and connections that were read. `met`: those of `names` that
+    were found."""
 
     path: Path
     names: tuple[str, ...] = ()
@@ -62,7 +62,8 @@ class Omissions:
 
     @contextmanager
     def naming(self, zone: Node, node: Node) -> Iterator[None]:
-        """Return a context in which errors also name the key that leaves out the patch `node` of `zone`."""
+        """Return a context in which the hint of an error also names the key of the case by which the patch `node` of
+        `zone` is left out."""
         try:
             yield
         except HiresxError as error:
@@ -79,8 +80,8 @@ class Omissions:
 
 def conditions(base: Node, zone: Node) -> Iterator[tuple[Node, str, str]]:
     """Yield the boundary patches of `zone` in `base`: (node, name of its region, kind of condition). The region has the
-    name of the patch's family, or else of the patch. The kind is that of the family if the patch refers to it, and ""
-    if none is given."""
+    name of the patch's family or, without a family, of the patch. The kind is that of the family if the patch refers to
+    it, and "" if the file has none."""
     families = {family.name: family for family in base.children("Family_t")}
     for patch in (patch for holder in zone.children("ZoneBC_t") for patch in holder.children("BC_t")):
         kind = patch.text() if patch.has_data else ""
@@ -124,7 +125,7 @@ def patches(base: Node, zones: Sequence[Zone], left: Omissions) -> tuple[list[Fa
 
 
 def abuts(general: Node) -> bool:
-    """True if a connection joins faces that lie on each other but do not share nodes."""
+    """True if a connection has the type `Abutting`: the faces lie on each other but do not share nodes."""
     kind = general.child("GridConnectivityType")
     return kind is not None and kind.text() == "Abutting"
 
@@ -172,8 +173,9 @@ def _of_faces(
 
 
 def on_face(zone: Zone, node: Node, low: np.ndarray, high: np.ndarray) -> tuple[str, Range]:
-    """Return the face of a zone on which the nodes `low` to `high` lie, both (i, j, k) counted from 1, and their
-    half-open range. Raises HiresxError, which names the `node` of the file, if they lie on no face or on an edge."""
+    """Return the face of a zone on which the nodes `low` to `high` lie, and their half-open index range. `low`, `high`:
+    (i, j, k) counted from 1. Raises HiresxError, with the path of `node` in the file, if they lie on no face or on an
+    edge."""
     block = zone.block
     size = block.size[: zone.dimensions]
     shown = f"{low.tolist()} to {high.tolist()}"

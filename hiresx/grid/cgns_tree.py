@@ -25,8 +25,8 @@ DEEPEST = 12
 class Node:
     """One node of a CGNS file: `name`, `label`, its data and its children. `place`: the path of names that leads to it.
 
-    A subclass for each container (HDF5, ADF) reads the children (`_all`), the shape and type of the data (`_described`)
-    and the data (`_array`).
+    A subclass for each file format (HDF5, ADF) reads the children (`_all`), the shape and type of the data
+    (`_described`) and the data (`_array`).
     """
 
     def __init__(self, path: Path, place: str, label: str):
@@ -35,7 +35,7 @@ class Node:
 
     @property
     def form(self) -> str:
-        """Name of the container, such as "HDF5", for messages."""
+        """Name of the file format, such as "HDF5", for messages."""
         raise NotImplementedError
 
     @property
@@ -57,7 +57,7 @@ class Node:
         raise NotImplementedError
 
     def error(self, what: str, hint: str = HINT) -> HiresxError:
-        """Return the error that reports `what` about this node. `hint`: what to do."""
+        """Return a HiresxError for this node. `what`: the error. `hint`: what to do about it."""
         return HiresxError(f"{self.path}: {self.place or '/'}: {what}", hint)
 
     def children(self, label: str) -> "list[Node]":
@@ -77,7 +77,7 @@ class Node:
 
     @property
     def has_data(self) -> bool:
-        """Whether the node holds an array."""
+        """Whether the node has an array of data."""
         return self._data_shape() is not None
 
     def numbers(self, shape: tuple[int, ...], real: bool = False) -> np.ndarray:
@@ -150,7 +150,7 @@ def is_cgns(start: bytes) -> bool:
 
 
 def plain(value: Any) -> str:
-    """Convert `value`, an array of characters or bytes, to a text."""
+    """Convert `value`, an array of characters or bytes, to a string."""
     if isinstance(value, np.ndarray):
         value = value.tobytes()
     if isinstance(value, bytes):

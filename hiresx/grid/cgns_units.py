@@ -28,7 +28,8 @@ class Units:
     kind: str = ""
 
     def below(self, node: Node) -> "Units":
-        """Return the units below a child of the node. Raises HiresxError that names a unit unknown to CGNS."""
+        """Return the units that apply to a child `node`. Raises HiresxError for a unit that is not one of CGNS, with
+        its name."""
         found = self
         for child in node.children("DataClass_t"):
             found = replace(found, kind=child.text())
@@ -43,7 +44,7 @@ class Units:
 
     @property
     def metres(self) -> float:
-        """Metres per unit of length as stored; 1 if the file gives no unit."""
+        """Metres per unit of length in the file; 1 if the file gives no unit."""
         return 1.0 if self.kind in PURE else METRES.get(self.unit, 1.0)
 
     @property
@@ -57,8 +58,8 @@ class Units:
 
 
 def conversion(array: Node, units: Units) -> tuple[float, float]:
-    """Return (factor, offset) that convert the coordinates in `array` to metres. Raises HiresxError for a unit that is
-    not a length."""
+    """Return (factor, offset) by which the coordinates in `array` are converted to metres: factor times coordinate plus
+    offset. Raises HiresxError for a unit that is not a length."""
     for child in array.children("DimensionalExponents_t"):
         exponents = child.vector(8)
         if len(exponents) < 5 or exponents[LENGTH] != 1 or np.any(np.delete(exponents, LENGTH)):

@@ -23,12 +23,12 @@ class Connection:
 
     The ghost node with index (i, j, k) of `block` (i = -1, -2, ... at imin, i = ni, ni + 1, ... at imax) is the node
     `matrix` @ (i, j, k) + `offset` of block `donor`. Its coordinates are `rotation` @ those of the donor node +
-    `translation`, its velocity is `rotation` @ that of the donor node. `rotation` None: there is none.
+    `translation`, its velocity is `rotation` @ that of the donor node. If `rotation` is None, there is no rotation.
 
-    `range`: half-open node ranges (i, j, k) of the nodes of `block` on `face`. `matrix`: a 3 x 3 signed permutation. A
-    connection does not say which nodes coincide: if both blocks hold the nodes of the face (layout "shared"), the
-    offset differs by one from that of blocks of which only one holds them (layout "offset"). `over_a_pole`: the
-    connection crosses a pole, and the nodes behind it appear mirrored (`hiresx.grid.rings`).
+    `range`: half-open node ranges (i, j, k) of the nodes of `block` on `face`. `matrix`: a 3 x 3 signed permutation. If
+    both blocks contain the nodes of the face (layout "shared"), the offset differs by one from that of blocks only one
+    of which contains them (layout "offset"). `over_a_pole`: whether the connection crosses a pole, so that the nodes
+    behind it are mirrored (`hiresx.grid.rings`).
     """
 
     block: int
@@ -43,20 +43,20 @@ class Connection:
 
     @property
     def motion(self) -> Motion:
-        """The motion that brings the donor's nodes to this block's ghosts."""
+        """The rotation and translation that move the donor's nodes to this block's ghosts."""
         return Motion(self.rotation, self.translation)
 
     @property
     def donor_direction(self) -> int:
-        """Direction of the donor block that runs along this block's normal direction."""
+        """Direction of the donor block that corresponds to the direction normal to this block's face."""
         d = direction(self.face)
         return next(e for e in range(3) if self.matrix[e][d])
 
     @property
     def sign(self) -> int:
-        """Factor from the donor's flux through its `donor_direction` to this block's flux through the face. It accounts
-        for the direction of the index, and for a change of handedness, since area vectors (grad xi)/J are x_eta cross
-        x_zeta."""
+        """Factor by which the donor's flux along `donor_direction` is multiplied to give this block's flux through the
+        face. It accounts for the sense of the index, and for a change of handedness, since area vectors (grad xi)/J are
+        x_eta cross x_zeta."""
         hands = 1 if self.rotation is None else round(float(np.linalg.det(self.rotation)))
         return (
             self.matrix[self.donor_direction][direction(self.face)] * round(float(np.linalg.det(self.matrix))) * hands
@@ -64,7 +64,7 @@ class Connection:
 
     @property
     def donor_face(self) -> str:
-        """Face of the donor behind which the nodes of the ghosts lie."""
+        """Face of the donor beside which the nodes lie from which the ghosts are copied."""
         e = self.donor_direction
         inwards = side(self.face) * self.matrix[e][direction(self.face)]
         return FACES[2 * e + (inwards < 0)]
@@ -79,7 +79,7 @@ class Connection:
         return np.stack(np.meshgrid(*axes, indexing="ij"))
 
     def donors(self, index: Integers) -> Integers:
-        """Return the donor node index triples (3, ...) of ghost index triples (3, ...)."""
+        """Return the indexes (3, ...) of the donor nodes of ghost nodes with the indexes `index` (3, ...)."""
         found = np.empty_like(index)
         for e, (row, offset) in enumerate(zip(self.matrix, self.offset, strict=True)):
             d = next(d for d in range(3) if row[d])  # a signed permutation
@@ -89,11 +89,12 @@ class Connection:
 
 @dataclass(frozen=True)
 class Touching:
-    """Nodes of an unconnected face that lie on a face of the block `other`, or inside that block (`other_face` None).
+    """Nodes of an unconnected face that lie on the face `other_face` of the block `other`, or inside that block
+    (`other_face` is None).
 
     `range`: half-open ranges of the nodes around all cells concerned. `cells`: the number of these cells. `place`: the
-    centre of the first one. `one_step`: both faces are whole, and each grid line continues with the nodes of the other
-    face. `over`: both blocks lie on the same side of their faces, so they overlap.
+    centre of the first one. `one_step`: whether both faces are whole, and each grid line continues with the nodes of
+    the other face. `over`: whether both blocks lie on the same side of their faces, so that they overlap.
     """
 
     block: int
@@ -144,9 +145,9 @@ class Touching:
 class Grid:
     """Blocks, their connections, and the directions in which blocks may be periodic.
 
-    `period`: for each block {"i": (dx, dy, dz), ...}, the translation, or the `Motion`, that brings the face min to its
-    image at or beyond the face max. `touching`: places where faces lie on or in other blocks without a connection (only
-    found in grids from files).
+    `period`: for each block {"i": (dx, dy, dz), ...}, the translation, or the `Motion`, that moves the face at the
+    lower end of a direction to its periodic image at or beyond the face at the upper end. `touching`: places where
+    faces lie on or in other blocks without a connection (only found in grids from files).
     """
 
     blocks: tuple[Block, ...]
@@ -181,14 +182,15 @@ class Grid:
 
 def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None = None) -> list[Connection]:
     """Return the two connections that make direction `axis` ("i", "j", "k") of a block periodic, on the two whole faces
-    or on the nodes of `range_` (given on either face).
+    or on the nodes of `range_` (on either face).
 
-    If the period moves the face at the lower end onto that at the upper end, both hold the same nodes (layout
-    "shared"), and ghost -1 is node n - 2. Otherwise the image of the lower face is taken to be one spacing beyond the
-    upper face (layout "offset"), and ghost -1 is node n - 1. If the period includes a rotation, ghosts are rotated.
+    If the period moves the face at the lower end onto that at the upper end, both contain the same nodes (layout
+    "shared"), and ghost -1 is node n - 2. Otherwise the image of the lower face must lie one spacing beyond the upper
+    face (layout "offset"), and ghost -1 is node n - 1. If the period includes a rotation, ghosts are rotated.
 
-    Raises HiresxError if the grid has no period in that direction, and if neither layout fits, with the first node that
-    does not. In the offset layout the step across the seam must be between 1/4 and 4 times both of its neighbours.
+    Raises HiresxError if the grid has no period in that direction. Raises HiresxError if neither layout fits, with the
+    first node that does not fit. In the offset layout the step across the seam must be between 1/4 and 4 times both of
+    its neighbours.
     """
     b = grid.blocks[block]
     d = AXES.index(axis)
@@ -247,8 +249,9 @@ def broken_seam(before: np.ndarray, last: np.ndarray, first: np.ndarray, after: 
     """Return where a connection in the offset layout does not continue the grid: True (...) for such grid lines.
 
     The arguments are four planes of nodes (3, ...) in the order in which a grid line passes them. The seam lies between
-    `last` and `first`. A grid line continues if its step over the seam has the direction of both neighbouring steps and
-    between 1/4 and 4 times their length. Lines that are collapsed to a point, as on a pole, count as continued."""
+    `last` and `first`. A grid line is continued if its step over the seam has the direction of both neighbouring steps
+    and between 1/4 and 4 times their length. Lines that are collapsed to a point, as on a pole, count as continued.
+    """
     seam = first - last
     length = np.linalg.norm(seam, axis=0)
     bad = np.zeros(length.shape, dtype=bool)

@@ -63,14 +63,18 @@ class ConnectionTable(Table):
     )
     layout: Literal["shared", "offset", "patched"] = Field(
         "shared",
-        description="whether both sides hold the nodes of the face, or the donor's begin one step after them, or each "
-        "side has nodes of its own there (a patched interface: the flow goes on by interpolation)",
+        description="shared: both sides contain the nodes of the face. offset: the donor's nodes begin one step"
+        " behind them. patched: each side has its own nodes, and ghosts are interpolated (a patched"
+        " interface)",
     )
     translation: Vector | None = Field(
-        None, description="brings the donor's nodes to the block, after the rotation if there is one: [x, y, z], in L"
+        None,
+        description="translation from the donor's nodes to those of the block, after the rotation if there is one: "
+        "[x, y, z], in L",
     )
     rotation: Rotation | None = Field(
-        None, description="brings the donor's nodes to the block: {axis, angle, centre}, angle in degrees"
+        None,
+        description="rotation from the donor's nodes to those of the block: {axis, angle, centre}, angle in degrees",
     )
     mutual: bool = Field(True, description="false: the donor's face is described by another entry")
 
@@ -89,8 +93,8 @@ class PeriodTable(Table):
 
     block: Name | None = Field(None, description="name of the block; absent: every block")
     direction: Literal["i", "j", "k"] = Field(description="the direction")
-    translation: Vector | None = Field(None, description="from the min to the max face: [x, y, z], in L")
-    rotation: Rotation | None = Field(None, description="from the min to the max face: {axis, angle, centre}")
+    translation: Vector | None = Field(None, description="translation from the min to the max face: [x, y, z], in L")
+    rotation: Rotation | None = Field(None, description="rotation from the min to the max face: {axis, angle, centre}")
 
 
 class Connectivity(Table):
@@ -99,7 +103,9 @@ class Connectivity(Table):
     blocks: Annotated[tuple[Name, ...], Listed] = Field(
         (), description="names of the blocks, in the order of the grid file; absent: block-1, block-2, ..."
     )
-    match: bool = Field(False, description="also connect what this file does not name where nodes coincide")
+    match: bool = Field(
+        False, description="whether faces that this file does not name are connected if their nodes coincide"
+    )
     connection: Annotated[tuple[ConnectionTable, ...], Listed] = Field((), description="connections")
     region: Annotated[tuple[RegionTable, ...], Listed] = Field((), description="named parts of faces")
     period: Annotated[tuple[PeriodTable, ...], Listed] = Field((), description="directions that may be periodic")
@@ -237,8 +243,8 @@ def _patched_sides(where: str, table: ConnectionTable, blocks: list[Block], inde
 
 
 def motion_of(rotation: Rotation | None, translation: Sequence[float] | None = None) -> Motion:
-    """Return the motion of a [grid] or connectivity table: its rotation followed by its translation. If both `rotation`
-    and `translation` have a translation, these are added."""
+    """Return the rotation and translation of a [grid] or connectivity table as one motion. If both `rotation` and
+    `translation` have a translation, these are added."""
     shift = np.zeros(3) if translation is None else np.array(translation, dtype=float)
     if rotation is None:
         return motion(translation=shift)
@@ -309,8 +315,8 @@ def write_connectivity(path: str | Path, grid: Grid) -> None:
     """Write the data of a grid that `write_plot3d` does not store to the file `path`: names, regions, connections and
     periods.
 
-    Reading the two files gives the same grid. Raises HiresxError for connections that the format does not have, and if
-    the file cannot be written.
+    Reading the two files gives the same grid. Raises HiresxError for connections that the format cannot represent, and
+    if the file cannot be written.
     """
     path = Path(path)
     blocks = grid.blocks

@@ -38,7 +38,8 @@ class ConnectionCheck:
 
 
 def check_connections(blocks: Sequence[Block], connections: Sequence[Connection]) -> list[ConnectionCheck]:
-    """Check every connection and return what was found of each. Checked are, for every node of a connection:
+    """Check every connection and return one result for each. For every node of a connection these conditions are
+    checked:
 
     - It lies on its face, and the donor has three layers of nodes for the ghosts.
     - In the shared layout the node coincides with the donor's node, after the connection's motion, to 1e-6 of the
@@ -46,11 +47,11 @@ def check_connections(blocks: Sequence[Block], connections: Sequence[Connection]
     - In the offset layout the grid line continues forwards from the block into the donor, with a step between 1/4 and 4
       times its neighbours, and the lines beside it do so in the same order.
     - The two blocks have the same handedness, and lie on opposite sides of the face.
-    - The donor's ghosts there come from the same nodes. Nodes on the rim of a range are excepted, because they may
-      belong to another patch.
+    - The donor's ghosts there are copied from the same nodes. Nodes on the border of a range are excepted, because they
+      may belong to another patch.
 
     `hiresx.decomposition.decompose` checks that every node of a face belongs to one patch. Raises HiresxError with
-    block, (i, j, k), coordinates and what was found at the donor.
+    block, (i, j, k), the coordinates and those of the donor node.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any finite number
         checks = [_check(blocks, connection) for connection in connections]
@@ -59,7 +60,7 @@ def check_connections(blocks: Sequence[Block], connections: Sequence[Connection]
 
 
 class OverlapError(HiresxError):
-    """Raised for blocks that overlap, which no other connection can correct."""
+    """The error for blocks that overlap, which cannot be corrected by other connections."""
 
 
 def _check(blocks: Sequence[Block], c: Connection) -> ConnectionCheck:
@@ -201,7 +202,7 @@ def _over_seam(blocks: Sequence[Block], c: Connection) -> list[np.ndarray]:
 
 def seam_steps(blocks: Sequence[Block], c: Connection) -> list[np.ndarray]:
     """Return the lengths (ni, nj, nk) of three steps of the grid lines through connection `c`, which has the offset
-    layout: the last step before the seam, that across the seam, and the first behind it."""
+    layout: the last step before the seam, the step across it, and the first step behind it."""
     planes = _over_seam(blocks, c)
     return [np.linalg.norm(planes[n + 1] - planes[n], axis=0) for n in range(3)]
 

@@ -47,12 +47,12 @@ def cut_along_i(
     connections: Sequence[Connection] = (),
     period: Period | None = None,
 ) -> Grid:
-    """Cut `block` along i at the nodes `starts`, of which the first is 0, and return the grid of the pieces, which get
+    """Cut `block` along i at the nodes `starts`, of which the first is 0. Returns the grid of the pieces, which have
     the names `names`.
 
-    Each node goes to one piece, and neighbouring pieces are connected. `connections`: the connections of the block with
-    itself. They and the regions of the block are cut in the same way. `period`: the period of the block, which is also
-    that of every piece.
+    Each node belongs to one piece, and neighbouring pieces are connected. `connections`: the connections of the block
+    with itself. They and the regions of the block are cut in the same way. `period`: the period of the block, which is
+    also that of every piece.
     """
     whole = whole_box(block.size)
     pieces = [(0, (ends, *whole[1:])) for ends in pairwise([*starts, block.size[0]])]
@@ -133,7 +133,8 @@ def cut_connections(
 
 
 def within(box: Range, range_: Range) -> Range:
-    """Convert nodes of a block to the indexes of its piece `box`, which count from the first node of the piece."""
+    """Convert the range of nodes `range_` of a block to the indexes of its piece `box`, which count from the first node
+    of the piece."""
     return shift_range(range_, triple(-lo for lo, _ in box))
 
 

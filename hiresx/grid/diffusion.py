@@ -5,10 +5,10 @@ import numpy as np
 
 def diffuse(positions: np.ndarray, values: np.ndarray, widths: np.ndarray) -> np.ndarray:
     """Smooth `values` (n,) at increasing `positions` (n,) over each of the `widths` (m, n), which increase from 0 with
-    the first index. Returns (m, n). The two end values do not change. Each row follows from the row before by one
-    implicit step of the heat equation over half the increase of the squared widths, so that the width is that of a
-    Gaussian. A kink of the values is rounded off over the given width. The result has no odd terms in the width:
-    continued to negative widths it is smooth."""
+    the first index. Returns (m, n). The two end values do not change. Row m is computed from row m - 1 by one implicit
+    step of the heat equation. The step is half the increase of the squared widths, so that a width is the standard
+    deviation of a Gaussian. A kink of the values is smoothed over the given width. The result is an even function of
+    the width."""
     left, right = np.diff(positions)[:-1], np.diff(positions)[1:]
     # Coefficients of the second derivative, without that of the middle: the sum of all three is 0.
     below = np.concatenate([[0.0], 2 / (left * (left + right)), [0.0]])

@@ -16,8 +16,8 @@ SAME = 1e-12
 
 @dataclass(frozen=True)
 class DoubledLine:
-    """Two neighbouring lines of nodes that coincide at `count` of their `of` places. `d`: the direction in which they
-    follow each other. `first`: the number of the first line; the other is `first` + 1."""
+    """Two neighbouring grid lines (planes in three dimensions) whose nodes coincide at `count` of their `of` places.
+    `d`: the direction in which one follows the other. `first`: the index of the first; the other is `first` + 1."""
 
     d: int
     first: int
@@ -31,9 +31,9 @@ class DoubledLine:
 
 
 def doubled_line(block: Block) -> DoubledLine | None:
-    """Return the two neighbouring lines of nodes (planes in three dimensions) that coincide at the largest share of
-    their places; None if no two coincide anywhere. Nodes on the faces along which the lines run do not count, since a
-    face or its edge may be collapsed."""
+    """Return the two neighbouring grid lines (planes in three dimensions) that coincide at the largest fraction of
+    their nodes; None if no two have coincident nodes. Nodes on the faces along which the lines run are not considered,
+    since a face or its edge may be collapsed."""
     found: list[DoubledLine] = []
     thick = [d for d in block.active if block.size[d] > 2]  # two equal planes are a plane grid
     for d in thick:
@@ -62,8 +62,8 @@ def doubled_line(block: Block) -> DoubledLine | None:
 
 
 def refuse_doubled(grid: Grid) -> None:
-    """Raises HiresxError for the first block in which two neighbouring lines of nodes (planes in three dimensions)
-    coincide at some place, since the cells between them have no volume. The message names both lines."""
+    """Raises HiresxError for the first block in which two neighbouring grid lines (planes in three dimensions) have
+    coincident nodes, since the cells between them have no volume. The message names both lines."""
     for block in grid.blocks:
         line = doubled_line(block)
         if line is not None:

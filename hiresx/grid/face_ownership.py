@@ -25,12 +25,13 @@ def assign_nodes(
     blocks: Sequence[Block], parts: Sequence[FacePart], owned: Sequence[FacePart] = (), strict: bool = True
 ) -> list[list[Range]]:
     """Return, for each of `parts`, the nodes that no earlier part has, as disjoint ranges. Usually this is one range:
-    the part, or the part without a line at its edge. The parts in `owned` come before all others and may overlap each
-    other.
+    the part, or the part without a line of nodes at its border. The parts in `owned` come before all others and may
+    overlap each other.
 
-    With `strict`, two parts may share one line of nodes (in two dimensions one node). Raises HiresxError, which names
-    both parts and the first common node, if they share more. Without `strict`, a later part loses all nodes that
-    earlier parts have."""
+    If `strict` is true, two parts may share one line of nodes (in two dimensions one node), and a HiresxError is raised
+    if they share more. It names both parts and the first common node. If `strict` is false, a later part has none of
+    the nodes that earlier parts have.
+    """
     owners: dict[tuple[int, str], np.ndarray] = {}
     assigned: list[list[Range]] = []
     everything = [*owned, *parts]

@@ -34,7 +34,7 @@ class ForeignPatch:
 
 
 class Lines:
-    """The lines of a text with their numbers, for messages."""
+    """The lines of a text file with their numbers, for messages. `comment`: the character that begins a comment."""
 
     def __init__(self, path: Path, comment: str = ""):
         self.path = path
@@ -49,7 +49,8 @@ class Lines:
         self._at = 0
 
     def error(self, what: str, hint: str = "correct the file, or write it again") -> NoReturn:
-        """Raises HiresxError with the text `what`, the name of the file and the line read last. `hint`: what to do."""
+        """Raises HiresxError with the text `what`, the name of the file and the number of the last line read. `hint`:
+        what to do."""
         n = self._lines[min(self._at, len(self._lines)) - 1][0] if self._lines else 1
         raise HiresxError(f"{self.path}, line {n}: {what}", hint)
 
@@ -64,7 +65,8 @@ class Lines:
         return self._at < len(self._lines)
 
     def next(self, what: str) -> str:
-        """Read the next line; `what` names it in an error. Raises HiresxError at the end of the file."""
+        """Read the next line. `what`: a description of the line for the message. Raises HiresxError at the end of the
+        file."""
         if not self.has_more:
             self.error(f"the file ends before {what}")
         self._at += 1
@@ -75,7 +77,8 @@ class Lines:
         return self._lines[self._at][1] if self.has_more else ""
 
     def integers(self, count: int, what: str) -> list[int]:
-        """Return the first `count` integers of the next line. `what` names the line in an error."""
+        """Return the first `count` integers of the next line. `what`: a description of the line for the message. Raises
+        HiresxError if it has fewer."""
         words = self.next(what).replace(",", " ").split()
         try:
             return [int(word) for word in words[:count] if len(words) >= count or self.error(f"{what} is missing")]
@@ -106,13 +109,13 @@ def choose_reader(path: Path) -> Callable[[Path, Sequence[Block]], dict[str, Any
 
 def tables(path: Path, blocks: Sequence[Block]) -> dict[str, Any] | None:
     """Return the content of a file of another program as the tables of a HiResX connectivity file; None for a HiResX
-    file. Raises HiresxError naming the line."""
+    file. Raises HiresxError with the number of the line."""
     reader = choose_reader(path)
     return None if reader is None else reader(path, blocks)
 
 
 def is_wall(name: str) -> bool:
-    """True if the type of a condition, by the name that a file or this module gives it, is a solid wall."""
+    """True if the type of a boundary condition, by its name in a file or in this module, is a solid wall."""
     return any(word in name.lower() for word in ("wall", "solid"))
 
 

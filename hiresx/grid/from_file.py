@@ -30,9 +30,9 @@ log = logging.getLogger(__name__)
 
 def read(spec: GridFile, directory: Path | None = None) -> Grid:
     """Return the grid of a table [grid] with `file`, changed as the table says. Its connections are checked node by
-    node (`hiresx.grid.connectivity_check`). `period` of the table applies to every block; whether the nodes of a block
-    have this period is checked later, with its periodic conditions. `directory`: the folder to which the paths in the
-    table are relative. Raises HiresxError, with the path and the place, for a file that cannot be read and for a
+    node (`hiresx.grid.connectivity_check`). The key `period` applies to every block. Whether the nodes of a block have
+    this period is checked later, with its periodic boundary conditions. `directory`: the folder to which the paths in
+    the table are relative. Raises HiresxError, with the path and the place, for a file that cannot be read and for a
     connection whose nodes do not match."""
     path = Path(directory or "") / spec.file
     connectivity = None if spec.connectivity is None else Path(directory or "") / spec.connectivity
@@ -52,15 +52,16 @@ def read(spec: GridFile, directory: Path | None = None) -> Grid:
 
 
 def read_grid(path: Path, connectivity: Path | None = None) -> Grid:
-    """Read the grid of a file, and a `connectivity` file if one is given, in a form that the solver accepts
-    (`hiresx.grid.plane`). The form of the file is detected. Raises HiresxError with the place of the error."""
+    """Read the grid of a file, and a `connectivity` file if one is given, and change it to a form that the solver
+    accepts (`hiresx.grid.plane`). The format of the file is detected. Raises HiresxError with the place of the error.
+    """
     return load_grid(GridFile(file=str(path)), path, connectivity)[0]
 
 
 def load_grid(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Grid, list[str]]:
     """Return (the grid of the file `path`, notes on the changes made to it). `spec`: which parts of the file are read,
-    and how the grid is changed. `connectivity`: the file with the connections and regions of a Plot3D grid, None
-    without one. Raises HiresxError naming the file."""
+    and how the grid is changed. `connectivity`: the file with the connections and regions of a Plot3D grid, or None.
+    Raises HiresxError with the path."""
     grid, joined, read = read_raw(path, connectivity, spec.drop)
     try:
         grid, words = _prepare(grid, spec, joined)
@@ -72,9 +73,9 @@ def load_grid(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Gr
 def read_raw(
     path: Path, connectivity: Path | None, drop: Sequence[str] = (), broken: dict[str, str] | None = None
 ) -> tuple[Grid, bool, list[str]]:
-    """Return (the grid as in the file, whether the file or `connectivity` gives the connections, notes on the
-    conversion of coordinates to metres). `connectivity`: the connectivity file of a Plot3D grid, None without one.
-    `drop` and `broken`: see `hiresx.grid.cgns.read_cgns`. Raises HiresxError naming the place of the error."""
+    """Return (the grid as it is in the file, whether the file or `connectivity` gives the connections, notes on the
+    conversion of coordinates to metres). `connectivity`: the connectivity file of a Plot3D grid, or None. `drop` and
+    `broken`: see `hiresx.grid.cgns.read_cgns`. Raises HiresxError with the place of the error."""
     if file_kind(path) == "CGNS":
         from hiresx.grid.cgns import read_cgns
 
@@ -133,7 +134,7 @@ def _is_set(spec: GridFile, key: str) -> bool:
 
 
 def describe_form(path: Path) -> str:
-    """Return, in words, the form of a grid file, its byte order and precision. Raises HiresxError as reading does."""
+    """Return a description of the format, byte order and precision of a grid file. Raises the errors of reading it."""
     if file_kind(path) == "CGNS":
         from hiresx.grid.cgns import describe_cgns
 
@@ -145,7 +146,8 @@ def describe_form(path: Path) -> str:
 
 
 def file_kind(path: Path) -> str:
-    """Return "CGNS" or "Plot3D", by how the file begins. Raises HiresxError for a file that cannot be read."""
+    """Return "CGNS" or "Plot3D", depending on the first bytes of the file. Raises HiresxError for a file that cannot be
+    read."""
     try:
         if os.path.exists(path) and not os.path.isfile(path):  # a pipe that nobody writes to would wait for ever
             raise ValueError(f"it {describe_path(path)}")

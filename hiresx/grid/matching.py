@@ -23,10 +23,10 @@ AT_ONE_PLACE = 64
 def matched_connections(blocks: Sequence[Block]) -> list[Connection]:
     """Return the connections between faces (or parts of faces) whose nodes coincide one to one.
 
-    Nodes coincide when they are closer than 1e-6 of the extent of the blocks and than a thousandth of the smallest
-    spacing. A contact along an edge or at a corner alone is not a connection, nor is a contact of a face that has
-    collapsed to a line. If two contacts share a line of nodes of a face, the first keeps it. Raises HiresxError for a
-    block that occurs twice.
+    Nodes coincide if their distance is less than 1e-6 of the extent of the blocks and less than a thousandth of the
+    smallest spacing. A contact along an edge or at a corner alone is not a connection, nor is a contact of a face that
+    has collapsed to a line. A line of nodes of a face that two contacts share belongs to the first. Raises HiresxError
+    for a block that occurs twice.
     """
     _refuse_twins(blocks)
     with np.errstate(over="ignore", invalid="ignore"):

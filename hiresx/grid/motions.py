@@ -30,14 +30,14 @@ class Motion:
 
     @property
     def inverse(self) -> "Motion":
-        """The motion that undoes this one."""
+        """The inverse motion."""
         if self.rotation is None:
             return Motion(None, _vector(-np.array(self.translation)))
         back = np.array(self.rotation).T
         return Motion(_matrix(back), _vector(-back @ np.array(self.translation)))
 
     def then(self, other: "Motion") -> "Motion":
-        """Return the motion that consists of this motion followed by `other`."""
+        """Return this motion followed by `other`, as one motion."""
         turns = [np.array(m.rotation) for m in (other, self) if m.rotation is not None]
         turned = turns[0] @ turns[-1] if len(turns) == 2 else turns[0] if turns else None
         shift = _vector(other(np.array(self.translation)))
@@ -45,7 +45,7 @@ class Motion:
 
     @property
     def still(self) -> bool:
-        """True if nothing moves."""
+        """True if the motion is the identity."""
         return self.rotation is None and not any(self.translation)
 
     @property
@@ -96,14 +96,15 @@ def _unit(vector: np.ndarray) -> np.ndarray:
 def motion(
     rotation: np.ndarray | None = None, centre: Vector = (0.0, 0.0, 0.0), translation: Iterable[float] = (0.0, 0.0, 0.0)
 ) -> Motion:
-    """Return the motion that turns about `centre` with the matrix `rotation` (3, 3) and then moves by `translation`."""
+    """Return the motion that rotates about the point `centre` by the matrix `rotation` (3, 3) and then moves by
+    `translation`."""
     if rotation is None or np.abs(rotation - np.eye(3)).max() < SAME_ROTATION:
         return Motion(None, _vector(translation))
     return Motion(_matrix(rotation), _vector(np.array(centre) - rotation @ np.array(centre) + np.array(translation)))
 
 
 def reflection(normal: np.ndarray, height: float) -> Motion:
-    """The reflection about the plane of all x with `normal` @ x = `height`; `normal`: a unit vector (3,)."""
+    """Return the reflection at the plane of all x with `normal` @ x = `height`. `normal`: a unit vector (3,)."""
     return Motion(_matrix(np.eye(3) - 2 * np.outer(normal, normal)), _vector(2 * height * normal))
 
 

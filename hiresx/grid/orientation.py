@@ -16,9 +16,10 @@ LAYOUTS = ("shared", "offset")
 
 
 def matrix_of(transform: Sequence[int]) -> IntMatrix:
-    """Return the matrix of a transform [a, b, c]: i of the block runs along direction |a| of the donor (1: i, 2: j, 3:
-    k), forwards for a > 0, backwards for a < 0, j along |b|, k along |c| (as in CGNS and Gridgen). Two entries are
-    completed for two dimensions. Raises ValueError when that is no signed permutation."""
+    """Return the matrix (3, 3) of a transform [a, b, c]. Direction i of the block corresponds to direction |a| of the
+    donor (1: i, 2: j, 3: k), in the same sense if a > 0 and in the opposite sense if a < 0; j corresponds to |b|, and k
+    to |c| (as in CGNS and Gridgen). For two dimensions two entries suffice. Raises ValueError if the result is not a
+    signed permutation."""
     entries = [*transform, 3] if len(transform) == 2 else list(transform)
     if sorted(map(abs, entries)) != [1, 2, 3]:
         raise ValueError(f"{list(transform)} is not a permutation of 1, 2 and 3 with signs")
@@ -41,9 +42,9 @@ def extents(range_: Range) -> tuple[int, int, int]:
 def possible_matrices(
     blocks: Sequence[Block], own: tuple[int, str, Range], donor: tuple[int, str, Range]
 ) -> Iterator[IntMatrix]:
-    """Yield all matrices with which the nodes `own` can be joined to the nodes `donor`, each given as (block, face,
-    range). The ranges must cover each other, and the block must continue beyond its face into the donor. Directions
-    with a single node are not exchanged."""
+    """Yield all matrices with which the nodes `own` can be connected to the nodes `donor`, each given as (block, face,
+    range). The ranges must have the same numbers of nodes, and the block must continue beyond its face into the donor.
+    Directions with a single node are not exchanged."""
     (b, face, range_), (p, donor_face, donor_range) = own, donor
     d, e = direction(face), direction(donor_face)
     active = blocks[b].active
@@ -73,9 +74,9 @@ def join(
     motion: Motion,
 ) -> Connection:
     """Return the connection of the nodes `own` to the nodes `donor`, each given as (block, face, range). `layout`:
-    "shared" if both hold the nodes of the face, "offset" if the donor's nodes come one step after them. `motion` moves
-    the donor to the block. Raises HiresxError, beginning with `where`, if the two ranges do not cover each other with
-    `matrix`."""
+    "shared" if both blocks contain the nodes of the face, "offset" if the donor's nodes lie one step beyond them.
+    `motion` moves the donor to the block. Raises HiresxError if the two ranges do not have the same numbers of nodes
+    with `matrix`. `where`: the beginning of the message."""
     b, face, range_ = own
     p, donor_face, donor_range = donor
     d, e = direction(face), direction(donor_face)
@@ -112,7 +113,7 @@ def _ends(range_: Range) -> tuple[np.ndarray, np.ndarray]:
 
 def layout_of(connection: Connection, blocks: Sequence[Block]) -> str | None:
     """Return the layout of a connection, "shared" or "offset"; None if the ghosts begin farther inside the donor, or
-    outside it."""
+    outside of it. `blocks`: the blocks of the grid."""
     e = connection.donor_direction
     lowest = np.array([[lo] for lo, _ in connection.range])
     at_face = int(connection.donors(lowest)[e, 0])
@@ -122,7 +123,8 @@ def layout_of(connection: Connection, blocks: Sequence[Block]) -> str | None:
 
 
 def donor_range(connection: Connection, blocks: Sequence[Block]) -> Range:
-    """Return the nodes on the donor's face that coincide with the range of a connection, or continue it."""
+    """Return the nodes on the donor's face that coincide with the nodes of a connection, or that are next to them in
+    the layout "offset". `blocks`: the blocks of the grid."""
     corners = np.stack(_ends(connection.range), axis=1)
     image = connection.donors(corners)
     range_ = [(int(a.min()), int(a.max()) + 1) for a in image]
@@ -132,8 +134,8 @@ def donor_range(connection: Connection, blocks: Sequence[Block]) -> Range:
 
 
 def opposite(connection: Connection, blocks: Sequence[Block]) -> Connection:
-    """Return the connection in the other direction, which gives the donor its ghosts: the inverse map and the inverse
-    motion."""
+    """Return the connection in the opposite direction, which gives the donor its ghosts. It has the inverse index map
+    and the inverse motion. `blocks`: the blocks of the grid."""
     m = np.array(connection.matrix)
     back = connection.motion.inverse
     return replace(

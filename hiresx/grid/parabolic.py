@@ -28,28 +28,30 @@ Counted = AirfoilC | WingCH
 
 class Outline(ABC):
     """Base class of the sections of wings, with chord 1 from (0, 0) to (1, 0), and of the cut behind them. Points are
-    complex numbers x + i y. `focus`: the point z0 of the square root (see `unfold`). `trailing_edge`: Re w at the
-    trailing edge."""
+    complex numbers x + i y. `focus`: the point z0 at which the square root of the conformal map branches (see
+    `unfold`). `trailing_edge`: the real part of w at the trailing edge."""
 
     focus: complex
     trailing_edge: float
 
     @abstractmethod
     def outline(self, s: np.ndarray) -> np.ndarray:
-        """Return the points x + i y of the surface at x = s^2 along the mean line, of the shape of `s`: those of the
+        """Return the points x + i y of the surface at x = s^2 along the mean line, of the shape of `s`: points of the
         upper side for s > 0, of the lower side for s < 0. For |s| > 1 the points lie on the cut behind the trailing
         edge."""
 
     def unfold(self, z: np.ndarray | complex, side: np.ndarray | float) -> np.ndarray:
-        """Return w, of the shape of the points `z`. It is the square root of 2 (z - `focus`) on the branch that maps
-        the section to a nearly straight line: Im w > 0 on its surface. `side`: positive for points z of the upper side.
-        There the argument of z - focus rises from about 0 on the cut to about pi at the nose; on the lower side it
-        falls to -pi. Both sides have the same w at the nose."""
+        """Return w = sqrt(2 (z - `focus`)), of the shape of the points `z`. This conformal map takes the section to a
+        nearly straight line; the branch of the square root is chosen so that Im w > 0 on the surface. `side`: positive
+        for points z of the upper side, negative for the lower side. On the upper side the argument of z - focus rises
+        from about 0 on the cut to about pi at the nose; on the lower side it falls to -pi. Both sides have the same w
+        at the nose."""
         turn = np.where(np.asarray(side) > 0, 1j, -1j)
         return np.sqrt(2 * (z - self.focus) / turn) * np.sqrt(turn) * turn.imag
 
     def at(self, u: np.ndarray) -> np.ndarray:
-        """Return the points z of the outline with Re w = `u`, of the shape of `u`, by bisection."""
+        """Return the points z of the outline at which the real part of w (see `unfold`) is `u`, found by bisection. The
+        result has the shape of `u`."""
         low, high = -2 - np.abs(u), 2 + np.abs(u)
         for _ in range(60):
             s = 0.5 * (low + high)
@@ -61,9 +63,9 @@ class Outline(ABC):
 def c_grid(spec: Counted, section: Outline, beside: float = 0.0) -> np.ndarray:
     """Return the nodes z (nj, ni) of a C-grid around the outline `section`, in chords. Direction i runs clockwise: from
     the end of the cut along its lower side, the lower surface, the leading edge, the upper surface and the upper side
-    of the cut. Direction j runs to a half ellipse about the end of the cut. `beside`: distance of the plane from the
-    end of a wing, in chords; the first distances grow with it. Raises HiresxError for spacings that do not fit the
-    counts of `spec`."""
+    of the cut. Direction j runs to a half ellipse about the end of the cut. `spec`: the table of the grid, with its
+    counts and spacings. `beside`: distance of the plane from the end of a wing, in chords; the spacings at the surface
+    grow with it. Raises HiresxError for spacings that do not fit the counts of `spec`."""
     u, outline = _line(spec, section)
     eta = _distances(spec, section, u, outline, beside)
     w = section.unfold(outline, u)

@@ -28,18 +28,19 @@ CHUNK = 2048
 
 
 def extrapolate(nodes: np.ndarray, degree: int, layers: int) -> np.ndarray:
-    """Extrapolate grid lines beyond a face. `nodes` (n, ...): positions from the face inwards. Returns the positions
-    (layers, ...) of the ghosts, the first layer first, on polynomials of `degree` < n through the first degree + 1
-    nodes."""
+    """Extrapolate grid lines beyond a face. `nodes` (n, ...): positions of n nodes, from the face inwards. Returns the
+    positions (layers, ...) of the ghosts, the first layer first, on polynomials of `degree` < n through the first
+    degree + 1 nodes."""
     t = -np.arange(1.0, layers + 1)
     weights = lagrange(t, degree + 1)[0]
     return np.tensordot(weights, nodes[: degree + 1], axes=1)
 
 
 def degree_of(nodes: np.ndarray, layers: int) -> int:
-    """Return the highest degree, at most `HIGHEST`, for which polynomials continue all grid lines well beyond a face:
-    forwards over all `layers` ghosts, with steps that neither grow nor shrink too fast. 1 if no degree does. `nodes` (n
-    >= 5, 3, ...): positions from the face inwards."""
+    """Return the highest degree, at most `HIGHEST`, of the polynomials by which all grid lines can be extrapolated
+    beyond a face. The extrapolated lines must run forwards over all `layers` ghosts, with steps that neither grow nor
+    shrink too fast. If no degree meets this, the result is 1. `nodes` (n >= 5, 3, ...): positions from the face
+    inwards."""
     last = nodes[0] - nodes[1]
     length = np.linalg.norm(last, axis=0)
     for degree in range(HIGHEST, 1, -1):
@@ -56,8 +57,8 @@ def degree_of(nodes: np.ndarray, layers: int) -> int:
 
 
 def lagrange(t: np.ndarray, width: int = WIDTH) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values and derivatives (..., width) at `t` of the polynomials that are 1 at one of the nodes 0, 1, ...
-    and 0 at the others."""
+    """Return the values and derivatives (..., width) of the Lagrange polynomials of the nodes 0, 1, ..., width - 1 at
+    `t`: each polynomial is 1 at one node and 0 at the others."""
     t = np.asarray(t, dtype=float)[..., None]
     nodes = np.arange(width)
     value, slope = np.ones((*t.shape[:-1], width)), np.zeros((*t.shape[:-1], width))
@@ -70,8 +71,8 @@ def lagrange(t: np.ndarray, width: int = WIDTH) -> tuple[np.ndarray, np.ndarray]
 
 
 def nearest_nodes(block: Block, index: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Return, for each of the `points` (n, dimensions), the nearest of the nodes `index` (3, m) of a block: float64 (n,
-    3)."""
+    """Return, for each of the `points` (n, dimensions), in L, the indexes i, j, k of the nearest node of a block:
+    float64 (n, 3). `index` (3, m): indexes of the nodes among which the nearest is searched."""
     nodes = block.node(*index)[: points.shape[1]]
     centre = nodes.mean(axis=1, keepdims=True)
     nodes = nodes - centre
@@ -85,15 +86,15 @@ def nearest_nodes(block: Block, index: np.ndarray, points: np.ndarray) -> np.nda
 
 @dataclass(frozen=True)
 class Wrap:
-    """A direction in which a block continues in itself. A node beyond the upper end of the block coincides with the
-    node `step` before it, and a node beyond the lower end with the node `step` after it."""
+    """A direction in which a block is connected with itself. A node beyond the upper end of the block coincides with
+    the node `step` before it, and a node beyond the lower end with the node `step` after it."""
 
     step: int
 
 
 def wraps(block: Block, b: int, connections: Sequence[Connection]) -> list[Wrap | None]:
-    """Return for each direction of block `b` the `Wrap` by which the block continues in itself, or None. Only
-    connections of whole faces without rotation count."""
+    """Return for each direction of block number `b` the `Wrap` by which the block is connected with itself, or None.
+    Only connections of whole faces without rotation are considered."""
     found: list[Wrap | None] = [None] * 3
     for d in block.active:
         whole = [(0, n) for n in block.size]
@@ -109,8 +110,9 @@ def wraps(block: Block, b: int, connections: Sequence[Connection]) -> list[Wrap 
 
 
 class BlockMap:
-    """The map from index space (xi, eta, zeta) to (x, y, z) of a block. `extended`: its coordinates with ghosts
-    (nk + 2 halo, nj + 2 halo, ni + 2 halo), used where it continues in itself (`wrapped`, see `wraps`)."""
+    """The map from index space (xi, eta, zeta) to (x, y, z) of a block. `extended`: its coordinates with ghosts (nk + 2
+    halo, nj + 2 halo, ni + 2 halo). The ghosts are used in directions in which the block is connected with itself
+    (`wrapped`, see `wraps`)."""
 
     def __init__(self, block: Block, extended: Sequence[np.ndarray], halo: int, wrapped: Sequence[Wrap | None]):
         self.block, self.halo, self.wrapped = block, halo, tuple(wrapped)
@@ -122,22 +124,23 @@ class BlockMap:
         self.high = np.array([n + halo if w else n for n, w in zip(block.size, wrapped, strict=True)])
 
     def base(self, xi: np.ndarray) -> np.ndarray:
-        """Return the first nodes (n, 3) of interpolation stencils at xi (n, 3). A stencil is centred, or as nearly
-        centred as the end of the block allows."""
+        """Return the first nodes (n, 3) of interpolation stencils at the real indexes `xi` (n, 3). A stencil is
+        centred, or as nearly centred as the end of the block allows."""
         base = np.floor(xi).astype(int) - WIDTH // 2 + 1
         base = np.clip(base, self.low, np.maximum(self.high - WIDTH, self.low))
         return np.where(np.array(self.block.size) > 1, base, 0)
 
     def weights(self, xi: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the Lagrange weights of the nodes from `base` on and their derivatives at `xi`, each (n, 3, WIDTH). In
-        a direction of one node the weights are (1, 0, ...)."""
+        """Return the Lagrange weights of the nodes from `base` (n, 3) on and their derivatives at the real indexes `xi`
+        (n, 3), each (n, 3, WIDTH). In a direction with one node the weights are (1, 0, ...)."""
         value, slope = lagrange(xi - base)
         for d in range(self.dimensions, 3):
             value[:, d], slope[:, d] = np.eye(WIDTH)[0], 0.0
         return value, slope
 
     def at(self, xi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the positions (n, dimensions) at xi (n, 3) and their derivatives (n, dimensions, dimensions)."""
+        """Return the positions (n, dimensions), in L, at the real indexes `xi` (n, 3), and their derivatives with
+        respect to the indexes (n, dimensions, dimensions)."""
         base = self.base(xi)
         value, slope = self.weights(xi, base)
         index = []
@@ -166,7 +169,8 @@ class BlockMap:
         return position.T, np.stack(slopes).transpose(2, 1, 0)
 
     def locate(self, points: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Locate points (n, dimensions) by Newton's method from `start` (n, 3). Return (xi (n, 3), found (n,))."""
+        """Find the real indexes of `points` (n, dimensions), in L, by Newton's method. `start` (n, 3): first estimates.
+        Returns the indexes (n, 3), and whether the method converged (n,)."""
         parts = range(0, len(points), CHUNK)
         found = [self._locate(points[n : n + CHUNK], start[n : n + CHUNK]) for n in parts]
         if not found:
@@ -195,7 +199,7 @@ class BlockMap:
         return xi, rest < 1e-7
 
     def beyond(self, xi: np.ndarray) -> np.ndarray:
-        """Return how far, in cells (n,), the places xi (n, 3) lie outside the range that can be interpolated; 0
+        """Return how far, in cells (n,), the real indexes `xi` (n, 3) lie outside the range that can be interpolated; 0
         inside."""
         last = np.array(self.block.size) - 1
         low = np.array([-1.0 if w else 0.0 for w in self.wrapped])

@@ -117,13 +117,14 @@ def _spread(blocks: Sequence[Block], axis: str) -> float:
 
 
 def make_right_handed(grid: Grid) -> tuple[Grid, list[str]]:
-    """Return (the grid with every left-handed block reversed in i, notes). A block of both senses is not changed."""
+    """Return (the grid in which every left-handed block is reversed in i, notes). A block with cells of both
+    handednesses is not changed."""
     return reverse_i(grid, [block.name for block in grid.blocks if hands(block) == "left"], "left-handed and ")
 
 
 def reverse_i(grid: Grid, names: Sequence[str], why: str = "") -> tuple[Grid, list[str]]:
     """Return (the grid with the blocks `names` reversed in i, notes with the reason `why`). Raises HiresxError for a
-    name that no block has."""
+    name that does not exist."""
     known = [block.name for block in grid.blocks]
     for name in names:
         if name not in known:
@@ -166,8 +167,7 @@ def move_grid(grid: Grid, by: Motion, scale: float = 1.0) -> Grid:
 
 
 def checked_grid(grid: Grid) -> Grid:
-    """Return the grid with its blocks checked. Raises HiresxError, as `Block` does, for a block that cannot be computed
-    on."""
+    """Return the grid with checked blocks. Raises the errors of `Block` for a block that is not supported."""
     blocks = [
         Block(b.name, *b.coordinates, b.regions, b.rounding) if isinstance(b, RawBlock) else b for b in grid.blocks
     ]

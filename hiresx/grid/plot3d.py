@@ -75,11 +75,11 @@ def write_plot3d(
     planar: bool = False,
     single: bool = False,
 ) -> None:
-    """Write the blocks of a grid to the file `path`. The file appears only when it is complete. `ascii`: text instead
-    of unformatted records. `precision`: "fp64" or "fp32". `big_endian`: whether the bytes of a number are in the
-    big-endian order. `planar`: the 2-D layout, without z and nk, for grids with nk = 1. `single`: the layout without
-    the number of blocks, for a grid of one block. Raises HiresxError if the layout does not fit the grid or the file
-    cannot be written."""
+    """Write the blocks of a grid to the file `path`, which is replaced only when everything is written. `ascii`: text
+    instead of unformatted records. `precision`: "fp64" or "fp32". `big_endian`: whether the bytes of a number are in
+    the big-endian order. `planar`: the 2-D layout, without z and nk, for grids with nk = 1. `single`: the layout
+    without the number of blocks, for a grid of one block. Raises HiresxError if the layout does not fit the grid or the
+    file cannot be written."""
     path = Path(path)
     if planar and any(block.size[2] > 1 for block in grid.blocks):
         raise HiresxError(f"{path}: a grid with nk > 1 has no 2-D layout", "write it without `planar`")

@@ -51,8 +51,8 @@ class RecordLayout:
 
 
 def read_binary(path: Path, file: BufferedReader, size: int) -> list[list[Nodes]]:
-    """Read the coordinates x, y, z of the blocks, each (nk, nj, ni). Those of a large file stay in the file until they
-    are used. `size`: bytes of the file."""
+    """Read the coordinates x, y, z of the blocks, each (nk, nj, ni). Those of a large file are read later, when they
+    are needed. `size`: bytes of the file."""
     layout = find_layout(path, file, size)
     keep = points([block for block, _ in layout.blocks]) >= stored_coordinates.LARGE
     arrays: list[list[Nodes]] = []
@@ -109,8 +109,8 @@ def _find_layout(path: Path, file: BufferedReader, size: int) -> RecordLayout:
 
 
 def begins_like_plot3d(path: Path) -> bool:
-    """True if a binary file begins like one of Plot3D: with a record of 1, 2 or 3 integers, as a stream does, or as a
-    solution or function file."""
+    """True if the first bytes of a binary file are possible for Plot3D: a record of 1, 2 or 3 integers, a C stream, or
+    a solution or function file."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         if _record_order(file, size) is not None or _streams(file, size):

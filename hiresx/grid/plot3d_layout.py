@@ -23,16 +23,16 @@ def block_arrays(values: np.ndarray, size: list[int]) -> list[np.ndarray]:
 
 
 def check_size(path: Path, where: str, n: int, size: list[int]) -> None:
-    """Raises HiresxError if block number `n` has fewer than one node along a direction. `where`: the line or byte, for
-    the message."""
+    """Raises HiresxError if block number `n` has fewer than one node along a direction. `where`: the line or byte of
+    the file, for the message. `size`: (ni, nj, nk)."""
     if min(size) < 1:
         raise HiresxError(f"{path}, {where}: block {n} has the size {format_size(size)}", EXPORT)
 
 
 def check_blanking(path: Path, n: int, size: list[int], blanking: np.ndarray) -> None:
-    """Raises HiresxError, which names the first node, for blanked nodes of block number `n`. `blanking`: the blanking
-    of all nodes of the block, an array of integers in the order of the file. A value of 0 marks a hole; a negative one
-    marks values from another block."""
+    """Raises HiresxError, with the first such node, if block number `n` has blanked nodes. `size`: (ni, nj, nk).
+    `blanking`: the blanking of all nodes of the block, an array of integers in the order of the file. A value of 0
+    marks a hole, a negative value a node that is interpolated from another block."""
     blanked = np.flatnonzero(~(blanking > 0))
     if blanked.size:
         i, j, k = np.unravel_index(int(blanked[0]), ([*size, 1])[:3], order="F")

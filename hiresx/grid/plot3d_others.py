@@ -27,7 +27,8 @@ def no_grid(path: Path, what: str) -> HiresxError:
 
 def kind_of(head: Integers | Reals, left: Callable[[int], Collection[int]]) -> str | None:
     """Return the kind of a Plot3D file that is not a grid, "solution (Q)" or "function"; None for any other file.
-    `head`: its first numbers. `left(n)`: how many reals may follow n of them."""
+    `head`: its first numbers. `left(n)`: a function that returns which counts of reals are possible after the first n
+    numbers."""
     for many, dimensions in product((True, False), (3, 2)):
         count = int(head[0]) if many and len(head) else 1
         for extra in (0, 1):
@@ -53,7 +54,7 @@ def kind_of(head: Integers | Reals, left: Callable[[int], Collection[int]]) -> s
 
 
 def binary_kind(file: BufferedReader, size: int) -> str | None:
-    """Return the kind of a binary file of `size` bytes (see `kind_of`), from a stream or from its Fortran records."""
+    """Return the kind of a binary file of `size` bytes (see `kind_of`), which is a C stream or has Fortran records."""
     for order in "<>":
         for head, length in _contents(file, size, order):
             numbers = np.frombuffer(head, order + "i4", count=len(head) // 4)

@@ -27,15 +27,17 @@ TURNED = 0.98
 
 
 def quality(grid: Grid) -> list[dict[str, Any]]:
-    """Per block a dict: "block" (name), "size" [ni, nj, nk], and extremes, each {"value", "node": [i, j, k],
-    "position": [x, y, z]}:
+    """Return a dictionary for each block: "block" (name), "size" [ni, nj, nk], and extremes, each {"value", "node": [i,
+    j, k], "position": [x, y, z]}:
 
-    - "volume_min", "volume_max": 1/J = det d(x, y, z)/d(xi, eta, zeta), 6th order; in 2-D an area, in 1-D a length;
-    - "skewness": largest departure of the angle between two grid lines from 90 degrees, in degrees (absent in 1-D);
+    - "volume_min", "volume_max": 1/J = det d(x, y, z)/d(xi, eta, zeta), with sixth order; in 2-D an area, in 1-D a
+      length;
+    - "skewness": largest deviation of the angle between two grid lines from 90 degrees, in degrees (absent in 1-D);
     - "aspect_ratio": largest ratio of the spacings along two grid lines at a node (absent in 1-D);
     - "stretching": largest ratio of neighbouring spacings along a grid line.
 
-    Derivatives continue across connections of the grid and by point reflection elsewhere.
+    Beyond a face, the differences use the nodes of the connected block. If there is none, the grid is extended by point
+    reflection.
     """
     records = []
     for b, block in enumerate(grid.blocks):
@@ -61,7 +63,7 @@ def quality(grid: Grid) -> list[dict[str, Any]]:
 class NotPositive:
     """A block whose Jacobian is not positive at `count` of its nodes. `worst`: the smallest 1/J, in L^3 (in L^2 for a
     plane block, in L for a line). `node`: the node (i, j, k) with this value. `place`: its coordinates (x, y, z), in L.
-    `what`: a description of the fault. `hint`: a description of the correction."""
+    `what`: a description of the error. `hint`: how to correct it."""
 
     block: Block
     count: int
@@ -73,7 +75,8 @@ class NotPositive:
 
 
 def not_positive(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> Iterator[NotPositive]:
-    """Return the blocks with nodes at which 1/J is not positive. `poles`: (block, nodes) that may have no volume."""
+    """Yield the blocks with nodes at which 1/J is not positive. `poles`: faces, as (block, nodes), on which 1/J may be
+    zero."""
     for b, block in enumerate(grid.blocks):
         found: dict[str, Any] = {}
         bad = 0
@@ -91,8 +94,8 @@ def not_positive(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> Itera
 
 
 def check_jacobian(grid: Grid, poles: Collection[tuple[int, Range]] = ()) -> None:
-    """Raises HiresxError that names the node with the smallest 1/J when that is not positive. `poles`: see
-    `not_positive`."""
+    """Raises HiresxError if 1/J is not positive everywhere. The message names the node with the smallest 1/J. `poles`:
+    see `not_positive`."""
     for found in not_positive(grid, poles):
         raise HiresxError(
             f"block '{found.block.name}': the Jacobian is not positive at {found.count} of {found.block.points} nodes; "
@@ -234,8 +237,9 @@ def volume_extremes(block: Block) -> tuple[float, float]:
 
 
 def hands(block: Block) -> str:
-    """Return "right", "left" or "mixed", by the volumes of the cells. A surface in space, one that departs from z =
-    const by more than `TOLERANCE` of its extent, has no handedness: "" is returned."""
+    """Return the handedness of a block, "right", "left" or "mixed", from the signs of the volumes of its cells. The
+    result is "" for a curved or oblique surface, which has no handedness: one whose z varies by more than `TOLERANCE`
+    of its extent."""
     if len(block.active) == 2 and block.extents[2] > TOLERANCE * max(block.extents):
         return ""
     low, high = volume_extremes(block)

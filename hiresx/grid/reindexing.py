@@ -15,8 +15,9 @@ from hiresx.grid.stored_coordinates import Nodes, StoredCoordinates
 
 @dataclass(frozen=True)
 class Reindexing:
-    """A change of a block's indexes: new direction d is the old one `order[d]`, from its last node to its first if
-    `reverse[d]`, every `step[d]`-th node. The old directions `thin` become singleton, with node 0."""
+    """A change of a block's indexes. The new direction d is the old direction `order[d]`, from its last node to its
+    first if `reverse[d]`, with every `step[d]`-th node. The old directions in `thin` become directions with a single
+    node, which is node 0."""
 
     order: tuple[int, int, int] = (0, 1, 2)
     reverse: tuple[bool, bool, bool] = (False, False, False)
@@ -50,7 +51,7 @@ class Reindexing:
         return np.ascontiguousarray(turned[tuple(steps)][tuple(slice(None, None, self.step[d]) for d in (2, 1, 0))])
 
     def face(self, name: str) -> str | None:
-        """Return the new name of a face; None for a face of a direction that becomes singleton."""
+        """Return the new name of a face; None for a face of a direction of which a single node is left."""
         old = direction(name)
         if old in self.thin:
             return None

@@ -35,12 +35,13 @@ class RingBlock:
 
 @dataclass(frozen=True)
 class Ring:
-    """The rings around a pole, `members` in the order in which they follow each other.
+    """The ring of blocks around a pole, `members` in the order in which they follow each other.
 
-    `normal`, `around`, `along`: the directions of the ring's indexes away from the pole, around it and along its line;
-    `pole`: the index of the pole in the direction `normal`. `nodes`: the number of different nodes around the pole; in
-    a half model the number of steps from end to end. `mirror`: the reflection at the plane of symmetry of a half model,
-    or None."""
+    `normal`, `around`, `along`: which indexes of the ring run away from the pole, around it and along its line. `pole`:
+    the index of the pole in the direction `normal`. `nodes`: the number of different nodes around the pole; in a half
+    model the number of steps from end to end. `mirror`: the reflection at the plane of symmetry of a half model, or
+    None.
+    """
 
     members: tuple[RingBlock, ...]
     normal: int
@@ -57,7 +58,7 @@ class Ring:
     def shares(self, member: RingBlock) -> tuple[float, float]:
         """Return the weights of the first and the last node of a member in means around the pole: 1 or 1/2. The weight
         is 1/2 if another member has the same node. It is also 1/2 at the ends of a half model, where every other node
-        stands for two nodes of the whole ring."""
+        represents two nodes of the whole ring."""
         if self.mirror is not None and len(self.members) == 1:
             return 0.5, 0.5
         number = [m.block for m in self.members].index(member.block)
@@ -76,10 +77,11 @@ def ring(
     planes: Collection[tuple[int, str]] = (),
     layers: int = DIFFERENCE_REACH,
 ) -> Ring:
-    """Return the ring of blocks around the collapsed `face` of block `b`. `planes`: (block, face) of the planes of
-    symmetry; half a ring may lie between two of them. `layers`: number of node layers needed beyond the pole. Raises
-    HiresxError, beginning with `where`, if the face has not collapsed to a line, if the ring is neither whole nor half,
-    if one of its blocks has too few nodes next to the pole, and if the number of nodes around the pole is odd."""
+    """Return the ring of blocks around the collapsed `face` of block number `b`. `planes`: (block, face) of the planes
+    of symmetry; half a ring may lie between two of them. `layers`: number of layers of nodes needed beyond the pole.
+    Raises HiresxError if the face has not collapsed to a line, if the ring is neither whole nor half, if one of its
+    blocks has too few nodes next to the pole, and if the number of nodes around the pole is odd. `where`: the beginning
+    of the message."""
     block = blocks[b]
     around = collapsed_direction(block, face)
     if around is None:
@@ -247,8 +249,8 @@ def _nodes(blocks: Sequence[Block], found: Ring, g: int, layers: int) -> np.ndar
 
 
 def connections_across(blocks: Sequence[Block], found: Ring, b: int) -> Iterator[Connection]:
-    """Yield the connections over the pole: from block `b` of the ring `found` to the nodes on the opposite side. In a
-    half model these are the mirror images of nodes of the ring."""
+    """Yield the connections across the pole, from block number `b` of the ring `found` to the nodes on the opposite
+    side. In a half model these are the mirror images of nodes of the ring."""
     member = found.member(b)
     size = blocks[b].size
     e = int(np.flatnonzero(member.matrix[:, found.around])[0])
@@ -308,8 +310,8 @@ def _opposite(found: Ring, g: int) -> tuple[RingBlock, int, int]:
 
 
 def check_opposite(where: str, blocks: Sequence[Block], found: Ring, b: int, face: str) -> None:
-    """Raises HiresxError, beginning with `where`, if a node next to the pole at `face` of block number `b` and the node
-    half a ring further do not lie on opposite sides of the pole."""
+    """Raises HiresxError if a node next to the pole at `face` of block number `b` and the node half a ring further do
+    not lie on opposite sides of the pole. `where`: the beginning of the message. `found`: the ring."""
     first = found.members[0].first
     steps = []
     for g in range(first, first + found.nodes + (found.mirror is not None)):

@@ -44,8 +44,7 @@ Drawing = Callable[[Reals, Reals, Reals], tuple[Reals, Reals, Reals]]
 def coarsen(grid: Grid) -> tuple[Grid, list[str]]:
     """Return the grid with every second node, and notes. A direction of the blocks is coarsened if this keeps both ends
     of the blocks, of their regions and of their connections, if 7 nodes or more are left, and if it is possible in all
-    connected blocks. Where a region follows a region, or stands next to a connection, one of its ends may move by a
-    node."""
+    connected blocks. If a region is adjacent to a region or to a connection, one of its ends may move by one node."""
     directions = [(b, d) for b, block in enumerate(grid.blocks) for d in block.active]
     group = {place: n for n, place in enumerate(directions)}
 
@@ -231,8 +230,8 @@ def _flipped_period(period: Vector | Motion, flip: Reals) -> Vector | Motion:
 
 
 def extrude(grid: Grid, n: int, length: float) -> tuple[Grid, list[str]]:
-    """Return (a plane grid extruded along z over `length` in `n` nodes, notes). It may be periodic: the last node comes
-    one step before `length`."""
+    """Return (a plane grid extruded along z over `length` with `n` nodes, notes). It may be periodic: the last node
+    lies one step before `length`."""
     refuse(grid.points * n)
     heights = length * np.arange(n) / n
 
@@ -244,8 +243,8 @@ def extrude(grid: Grid, n: int, length: float) -> tuple[Grid, list[str]]:
 
 
 def revolve(grid: Grid, n: int, angle: float) -> tuple[Grid, list[str]]:
-    """Return (a plane grid revolved about the x axis through `angle` degrees in `n` nodes, notes). It may be periodic:
-    the last node comes one step before `angle`. Raises HiresxError for nodes at y <= 0."""
+    """Return (a plane grid revolved about the x axis by `angle` degrees with `n` nodes, notes). It may be periodic: the
+    last node lies one step before `angle`. Raises HiresxError for nodes at y <= 0."""
     for block in grid.blocks:
         y = np.asarray(block.y)
         if (y <= 0).any():
@@ -289,7 +288,7 @@ def _sweep(grid: Grid, key: str, n: int, nodes: Drawing, period: Vector | Motion
 
 
 def shape_grid(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:
-    """Return (the grid with the `coarsen`, `mirror`, `extrude` and `revolve` of a [grid] table, in this order;
+    """Return (the grid after the changes `coarsen`, `mirror`, `extrude` and `revolve` of a table [grid], in this order;
     notes)."""
     words: list[str] = []
     tasks: list[Callable[[Grid], tuple[Grid, list[str]]]] = [

@@ -11,9 +11,10 @@ from hiresx.grid.connections import Connection
 
 
 def repeated_nodes(sizes: Sequence[tuple[int, int, int]], connections: Sequence[Connection]) -> list[np.ndarray]:
-    """Return, for each block, the nodes that coincide with a node of an earlier block or an earlier node: sorted
-    indexes into the flattened arrays [k, j, i]. `sizes`: (ni, nj, nk) of the blocks. A node on a connected face
-    coincides with the donor's node if both sides have the nodes of the face, also across a period."""
+    """Return, for each block, the nodes that coincide with a node of an earlier block, or with an earlier node of the
+    same block: sorted indexes into the flattened arrays [k, j, i]. `sizes`: (ni, nj, nk) of the blocks. A node on a
+    connected face coincides with the donor's node if both sides contain the nodes of the face. This includes periodic
+    faces."""
     starts = np.cumsum([0, *(ni * nj * nk for ni, nj, nk in sizes)])
     pairs = [_pairs(c, sizes, starts) for c in connections if not c.over_a_pole]
     if not pairs:

@@ -10,8 +10,8 @@ PAGE = "docs/grids.md says what a pole needs (singular lines)"
 
 
 def collapsed_direction(block: Block, face: str) -> int | None:
-    """Return the direction along which `face` has collapsed: all nodes of each of its lines along this direction
-    coincide. None if there is no such direction, or more than one."""
+    """Return the direction (0, 1, 2) along which `face` has collapsed: on each of its grid lines along this direction
+    all nodes coincide. The result is None if there is no such direction, or more than one."""
     if len(block.active) < 3:
         return None
     extent = max(block.extents)

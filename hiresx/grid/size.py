@@ -18,7 +18,8 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 
 def host_memory() -> int:
-    """Return the bytes of memory that this machine, or the container that this process runs in, has."""
+    """Return the size in bytes of the memory of this machine, or of the memory limit of the container in which this
+    process runs."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path in _LIMITS:
         with suppress(OSError, ValueError):
@@ -27,8 +28,8 @@ def host_memory() -> int:
 
 
 def refuse(nodes: int, for_grid: float = MAKING, for_fields: float = 0.0) -> None:
-    """Raises HiresxError, with the memory needed, if this machine does not have enough memory for `nodes` nodes.
-    `for_grid`, `for_fields`: bytes per node."""
+    """Raises HiresxError, with the memory needed, if this machine has too little memory for `nodes` nodes. `for_grid`,
+    `for_fields`: bytes per node."""
     needed, there = nodes * (for_grid + for_fields), host_memory()
     if needed <= there:
         return
@@ -42,8 +43,8 @@ def refuse(nodes: int, for_grid: float = MAKING, for_fields: float = 0.0) -> Non
 
 
 def refuse_places(key: str, places: int, dimensions: int) -> None:
-    """Raises HiresxError, with the memory needed, if this machine does not have enough memory for interpolation
-    stencils at `places` places of the table `key`, in a grid of `dimensions` dimensions."""
+    """Raises HiresxError, with the memory needed, if this machine has too little memory for interpolation stencils at
+    `places` places of the table `key`, in a grid with `dimensions` dimensions."""
     needed, there = places * (PLACE + STENCIL * WIDTH**dimensions), host_memory()
     if needed > there:
         raise HiresxError(

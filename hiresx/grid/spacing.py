@@ -14,8 +14,8 @@ def stretch(s: np.ndarray, cluster: str, ratio: float) -> np.ndarray:
     """Map `s`, an array of any shape with values in [0, 1], onto [0, 1]. The largest spacing is `ratio` times the
     smallest one in the limit of many nodes.
 
-    `cluster`: where the spacing is smallest. "lower", "upper" and "both" are hyperbolic tangents (slopes in the ratio
-    cosh^2), "centre" is a hyperbolic sine (ratio cosh). Raises HiresxError for a ratio below 1.
+    `cluster`: where the spacing is smallest. The maps "lower", "upper" and "both" are hyperbolic tangents, "centre" is
+    a hyperbolic sine. Raises HiresxError for a ratio below 1.
     """
     if ratio < 1.0:
         raise HiresxError(
@@ -37,17 +37,17 @@ def stretch(s: np.ndarray, cluster: str, ratio: float) -> np.ndarray:
 
 def nodes_from_wall(cells: int, length: float, first: float, name: str) -> np.ndarray:
     """Return positions (cells + 1,) from 0 to `length` along a hyperbolic sine, with the first node at `first`. Metrics
-    are continued beyond a wall by point reflection, and a hyperbolic sine is odd, so that its reflection is smooth.
-    `name`: the name of the first spacing in errors. Raises HiresxError if the first spacing is larger than the uniform
-    one."""
+    beyond a wall use nodes that are extended by point reflection; a hyperbolic sine is an odd function, so that this
+    extension is smooth. `name`: the name of the first spacing for messages. Raises HiresxError if the first spacing is
+    larger than the uniform one."""
     rate = _rate(lambda b: np.sinh(b * cells) / (np.sinh(b) * cells), length / (first * cells), cells, name, first)
     n = np.arange(cells + 1)
     return length * (n / cells if rate == 0 else np.sinh(rate * n) / np.sinh(rate * cells))
 
 
 def distances_to_ellipse(spec: Cylinder | Sphere, t: np.ndarray) -> np.ndarray:
-    """Return distances from the origin (n_normal, len(t)) of the nodes on rays at the angles t from the upstream axis.
-    The rays run from the circle of `spec.radius` to the ellipse through its two stand-offs."""
+    """Return the distances from the origin (n_normal, m) of the nodes on rays at the angles `t` (m,), in radians, from
+    the upstream axis. The rays run from the circle of `spec.radius` to the ellipse through its two stand-offs."""
     a, b = spec.radius + spec.standoff_axis, spec.radius + spec.standoff_side
     outer = a * b / np.hypot(b * np.cos(t), a * np.sin(t))
     cells = spec.n_normal - 1
@@ -57,9 +57,9 @@ def distances_to_ellipse(spec: Cylinder | Sphere, t: np.ndarray) -> np.ndarray:
 
 
 def nodes_from_centre(cells: int, length: float, slope: float, name: str) -> np.ndarray:
-    """Return distances (cells + 1,) from 0 to `length` as `nodes_from_wall` does. `slope` is the spacing in the limit n
-    -> 0, and `name` the name of this key in messages. Two such lines joined at 0 have a continuous slope and no
-    curvature there."""
+    """Return distances (cells + 1,) from 0 to `length` as `nodes_from_wall` does. `slope`: the derivative of the
+    distance with respect to the node number at 0. `name`: the name of this key for messages. If two such lines are
+    joined at 0, the slope is continuous and the curvature is zero there."""
     rate = _rate(lambda b: np.sinh(b * cells) / (b * cells), length / (slope * cells), cells, name, slope)
     n = np.arange(cells + 1)
     return length * (n / cells if rate == 0 else np.sinh(rate * n) / np.sinh(rate * cells))
@@ -92,8 +92,9 @@ def _bisect(function: Callable[[float], float], low: float, high: float) -> floa
 
 
 def spacing_into_sponge(first: float, stretching: float, end: float, sponge_stretching: float, x: float) -> float:
-    """Return the spacing at the distance x >= 0 from the place where it is `first`: sqrt(first^2 + (x ln
-    stretching)^2). From `end` on, where a sponge begins, it changes smoothly to a growth by `sponge_stretching`."""
+    """Return the spacing sqrt(first^2 + (x ln stretching)^2) at the distance x >= 0 from the place at which it is
+    `first`. Beyond `end`, where a sponge begins, the growth of the spacing from node to node changes smoothly to the
+    factor `sponge_stretching`."""
     b, added = np.log(stretching), max(np.log(sponge_stretching / stretching), 0.0)
     spacing = np.sqrt(first**2 + (b * x) ** 2)
     if x > end:
@@ -104,7 +105,7 @@ def spacing_into_sponge(first: float, stretching: float, end: float, sponge_stre
 
 
 def march(spacing: Callable[[float], float], end: float) -> np.ndarray:
-    """Return the positions (n,) from 0 to the first node at or beyond `end`, where x is spaced as spacing(x): dx/dn =
+    """Return the positions x (n,) from 0 to the first node at or beyond `end`, with the spacing spacing(x): dx/dn =
     spacing(x), integrated by four Runge-Kutta steps per node."""
     x, nodes, h = 0.0, [0.0], 0.25
     # A tolerance of a thousandth of a cell: no extra node where rounding leaves the last one just short of the end.

@@ -45,7 +45,7 @@ WAYS: dict[Way, tuple[str, str]] = {
 class Contact:
     """Nodes of a face that coincide or nearly coincide with faces of other blocks without a connection. `block` and
     `face`: their names. `nodes`: the range of the nodes. `others`: a description of the other blocks. `way`: how the
-    written case treats the nodes (`WAYS`)."""
+    new case treats the nodes (`WAYS`)."""
 
     block: str
     face: str
@@ -55,8 +55,8 @@ class Contact:
 
 
 def contacts(found: dict[str, Any]) -> list[Contact]:
-    """Return the contacts of faces with other blocks in the report `found` (`hiresx.grid.grid_report`). Contacts of one
-    face that share nodes are combined, since a node has only one condition."""
+    """Return the contacts of faces with other blocks that the report `found` (`hiresx.grid.grid_report`) contains.
+    Contacts of one face that share nodes are combined, since a node has only one condition."""
     left: list[Contact] = []
     for row in found.get("meets", ()):
         itself = row["block"] == row["other"] and row["face"][0] == row["face of it"][0]
@@ -83,8 +83,8 @@ def case_text(
     path: Path, found: dict[str, Any], connectivity: Path | None = None, met: Sequence[Contact] | None = None
 ) -> str:
     """Return the text of a case.toml for the grid file `path`. `found`: its report (see `hiresx.grid.grid_report`).
-    `met`: the contacts of faces and how they are treated; if None, those of `found`. Raises HiresxError for a file that
-    gives no grid."""
+    `connectivity`: its connectivity file, or None. `met`: the contacts of faces and how they are treated; if None,
+    those of `found`. Raises HiresxError for a file that gives no valid grid."""
     if "refused" in found:
         raise HiresxError(found["refused"], f"hiresx info {quote(path)} says what the file holds")
     met = contacts(found) if met is None else met
@@ -120,8 +120,8 @@ def case_text(
 
 
 def type_of(name: str, kind: str) -> str:
-    """Return the type of boundary condition for a region of a new case. It follows from the `kind` that the file gives,
-    if any, or else from the `name` of the region."""
+    """Return the type of boundary condition for a region of a new case. It follows from the `kind` in the file or, if
+    there is none, from the `name` of the region."""
     for words, among in ((kind.split(",")[0], KINDS), (name, NAMES)):
         for part, type_ in among:
             if words.lower().startswith(part) if among is KINDS else part in words.lower():

@@ -32,14 +32,14 @@ Box = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 
 
 def is_large(path: Path) -> bool:
-    """True if a file may hold so many nodes that their coordinates are left in it. Its size is compared, as if the
-    nodes were stored in single precision."""
+    """True if a file may have so many nodes that their coordinates should be read only when they are needed. This is
+    decided by its size, as if the coordinates were stored in single precision."""
     return path.stat().st_size >= 12 * LARGE
 
 
 def give_back() -> None:
-    """Give free memory back to the operating system, if the C library can (glibc). Otherwise the many small arrays of a
-    face search stay with the process, in addition to the nodes that it reads afterwards."""
+    """Return free memory to the operating system, if the C library supports this (glibc). Otherwise the memory of the
+    many small arrays of a face search would not be available for the nodes that are read afterwards."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
@@ -57,9 +57,9 @@ class CoordinateSource(Protocol):
 
 @dataclass(frozen=True)
 class Bytes:
-    """Numbers in a file without structure, with the index i running fastest. `kind`: the numpy type of the numbers.
-    `shape`: (nk, nj, ni). `parts`: for each stretch of the file its first byte and its number of bytes. The stretches
-    form one sequence of bytes, in which the numbers begin at byte `start`."""
+    """Numbers in an unstructured binary file, with the index i running fastest. `kind`: the NumPy type of the numbers.
+    `shape`: (nk, nj, ni). `parts`: ranges of the file, each as (first byte, number of bytes). Together they are one
+    sequence of bytes, in which the numbers begin at byte `start`."""
 
     path: Path
     kind: str
@@ -130,9 +130,9 @@ class Hdf5Dataset:
 
 @dataclass(frozen=True, eq=False)
 class StoredCoordinates:
-    """One coordinate of a block that stays in its file. `source`: the stored array. `window`: the half-open box of the
-    stored array that belongs to the block. `factor`: the factor by which stored values are multiplied. `reverse`: the
-    directions (k, j, i) in which the order of the nodes is reversed."""
+    """One coordinate of a block that is read from its file when it is needed. `source`: the stored array. `window`: the
+    half-open box of the stored array that belongs to the block. `factor`: the factor by which stored values are
+    multiplied. `reverse`: the directions (k, j, i) in which the order of the nodes is reversed."""
 
     source: CoordinateSource
     window: Box
@@ -144,7 +144,7 @@ class StoredCoordinates:
 
     @classmethod
     def of(cls, source: CoordinateSource) -> "StoredCoordinates":
-        """Return all nodes of a stored array."""
+        """Return the coordinates of all nodes of a stored array."""
         return cls(source, triple((0, n) for n in source.shape))
 
     @property
@@ -163,7 +163,7 @@ class StoredCoordinates:
         return math.prod(self.shape)
 
     def part(self, slices: tuple[slice, slice, slice]) -> "StoredCoordinates":
-        """Return a box of these coordinates, which still stays in the file."""
+        """Return a box of these coordinates, without reading it. `slices`: the index [k, j, i] of the box."""
         made = replace(self, window=self._there([s.indices(n)[:2] for s, n in zip(slices, self.shape, strict=True)]))
         if "_extremes" in self.__dict__ or "largest_of_whole" in self.__dict__:
             made.__dict__["largest_of_whole"] = self.largest
@@ -171,8 +171,8 @@ class StoredCoordinates:
 
     @property
     def largest(self) -> float:
-        """Largest absolute value; nan if any value is nan. A part has the value of the whole array if this was read
-        before, so that the part is not read again."""
+        """Largest absolute value; nan if any value is nan. For a part it is the value of the whole array if this is
+        known, so that the part is not read again."""
         found: float | None = self.__dict__.get("largest_of_whole")
         # a nan is the least of whatever it is among
         return float(np.abs(self._extremes).max()) if found is None else found
@@ -185,7 +185,7 @@ class StoredCoordinates:
         return replace(self, factor=self.factor * factor)
 
     def slabs(self, overlap: int = 0) -> Iterator[np.ndarray]:
-        """Yield the nodes in slabs [k, j, i] along k, each with the first `overlap` planes of the next."""
+        """Yield the nodes in slabs [k, j, i] along k, each with the first `overlap` planes of the next slab."""
         step = max(SLAB // max(math.prod(self.shape[1:]), 1), 1)
         for k in range(0, max(self.shape[0] - overlap, 1), step):
             yield self[k : k + step + overlap]
@@ -204,7 +204,7 @@ class StoredCoordinates:
         return self._read(box)[tuple(inner)]
 
     def take(self, indices: Any, axis: int, out: None = None, mode: str = "raise") -> np.ndarray:
-        """Return the values at `indices` along `axis`, as `numpy.take`."""
+        """Return the values at `indices` along `axis`, as `numpy.take`. `mode` and `out` are ignored."""
         indices = list(indices) if isinstance(indices, range) else indices
         index: list[Any] = [slice(None)] * 3
         index[axis] = indices if np.ndim(indices) == 0 else np.asarray(indices)
@@ -279,13 +279,14 @@ Nodes = np.ndarray | StoredCoordinates
 
 
 def part_of(values: Nodes, slices: tuple[slice, slice, slice]) -> Nodes:
-    """Return a box of coordinates: a view of an array, or a part that stays in its file."""
+    """Return a box of coordinates: a view of an array, or a `StoredCoordinates` that is not read yet. `slices`: the
+    index [k, j, i] of the box."""
     return values.part(slices) if isinstance(values, StoredCoordinates) else values[slices]
 
 
 def slabs(*coordinates: Nodes, overlap: int = 0) -> Iterator[list[np.ndarray]]:
-    """Yield coordinates of one shape slab by slab along k, so that a large file is read piecewise. Each slab contains
-    the first `overlap` planes of the next. Coordinates that are all in memory come as one slab."""
+    """Yield coordinates of one shape slab by slab along k, so that a large file is not read as a whole. Each slab
+    contains the first `overlap` planes of the next. If all coordinates are in memory, there is a single slab."""
     if not any(isinstance(c, StoredCoordinates) for c in coordinates):
         yield [np.asarray(c) for c in coordinates]
         return

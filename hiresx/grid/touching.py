@@ -43,8 +43,8 @@ COARSE = 20_000
 
 def drop_chance_contacts(grid: Grid) -> tuple[Grid, list[str]]:
     """Remove accidental connections from a grid whose connections were found from coinciding nodes. Returns the grid,
-    and notes on narrow connections that were kept. A connection narrower than a stencil is accidental if its two faces
-    also lie on each other at places where no nodes coincide."""
+    and notes on narrow connections that were not removed. A connection narrower than a stencil is accidental if its two
+    faces also lie on each other at places where no nodes coincide."""
     narrow = [c for c in grid.connections if _is_narrow(grid.blocks, c)]
     if not narrow:
         return grid, []

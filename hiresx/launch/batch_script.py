@@ -15,7 +15,7 @@ MARGIN = 300
 
 @dataclass(frozen=True)
 class ArrayMember:
-    """One run of a job array. `out`: its folder. `words`: the arguments of `hiresx run` that only this run has."""
+    """One run of a job array. `out`: its folder. `words`: the arguments of `hiresx run` for this run alone."""
 
     out: str
     words: tuple[str, ...]
@@ -23,12 +23,19 @@ class ArrayMember:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch job. `name`: the name of the job; characters that a scheduler may refuse are replaced. `ranks`, `gpus`:
-    their numbers per node. `cores`: number of cores per rank; None for whole nodes. `seconds`: the time limit. `queue`:
-    the partition or queue. `account`: the account that is charged. `run`: the words after `hiresx run` for a new run;
-    `again`: those for a run that continues; both without --out and --restart. `out`: the folder of the run. `setup`:
-    lines that make the program available (modules, environment). `members`: the runs of a job array, each with its own
-    `out`."""
+    """A batch job.
+
+    - `name`: the name of the job; characters that a scheduler may refuse are replaced.
+    - `nodes`: the number of nodes. `ranks`, `gpus`: numbers per node.
+    - `cores`: number of cores per rank; None for whole nodes.
+    - `seconds`: the time limit.
+    - `queue`: the partition or queue. `account`: the account that is charged.
+    - `setup`: lines that make the program available (modules, environment).
+    - `run`: the arguments of `hiresx run` for a new run. `again`: those for a run that continues. Both are without
+      --out and --restart.
+    - `out`: the folder of the run.
+    - `members`: the runs of a job array, each with its own `out`.
+    """
 
     name: str
     nodes: int
@@ -77,8 +84,8 @@ class Batch:
 
 
 def parse_time_limit(text: str) -> int:
-    """Return the seconds of the time limit `text`: 90 (minutes), 12:00:00 or 2-00:00:00 (days first). Raises
-    HiresxError for anything else."""
+    """Return the time limit `text` in seconds. Valid forms are 90 (minutes), 12:00:00 and 2-00:00:00 (days first).
+    Raises HiresxError for any other text."""
     found = re.fullmatch(r"(?:(\d+)-)?(\d+):([0-5]\d):([0-5]\d)", text)
     if found:
         days, hours, minutes, rest = (int(part or 0) for part in found.groups())
@@ -91,7 +98,8 @@ def parse_time_limit(text: str) -> int:
 
 
 def environment() -> tuple[str, ...]:
-    """Return the line with which a shell finds this program: it activates its virtual environment, if it is in one."""
+    """Return the lines by which a shell script finds this program: they activate its virtual environment, if it is in
+    one."""
     activate = Path(sys.prefix, "bin", "activate")
     if sys.prefix == sys.base_prefix or not activate.is_file():
         return (f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH",)
@@ -99,8 +107,8 @@ def environment() -> tuple[str, ...]:
 
 
 def body(batch: Batch, number: str) -> list[str]:
-    """Return the common part of both kinds of script: the environment, the selection of the run of an array by the
-    variable `number`, and whether the run is new or continues."""
+    """Return the lines that scripts for all schedulers have in common: the environment, the selection of the run of a
+    job array by the shell variable `number`, and the choice between a new run and one that continues."""
     which = [f"out={quote(Path(batch.out))}"]
     if batch.members:
         which = [

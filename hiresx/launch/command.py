@@ -13,11 +13,11 @@ PROGRAM = (sys.executable, "-P", "-m", "hiresx", "run")
 def command(
     mpirun: Mpirun | None, ranks: int, cores: int, arguments: Sequence[str], program: Sequence[str] = PROGRAM
 ) -> list[str]:
-    """Return the command that runs `program`, `hiresx run`, with `arguments` on `ranks` ranks; one rank needs no
-    mpirun.
+    """Return the command that runs `program`, which is `hiresx run`, with `arguments` on `ranks` ranks. A single rank
+    is started without mpirun.
 
-    mpirun binds no rank: the run binds its ranks itself once it knows what they exchange. `cores`: number of cores per
-    rank.
+    The command does not bind ranks to cores: the run binds them itself when it knows which ranks exchange data.
+    `cores`: number of cores per rank.
     """
     program = [*program, *arguments]
     if ranks == 1 or mpirun is None:

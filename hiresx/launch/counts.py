@@ -13,8 +13,8 @@ from hiresx.topology.discover import discover
 
 def default_ranks(wish: str, per_gpu: int = 1) -> tuple[int, str]:
     """Return the default number of ranks for the backend `wish`, and the reason: one rank for each GPU that no process
-    uses, or one for each NUMA node. `per_gpu`: number of ranks on each GPU. Raises HiresxError if GPUs are requested
-    and there are none."""
+    uses, or one for each NUMA node. `per_gpu`: number of ranks on each GPU. Raises HiresxError if the backend needs
+    GPUs and there are none."""
     names = parse_backends(wish)
     if len(names) > 1 or ":" in wish:
         return len(names), f"--backend {wish}"
@@ -34,7 +34,7 @@ def default_ranks(wish: str, per_gpu: int = 1) -> tuple[int, str]:
 
 
 def cores() -> int:
-    """Return the number of whole cores among the CPUs that this process may use."""
+    """Return the number of physical cores among the CPUs that this process may use."""
     allowed = frozenset(os.sched_getaffinity(0))
     whole = [core for core in sysfs.discover().cores if core & allowed]
     return len(whole) or len(allowed)

@@ -31,7 +31,7 @@ _RANK = re.compile("|".join(f"(?:^|\0)(?:{name})=([0-9]+)" for name in RANKS))
 class JobEnd:
     """The end of a job. `status`: its exit status. `rank`: the rank that ended first, if MPI reports it. `signal`: the
     signal that ended it. `left`: whether it ended without a signal, with status 0. `asked`: the first signal that this
-    process received meanwhile."""
+    process received during the job."""
 
     status: int
     rank: int | None = None
@@ -41,12 +41,13 @@ class JobEnd:
 
 
 def run(command: Sequence[str], ranks: int = 1, hydra: bool = False) -> JobEnd:
-    """Run a command to its end. For several `ranks` it is an mpirun; `hydra`: one of MPICH's family.
+    """Run a command and wait for its end. For several `ranks` the command is an mpirun. `hydra`: whether this mpirun
+    belongs to the family of MPICH.
 
-    Signals are sent to the ranks themselves, which then end with a checkpoint. (An mpirun that receives a signal kills
-    the ranks within a second.) A third SIGINT or SIGTERM, or a second one some seconds after the first, kills the
-    ranks. Before all ranks have started, a signal is also sent to mpirun, and some seconds later everything that it
-    started is killed.
+    Signals that this process receives are sent to the ranks themselves, which then end with a checkpoint. (An mpirun
+    that receives a signal kills the ranks within a second.) A third SIGINT or SIGTERM, or a second one some seconds
+    after the first, kills the ranks. Before all ranks have started, a signal is also sent to mpirun, and some seconds
+    later all processes that it started are killed.
     """
     job = _Job(ranks)
     with handle_signals(job.pass_on):
@@ -237,8 +238,8 @@ def _below(root: int) -> list[int]:
 
 
 def ranks_of(root: int) -> dict[int, int]:
-    """Return {rank: process id} of the descendants of the process `root` that an MPI launcher numbered, without their
-    own descendants."""
+    """Return {rank: process id} for those descendants of the process `root` to which an MPI launcher gave a rank,
+    without their own descendants."""
     children = _children()
     found: dict[int, int] = {}
     below = list(children.get(root, ()))

@@ -35,7 +35,7 @@ print(next((line.split()[-1] for line in open("/proc/self/maps") if "/libmpi" in
 
 @dataclass(frozen=True)
 class MpiLibrary:
-    """The MPI library of this installation. `kind`: its family, or "" for another. `version`: its version, such as
+    """The MPI library of this installation. `kind`: its family, or "" if unknown. `version`: its version, such as
     "5.0.11". `path`: the path of its file, "" if unknown. `mpi4py`: the version of mpi4py."""
 
     kind: str
@@ -66,8 +66,7 @@ class Mpirun:
 
 
 def library() -> MpiLibrary:
-    """Return the MPI library that mpi4py loads here. Raises HiresxError when mpi4py is missing or finds no
-    library."""
+    """Return the MPI library that mpi4py loads. Raises HiresxError if mpi4py is missing or finds no library."""
     try:
         done = subprocess.run([sys.executable, "-P", "-c", _ASK], capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired:
@@ -126,9 +125,10 @@ def is_compatible(mpirun: Mpirun, library: MpiLibrary) -> bool:
 
 
 def find(given: str | None = None) -> tuple[MpiLibrary, Mpirun]:
-    """Return the MPI library of mpi4py and the launcher that belongs to it. `given`: a launcher to use in any case.
+    """Return the MPI library of mpi4py and a launcher of the same MPI. `given`: the launcher that the user requests.
 
-    Raises HiresxError as `library` does, and without a launcher of this MPI; the message lists those of another MPI.
+    Raises the errors of `library`. Raises HiresxError if there is no launcher of this MPI; the message lists launchers
+    of other MPI libraries.
     """
     used = library()
     if given is not None:

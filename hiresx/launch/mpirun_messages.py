@@ -25,7 +25,7 @@ _SIGNAL = re.compile(rb"signal (\d+) \(|\(signal (\d+)\)")
 class EndFacts:
     """The report of mpirun on the process that ended first. `rank` and `pid`: the rank and the process id. `signal`:
     the signal that ended it, None if unknown. `left`: whether it ended with status 0 without finalising MPI. `ended`:
-    whether mpirun reports its end without a signal."""
+    whether mpirun reports that it ended without a signal."""
 
     rank: int | None = None
     pid: int | None = None
@@ -35,14 +35,15 @@ class EndFacts:
 
 
 class MessageFilter:
-    """Filter of one stream; its findings go to `known`."""
+    """A filter of one output stream of mpirun, which removes mpirun's framed messages on the end of a process. What
+    these messages report is stored in `known`."""
 
     def __init__(self, known: EndFacts):
         self.known = known
         self._line, self._frame = b"", b""
 
     def feed(self, data: bytes) -> bytes:
-        """Return the text to show, from `data` and from text kept back before."""
+        """Return the text to show, from `data` and from text that was held back earlier."""
         shown = b""
         *lines, self._line = (self._line + data).splitlines(keepends=True) or [b""]
         if self._line.endswith(b"\n"):
@@ -82,13 +83,14 @@ class MessageFilter:
         return b""
 
     def idle(self) -> bytes:
-        """Return the text to show after a pause without output: an unfinished frame is then ordinary text."""
+        """Return the text to show after a pause without output: text that was held back as the beginning of a framed
+        message is shown."""
         if self._frame and self._frame.startswith(b"=") and b"TERMINATION" in self._frame:
             return b""
         return self.end()
 
     def end(self) -> bytes:
-        """Return the remaining text at the end."""
+        """Return the remaining text at the end of the stream."""
         shown = self._read() if self._frame else b""
         shown, self._line = shown + self._line, b""
         return shown

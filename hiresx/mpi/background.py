@@ -11,11 +11,10 @@ from hiresx.mpi.communicator import Communicator
 
 
 class Writer:
-    """Executes jobs (functions without arguments) in the background, one after the other. At most `outstanding` jobs
-    are running or waiting: whoever submits another one waits for the first of them. `seconds_waited`: seconds of all
-    such waits; `busy`: seconds that the jobs took. After a failure no further job is executed, since a gap in a series
-    would be worse than its end; the failure is raised once, by the next call. The process lives until all jobs are
-    done."""
+    """Executes jobs (functions without arguments) in a background thread, one after the other. At most `outstanding`
+    jobs are running or waiting; `submit` waits if there are more. `seconds_waited`: the sum of these waits in s.
+    `busy`: seconds that the jobs took. After a failure no further job is executed, so that a series of files has no
+    gap. The failure is raised once, by the next call. The process does not end before all jobs are done."""
 
     def __init__(self, outstanding: int = 2):
         self.outstanding = outstanding
@@ -26,7 +25,7 @@ class Writer:
         self._jobs: deque[Future[None]] = deque()
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Submit a job. Raises the failure of an earlier one; if that was already raised, the job is dropped."""
+        """Submit a job. Raises the failure of an earlier job. If that was raised before, the new job is ignored."""
         while self._jobs and self._jobs[0].done():
             self._jobs.popleft()
         self.until(lambda: len(self._jobs) < self.outstanding)
@@ -41,12 +40,12 @@ class Writer:
             raise failure
 
     def drain(self) -> None:
-        """Wait until every job is done. Raises nothing: see `check`."""
+        """Wait until every job is done. It raises no failure: see `check`."""
         while self._jobs:
             self._jobs.popleft().result()
 
     def until(self, ready: Callable[[], bool]) -> None:
-        """Wait until `ready` is true; it is called after every job. The time counts as `seconds_waited`."""
+        """Wait until `ready()` is true; it is called after every job. The time is added to `seconds_waited`."""
         began = time.perf_counter()
         while not ready():
             self._jobs.popleft().result()
@@ -64,30 +63,31 @@ class Writer:
 
 
 class Work:
-    """Output that the ranks of a communicator write together: files whose temporary names all ranks know."""
+    """Base class of output that the ranks of a communicator write together. The files have temporary names that all
+    ranks know."""
 
     def write(self) -> None:
-        """Write the rank's own share. Called in a thread of each rank."""
+        """Write the data of this rank. It is called in a background thread of each rank."""
 
     def complete(self, comm: Communicator) -> None:
-        """Complete the files with values of other ranks. Called in the main thread of each rank, when all have written.
-        Collective."""
+        """Complete the files with values of other ranks. It is called in the main thread of each rank, when all have
+        written. Collective."""
 
     def publish(self) -> None:
-        """Give the files their names. Called in the thread of rank 0, when everything is written."""
+        """Rename the files to their final names. It is called in the thread of rank 0, when everything is written."""
 
     def discard(self) -> None:
-        """Remove the temporary files if `publish` was not called or failed. Called on rank 0, when nobody writes any
-        more."""
+        """Remove the temporary files if `publish` was not called or failed. It is called on rank 0 when no rank writes
+        any more."""
 
 
 class JointWriter:
-    """Executes `Work` of the ranks of a `comm` in the background, in the order of submission.
+    """Executes `Work` of the ranks of a communicator `comm` in the background, in the order of submission.
 
     Every call is collective, and communicates as long as there is unpublished work. Only calls in the main threads
-    (`advance`, `drain`, `submit`) find out that all ranks have written; the background threads do not communicate. A
-    failure of one rank is raised on all ranks, once; nothing is written after it. Whoever submits more than
-    `outstanding` works waits until the first is published, because the next one may be written under the same name.
+    (`advance`, `drain`, `submit`) detect that all ranks have written; the background threads do not communicate. A
+    failure of one rank is raised on all ranks, once; nothing is written after it. If there are more than `outstanding`
+    works, `submit` waits until the first is published, because the next one may be written under the same name.
     `seconds_waited`, `busy`: see `Writer`.
     """
 
@@ -108,16 +108,16 @@ class JointWriter:
 
     @property
     def seconds_waited(self) -> float:
-        """Seconds that this rank has waited for its thread."""
+        """Seconds that this rank has waited for its background thread."""
         return self._writer.seconds_waited
 
     @property
     def busy(self) -> float:
-        """Seconds that the work took in the thread."""
+        """Seconds that the work took in the background thread."""
         return self._writer.busy
 
     def submit(self, work: Work) -> None:
-        """Submit `work`. Raises the failure of earlier work; if that was already raised, `work` is dropped."""
+        """Submit `work`. Raises the failure of earlier work. If that was raised before, the new work is ignored."""
         if self._comm.size == 1:
             self._writer.submit(lambda: self._alone(work))
             return
@@ -130,7 +130,7 @@ class JointWriter:
             self._writer.submit(lambda: self._write(work))
 
     def advance(self) -> None:
-        """Find out which work all ranks have written, and complete it. Does not wait for work that is not written.
+        """Detect which work all ranks have written, and complete it. It does not wait for work that is not written.
         Raises a failure that was not raised before."""
         if self._comm.size == 1:
             self._writer.check()

@@ -69,8 +69,8 @@ class Communicator:
         return rows
 
     def sum(self, values: Any) -> np.ndarray:
-        """Return the sum of `values` (n,) over the ranks, element by element, in the order of the ranks, so that all
-        ranks get the same bits."""
+        """Return the sum of `values` (n,) over the ranks, element by element. The terms are added in the order of the
+        ranks, so that the result is bit-identical on all ranks."""
         return self._rows(values).sum(axis=0)
 
     def max(self, values: Any) -> np.ndarray:
@@ -83,12 +83,13 @@ class Communicator:
 
     @contextmanager
     def together(self, patience: float | None = None) -> Iterator[None]:
-        """Context for work without communication: an error on one rank is raised on all, as the error of the lowest
-        such rank (`everywhere` set), instead of leaving the others to wait. Other exceptions, such as SystemExit,
-        become a HiresxError. A signal is raised at once on the rank that received it.
+        """Return a context for work without communication. An error on one rank is raised on all ranks, so that the
+        others do not wait for it. If several ranks fail, the error of the lowest rank is raised, with `everywhere` set.
+        Other exceptions, such as SystemExit, become a HiresxError. A signal is raised at once on the rank that received
+        it.
 
-        `patience`: the work may communicate. A rank that fails waits so many seconds for the others and then ends,
-        since they may be waiting for it.
+        `patience`: for work that communicates, the number of seconds that a rank which fails waits for the others. Then
+        it ends, since they may be waiting for it. None for work without communication.
         """
         if self.mpi_comm is None:
             yield
@@ -142,7 +143,7 @@ class Communicator:
             self._abort_status = status
 
     def leave(self) -> None:
-        """At the end of this process, wait until the other ranks have ended. If this rank is marked as aborting
+        """Wait at the end of this process until the other ranks have ended. If this rank is marked as aborting
         (`mark_aborting`), abort them instead."""
         asked = self._end.Ibarrier()
         if self._abort_status:
@@ -164,14 +165,14 @@ class Communicator:
 
     @cached_property
     def hosts(self) -> tuple[int, ...]:
-        """Number of the host of each rank, counted in the order of the ranks."""
+        """Number of the host of each rank. Hosts are numbered in the order of their first ranks."""
         firsts = self.allgather(self.local.bcast(self.rank))
         order = {first: number for number, first in enumerate(sorted(set(firsts)))}
         return tuple(order[first] for first in firsts)
 
     def share_on_host(self, arrays: Sequence[np.ndarray] | None) -> list[np.ndarray]:
-        """Return the arrays that the first rank of this host passes (the others pass None) on all ranks of the host, as
-        read-only views of one copy. They live as long as the communicator."""
+        """Return, on all ranks of a host, the `arrays` of its first rank, as read-only views of one copy. The other
+        ranks pass None. The arrays exist as long as the communicator."""
         local = self.local
         if local.size == 1:
             return list(arrays or ())
@@ -198,7 +199,7 @@ class Communicator:
         return views
 
     def abort(self, status: int) -> None:
-        """End all processes at once with the exit status `status`; 1 if that is no status of a failure. Without MPI
+        """End all processes at once with the exit status `status`, or with 1 if `status` means success. Without MPI
         this process ends alone."""
         status = status if 0 < status < 256 else 1
         for stream in (sys.stdout, sys.stderr):
@@ -220,7 +221,7 @@ def _sendable(error: Exception) -> Exception:
 
 
 def is_on_all_ranks(error: BaseException) -> bool:
-    """True if all ranks have this error and catch it at the same place."""
+    """True if all ranks have this error and catch it at the same place in the program."""
     try:
         return bool(getattr(error, "everywhere", False))
     except Exception:  # of a class that answers so
@@ -251,11 +252,11 @@ _world: list[Communicator] = []
 
 
 def world() -> Communicator:
-    """Return a communicator of all processes that one launcher (mpirun, srun) started, or of this one alone. It is
-    always the same.
+    """Return a communicator of all processes that one launcher (mpirun, srun) started, or of this process alone. Every
+    call returns the same object.
 
-    Raises HiresxError when a launcher started several and mpi4py is missing, does not load, or belongs to another MPI
-    than the launcher.
+    Raises HiresxError if a launcher started several processes and mpi4py is missing, cannot be loaded, or belongs to
+    another MPI than the launcher.
     """
     if not _world:
         comm = _start()

@@ -21,8 +21,8 @@ INSTALL = (
 
 
 def launched_processes(environment: Mapping[str, str] = os.environ) -> int | None:
-    """Return the number of processes that a launcher started: 0 if it does not report it, None without a launcher.
-    `environment`: the environment variables."""
+    """Return the number of processes that a launcher (mpirun, srun) started; 0 if the launcher does not report it, None
+    without a launcher. `environment`: the environment variables."""
     for name in SIZES:
         if environment.get(name, "").isdigit():
             return int(environment[name])

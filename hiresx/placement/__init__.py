@@ -48,17 +48,18 @@ def place(
     strategy: str | None = None,
     bind: bool = True,
 ) -> Placement:
-    """Choose the devices of all ranks, bind this rank to them, and create its backend. Collective.
+    """Choose the devices of all ranks, bind this rank to its CPUs, and create its backend. Collective.
 
     `cut`: the decomposition into the parts of all ranks. `backends`: auto, cpu, cuda, emulated, or a list by rank (see
     `backend_selection`); auto is cuda on hosts with a GPU. `bytes_` (ranks, ranks): bytes that ranks (rows) send in an
     exchange; by default those of `cut`. `strategy`: a strategy of `hiresx.topology.place`, by default that with the
-    shortest exchange. `bind`: whether to bind the ranks and their memory; otherwise they stay where their launcher has
-    put them. A single process is bound only if its GPU is on one of several NUMA nodes, and the number of its threads
+    shortest exchange. `bind`: whether to bind the ranks and their memory; if not, the binding by their launcher is not
+    changed. A single process is bound only if its GPU is on one of several NUMA nodes, and the number of its threads
     does not change.
 
-    Raises HiresxError on all ranks for a list of the wrong length, for a GPU that is requested and missing (with host
-    and rank), and as the backends do."""
+    Raises HiresxError on all ranks for a list of the wrong length and for a GPU that is requested and missing (with
+    host and rank), and the errors of the backends.
+    """
     hosts = comm.hosts
     with comm.together():
         names = by_rank(backends, hosts)

@@ -29,7 +29,7 @@ def by_rank(text: str, hosts: Sequence[int]) -> list[str]:
     """Return the name of the backend for each rank. `hosts`: the number of each rank's host. `text` is one name for all
     ranks, or a list with one name per rank, or a list with one name per rank of a host. A list of the third form needs
     equally many ranks on all hosts, and is repeated on every host. Raises HiresxError for a list of another length, and
-    as `parse_backends`."""
+    the errors of `parse_backends`."""
     names, size = parse_backends(text), len(hosts)
     if len(names) == 1 and ":" not in text:
         return names * size

@@ -12,9 +12,9 @@ Cpus = frozenset[int]
 
 
 class Share(NamedTuple):
-    """The CPUs of one rank. `cpus`: their numbers. `cores`: the number of whole cores among them, at least 1. `node`:
-    their NUMA node, or None if they belong to several. `kept`: whether a launcher had already bound the rank to them.
-    `why`: the reasons for this choice, in words."""
+    """The CPUs of one rank. `cpus`: their numbers. `cores`: the number of physical cores among them, at least 1.
+    `node`: their NUMA node, or None if they belong to several. `kept`: whether a launcher had already bound the rank to
+    them. `why`: the reasons for this choice, in words."""
 
     cpus: Cpus
     cores: int
@@ -27,8 +27,9 @@ def cut(machine: Machine, facts: Mapping[int, PlacementFacts], gpus: Mapping[int
     """Return the CPUs of each rank of this host. `facts`: the facts of each rank. `gpus`: the GPUs of the ranks that
     have one.
 
-    Ranks that may use the same CPUs share them in whole cores. If a launcher gave each rank CPUs of its own, these are
-    kept. If there are fewer cores than ranks, no rank is bound, so that the kernel can move them.
+    Ranks that may use the same CPUs divide them by whole physical cores. If a launcher gave each rank CPUs of its own,
+    these are not changed. If there are fewer cores than ranks, no rank is bound, so that the operating system can move
+    them.
     """
     found: dict[int, Share] = {}
     groups = dict.fromkeys(fact.cpus for fact in facts.values())

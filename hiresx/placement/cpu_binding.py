@@ -15,13 +15,13 @@ def allowed_cpus() -> frozenset[int]:
 
 
 def now() -> frozenset[int]:
-    """Return the CPUs that this process may run on at present."""
+    """Return the CPUs to which this process is bound at present."""
     return binding.bound_cpus()
 
 
 def bind(cpus: frozenset[int], gpu: int | None) -> Binding:
     """Bind this process and all its threads to `cpus`. If the system refuses, the result has a warning. `gpu`: the
-    index of the GPU of the process, which the result contains."""
+    index of the GPU of the process, which is stored in the result."""
     before = allowed_cpus()
     made = binding.bind(cpus, gpu)
     _last[:] = [(before, made.is_)]

@@ -31,13 +31,13 @@ def choose(
     strategy: str | None = None,
 ) -> dict[int, GpuChoice]:
     """Choose the GPU of each rank of this host that computes on one. `facts`: the facts of these ranks. `machines`: the
-    host, as ranks with the same GPUs on offer see it. `bytes_` (n, n): the bytes that each of all n ranks sends to each
-    other one in an exchange; `off_host` (n,): the bytes that each sends to other hosts. `strategy`: one of
-    `hiresx.topology.place`; None for that with the shortest exchange.
+    topology of the host, for each set of GPUs that is visible to some rank. `bytes_` (n, n): the bytes that each of all
+    n ranks sends to each other rank in an exchange; `off_host` (n,): the bytes that each sends to other hosts.
+    `strategy`: one of `hiresx.topology.place`; None for that with the shortest exchange.
 
-    Ranks that are offered different GPUs (a scheduler may give one to each) choose among their own; those with the
-    fewest choose first. The order in which CUDA numbers the GPUs makes no difference. Busy GPUs are used only if there
-    are no others. If there are more ranks than GPUs, ranks share GPUs evenly.
+    If different GPUs are visible to the ranks (a scheduler may give one to each), each rank has one of its own; ranks
+    with the fewest choose first. The result does not depend on the order in which CUDA numbers the GPUs. Busy GPUs are
+    used only if there are no others. If there are more ranks than GPUs, ranks share GPUs evenly.
     """
     found: dict[int, GpuChoice] = {}
     views = dict.fromkeys(frozenset(fact.gpus) for fact in facts.values())
@@ -95,8 +95,8 @@ def _hidden_gpu_remarks(
 
 
 def complete(machine: Machine, facts: PlacementFacts) -> Machine:
-    """Return the machine, if it has all GPUs that CUDA offers. Otherwise return one with just these GPUs, whose links
-    are unknown: in a container NVML may be missing and /sys hidden."""
+    """Return the machine, if it has all GPUs that CUDA makes visible. Otherwise return a machine with just these GPUs,
+    whose links are unknown: in a container NVML may be missing and /sys hidden. `facts`: the facts of one process."""
     known = {gpu.address: gpu for gpu in machine.gpus}
     if set(known) >= set(facts.gpus):
         return machine
@@ -125,7 +125,8 @@ def complete(machine: Machine, facts: PlacementFacts) -> Machine:
 
 
 def idle(machine: Machine, facts: PlacementFacts) -> tuple[int, ...]:
-    """Return the indexes of the GPUs that CUDA offers and no process uses."""
+    """Return the indexes of the GPUs that CUDA makes visible and no process uses. `machine`: the host. `facts`: the
+    facts of one process."""
     machine = complete(machine, facts)
     return tuple(gpu for gpu in _idle(machine)[0] if machine.gpus[gpu].address in facts.gpus)
 

@@ -22,9 +22,10 @@ PROBE = 2**20  # bytes of host memory that are touched to see where they land
 
 @dataclass(frozen=True)
 class Standing:
-    """The actual place of one rank. `seat`: its place according to the placement. `bus_id`: GPUs on which this process
-    has a context, "" without one. `cpus`: those to which the kernel binds it. `memory`: NUMA nodes of the memory that
-    it accesses. `right`: whether all of this agrees with the seat. `remarks`: deviations and warnings, as sentences."""
+    """The actual devices of one rank. `seat`: its GPU and CPUs according to the placement. `bus_id`: GPUs on which this
+    process has a context, "" without one. `cpus`: the CPUs to which it is bound. `memory`: NUMA nodes of the memory
+    that it accesses. `right`: whether all of this agrees with `seat`. `remarks`: deviations and warnings, as sentences.
+    """
 
     seat: Seat
     bus_id: str
@@ -35,7 +36,7 @@ class Standing:
 
 
 def comm() -> Communicator:
-    """Return a communicator of all ranks of MPI. Raises HiresxError if mpi4py is missing or finds no MPI."""
+    """Return a communicator of all ranks of MPI. Raises HiresxError if mpi4py is missing or finds no MPI library."""
     try:
         from mpi4py import MPI
     except Exception as error:
@@ -49,9 +50,9 @@ def comm() -> Communicator:
 def verify(
     ranks: Communicator, bytes_: ArrayLike | None = None, strategy: str | None = None, backends: str = AUTO
 ) -> list[Standing]:
-    """Place the ranks as `hiresx.placement.place` does, and find out where each of them is. The result is the same on
-    all ranks. `bytes_`: bytes between the ranks, by default those of a chain of neighbours; other arguments as for
-    `place`. Raises HiresxError as `place` does, and for `bytes_` of another number of ranks."""
+    """Place the ranks as `hiresx.placement.place` does, and determine the actual devices of each. The result is the
+    same on all ranks. `bytes_`: bytes between the ranks, by default those of a chain of neighbours; other arguments as
+    in `place`. Raises the errors of `place`, and HiresxError for `bytes_` of another number of ranks."""
     matrix = np.asarray(even_traffic(ranks.size) if bytes_ is None else bytes_, float)
     if len(matrix) != ranks.size:
         raise HiresxError(

@@ -17,9 +17,9 @@ class Seat:
     """The GPU and the CPUs of one rank. `host`: the name of its host. `backend`: the name of its backend. `gpu`: the
     number of its GPU on the host, in the order of PCI addresses; None without one. `gpu_name`, `gpu_uuid` and
     `gpu_pci`: the model, the UUID and the PCI address of this GPU. `numa`: the NUMA node of the rank; None if there are
-    several or it is unknown. `cpus`: those it runs on, as "0-3,8". `cores`: the number of whole cores among them.
-    `threads`: threads of a kernel; None on a GPU. `bound`: what bound the rank to its CPUs; "" for nothing. `why`:
-    remarks."""
+    several or it is unknown. `cpus`: the CPUs on which it runs, as "0-3,8". `cores`: the number of physical cores among
+    them. `threads`: threads of a kernel; None on a GPU. `bound`: which program bound the rank to its CPUs; "" if none
+    did. `why`: remarks."""
 
     rank: int
     host: str
@@ -39,14 +39,14 @@ class Seat:
 @dataclass(frozen=True)
 class Placement:
     """The placement of all ranks. `seats`: the GPU and the CPUs of each rank, by rank. `backend`: the backend of this
-    rank. `remarks`: what is missing on the hosts."""
+    rank. `remarks`: missing programs and libraries on the hosts."""
 
     seats: tuple[Seat, ...]
     backend: Backend
     remarks: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """Return the placement as plain data for run.json."""
+        """Return the placement as JSON data for run.json."""
         return {"ranks": [asdict(seat) | {"why": list(seat.why)} for seat in self.seats], "remarks": list(self.remarks)}
 
     def lines(self, more: Mapping[str, Sequence[Any]] | None = None) -> list[str]:

@@ -27,11 +27,11 @@ def animate(
     subset: str = "fields",
     look: Look | None = None,
 ) -> Path:
-    """Write a film of `variable` from the fields of `run` (a folder or the result of `hiresx.open`) or from its
-    `subset` of them. `start` and `end`: the first and the last time, in L / c_ref. `every`: if n, each n-th of these
-    fields is used. `fps`: pictures per second. All pictures have the same colours and frame. `out`: a .mp4 or .gif file
-    (default: in RUN/post). Returns the path. The file appears only when it is complete. Raises HiresxError for missing
-    fields, and if there is no encoder."""
+    """Write a film of `variable` from the fields of `run` (a folder or the result of `hiresx.open`) or of its output
+    `subset`. `start` and `end`: the first and the last time, in L / c_ref. `every`: if it is n, every n-th of these
+    fields is used. `fps`: frames per second. All frames have the same colours and axes. `out`: a .mp4 or .gif file, by
+    default in RUN/post. Returns the path. The file is replaced only when all frames are written. `look`: the
+    appearance. Raises HiresxError for missing fields, and if there is no encoder."""
     run, look = as_run(run), look or Look()
     target = run.path / "post" / f"{file_stem('animate', variable)}.mp4" if out is None else Path(out)
     paths = run.files(-np.inf if start is None else start, np.inf if end is None else end, every, subset)

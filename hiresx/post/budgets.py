@@ -53,7 +53,7 @@ STRESS_TERMS = {
 class HomogeneousMeans:
     """Computes means over homogeneous directions, and the gradients of such means. `coordinates`: x, y and z, each an
     array (nk, nj, ni), in L. `steps`: for each homogeneous axis (0: k, 1: j, 2: i) the vector (3,) from a node to the
-    next. A mean keeps one node along each of these axes."""
+    next. A mean has one node along each of these axes."""
 
     def __init__(self, coordinates: list[np.ndarray], steps: Mapping[int, np.ndarray]):
         self._over = tuple(axis - 3 for axis in steps)
@@ -75,8 +75,8 @@ class HomogeneousMeans:
         )
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """Return the mean of `values` (..., nk, nj, ni) over the homogeneous directions. These axes keep the length
-        1."""
+        """Return the mean of `values` (..., nk, nj, ni) over the homogeneous directions, whose axes then have the
+        length 1."""
         return values.mean(axis=self._over, keepdims=True)
 
     def gradient(self, f: np.ndarray) -> np.ndarray:
@@ -93,7 +93,7 @@ def statistics(node: Mapping[str, Any], place: HomogeneousMeans) -> dict[str, np
     """Return means and moments over time and the homogeneous directions, by name. Each is an array (..., nk, nj, ni),
     with one node along each homogeneous direction. `node`: averages over time, with their groups by name (averages.nc).
     `place`: the means over homogeneous directions. Differences between the time averages of nodes along homogeneous
-    directions count as fluctuations."""
+    directions are treated as fluctuations."""
     reynolds, favre = (node[kind] for kind in ("reynolds", "favre"))
     mean, density = place.mean, favre["rho"].values
     rho = mean(density)
@@ -152,7 +152,7 @@ def statistics(node: Mapping[str, Any], place: HomogeneousMeans) -> dict[str, np
 
 
 def tensor(component: Callable[[int, int], np.ndarray]) -> np.ndarray:
-    """Return the symmetric tensor (3, 3, ...) whose components i <= j `component`(i, j) returns."""
+    """Return the symmetric tensor (3, 3, ...) with the components `component(i, j)` for i <= j."""
     return np.stack([component(i, j) for i, j in INDICES.values()])[PLACE]
 
 
@@ -163,7 +163,7 @@ def _name(i: int, j: int) -> str:
 def energy_budget(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> dict[str, np.ndarray]:
     """Return the terms of the budget of the turbulent kinetic energy, arrays (nk, nj, ni) by the names of
     `ENERGY_TERMS`, in rho_ref c_ref^3 / L. `held`: the moments that `statistics` returns for averages with
-    `average.budget = true`. `place`: takes means over the homogeneous directions, and derivatives. Source: see the
+    `average.budget = true`. `place`: computes means over the homogeneous directions, and derivatives. Source: see the
     module."""
     rho, stress = held["rho"], held["rho"] * held["R"][PLACE]
     energy = 0.5 * rho * held["R"][:3].sum(axis=0)
@@ -184,7 +184,8 @@ def energy_budget(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> di
 def stress_budgets(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> dict[str, np.ndarray]:
     """Return the terms of the budgets of the Reynolds stresses, arrays (3, 3, nk, nj, ni) by the names of
     `STRESS_TERMS`, in rho_ref c_ref^3 / L. `held`: the moments that `statistics` returns for averages with
-    `average.stress_budgets = true`. `place`: takes means over the homogeneous directions, and derivatives."""
+    `average.stress_budgets = true`. `place`: computes means over the homogeneous directions, and derivatives. Source:
+    see the module."""
     rho, stress = held["rho"], held["rho"] * held["R"][PLACE]
     slope, force = _slopes_and_force(held, place)
     work, rise = held["u_tau"], np.stack([place.gradient(flux) for flux in held["p_u"]])

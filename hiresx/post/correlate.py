@@ -21,9 +21,9 @@ def correlate(
     reach: float = 1.5,
 ) -> Result:
     """Correlate the signals at the places of a line probe of `run`, from the time `start` to `end` (in L / c_ref).
-    `signals` is "NAME.COLUMN". `at`: the distance of the reference place from the first place, in L; default: the
-    middle. `longest`: the largest time lag, in L / c_ref. `reach`: the largest distance downstream over which
-    convection velocities are found, in L. Raises HiresxError for a history of fewer than three places."""
+    `signals` is "NAME.COLUMN". `at`: the distance of the reference place from the first place, in L; by default the
+    middle. `longest`: the largest time lag, in L / c_ref. `reach`: the largest distance downstream that is used for
+    convection velocities, in L. Raises HiresxError for a history with fewer than three places."""
     run = as_run(run)
     if reach <= 0 or (longest is not None and longest <= 0):
         raise HiresxError("a reach and a largest lag are above 0", "see --reach and --lag")

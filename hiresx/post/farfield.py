@@ -30,10 +30,11 @@ _LOOKED_AT = 64
 
 @dataclass(frozen=True, eq=False)
 class ObserverArc:
-    """Observers on an arc of the `radius` around `centre`. There are `n` angles against the x axis, equally spaced from
-    `start` to `end`, in degrees. `azimuth` is the angle of the half plane of the arc about the x axis, in degrees: 0 is
-    the half plane y > 0, 90 is z > 0. In a plane flow it is 0 or 180. If `azimuths` is above 1, there are that many
-    observers at each angle, equally spaced around the axis from `azimuth` on, and their levels are averaged as well."""
+    """Observers on an arc with the `radius` around `centre`, both in L. There are `n` angles from the x axis, equally
+    spaced from `start` to `end`, in degrees. `azimuth` is the angle of the half plane of the arc about the x axis, in
+    degrees: 0 is the half plane y > 0, 90 is z > 0. In a plane flow it is 0 or 180. If `azimuths` is above 1, there are
+    that many observers at each angle, equally spaced around the axis from `azimuth` on, and their levels are averaged
+    as well."""
 
     radius: float
     start: float
@@ -80,30 +81,30 @@ def farfield(
     velocity: float = 1.0,
     density: str = "flow",
 ) -> Result:
-    """Compute the sound pressure at `observers` (m, 3), in L, from the recorded surface of the name `surface`. `run`: a
-    folder or the result of `hiresx.open`. The method is the equation of Ffowcs Williams and Hawkings in a uniform
+    """Compute the sound pressure at `observers` (m, 3), in L, from the recorded surface with the name `surface`. `run`:
+    a folder or the result of `hiresx.open`. The method is the equation of Ffowcs Williams and Hawkings in a uniform
     stream of the Mach number `mach` along x (`hiresx.post.fwh`; for a plane run `fwh_plane`). A plane run is uniform
     along z, so its sound decays with the square root of the distance; its observers lie in its plane.
 
-    - `start`, `end`: first and last time of the samples to use, in L / c_ref. None: no limit.
+    - `start`, `end`: first and last time of the samples to use, in L / c_ref; None for no limit.
     - `caps`: for a surface with several end caps. Each cap closes a surface of its own. The signals of these surfaces
       are averaged ("average": Shur, Spalart & Strelets, Int. J. Aeroacoustics 4 (2005) 213; Mendez, Shoeybi, Lele &
-      Moin, ibid. 12 (2013) 1) or kept separate ("each").
-    - `ambient`: the ambient pressure in Pa. Signals are then in Pa and levels in dB re 20 uPa; without it in rho_ref
-      c_ref^2 and in dB re that.
-    - `still`: for runs that start from rest. The flow at the surface before the first sample is taken to be that of the
-      first sample. Each observer then has a time window of its own, from its first sound until it no longer
-      receives sound from the whole surface. All windows are equally long. `heard_from` is the start of the window, from
-      which `time` counts.
+      Moin, ibid. 12 (2013) 1) or returned separately ("each").
+    - `ambient`: the ambient pressure in Pa. Signals are then in Pa and levels in dB re 20 uPa. Without it signals are
+      in rho_ref c_ref^2, and levels in dB re this unit.
+    - `still`: for runs that start from rest. The flow at the surface before the first sample is assumed to be that of
+      the first sample. Each observer then has a time window of its own, from its first sound until it no longer
+      receives sound from the whole surface. All windows are equally long. `heard_from` is the start of the window, and
+      `time` is measured from it.
     - `segments`, `window`, `overlap`: for the spectra, see `welch.spectra`.
     - `length`, `velocity`: the scales of the Strouhal number f length / velocity, in L and c_ref. They also apply to
       the third octaves (`welch.third_octaves`).
-    - `density`: the density on the surface: that of the "flow", or one from its "pressure", rho_ref (1 + p' / (rho_ref
-      c_ref^2)). With the latter, warm or cold gas that passes the surface causes no sound (Spalart & Shur, Int. J.
-      Aeroacoustics 8 (2009) 477).
+    - `density`: the density on the surface: that of the "flow", or the density rho_ref (1 + p' / (rho_ref c_ref^2))
+      that follows from the "pressure". With the latter, warm or cold gas that passes the surface causes no sound
+      (Spalart & Shur, Int. J. Aeroacoustics 8 (2009) 477).
 
     Raises HiresxError for axisymmetric runs, for observers inside or on the surface or outside the plane, and for
-    samples that are too few, at unequal distances, or too far apart for the frequencies in them.
+    samples that are too few, at unequal intervals, or too far apart for the frequencies in them.
     """
     run = as_run(run)
     _check_choices(caps, density, length, velocity, ambient)
@@ -463,9 +464,9 @@ def far_field(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute the sound pressure p' at the `observers` (m, 3) outside the surface. All quantities are in the scales of
     the case. Returns times (k,) and p' (m, k). The times are those at which every observer receives sound from the
-    whole surface. `rho`, `pressure` (time, n) and the total `velocity` (time, n, 3) on the surface are given at equally
-    spaced `time` (time,). Samples are interpolated by polynomials of degree 7, those of a `plane` surface by the
-    frequencies of `hiresx.post.fwh_plane`.
+    whole surface. `rho`, `pressure` (times, n) and the total `velocity` (times, n, 3) on the surface are samples at
+    equally spaced `time` (times,). `stream`: the flow outside. Samples are interpolated by polynomials of degree 7. For
+    a `plane` surface they are transformed to frequencies (`hiresx.post.fwh_plane`).
 
     Raises HiresxError for a stream that is not subsonic, for samples at unequal intervals, and for too few samples.
     """

@@ -9,9 +9,9 @@ MEANS = {"level": "mean_level", "overall_level": "mean_overall_level", "band_lev
 
 
 def add_means(data: Any, azimuths: int) -> Any:
-    """Return `data`, a result of `farfield`, with levels averaged over azimuths added, in dB. These have the dimension
-    `direction` in place of `observer`. The powers of the observers are averaged. `azimuths`: the number of observers at
-    each angle, which are consecutive."""
+    """Return `data`, a result of `farfield`, with the levels of the mean power over azimuths added, in dB. They have
+    the dimension `direction` in place of `observer`. `azimuths`: the number of observers at each angle, which are
+    consecutive."""
     for name, mean in MEANS.items():
         values = data[name]
         at = values.dims.index("observer")
@@ -26,8 +26,8 @@ def add_means(data: Any, azimuths: int) -> Any:
 
 
 def mean_rows(data: Any) -> list[dict[str, Any]]:
-    """Return a row for each angle and end cap of a result of `farfield`. It has the angle in degrees, the overall
-    level, and the levels of the third octaves, in dB. `data`: the dataset of the result."""
+    """Return a table row (a dictionary) for each angle and end cap of a result of `farfield`: the angle in degrees, the
+    overall level, and the levels of the third octaves, in dB. `data`: the dataset of the result."""
     return [
         {"angle_deg": float(angle), **({"cap": float(one["cap"])} if "cap" in one.coords else {}),
          "overall_level_db": float(one["mean_overall_level"][n]),
@@ -37,8 +37,8 @@ def mean_rows(data: Any) -> list[dict[str, Any]]:
 
 
 def columns(data: Any) -> dict[str, list[float]]:
-    """Return the averaged levels of the third octaves by name of their column: a column for each angle and end cap.
-    `data`: the dataset of a result of `farfield`."""
+    """Return the averaged levels of the third octaves as columns of a table: a list for each angle and end cap, by the
+    name of the column. `data`: the dataset of a result of `farfield`."""
     found: dict[str, list[float]] = {}
     for one in _caps(data):
         cap = f"_cap_{float(one['cap']):g}" if "cap" in one.coords else ""

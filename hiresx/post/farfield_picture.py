@@ -12,8 +12,8 @@ _CURVES = 6
 
 
 def draw(data: Any, summary: dict[str, Any]) -> Any:
-    """Return a figure of a result of `farfield`. `data`: its dataset. `summary`: its summary. With several end caps it
-    shows the signals and spectra of the last one, and the directivity of each."""
+    """Return a figure of a result of `farfield`. `data`: its dataset. `summary`: its summary. If there are several end
+    caps, it shows the signals and spectra of the last one, and the directivity of each."""
     one = data.isel(cap=-1) if "cap" in data.dims else data
     count = one.sizes["observer"]
     chosen = np.unique(np.linspace(0, count - 1, min(_CURVES, count)).astype(int))

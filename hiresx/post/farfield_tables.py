@@ -19,20 +19,22 @@ def columns(data: Any) -> list[str]:
 
 def signals(path: Path, data: Any, clocks: dict[str, np.ndarray]) -> None:
     """Write a CSV table of the pressure signals of `data`, the dataset of a result of `farfield`. `clocks`: the columns
-    of times by name, each (time,). They come first. There is one for all observers, or one for each observer."""
+    of times by name, each (times,), which are written first. There is one for all observers, or one for each observer.
+    """
     values = data["pressure"].values.reshape(-1, data.sizes["time"])
     rows = zip(*(own.tolist() for own in clocks.values()), *values.tolist(), strict=True)
     path.write_text(csv_text([*clocks, *columns(data)], rows), encoding="utf-8")
 
 
 def directivity(path: Path, observers: Sequence[dict[str, Any]]) -> None:
-    """Write a CSV table with a row for each observer: its place and its overall levels."""
+    """Write a CSV table with a row for each observer: its place and its overall levels. `observers`: the rows as
+    dictionaries."""
     path.write_text(csv_text(observers[0], (row.values() for row in observers)), encoding="utf-8")
 
 
 def third_octaves(path: Path, data: Any, names: Sequence[str], levels: Sequence[Sequence[float]]) -> None:
     """Write a CSV table with a row for each third-octave band: middle and edge frequencies, whether the sampling
-    resolves it, and a column of `levels` for each of `names`. `data`: the dataset of a result of `farfield`."""
+    resolves it, and a column of `levels`, in dB, for each of `names`. `data`: the dataset of a result of `farfield`."""
     bands = (data[name].values.tolist() for name in ("band", "band_from", "band_to", "band_resolved"))
     header = ["middle", "from", "to", "resolved", *names]
     path.write_text(csv_text(header, zip(*bands, *levels, strict=True)), encoding="utf-8")

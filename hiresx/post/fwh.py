@@ -33,9 +33,9 @@ Flow = Callable[[slice], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """A permeable surface: places (n, 3) in L, outward unit normals (n, 3), areas (n,). An open surface, such as a box
-    without the end that the jet crosses, leaves out the sources there. `plane`: a line in a plane flow, whose areas are
-    lengths; its z is that of the plane."""
+    """A permeable surface: places (n, 3) in L, outward unit normals (n, 3), areas (n,). If it is open, such as a box
+    without the end that the jet crosses, the contribution of the missing part is neglected. `plane`: whether it is a
+    line in a plane flow, whose areas are lengths; its z is that of the plane."""
 
     places: np.ndarray
     normals: np.ndarray
@@ -92,15 +92,16 @@ def pressure_by_group(
     group: np.ndarray | None = None,
     still: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the pressure of `far_field`, in the scales of the case, separated by groups of surface places: times (m,
-    k), and the p' of each group (groups, m, k), whose sum is the total pressure. `group` (n,): number of the group of
-    each place, from 0; by default there is one group. `flow` returns rho, velocity and pressure of some of the places,
-    so that only these are in memory.
+    """Compute the pressure of `far_field`, in the scales of the case, separated by groups of surface places. Returns
+    times (m, k), and the p' of each group (groups, m, k), whose sum is the total pressure. `observers` (m, 3): their
+    positions, in L. `group` (n,): number of the group of each place, from 0; by default there is one group. `flow`: a
+    function that returns rho, velocity and pressure at some of the places, so that only these are in memory.
 
     `still`: number of samples at the beginning, `samples_before` or more, in which the flow at the surface is at rest.
-    Each observer then has a time window of its own. It begins when the observer receives the end of the rest from the
-    nearest place, and ends when it no longer receives sound from the whole surface. All windows are equally long.
-    Raises HiresxError as `far_field`. `observers` (m, 3): their positions, in L."""
+    Each observer then has a time window of its own. It begins when the observer receives the first sound of the nearest
+    place, and ends when it no longer receives sound from the whole surface. All windows are equally long. `stream`: the
+    flow outside. Raises the errors of `far_field`.
+    """
     dt = check_step(time, stream)
     observers = np.asarray(observers, float)
     group = np.zeros(len(surface.areas), dtype=int) if group is None else np.asarray(group)
@@ -145,9 +146,10 @@ def too_short_error() -> HiresxError:
 
 
 def compute_sources(surface: Surface, flow: Flow, some: slice, stream: Stream, samples: int) -> np.ndarray:
-    """Return the source terms Q, L1, L2, L3 times the area, (m, 4, time), of those m places of the `surface` that the
-    slice `some` selects. `flow`: returns the flow at such places. `stream`: the flow far away. `samples`: number of
-    times. The terms are computed for a few places at a time, so that the transposed arrays stay in the cache."""
+    """Return the source terms Q, L1, L2, L3 times the area, (m, 4, times), of the m places of the `surface` that the
+    slice `some` selects. `flow`: a function that returns the flow at such places. `stream`: the flow far away.
+    `samples`: number of times. The terms are computed for a few places at a time, so that the transposed arrays fit in
+    the cache."""
     numbers = range(len(surface.areas))[some]
     made = np.empty((len(numbers), 4, samples))
     wind = _wind(stream)
@@ -202,16 +204,17 @@ def _add(
 
 
 def samples_before(surface: Surface, observers: np.ndarray, stream: Stream, dt: float) -> int:
-    """Return how many samples at rest an observer needs before the first sample, `dt` apart. This is the largest number
-    that any of the `observers` (m, 3) still receives from the farthest place of the `surface` when the nearest place
-    begins to move, plus the samples that the interpolation needs."""
+    """Return how many samples at rest must be added before the first sample. Sound from the farthest place of the
+    `surface` takes longer to an observer than sound from the nearest place. The added samples cover this difference of
+    travel times for all `observers` (m, 3), and the interpolation in time. `stream`: the flow outside. `dt`: the time
+    between samples."""
     ways = [_distances(observer - surface.places, stream)[1] for observer in np.asarray(observers, float)]
     return int(np.ceil(max(float(np.ptp(way)) for way in ways) / stream.sound / dt)) + _STENCIL // 2 + 2
 
 
 def inside(surface: Surface, observers: np.ndarray) -> np.ndarray:
-    """Return the share (m,) of the full solid angle (in the plane: of the full angle) that the surface covers, as seen
-    from the observers (m, 3). It is 1 inside a closed surface, 0 outside (Gauss's theorem)."""
+    """Return the fraction (m,) of the full solid angle (in the plane: of the full angle) that the surface covers, as
+    seen from the `observers` (m, 3). It is 1 inside a closed surface, 0 outside (Gauss's theorem)."""
     found = np.empty(len(observers))
     power, whole = (2, 2 * np.pi) if surface.plane else (3, 4 * np.pi)
     for m, observer in enumerate(np.asarray(observers, float)):

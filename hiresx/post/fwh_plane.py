@@ -38,10 +38,10 @@ def pressure_by_group(
     still: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute the pressure of `fwh.pressure_by_group` in a plane: times (m, k) at the `observers` (m, 3), and p'
-    (groups, m, k). With `still` the flow on the line before the first sample is taken to be that of the first sample,
-    and each observer has a time window of its own, which begins with its first sound. Without it the mean of each place
-    makes no sound. Raises HiresxError as `fwh.pressure_by_group`. `group` (n,): the number of the group of each
-    place."""
+    (groups, m, k). `group` (n,): the number of the group of each place. If `still` is true, the flow on the line before
+    the first sample is assumed to be that of the first sample, and each observer has a time window of its own, which
+    begins with its first sound. If it is false, the mean in time is subtracted at each place. Raises the errors of
+    `fwh.pressure_by_group`."""
     dt = check_step(time, stream)
     samples, observers = len(time), np.asarray(observers, float)
     group = np.zeros(len(surface.areas), dtype=int) if group is None else np.asarray(group)

@@ -17,10 +17,10 @@ CLEAN = 0.25
 
 
 def cutoffs(run: Run, places: np.ndarray | None, points: float = POINTS_PER_WAVE) -> np.ndarray | None:
-    """Return the frequencies (place,), in c_ref / L, up to which the grid has `points` nodes per wavelength of sound in
-    gas at rest at `places` (place, 3): c_ref / (points h), where h is the longest edge of the cell around the place.
-    `hiresx check` prints them for probes. A place far from all nodes has NaN. Returns None without places, and for a
-    run without stored coordinates. Raises HiresxError for fewer than two points."""
+    """Return the frequencies (places,), in c_ref / L, up to which the grid has `points` nodes per wavelength of sound
+    in gas at rest at `places` (places, 3): c_ref / (points h), where h is the longest edge of the cell around the
+    place. `hiresx check` prints them for probes. The result is NaN for a place far from all nodes. It is None if
+    `places` is None, and for a run without stored coordinates. Raises HiresxError for fewer than two points."""
     if points < 2:
         raise HiresxError(f"{points:g} points per wavelength make no wave", "give 2 or more")
     edges = _edges(run, places)
@@ -28,15 +28,15 @@ def cutoffs(run: Run, places: np.ndarray | None, points: float = POINTS_PER_WAVE
 
 
 def highest_waves(run: Run, places: np.ndarray | None) -> np.ndarray | None:
-    """Return the highest frequencies (place,) of waves on the grid at each of the `places`: those of sound in gas at
-    rest with two nodes per wavelength along the shortest edge of the cell. None or NaN where `cutoffs` returns
-    these."""
+    """Return the highest frequencies (places,) of waves on the grid at each of the `places`: those of sound in gas at
+    rest with two nodes per wavelength along the shortest edge of the cell. The result is None or NaN in the same cases
+    as that of `cutoffs`."""
     edges = _edges(run, places)
     return None if edges is None else 1 / (HELD * edges[1])
 
 
 def alias_free(taken: Signals, highest: np.ndarray | None) -> np.ndarray | None:
-    """Return the frequencies (signal,) below which a tone in the samples `taken` cannot be an alias of a higher tone.
+    """Return the frequencies (signals,) below which a tone in the samples `taken` cannot be an alias of a higher tone.
     `highest`: the highest frequencies of waves on the grid (see `highest_waves`). The result is infinite if half the
     sampling rate exceeds `highest`. Otherwise it is a quarter of the sampling rate for filtered samples, and 0 for
     others. None if `highest` is None."""
@@ -101,8 +101,8 @@ def _lengths(
 
 
 def is_resolved(peak: Peak, cutoff: float | None, trusted: float | None) -> bool | None:
-    """True if the grid resolves the tone `peak`: its frequency is below `cutoff`. None if the cut-off is not known, or
-    if the tone lies above `trusted` and may be an alias of a higher one."""
+    """True if the grid resolves the tone `peak`: its frequency is below `cutoff`. None if `cutoff` is None, or if the
+    frequency is above `trusted`, so that the tone may be an alias of a higher one."""
     if cutoff is None or not np.isfinite(cutoff):
         return None
     if peak.frequency > cutoff:
@@ -111,15 +111,15 @@ def is_resolved(peak: Peak, cutoff: float | None, trusted: float | None) -> bool
 
 
 def lowest(cutoff: np.ndarray | None) -> float | None:
-    """Return the lowest of the known cut-off frequencies `cutoff` (place,), in c_ref / L. Return None if none is known.
-    Below it the grid carries a tone at all places."""
+    """Return the lowest of the known frequencies `cutoff` (places,), in c_ref / L. None if none is known. Below it the
+    grid resolves a tone at all places."""
     known = np.empty(0) if cutoff is None else cutoff[~np.isnan(cutoff)]
     return float(known.min()) if known.size else None
 
 
 def shade(ax: Any, cutoff: float | None, points: float) -> None:
-    """Shade the part of the axes `ax` beyond the frequency `cutoff`, in the units of the axis, between its present
-    limits. A label says that waves there have fewer than `points` points."""
+    """Shade the part of the axes `ax` beyond the frequency `cutoff`, in the units of the axis, within its present
+    limits. A label says that waves there have fewer than `points` nodes per wavelength."""
     first, last = ax.get_xlim()
     if cutoff is None or cutoff >= last:
         return

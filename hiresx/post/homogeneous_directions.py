@@ -34,7 +34,7 @@ def only_block(tree: Any, what: str, case: Mapping[str, Any]) -> tuple[str, Any]
 
 
 def conditions(case: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the boundary condition of each face of the only block, from the resolved `case`."""
+    """Return the table [[boundary]] that applies to each face of the only block, from the resolved `case`."""
     found: dict[str, Mapping[str, Any]] = {}
     for entry in case.get("boundary") or ():
         faces = entry.get("faces")
@@ -55,11 +55,12 @@ def axes(
     over: str | None = None,
     averaged: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> dict[int, np.ndarray]:
-    """Return the homogeneous axes of arrays (nk, nj, ni), with the step (3,) along each. A direction is homogeneous if
-    it is periodic and uniform. `over`: the index directions to average over, such as "i,k"; by default all homogeneous
-    ones. `averaged`: directions over which the run has averaged (`average.over`), with the step of each. Raises
-    HiresxError for a direction that is not homogeneous, for one of `averaged` that `over` leaves out, and for a grid
-    without a homogeneous direction. `case`: the resolved case. `coordinates`: x, y and z, each (nk, nj, ni)."""
+    """Return the homogeneous axes of arrays (nk, nj, ni), with the step (3,) from node to node along each. A direction
+    is homogeneous if it is periodic and uniform. `case`: the resolved case. `coordinates`: x, y and z, each (nk, nj,
+    ni). `over`: the index directions to average over, such as "i,k"; by default all homogeneous ones. `averaged`:
+    directions over which the run has averaged (`average.over`), with the step of each. Raises HiresxError for a
+    direction that is not homogeneous, for one of `averaged` that `over` leaves out, and for a grid without a
+    homogeneous direction."""
     periodic = faces_of(case, ["periodic"])
     found = {letter: (LETTERS.index(letter), np.array(known["step"])) for letter, known in averaged.items()}
     for axis, letter in enumerate(LETTERS):

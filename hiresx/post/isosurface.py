@@ -51,16 +51,17 @@ def isosurface(
     """Return the surfaces on which `variable` has each of `values`, in the fields `which` of `run` (see `Run.fields`).
 
     - `by`: the variable that colours them; by default the value itself.
-    - `subset`: the output whose fields are taken.
+    - `subset`: the output whose fields are used.
     - `clip`: (x0, x1, y0, y1, z0, z1) in L, the box that is drawn; by default the whole grid.
-    - `camera`: "azimuth,elevation[,zoom]", in degrees from +x towards +y and above the plane z, or "xy", "xz", "yz".
+    - `camera`: "azimuth,elevation[,zoom]", in degrees from +x towards +y and above the plane z = 0, or "xy", "xz",
+      "yz".
     - `opacity`: above 0, at most 1. `look`: colours and size of the picture.
 
     `Result.summary` has the area of each surface, in L^2. `Result.write` also writes .vtp, .ply and .stl. PyVista draws
-    the picture without a window; where OpenGL is missing the surfaces can still be written.
+    the picture without a window. Without OpenGL only the surfaces can be written.
 
-    Raises HiresxError for an unknown variable or run, for fields of less than three dimensions, for values that the
-    variable does not take, and without PyVista.
+    Raises HiresxError for an unknown variable or run, for fields of less than three dimensions, for values outside of
+    the range of the variable, and if PyVista is missing.
     """
     # first of all: its extra brings what opens a run as well
     pyvista = optional.import_required("pyvista", "surfaces need PyVista", _MEND)
@@ -132,7 +133,7 @@ def isosurface(
 @dataclass(frozen=True, eq=False)
 class PictureView:
     """The projection of positions (3,) onto a picture of `width` by `height` pixels. `turn` @ position + `shift` has
-    three components: the pixels to the right, the pixels downwards, and the nearness to the viewer."""
+    three components: the pixels to the right, the pixels downwards, and the coordinate towards the viewer."""
 
     turn: np.ndarray
     shift: np.ndarray
@@ -146,8 +147,9 @@ class PictureView:
 
 @dataclass(frozen=True, eq=False)
 class SeenAxis:
-    """An edge of the box as an axis of the coordinate `name`: pixels (n, 2) of its `ticks` (n,) and of its ends, and
-    the direction (2,) in the picture that points away from the box."""
+    """An edge of the box that is drawn as an axis of the coordinate `name`. `ticks` (n,): the values of its tick marks.
+    `pixels` (n, 2): their positions in the picture. `ends`: the positions of its two ends. `away` (2,): the direction
+    in the picture that points away from the box."""
 
     name: str
     ticks: np.ndarray
@@ -162,7 +164,8 @@ _SHORTEST = 0.04
 
 def box_axes(bounds: Sequence[float], seen: PictureView) -> list[SeenAxis]:
     """Return the axes of the box `bounds` (x from, to, ...) for its picture. They lie along edges at the border of the
-    picture: x and y below, z at the left. A direction parallel to the line of sight has no axis."""
+    picture: x and y below, z at the left. A direction parallel to the line of sight has no axis. `seen`: the projection
+    onto the picture."""
     from matplotlib.ticker import MaxNLocator
 
     box, found = np.reshape(np.asarray(bounds, dtype=float), (3, 2)), []

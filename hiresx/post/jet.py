@@ -16,8 +16,8 @@ from hiresx.results import Run
 @dataclass(frozen=True, eq=False)
 class Jet:
     """The results of the analysis of one jet. `state`: the fully expanded jet. `flow`: the mean flow. `cells`: the
-    shock cells. `screech`: the tones. `summary`: the numbers of the table. Unavailable parts are None, and `missing`
-    states what they require."""
+    shock cells. `screech`: the tones. `summary`: the numbers of the table. A part that is not available is None, and
+    `missing` in the summary states what the run lacks."""
 
     run: Run
     state: jet_theory.ExpandedJet
@@ -44,12 +44,13 @@ def jet(
     """Analyse the jet in `run`: shock cells, potential core, spreading, screech and convection velocity, compared with
     formulas.
 
-    - `start`, `end`: the first and the last time of the probes to use, in L / c_ref; without `start`, the time at which
-      the averages began.
+    - `start`, `end`: the first and the last time of the probes to use, in L / c_ref. By default `start` is the time at
+      which the averages began.
     - `lips`: the history with a place on each side of the lip. `line`: the history along the shear layer (NAME or
       NAME.COLUMN). By default both are searched for.
     - `segments`: the number of segments of the spectra.
-    - `pressure_ratio`, `exit_mach`, `total_temperature` (over the ambient one): replace the parameters of the case.
+    - `pressure_ratio`, `exit_mach`, `total_temperature` (divided by the ambient temperature): replace the parameters of
+      the case.
     - `shape`: "planar", with lengths in heights h, or "round", with lengths in diameters D; by default that of the
       case's grid.
     - `others`: runs of jets of the same shape, for the same page.

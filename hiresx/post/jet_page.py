@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 
 def write(path: Path, jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> None:
-    """Write the page of `jets` to `path`; `known` as `jet_pictures.against_theory` takes them. Raises HiresxError
-    without Jinja2."""
+    """Write the HTML page of `jets` to `path`. `known`: measured values for the pictures. Raises HiresxError if Jinja2
+    is missing."""
     path.write_text(text(jets, known), encoding="utf-8")
 
 
 def text(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> str:
-    """Return the HTML page: all jets compared with theory, then each jet."""
+    """Return the HTML page: a comparison of all jets with theory, then a section for each jet. `known`: measured values
+    for the pictures."""
     markup = optional.import_required("markupsafe", "the page of a jet needs Jinja2", needs.INSTALL)
 
     def figure(kind: str, jet: "Jet | None", caption: str) -> Any:
@@ -49,7 +50,7 @@ def text(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> str:
 
 
 def template(name: str) -> Any:
-    """Return the Jinja template `name` of the folder data. Raises HiresxError without Jinja2."""
+    """Return the Jinja template `name` of the folder data. Raises HiresxError if Jinja2 is missing."""
     jinja2 = optional.import_required("jinja2", "the page of a jet needs Jinja2", needs.INSTALL)
     loader = jinja2.FileSystemLoader(Path(__file__).parent / "data")
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)

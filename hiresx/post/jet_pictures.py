@@ -21,18 +21,18 @@ _STYLES = ("-", "--", ":")
 
 
 def unit(jet: "Jet") -> str:
-    """Return the symbol of the length: that of the nozzle's height or diameter."""
+    """Return the symbol of the unit of length: the height or the diameter of the nozzle."""
     return "h" if jet.state.shape == "planar" else "D"
 
 
 def strouhal(jet: "Jet") -> str:
-    """Return a text that defines the Strouhal number."""
+    """Return the definition of the Strouhal number, as text."""
     return "f\\,h/U_j" if jet.state.shape == "planar" else "f\\,D_j/U_j"
 
 
 def against_theory(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> Any:
-    """Spacing of the shock cells and Strouhal number of the screech over Mj, with curves of theory and `known` points:
-    Figs 18 and 19."""
+    """Return a figure of the spacing of the shock cells and the Strouhal number of the screech over Mj, with curves of
+    theory and the values `known`. It corresponds to Figs 18 and 19 of Ye et al. (2022)."""
     figure = picture_file.figure(4.4)
     left, right = figure.subplots(1, 2)
     first, shape = jets[0], jets[0].state.shape
@@ -87,7 +87,7 @@ def run_name(jet: "Jet") -> str:
 
 
 def axis(ours: "Jet") -> Any:
-    """Mean pressure and velocity on the axis with the cells, and the half-width."""
+    """Return a figure of mean pressure and velocity on the axis with the shock cells, and of the half-width."""
     flow, cells = ours.flow, ours.cells
     assert flow is not None and cells is not None
     rows = 2 + bool(flow.station.size)
@@ -130,7 +130,8 @@ def axis(ours: "Jet") -> Any:
 
 
 def lip_spectra(ours: "Jet") -> Any:
-    """Spectra of the symmetric and the antisymmetric part of the pressure at the lips, over the Strouhal number."""
+    """Return a figure of the spectra of the symmetric and the antisymmetric part of the pressure at the lips, over the
+    Strouhal number."""
     assert ours.screech is not None
     found, summary = ours.screech.spectra, ours.screech.summary
     figure = picture_file.figure(3.2)
@@ -171,7 +172,7 @@ def lip_spectra(ours: "Jet") -> Any:
 
 def flow(ours: "Jet") -> Any:
     """Return a figure of the last fields of a jet: spanwise vorticity, and dilatation, which shows shocks and sound. A
-    three-dimensional flow is cut at a plane of constant z. In the form of the paper's Fig. 20."""
+    three-dimensional flow is cut at a plane of constant z. It corresponds to Fig. 20 of Ye et al. (2022)."""
     from matplotlib.colors import Normalize
 
     tree = ours.run.fields(-1, ["vorticity_z", "dilatation"])

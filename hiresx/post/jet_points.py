@@ -20,14 +20,15 @@ KEPT = Path(__file__).parent / "data" / "jet-points.csv"
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPoints:
-    """Values over Mj under one `source`: `columns` "Ls" (Ls/h, Ls/D) and "St", each a pair of arrays Mj and value."""
+    """Values over Mj from one `source`, the name of the publication. `columns`: "Ls" (Ls/h, Ls/D) and "St", each a pair
+    of arrays Mj and value."""
 
     source: str
     columns: Mapping[str, tuple[np.ndarray, np.ndarray]]
 
     @property
     def is_measured(self) -> bool:
-        """True if the point is from an experiment."""
+        """True if the values are from an experiment."""
         return self.source.startswith("measured")
 
     @property
@@ -38,7 +39,7 @@ class MeasuredPoints:
 
 
 def stored_points(shape: Shape) -> list[MeasuredPoints]:
-    """Return the stored points of jets of this shape."""
+    """Return the values that are stored with the program for jets of this shape."""
     found: dict[str, list[dict[str, str]]] = {}
     with KEPT.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -48,7 +49,7 @@ def stored_points(shape: Shape) -> list[MeasuredPoints]:
 
 
 def read_points(paths: Sequence[str | Path]) -> list[MeasuredPoints]:
-    """Points of CSV files with a column Mj, and Ls or St or both. Raises HiresxError for others."""
+    """Read values from CSV files with a column Mj, and Ls or St or both. Raises HiresxError for other files."""
     found = []
     for path in map(Path, paths):
         table = lines.read_table(path, "Mj")

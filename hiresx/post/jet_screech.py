@@ -36,8 +36,8 @@ class Screech:
 
 def lips(run: Run, name: str | None = None, shape: Shape = "planar") -> str:
     """Return the name "NAME.p_0,p_1" of the signals of two probe points, one on each side of the axis, that lie nearest
-    to the lip of the nozzle; at a round jet the two are opposite each other. `name`: search this history alone. Raises
-    HiresxError if there are no such points."""
+    to the lip of the nozzle. At a round jet the two points are opposite each other. `name`: the only history to search.
+    Raises HiresxError if there are no such points."""
     best, signals = np.inf, ""
     for history_name in run.histories if name is None else [name]:
         history = run.history(history_name)
@@ -73,9 +73,9 @@ def screech(
 ) -> Screech:
     """Return the screech in the column `signals` at the two lips, from the time `start` to `end`. `expected`: the
     frequency that formulas predict, in c_ref / L. `height_over_velocity`: h / Uj (Dj / Uj), by which a frequency is
-    multiplied to give a Strouhal number. `segments`: see `welch.spectra`. A tone is `carried` up to the `cutoff` of the
-    grid at the lips (see `grid_cutoff.cutoffs`); None if this is not known. Raises HiresxError if `signals` are not
-    two."""
+    multiplied to give a Strouhal number. `segments`: see `welch.spectra`. `carried` in the summary: whether the grid at
+    the lips resolves a tone (its frequency is below the `cutoff`, see `grid_cutoff.cutoffs`); None if this is not
+    known. Raises HiresxError if `signals` are not two."""
     taken = signal_reading.read(run, signals, start, end)
     cutoff, held = (
         grid_cutoff.lowest(grid_cutoff.cutoffs(run, taken.places)),

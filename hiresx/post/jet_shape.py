@@ -34,7 +34,7 @@ REACHES, SURE, _GROUPS = 4, 0.5, 5
 @dataclass(frozen=True, eq=False)
 class Mean:
     """The mean flow of a jet. `x`, `p` and `u` (n,): places x > 0 on the axis, pressure and velocity there. `station`
-    (m,): places x at which a half-width was found. `half_width` (m,): the distance from the axis at which the mean u is
+    (m,): places x at which there is a half-width. `half_width` (m,): the distance from the axis at which the mean u is
     half of that on the axis, averaged over both sides. `end`: the last `x`. Without averages, `station` and
     `half_width` are empty. Lengths are in L, pressures in rho_ref c_ref^2, velocities in c_ref. `source`: the file or
     the probe with the data."""
@@ -59,10 +59,10 @@ def sponge_start(run: Run) -> float:
 
 
 def mean(run: Run, start: float | None = None, end: float | None = None) -> Mean:
-    """Return the mean flow of a run: from its averages, or else from a probe along the axis between the times `start`
-    and `end` (in L / c_ref). Three-dimensional averages are also averaged over the span if the grid is uniform along
-    it; otherwise they are taken in the plane z = 0. Raises HiresxError for a run with neither averages nor such a
-    probe."""
+    """Return the mean flow of a run. It is taken from the averages or, if there are none, from a probe along the axis
+    between the times `start` and `end` (in L / c_ref). Three-dimensional averages are also averaged over the span if
+    the grid is uniform along it; otherwise they are taken in the plane z = 0. Raises HiresxError for a run with neither
+    averages nor such a probe."""
     limit = sponge_start(run)
     if (run.path / "averages.nc").is_file():
         return _of_averages(run, limit)
@@ -173,10 +173,11 @@ def cells(flow: Mean, ambient: float, sheet: float, exit_pressure: float | None 
     default the ambient one.
 
     Positions are the extrema of a cubic spline. Extrema smaller than CELL times the ambient pressure are ignored. Of
-    maxima closer than SHORTEST sheets the highest is taken. The first rise must be at least FIRST times the difference
-    between exit and ambient pressure, every other one at least FADES times the rise before it. The cells end at the
-    first maximum that is more than LONGEST sheets behind the previous one, or whose cell differs in length from the
-    previous one by more than a factor STEADY."""
+    maxima closer than SHORTEST times `sheet` the highest is used. The first rise must be at least FIRST times the
+    difference between exit and ambient pressure, every other one at least FADES times the rise before it. The cells end
+    at the first maximum that is more than LONGEST times `sheet` behind the previous one, or whose cell differs in
+    length from the previous one by more than a factor STEADY.
+    """
     fine = np.linspace(flow.x[0], flow.x[-1], max(4000, 8 * flow.x.size))
     p = needs.scipy("interpolate").CubicSpline(flow.x, flow.p)(fine)
     find = needs.scipy("signal").find_peaks
@@ -229,7 +230,7 @@ def _mismatch(length: float, rise: float, lengths: Sequence[float], least: float
 
 def core_end(flow: Mean, velocity: float) -> float | None:
     """Return the x beyond which the mean u on the axis stays below CORE times the fully expanded `velocity`; None if
-    there is no such x."""
+    there is no such x. `flow`: the mean flow."""
     above = np.flatnonzero(flow.u >= CORE * velocity)
     if not above.size or above[-1] + 1 >= flow.u.size:
         return None
@@ -239,15 +240,16 @@ def core_end(flow: Mean, velocity: float) -> float | None:
 
 
 def spreading(flow: Mean, behind: float | None) -> dict[str, Any] | None:
-    """Fit the half-width of the jet by rate (x - virtual origin), by least squares over the stations `behind` the core.
-    Returns rate and origin with their uncertainties: half of the 95 % interval of the jackknife over _GROUPS runs of
-    neighbouring stations, one run left out at a time (Kuensch, Ann. Stat. 17 (1989) 1217), because errors of neighbours
-    are correlated. None without half-widths.
+    """Fit the half-width of the jet by rate (x - virtual origin), by least squares over the stations downstream of x =
+    `behind`, the end of the core. Returns rate and origin with their uncertainties: half of the 95 % interval of the
+    jackknife over _GROUPS groups of neighbouring stations, one group left out at a time (Kuensch, Ann. Stat. 17 (1989)
+    1217), because errors of neighbours are correlated. The result is None without half-widths.
 
     A value that the fit does not determine is None, and `why` gives the reason. The rate is None if the core does not
-    end, if a run has fewer than two stations, if the stations extend over less than REACHES half-widths, and if its
-    uncertainty exceeds SURE times the rate. The origin is None in these cases, and if its uncertainty exceeds the
-    length over which there are stations."""
+    end, if there are fewer than two stations in a group, if the stations extend over less than REACHES half-widths, and
+    if its uncertainty exceeds SURE times the rate. The origin is None in these cases, and if its uncertainty exceeds
+    the length over which there are stations.
+    """
     if not flow.station.size:
         return None
     found: dict[str, Any] = dict.fromkeys(("rate", "rate_uncertainty", "virtual_origin", "virtual_origin_uncertainty"))

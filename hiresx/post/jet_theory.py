@@ -32,8 +32,9 @@ _SHORTENED = 0.8
 @dataclass(frozen=True)
 class ExpandedJet:
     """The jet after isentropic expansion to the ambient pressure. `mach`: Mach number. `npr`: total over ambient
-    pressure. `pressure_ratio`: pressure at the exit over ambient pressure. `velocity`: in c_ref. `height`: height over
-    that of the nozzle; for a round jet, diameter over that of the nozzle. `shape`: "planar" or "round"."""
+    pressure. `pressure_ratio`: pressure at the exit over ambient pressure. `velocity`: in units of the ambient sound
+    speed. `height`: height over that of the nozzle; for a round jet, diameter over that of the nozzle. `shape`:
+    "planar" or "round"."""
 
     mach: float
     npr: float
@@ -44,7 +45,8 @@ class ExpandedJet:
 
     @property
     def length(self) -> float:
-        """Length of the Strouhal number: the height h of a planar jet, the diameter Dj in units of D of a round one."""
+        """Length in the Strouhal number, in units of the nozzle: its height h (1) for a planar jet, the diameter Dj for
+        a round one."""
         return 1.0 if self.shape == "planar" else self.height
 
 
@@ -69,7 +71,7 @@ def expand_jet(
 
 
 def of_mach(mach: float, gamma: float = 1.4, shape: Shape = "planar") -> ExpandedJet:
-    """Return the jet of the fully expanded Mach number `mach` from a sonic nozzle. `gamma`: ratio of specific heats.
+    """Return the jet with the fully expanded Mach number `mach` from a sonic nozzle. `gamma`: ratio of specific heats.
     `shape`: "planar" or "round"."""
     g = 0.5 * (gamma - 1)
     ratio = ((1 + g * mach**2) / (1 + g)) ** (gamma / (gamma - 1))
@@ -84,8 +86,9 @@ def spacing(jet: ExpandedJet) -> float:
 
 
 def strouhal(jet: ExpandedJet, convection: float, cell: float | None = None) -> float:
-    """Return the Strouhal number of the screech, of the frequency f = uc / (Ls (1 + uc/c)). `convection`: uc over Uj.
-    `cell`: the length Ls of a shock cell; by default that of the vortex-sheet model."""
+    """Return the Strouhal number of the screech, from its frequency f = uc / (Ls (1 + uc/c)) (Powell's feedback loop).
+    `convection`: the convection velocity uc over Uj. `cell`: the length Ls of a shock cell; by default that of the
+    vortex-sheet model."""
     cell = spacing(jet) if cell is None else cell
     return jet.length * convection / (cell * (1 + convection * jet.velocity))
 
@@ -103,7 +106,7 @@ def empirical(jet: ExpandedJet, constant: float) -> float:
 
 
 def screech_strouhal(jet: ExpandedJet) -> float:
-    """Return the Strouhal number of the screech according to the correlations."""
+    """Return the Strouhal number of the screech according to the empirical correlations."""
     if jet.shape == "round":
         return tam_seiner_yu(jet)
     return float(np.mean([empirical(jet, constant) for constant in EMPIRICAL.values()]))
@@ -114,13 +117,13 @@ Formula = tuple[str, Callable[[ExpandedJet], float]]
 
 
 def spacings(shape: Shape) -> list[Formula]:
-    """Return the formulas of the length of a shock cell; the first is that of the vortex sheet."""
+    """Return the formulas for the length of a shock cell; the first is that of the vortex-sheet model."""
     name = "vortex sheet (Tam)" if shape == "planar" else "vortex sheet (Prandtl, Pack)"
     return [(name, spacing), (f"{_SHORTENED:g} of it", lambda jet: _SHORTENED * spacing(jet))]
 
 
 def tones(shape: Shape) -> list[Formula]:
-    """Return the theoretical formulas of the Strouhal number of the screech."""
+    """Return the theoretical formulas for the Strouhal number of the screech."""
     found: list[Formula] = [
         (f"vortex sheet, uc = {k:.2f} Uj", partial(strouhal, convection=k)) for k in CONVECTION
     ]  # fmt: skip
@@ -128,8 +131,8 @@ def tones(shape: Shape) -> list[Formula]:
 
 
 def correlations(shape: Shape) -> list[Formula]:
-    """Return the empirical formulas of the Strouhal number, which bound the band in the picture. There are none for
-    round jets."""
+    """Return the empirical formulas for the Strouhal number, which bound the shaded band in the picture. The list is
+    empty for round jets."""
     if shape == "round":
         return []
     return [(f"{name}, K = {k:g}", partial(empirical, constant=k)) for name, k in EMPIRICAL.items()]

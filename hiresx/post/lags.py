@@ -10,8 +10,8 @@ _ENOUGH = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Correlation:
-    """Correlation coefficients (place, lag) of the values at t + lag with those of place number `reference` at t; lags
-    (lag,); distance (place,) along the line from its first place."""
+    """Correlation coefficients (places, lags) of the values at t + lag with those of place number `reference` at t.
+    `lag` (lags,): in L / c_ref. `distance` (places,): distance along the line from its first place, in L."""
 
     coefficients: np.ndarray
     lag: np.ndarray
@@ -20,15 +20,15 @@ class Correlation:
 
 
 def distances(places: np.ndarray) -> np.ndarray:
-    """Return the length along the line through `places` (place, 3) from the first, signed in the direction of the
-    last."""
+    """Return the distances (places,) of `places` (places, 3) from the first of them along the line through them,
+    positive in the direction of the last."""
     along = places[-1] - places[0]
     return (places - places[0]) @ along / max(float(np.linalg.norm(along)), 1e-300)
 
 
 def space_time(values: np.ndarray, dt: float, distance: np.ndarray, reference: int, longest: float) -> Correlation:
-    """Return the correlations of `values` (time, place) with those of the place `reference`, for lags up to `longest`
-    in both directions. `dt`: the time between samples, in L / c_ref. `distance` (place,): distance of each place from
+    """Return the correlations of `values` (times, places) with those of the place `reference`, for lags up to `longest`
+    in both directions. `dt`: the time between samples, in L / c_ref. `distance` (places,): distance of each place from
     the first one, in L. The products of each lag are divided by the root mean squares of the whole signals and by the
     number of samples that overlap (unbiased). A periodic signal therefore has the correlation 1 after every period."""
     part = values - values.mean(axis=0)
@@ -46,12 +46,13 @@ def space_time(values: np.ndarray, dt: float, distance: np.ndarray, reference: i
 
 
 def convection(values: np.ndarray, dt: float, distance: np.ndarray, reach: float, longest: float) -> np.ndarray:
-    """Return the convection velocity (place,) at each place, nan where the correlation is too weak.
+    """Return the convection velocity (places,), in c_ref, at each place; nan if the correlation is too weak.
 
-    The velocity is a least-squares fit through the origin of the distances to places up to `reach` downstream, over the
-    lags of the largest correlations with these places. The maximum is followed from place to place, so that in a
-    periodic flow it remains that of the same wave. `longest`: the largest lag. `values`, `dt` and `distance`: as for
-    `space_time`."""
+    Lags of the largest correlations with places up to `reach` downstream are found. The velocity is the slope of a line
+    through the origin that is fitted to the distances of these places as a function of the lags, by least squares. The
+    maximum is followed from place to place, so that in a periodic flow it remains that of the same wave. `longest`: the
+    largest lag. `values`, `dt` and `distance`: as in `space_time`.
+    """
     found = np.full(distance.size, np.nan)
     for n in range(distance.size):
         one = space_time(values, dt, distance, n, longest)
@@ -78,8 +79,8 @@ def convection(values: np.ndarray, dt: float, distance: np.ndarray, reach: float
 
 
 def vertex(values: np.ndarray) -> float:
-    """Return the position of the maximum of the parabola through three equidistant `values` (3, ...), as distance from
-    the middle one in steps; 0 if it has none."""
+    """Return the position of the maximum of the parabola through three equidistant `values` (3, ...), as the distance
+    from the middle one in units of their spacing; 0 if the parabola has no maximum."""
     a, b, c = values
     bend = a - 2 * b + c
     return float(np.clip(0.5 * (a - c) / bend, -0.5, 0.5)) if bend < 0 else 0.0

@@ -21,11 +21,12 @@ Slab = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Modes:
-    """Modes of the spectral proper orthogonal decomposition. `frequency`: in c_ref / L. `energy` (frequency, mode): the
-    mean squares of the fluctuations, weighted and summed over space, per unit of frequency, one-sided, in descending
-    order. `expansion` (frequency, realisation, mode): a mode is the sum of the transforms of the realisations,
-    multiplied by these coefficients. `length`: the number of samples of a realisation. `starts`: the first sample of
-    each realisation. `window` (length,): the factors of its samples. `dt`: the time between samples, in L / c_ref."""
+    """Modes of the spectral proper orthogonal decomposition. `frequency`: in c_ref / L. `energy` (frequencies, modes):
+    the mean squares of the fluctuations, weighted and summed over space, per unit of frequency, one-sided, in
+    descending order. `expansion` (frequencies, blocks, modes): a mode is the sum of the Fourier transforms of the
+    blocks of samples, multiplied by these coefficients. `length`: the number of samples of a block. `starts`: the first
+    sample of each block. `window` (length,): the factors of its samples. `dt`: the time between samples, in L / c_ref.
+    """
 
     frequency: np.ndarray
     energy: np.ndarray
@@ -36,8 +37,8 @@ class Modes:
     dt: float
 
     def shape(self, values: np.ndarray, line: int, count: int) -> np.ndarray:
-        """Return the first `count` modes (count, n) at frequency number `line`, in a slab `values` (time, n). Over all
-        slabs together the modes are orthonormal under the weights."""
+        """Return the first `count` modes (count, n) at the frequency with the index `line`. `values` (times, n): the
+        samples of a part of the places. Over all parts together the modes are orthonormal with the weights."""
         wave = self.window * np.exp(-2j * np.pi * line * np.arange(self.length) / self.length)
         mean = values.mean(axis=0)
         transformed = np.stack([wave @ (values[first : first + self.length] - mean) for first in self.starts])
@@ -62,8 +63,9 @@ def starts(times: int, length: int, overlap: float) -> range:
 
 def spod(slabs: Callable[[], Iterable[Slab]], times: int, dt: float, length: int, overlap: float = 0.5) -> Modes:
     """Compute the modes (SPOD) of `times` snapshots at time intervals `dt`, in L / c_ref. Blocks of `length` snapshots
-    overlap by the fraction `overlap`; they have a Hann window, and the mean over time is subtracted. `slabs` yields the
-    data slab by slab in space. Raises HiresxError for fewer than two blocks."""
+    overlap by the fraction `overlap`; they have a Hann window, and the mean over time is subtracted. `slabs`: a
+    function that yields the data of one part of the places after the other. Raises HiresxError for fewer than two
+    blocks."""
     begin = starts(times, length, overlap)
     window = needs.scipy("signal").get_window("hann", length)
     lines = length // 2 + 1

@@ -10,8 +10,8 @@ from hiresx.output.show.look import Look
 
 def plane_of_fields(tree: Any, look: Look, *names: str) -> tuple[str, str, list[cut.Piece], str]:
     """Return the plane of the fields `tree` (as `Run.fields` returns them) that `look` selects: its horizontal and
-    vertical axis, its pieces (nj, ni) with the variables `names`, and a text on its position. Raises HiresxError for a
-    one-dimensional field, and for a plane that does not exist."""
+    vertical axis, its pieces (nj, ni) with the variables `names`, and a description of its position. Raises HiresxError
+    for a one-dimensional field, and for a plane that does not exist."""
     accessor = tree.hiresx
     if accessor.dimensions < 2:
         raise HiresxError("a field of one dimension has no slice", "draw lines: hiresx plot RUN")

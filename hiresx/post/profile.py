@@ -22,10 +22,10 @@ def profile(
     which: int | float | None = None,
     others: Sequence[Any] = (),
 ) -> Result:
-    """Return `variables` of `run` along the `lines` ("y=0", in three dimensions "y=0,z=0"), of the averages with their
-    moments, or of the fields that `which` selects. Values are interpolated along grid lines; each intersection with a
-    grid line gives one point. `others`: runs to compare, with fields of the same time. Raises HiresxError for unknown
-    names, for lines along different coordinates, and for fields of runs without a common time."""
+    """Return `variables` of `run` along the `lines` ("y=0", in three dimensions "y=0,z=0"), from the averages with
+    their moments, or from the fields that `which` selects. Values are interpolated along grid lines; each intersection
+    with a grid line gives one point. `others`: runs to compare, with fields of the same time. Raises HiresxError for
+    unknown names, for lines along different coordinates, and for fields of runs without a common time."""
     run, runs = as_run(run), [as_run(other) for other in others]
     steps: Sequence[int | float | None] = [which] * len(runs)
     if which is not None and runs:

@@ -36,8 +36,8 @@ def wall_profiles(
     run: Any, held: Mapping[str, np.ndarray], place: HomogeneousMeans, axis: int
 ) -> tuple[list[dict[str, Any]], dict[str, tuple[np.ndarray, str, str]], list[str]]:
     """Return (walls, profiles, warnings) of averages over the homogeneous directions of `run`. `held`: the moments by
-    name. `place`: coordinates and gradients. `axis`: the remaining direction. `walls` has a table for each wall at an
-    end of this direction: its stress, friction velocity and viscous length. Each profile is (values, description,
+    name. `place`: coordinates and gradients. `axis`: the remaining direction. `walls` has a dictionary for each wall at
+    an end of this direction: its stress, friction velocity and viscous length. Each profile is (values, description,
     unit), in the wall units of the nearer wall. The warnings name walls whose stress is not known. All three are empty
     without a wall, and in inviscid flow."""
     law, conditions = Case.model_validate(run.case).gas, homogeneous_directions.conditions(run.case)
@@ -95,10 +95,10 @@ def wall_profiles(
 
 
 def wall_frame(case: Mapping[str, Any], place: HomogeneousMeans, axis: int) -> np.ndarray:
-    """Return the axes (3, 3), one a row, of the frame of the first wall at an end of the direction `axis`. The first is
-    along the wall: the x axis projected onto it, or the z axis if x is nearly normal to the wall. The second is the
-    normal, and the third is perpendicular to both. `case`: the resolved case. `place`: has the slopes of the grid
-    lines, from which the normal is computed. Raises HiresxError without a wall."""
+    """Return unit vectors (3, 3), one in each row, of coordinate axes at the first wall at an end of the direction
+    `axis`. The first is along the wall: the x axis projected onto it, or the z axis if x is nearly normal to the wall.
+    The second is the normal, and the third is perpendicular to both. `case`: the resolved case. `place`: has the slopes
+    of the grid lines, from which the normal is computed. Raises HiresxError if there is no wall."""
     walls = _ends(case, axis)
     if not walls:
         raise HiresxError("there is no wall whose frame could be taken", 'take frame "xyz"')

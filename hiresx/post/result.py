@@ -18,11 +18,14 @@ from hiresx.results import open as open_run
 class Result:
     """The result of an analysis.
 
-    `summary`: numbers and texts. `data`: the arrays, an xarray.Dataset with units. `draw`: makes the figure, within the
-    context of `style`. `name`: the stem of the names of files. `more`: functions that write further files, by the
-    ending of their names (such as "_levels.csv"). `on_request`: likewise, for files that `write` makes only if `out`
-    names one. `case`: that of the run, which may give the length L another symbol. `replaced`: files that existed
-    before `write` wrote them.
+    - `name`: the beginning of the names of files.
+    - `summary`: numbers and texts.
+    - `data`: the arrays, an xarray.Dataset with units.
+    - `draw`: a function that makes the figure, within the context of `style`.
+    - `more`: functions that write further files, by the end of their names (such as "_levels.csv").
+    - `on_request`: functions for files that `write` makes only if `out` names one, by the end of their names.
+    - `case`: the resolved case of the run, which may define another symbol for the length L.
+    - `replaced`: existing files that `write` has replaced.
     """
 
     name: str
@@ -36,7 +39,7 @@ class Result:
     on_request: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
 
     def plot(self) -> tuple[Any, Any]:
-        """Return the figure of the result and its Axes (one, or a list)."""
+        """Return the figure of the result and its Axes (a single one, or a list)."""
         picture_file.require_matplotlib()
         with self.style():
             figure = picture_file.use_length_symbol(self.draw(), self.case)
@@ -45,8 +48,8 @@ class Result:
 
     def write(self, out: str | Path) -> list[Path]:
         """Write <name>.nc, <name>.png and `more` into the folder `out`, and <name>.csv if the data have one dimension.
-        If `out` is the name of a .nc, .csv, .png, .svg or .pdf file, write that file alone. Returns the paths. Raises
-        HiresxError for a file that cannot be written; an earlier file of that name is then unchanged."""
+        If `out` is the name of a .nc, .csv, .png, .svg or .pdf file, only that file is written. Returns the paths.
+        Raises HiresxError for a file that cannot be written; an earlier file of that name is then unchanged."""
         out = Path(out)
         if out.suffix and not out.is_dir():
             return [self._one(out)]
@@ -129,13 +132,14 @@ def as_run(run: Any) -> Run:
 
 
 def file_stem(*words: Any) -> str:
-    """Return a name for files, made of `words`; empty ones are left out."""
+    """Return a name for files, made of `words`. Characters that are unsuitable in file names are replaced, and empty
+    words are left out."""
     return "_".join(re.sub(r"[^A-Za-z0-9.+-]+", "_", str(word)).strip("_") for word in words if word not in (None, ""))
 
 
 def dataset(variables: Mapping[str, Any], coordinates: Mapping[str, Any], **attributes: Any) -> Any:
-    """Return an xarray.Dataset. `variables` and `coordinates`: by name a tuple (dimensions, values, long name,
-    units)."""
+    """Return an xarray.Dataset. `variables` and `coordinates`: dictionaries from names to tuples (dimensions, values,
+    long name, units). `attributes`: the attributes of the dataset."""
     xarray = needs.xarray()
 
     def variable(entry: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -20,9 +20,9 @@ _NUMBERS = {2: "two", 3: "three", 8: "eight"}
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """Signals that were read from one history, at the times start + n dt, in L / c_ref. `values` (time, signal): the
-    values. `labels` (signal,): the names of the signals. `places` (signal, 3): their places in L, or None. `units`: the
-    scale of the column. `resampled`: whether the samples were not equidistant in time and were interpolated.
+    """Signals that were read from one history, at the times start + n dt, in L / c_ref. `values` (times, signals): the
+    values. `labels` (signals,): the names of the signals. `places` (signals, 3): their places in L, or None. `units`:
+    the unit of the column. `resampled`: whether the samples were not equidistant in time and were interpolated.
     `filtered`: whether the samples are means over the steps around them (`hiresx.output.watch.filtered`)."""
 
     history: str
@@ -46,9 +46,9 @@ def read_line(
     run: Any, wanted: str, start: float | None, end: float | None, least: int, hint: str
 ) -> tuple[Signals, np.ndarray, np.ndarray]:
     """Read the signals `wanted` of `run` from `start` to `end` as `read` does, from a history whose places follow each
-    other along a line. Returns the signals, the places (signal, 3) in L, and their increasing distances (signal,) from
-    the first place. Raises HiresxError as `read`, for fewer than `least` places (with this `hint`), and for places in
-    another order."""
+    other along a line. Returns the signals, the places (signals, 3) in L, and their increasing distances (signals,)
+    from the first place. Raises the errors of `read`, and HiresxError for fewer than `least` places (with this `hint`)
+    and for places in another order."""
     taken = read(run, wanted, start, end)
     if taken.places is None or len(taken.labels) < least:
         raise HiresxError(f'"{wanted}" has fewer than {_NUMBERS[least]} places', hint)
@@ -62,7 +62,7 @@ def read(run: Any, wanted: str, start: float | None = None, end: float | None = 
     """Read the signals `wanted` of a run: "NAME.COLUMN" is a column at all places, "NAME.COLUMN_2" at place number 2,
     "NAME.COLUMN_0,COLUMN_4" at several places. `start`, `end`: the first and the last time to use, in L / c_ref.
     Samples at unequal intervals are interpolated to equal ones by cubic splines. Raises HiresxError for a missing
-    history or column, for several columns, and for too few samples."""
+    history or column, for different columns, and for too few samples."""
     run = as_run(run)
     name, _, columns = wanted.partition(".")
     history = run.history(name)

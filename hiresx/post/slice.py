@@ -19,9 +19,9 @@ def slice(
     subset: str = "fields",
     look: Look | None = None,
 ) -> Result:
-    """Draw `variable` on a plane of the fields of `run`, or of its `subset` of them, that `which` selects (see
-    `Run.fields`), or of the `averages` with their second moments. `look`: plane, colours, zoom, contour lines. Raises
-    HiresxError for a variable, fields or a plane that do not exist."""
+    """Draw `variable` on a plane of fields of `run`. `which` selects the time (see `Run.fields`), `subset` an output of
+    parts of the fields. If `averages` is true, the averages with their second moments are used instead. `look`: plane,
+    colours, zoom, contour lines. Raises HiresxError for a variable, fields or a plane that do not exist."""
     run, look = as_run(run), look or Look()
     colours.check_exponent([variable], look)
     names = [variable, *([look.contours] if look.contours not in (None, variable) else [])]

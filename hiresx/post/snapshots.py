@@ -18,8 +18,8 @@ HELD = 1 << 28
 
 
 class Snapshots:
-    """An array of `times` rows, each with `places` numbers of the precision `kind`. Rows are stored one after the
-    other, in memory or in a temporary file. Raises HiresxError if there is no room for them."""
+    """An array of `times` rows, each with `places` numbers of the NumPy type `kind`. Rows are stored one after the
+    other, in memory or in a temporary file. Raises HiresxError if there is not enough space for them."""
 
     def __init__(self, times: int, places: int, kind: DTypeLike = np.float64):
         size = np.dtype(kind).itemsize * times * places
@@ -37,7 +37,7 @@ class Snapshots:
             ) from None
 
     def fill(self, rows: Iterable[np.ndarray]) -> None:
-        """Store all rows, (places,) each."""
+        """Store all `rows`, (places,) each."""
         for n, row in enumerate(rows):
             self._held[n] = row
 

@@ -33,13 +33,13 @@ def spod(
     subset: str = "fields",
     look: Look | None = None,
 ) -> Result:
-    """Compute the spectral proper orthogonal decomposition of one `variable` of the fields of `run`, or of a `subset`
-    of them, from the time `start` to `end` (in L / c_ref). The fields must be at equal intervals in time.
+    """Compute the spectral proper orthogonal decomposition of one `variable` of the fields of `run`, or of its output
+    `subset`, from the time `start` to `end` (in L / c_ref). The fields must be at equal intervals in time.
 
     The spectra are of blocks of `length` snapshots (default: such that there are seven blocks), which overlap by the
-    share `overlap`. Cells are weighted by their areas. The picture has the energies of the modes, and the first mode at
-    `frequency` (default: where its energy is largest). Modes are drawn in a plane: for a three-dimensional flow, write
-    a plane as an output.subset.
+    fraction `overlap`. Cells are weighted by their areas. The picture has the energies of the modes, and the first mode
+    at `frequency` (default: where its energy is largest). Modes are drawn in a plane: for a three-dimensional flow,
+    write a plane as an output.subset. `look`: the appearance of the picture.
 
     Raises HiresxError for fields at unequal intervals, for too few fields, and for parts of fields with levels of
     refinement.

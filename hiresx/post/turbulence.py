@@ -28,17 +28,19 @@ _RATE = "rho_ref c_ref^3 / L"
 
 
 def turbulence(run: Any, over: str | None = None, frame: str = "xyz") -> Result:
-    """Favre stresses, wall units and budgets of the averages of `run`, also averaged over the index directions that are
-    periodic and uniform (`over`: over these alone, "i,k"), where the run has not done so (`average.over`). Needs
-    `[average]` with reynolds and favre, for the budget of the kinetic energy with budget = true, for those of all
-    stresses too with stress_budgets = true; wall units come where one direction is left and ends at a no-slip or
-    modelled wall, of which a `[[force]]` has the stress.
+    """Compute Favre stresses, wall units and budgets from the averages of `run`. They are also averaged over the index
+    directions that are periodic and uniform, or over those in `over`, such as "i,k", unless the run has done so
+    (`average.over`).
 
-    `frame`: of velocities, stresses and their budgets, "xyz" or "wall" (`profile_walls.wall_frame`; u along the
-    wall, v off it), for averages that vary along one direction only.
+    The case must have `[average]` with reynolds and favre. The budget of the kinetic energy needs budget = true, the
+    budgets of all stresses need stress_budgets = true. Wall units need averages that vary along one direction only,
+    which ends at a no-slip or modelled wall, and a `[[force]]` with the stress of this wall.
 
-    Raises HiresxError for averages that do not exist, a grid of several blocks or without such a direction, and an
-    unknown frame or one of no wall.
+    `frame`: the axes of velocities, stresses and their budgets: "xyz", or "wall" (`profile_walls.wall_frame`; u along
+    the wall, v normal to it) for averages that vary along one direction only.
+
+    Raises HiresxError for averages that do not exist, for a grid of several blocks or without a homogeneous direction,
+    for an unknown frame, and for the frame "wall" without a wall.
     """
     if frame not in ("xyz", "wall"):
         raise HiresxError(f'there is no frame "{frame}"', 'take "xyz" or "wall"')

@@ -130,8 +130,8 @@ def _check_timed(flow: WallFlow, asked: str) -> None:
 
 
 def mean_and_rms(samples: Iterable[tuple[float, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean and root mean square fluctuation (m, n) of samples (m, n) with positive weights, without
-    cancellation (West 1979)."""
+    """Return the mean and the root mean square of the fluctuations, both (m, n), of `samples`, pairs of a positive
+    weight and an array (m, n). The method has no loss of digits by cancellation (West 1979)."""
     total, mean, squares = 0.0, np.zeros(()), np.zeros(())
     for weight, values in samples:
         total += weight

@@ -31,10 +31,11 @@ def wall_units(
     stress: float,
     at_wall: tuple[float, float] | None = None,
 ) -> WallUnits:
-    """Convert a profile to wall units. `y` (n,): distances from the wall, from 0 on. `u`: mean velocity along the wall.
-    `rho`: mean density. `mu`: mean viscosity over Re_c. `stress`: the shear stress at the wall. Units: c_ref, rho_ref
-    and L. `at_wall`: density and mu at the wall, if the first node slips along it, as with a wall model. Slopes of
-    density and viscosity in y_star are 6th-order differences (7 nodes or more); integrals over u are trapezoidal."""
+    """Convert a profile to wall units. `y` (n,): distances from the wall, beginning with 0. `u`: mean velocity along
+    the wall. `rho`: mean density. `mu`: mean viscosity divided by Re_c. `stress`: the shear stress at the wall. All are
+    in units of c_ref, rho_ref and L. `at_wall`: density and mu at the wall, if the velocity of the first node is not
+    zero, as with a wall model. Derivatives of density and viscosity with respect to y_star are sixth-order differences
+    (7 nodes or more); integrals over u are computed by the trapezoidal rule."""
     rho_wall, mu_wall = at_wall or (rho[0], mu[0])
     u_tau = float(np.sqrt(stress / rho_wall))
     length = float(mu_wall / (rho_wall * u_tau))

@@ -28,7 +28,7 @@ REFERENCE_PRESSURE = 20e-6  # Pa, of sound pressure levels in air
 class Peak:
     """A peak of a spectrum. `frequency` and `width`: its frequency and half-power width, in c_ref / L. `amplitude`: the
     amplitude of a sine of the same power. `above_background_db`: its height over the background. `prominence_db`: its
-    height over the higher of the two valleys beside it. Both heights are in dB. `line`: its index in the spectrum."""
+    height over the higher of the two minima beside it. Both heights are in dB. `line`: its index in the spectrum."""
 
     frequency: float
     width: float
@@ -40,15 +40,15 @@ class Peak:
 
 @dataclass(frozen=True, eq=False)
 class Spectra:
-    """One-sided spectra (signal, frequency) of signals of equal length, by Welch's method. `frequency` (frequency,): in
-    c_ref / L.
+    """One-sided spectra (signals, frequencies) of signals of equal length, by Welch's method. `frequency`
+    (frequencies,): in c_ref / L.
 
-    `density`: power spectral density, whose integral is the mean square of the windowed segments. `cross` (signal,
-    frequency): cross spectral density of the first signal with each. `background`: the running median of the density.
-    `variance` (signal,): the variance of each signal. `parseval` (signal,): the relative difference between the
+    `density`: power spectral density, whose integral is the mean square of the windowed segments. `cross` (signals,
+    frequencies): cross spectral density of the first signal with each. `background`: the running median of the density.
+    `variance` (signals,): the variance of each signal. `parseval` (signals,): the relative difference between the
     integral of the density and the mean square of the windowed segments. `segments` and `length`: the number of
-    segments and of samples of one. `window` and `overlap`: the name of the window, and the fraction by which segments
-    overlap. `dt`: the time between samples, in L / c_ref.
+    segments, and the number of samples of each. `window` and `overlap`: the name of the window, and the fraction by
+    which segments overlap. `dt`: the time between samples, in L / c_ref.
     """
 
     frequency: np.ndarray
@@ -70,20 +70,20 @@ class Spectra:
 
     @property
     def coherence(self) -> np.ndarray:
-        """Coherence |S_0n|^2 / (S_00 S_nn) of each signal with the first, (signal, frequency). With only one segment it
-        is 1 for any signals."""
+        """Coherence |S_0n|^2 / (S_00 S_nn) of each signal with the first, (signals, frequencies). If there is only one
+        segment, it is 1 for all signals."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.abs(self.cross) ** 2 / (self.density[0] * self.density)
 
     @property
     def phase(self) -> np.ndarray:
-        """Degrees by which a signal leads the first, (signal, frequency)."""
+        """Phase by which each signal leads the first, in degrees, (signals, frequencies)."""
         return np.degrees(np.angle(self.cross))
 
     def threshold_db(self) -> float:
-        """Return the height above the background, in dB, that a spectrum of noise without tones exceeds at any
-        frequency with the probability FALSE_ALARM. The densities of noise have a chi-squared distribution, with twice
-        the number of independent segments as degrees of freedom; the background is its median."""
+        """Return a height above the background, in dB. The probability that a spectrum of noise without tones exceeds
+        it at any frequency is FALSE_ALARM. The densities of noise have a chi-squared distribution, with twice the
+        number of independent segments as degrees of freedom; the background is its median."""
         chi2 = needs.scipy("stats").chi2
         freedom = 2 * self.independent
         high = chi2.isf(FALSE_ALARM / self.frequency.size, freedom)
@@ -127,9 +127,9 @@ def spectra(
     overlap: float = 0.5,
     filtered: bool = False,
 ) -> Spectra:
-    """Compute the spectra of `values` (time, signal), sampled at intervals `dt`. The signals are divided into segments
-    of `length` samples, or into as many `segments`, which overlap by the fraction `overlap`. The mean of each segment
-    is subtracted. `window`: the name of a window of SciPy. If the samples were `filtered` (see
+    """Compute the spectra of `values` (times, signals), sampled at intervals `dt`. The signals are divided into
+    `segments` segments, or into segments of `length` samples, which overlap by the fraction `overlap`. The mean of each
+    segment is subtracted. `window`: the name of a window of SciPy. If the samples were `filtered` (see
     `hiresx.output.watch.filtered`), the densities are corrected to those before the filter. Raises HiresxError for
     segments that are too short or longer than the signal, and for unknown windows."""
     signal = needs.scipy("signal")
@@ -173,9 +173,10 @@ def spectra(
 
 @dataclass(frozen=True, eq=False)
 class ThirdOctaves:
-    """Mean squares of signals in third-octave bands of base ten (IEC 61260-1). `middles` (band,): the exact middle
-    frequencies 10^(n/10). `edges` (band + 1,): the frequencies between the bands. `squares` (..., band): the mean
-    squares. Only bands that lie wholly in the spectrum and contain _LINES_OF_BAND lines or more are included."""
+    """Mean squares of signals in third-octave bands of base ten (IEC 61260-1). `middles` (bands,): the exact middle
+    frequencies 10^(n/10). `edges` (bands + 1,): the frequencies between the bands. `squares` (..., bands): the mean
+    squares. Only bands that lie completely within the spectrum and contain _LINES_OF_BAND frequencies or more are
+    included."""
 
     middles: np.ndarray
     edges: np.ndarray
@@ -183,9 +184,9 @@ class ThirdOctaves:
 
 
 def third_octaves(frequency: np.ndarray, density: np.ndarray) -> ThirdOctaves:
-    """Return the third-octave levels of a power spectral `density` (..., frequency) at equally spaced `frequency`. The
-    last frequency is the highest one that is known. Each frequency stands for the interval of frequencies nearest to
-    it."""
+    """Return the third-octave bands of a power spectral `density` (..., frequencies) at equally spaced `frequency`. The
+    last frequency is the highest one that is known. The density at a frequency is assumed to be constant up to halfway
+    to its neighbours."""
     line, half = float(frequency[1] - frequency[0]), 10**0.05
     lowest = np.ceil(10 * np.log10(max(_LINES_OF_BAND * line / (half - 1 / half), half * line / 2)))
     highest = np.floor(10 * np.log10(frequency[-1] / half) + 1e-9)
@@ -240,13 +241,13 @@ def _middle(ordered: np.ndarray) -> float:
 
 
 def peaks(found: Spectra, prominence: float | None = None) -> list[Peak]:
-    """Peaks of the one spectrum in `found`, the most powerful first.
+    """Return the peaks of the single spectrum in `found`, the most powerful first.
 
     A peak is a local maximum that exceeds the higher of its two adjacent minima by `prominence` dB or more. Without
     `prominence`, it must exceed the background by `threshold_db`, which noise does not reach, and the minima by half of
-    that. The slope of coloured noise is therefore no peak. A frequency is the maximum of the parabola through three
-    lines in dB. A width is that at half of the power, and at least the window's own. An amplitude follows from the
-    power of the lines of the main lobe, less the background.
+    that, so that the slope of coloured noise is not a peak. The frequency is the maximum of the parabola through three
+    values in dB. The width is that at half of the power, but at least that of the window. The amplitude follows from
+    the power in the main lobe minus the background.
     """
     signal = needs.scipy("signal")
     density, frequency, background = found.density[0], found.frequency, found.background[0]

@@ -13,8 +13,8 @@ def xt(
     run: Any, signals: str, start: float | None = None, end: float | None = None, fluctuations: bool = False
 ) -> Result:
     """Return a column of a history of `run` at all its places, as a function of place and time. `signals`:
-    "NAME.COLUMN". `start` and `end`: the first and the last time, in L / c_ref. With `fluctuations` the mean of each
-    place is subtracted. Raises HiresxError for fewer than two places."""
+    "NAME.COLUMN". `start` and `end`: the first and the last time, in L / c_ref. `fluctuations`: whether the mean of
+    each place is subtracted. Raises HiresxError for fewer than two places."""
     run = as_run(run)
     hint = "give a probe with a line or several points"
     taken, places, distance = signal_reading.read_line(run, signals, start, end, 2, hint)

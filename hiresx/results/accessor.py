@@ -19,7 +19,7 @@ _CURVES = 10
 @_xarray.register_datatree_accessor("hiresx")
 class OfTree:
     """The accessor `.hiresx` of a tree of blocks (`Run.fields`, `Run.averages`, one time of `Run.series`), for pictures
-    and cuts."""
+    and values along lines."""
 
     def __init__(self, tree: Any):
         self._tree = tree
@@ -50,10 +50,11 @@ class OfTree:
         return found
 
     def line(self, where: str, *names: str) -> Any:
-        """Return variables along the line `where`, such as "y=0" (in three dimensions "y=0,z=0"), as an xarray.Dataset
-        over the coordinate that varies. Values are interpolated linearly along grid lines. Where the line leaves the
-        grid and enters it again, a NaN separates the two parts. Averages over index directions (`average.over`) that
-        are a profile are the same along each line. Raises HiresxError if the line does not pass through the grid."""
+        """Return the variables `names` along the line `where`, such as "y=0" (in three dimensions "y=0,z=0"), as an
+        xarray.Dataset over the coordinate that varies. Values are interpolated linearly along grid lines. If the line
+        leaves the grid and enters it again, a NaN separates the two parts. If averages over index directions
+        (`average.over`) are a profile, the values are the same along each line. Raises HiresxError if the line does not
+        pass through the grid."""
         pieces = self.pieces(*names)
         averaged = any(block.attrs.get("averaged_directions") for block in self.blocks.values())
         if averaged and self.dimensions == 1:
@@ -75,8 +76,8 @@ class OfTree:
 
     def plot(self, *names: str, plane: str | None = None, line: str | None = None) -> tuple[Any, Any]:
         """Plot the variables `names` (default: the first one). A plane flow is drawn in colours, a three-dimensional
-        one on `plane` ("z=0") or on its three mid-planes. With `line` ("y=0") curves along that line are drawn. Returns
-        Figure and Axes, or an array of Axes if there are several."""
+        one on `plane` ("z=0") or on its three mid-planes. If `line` ("y=0") is given, curves along that line are drawn.
+        Returns Figure and Axes, or an array of Axes if there are several."""
         picture_file.require_matplotlib()
         names = names or (str(next(iter(next(iter(self.blocks.values())).data_vars))),)
         if line is not None or self.dimensions == 1:
@@ -95,14 +96,15 @@ class OfTree:
 
 @_xarray.register_dataset_accessor("hiresx")
 class OfDataset:
-    """The accessor `.hiresx` of a dataset, for pictures of a history, of variables along a line, or of one block."""
+    """The accessor `.hiresx` of a dataset, for pictures of a history, of variables along a line, or of one block.
+    `held`: the dataset."""
 
     def __init__(self, held: Any):
         self._held = held
 
     def plot(self, *names: str) -> tuple[Any, Any]:
         """Plot curves of the variables `names` (default: all) over time or along the line. The dataset of a block is
-        drawn as its tree would be. Returns Figure and Axes."""
+        drawn like a tree that contains only this block. Returns Figure and Axes."""
         picture_file.require_matplotlib()
         if {"k", "j", "i"} & set(self._held.dims):
             return xarray.DataTree.from_dict({"/block": self._held}).hiresx.plot(*names)

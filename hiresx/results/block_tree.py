@@ -9,7 +9,7 @@ from hiresx.results import needs
 
 
 class Absent(HiresxError, KeyError):
-    """There is no such block or variable. It is also the KeyError that readers of mappings expect."""
+    """The error for a block or variable that does not exist. It is also a KeyError, as readers of mappings expect."""
 
 
 @cache

@@ -13,5 +13,5 @@ def xarray() -> ModuleType:
 
 
 def scipy(part: str) -> ModuleType:
-    """Import and return the module scipy.`part`. Raises HiresxError where SciPy is missing or broken."""
+    """Return the module scipy.`part`. Raises HiresxError if SciPy is missing or broken."""
     return optional.import_required(f"scipy.{part}", "this analysis needs SciPy", INSTALL)

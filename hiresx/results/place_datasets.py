@@ -13,7 +13,8 @@ from hiresx.results.stored import lazy
 
 @dataclass(frozen=True, eq=False)
 class PlaceVariable:
-    """One variable of such a file: (sample, place)."""
+    """One variable of a file of samples at places, as an array (samples, places). `records`: the samples. `name`: the
+    variable."""
 
     records: np.ndarray
     name: str
@@ -29,14 +30,15 @@ class PlaceVariable:
         return self.records.dtype[self.name].base.newbyteorder("=")
 
     def read(self, key: tuple[Any, ...]) -> np.ndarray:
-        """Read the part of the array (sample, place) that `key` selects: for each dimension a number, a slice or an
+        """Read the part of the array (samples, places) that `key` selects: for each dimension a number, a slice or an
         array of indexes."""
         return np.array(self.records[self.name][key[0]][..., key[1]], dtype=self.dtype)
 
 
 def dataset(stored: StoredPlaces, title: str, described: Mapping[str, Any]) -> Any:
-    """Return an xarray.Dataset of the samples over time and place, with the attributes `described`. In a run with local
-    time steps the first dimension is the number of the sample."""
+    """Return an xarray.Dataset of the samples over time and place. `title`: its title. `described`: its further
+    attributes. In a run with local time steps the first dimension is the number of the sample. `stored`: the stored
+    samples."""
     xarray = needs.xarray()
     about = {name: {"long_name": c.long_name, "units": c.units} for name, c in stored.columns.items()}
     time = np.array(stored.records["time"], dtype=float)

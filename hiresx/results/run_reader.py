@@ -25,10 +25,9 @@ def open(run: str | Path) -> "Run":
 
 
 class Run:
-    """A run directory. Files are read only when a method or property needs them. A run that is still being computed can
-    be opened, too.
+    """A run directory. Files are read only when a method or property needs them. A run in progress can be opened, too.
 
-    Raises HiresxError for a folder that holds no run.
+    Raises HiresxError for a folder that contains no run.
     """
 
     def __init__(self, path: str | Path):
@@ -43,7 +42,7 @@ class Run:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """Content of run.json (see the page Outputs); empty if there is none."""
+        """Content of run.json (see the page Outputs); an empty dictionary if there is no such file."""
         return records.read(self.path) if (self.path / "run.json").is_file() else {}
 
     @cached_property
@@ -54,7 +53,7 @@ class Run:
 
     @property
     def title(self) -> str:
-        """Title of the case, else the name of the folder."""
+        """Title of the case, or the name of the folder if it has none."""
         return self.case.get("title") or self.path.resolve().name
 
     @property
@@ -84,8 +83,9 @@ class Run:
         Values are read from the file when they are used.
 
         `which`: a step (an int of 0 or more), a position from the end (a negative int; -1 is the last time), or a time
-        (a float; the nearest stored one is taken, see `nearest_time`). `variables`: stored or derived ones; default:
-        those stored. `subset`: the name of an `[[output.subset]]`; default: the whole fields.
+        in L / c_ref (a float; the nearest stored one is used, see `nearest_time`). `variables`: stored or derived ones,
+        by default those stored. `subset`: the name of an `[[output.subset]]`, by default the whole fields. Raises
+        HiresxError for fields or variables that do not exist.
         """
         return trees.fields([self.file(which, subset)], _as_list(variables))
 
@@ -98,17 +98,17 @@ class Run:
         subset: str = "fields",
         blocks: Iterable[str] | None = None,
     ) -> Any:
-        """Return the fields of the times from `start` to `end`, of every `every`-th one, as `fields` does: variables
-        have the first dimension time, coordinates have not. Selecting a part of a variable reads only that part of each
-        file. `blocks`: names of the blocks to take; default: all. `subset`: as for `fields`. Raises HiresxError for a
-        block whose nodes change with time (a tile of levels that follow the flow), with the names of the blocks that do
-        not change."""
+        """Return the fields of every n-th time (n = `every`) from `start` to `end`, as `fields` does. Variables have
+        the first dimension time, coordinates have not. If a part of a variable is selected, only that part of each file
+        is read. `blocks`: names of the blocks to read, by default all. `subset`: as in `fields`. Raises HiresxError for
+        a block whose nodes change with time (a tile of levels that follow the flow), with the names of the blocks that
+        do not change."""
         files = self.files(start, end, every, subset)
         return trees.fields(files, _as_list(variables), series=True, blocks=_as_list(blocks))
 
     def files(self, start: float = -np.inf, end: float = np.inf, every: int = 1, subset: str = "fields") -> list[Path]:
-        """Return the field files of the times from `start` to `end`, of every `every`-th one. `subset`: as for
-        `fields`. Raises HiresxError if there are none."""
+        """Return the field files of every n-th time (n = `every`) from `start` to `end`. `subset`: as in `fields`.
+        Raises HiresxError if there are none."""
         if every < 1:
             raise HiresxError(f"every = {every} selects nothing", "give 1 or more")
         paths = list(field_file.frames(self.path, subset).values()) or [field_file.last(self.path, subset)]
@@ -123,8 +123,8 @@ class Run:
 
     def history(self, name: str) -> Any:
         """Return the history of the monitor `name`: an xarray.Dataset over time and place, with the step, and x, y, z
-        of the places. With local time steps the first dimension is called sample, as the time does not advance. Raises
-        HiresxError for an unknown name."""
+        of the places. With local time steps the first dimension is called sample, because the time does not advance.
+        Raises HiresxError for an unknown name."""
         xarray = needs.xarray()
         there = histories.histories(self.path)
         if name not in there:
@@ -159,7 +159,7 @@ class Run:
 
     def stored_surface(self, name: str) -> surface_file.StoredSurface:
         """Open the stored surface `name` (a table [[surface]] of the case). Raises HiresxError if the run has no such
-        surface, or if its file was cut short."""
+        surface, or if its file is truncated."""
         there = surface_file.surfaces(self.path)
         if name not in there:
             hint = did_you_mean(name, list(there), "surfaces") if there else "add a [[surface]] to the case, and run it"
@@ -180,8 +180,8 @@ class Run:
         return found.assign_coords(block=("place", np.array(stored.blocks)[stored.where[0]], found["block"].attrs))
 
     def stored_wall(self, name: str) -> wall_file.StoredWalls:
-        """Open the stored walls of the force `name`. Raises HiresxError if the run has none, or if the file was cut
-        short."""
+        """Open the stored walls of the force `name`. Raises HiresxError if the run has none, or if the file is
+        truncated."""
         there = wall_file.walls(self.path)
         if name not in there:
             hint = did_you_mean(name, list(there), "distributions along walls") if there else (
@@ -222,7 +222,7 @@ class Run:
 
     def plot(self, *variables: str, which: int | float = -1, subset: str = "fields", **how: Any) -> tuple[Any, Any]:
         """Plot `variables` of the fields that `which` selects, as in `fields`. Returns Figure and Axes. `how`:
-        plane="z=0" or line="y=0"."""
+        plane="z=0" or line="y=0". `subset`: as there."""
         return self.fields(which, variables or None, subset).hiresx.plot(*variables, **how)
 
     def _facts(self) -> list[tuple[str, str]]:
@@ -253,8 +253,8 @@ class Run:
 
 
 def nearest_time(times: Sequence[float] | np.ndarray, asked: float, lacking: str) -> int:
-    """Return the index of the time nearest to `asked`, both in L / c_ref. Raises HiresxError, which begins with
-    `lacking`, where `asked` is outside the range of `times` by more than their largest interval."""
+    """Return the index of the time nearest to `asked`, both in L / c_ref. Raises HiresxError if `asked` is outside the
+    range of `times` by more than their largest interval. `lacking`: the beginning of the message."""
     first, last = min(times), max(times)
     # Messages have 6 digits: what they name must be found.
     apart = max([*np.diff(np.sort(times)), 1e-5 * max(abs(first), abs(last))])

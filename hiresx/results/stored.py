@@ -126,7 +126,7 @@ class ComputedArray:
 
 
 def lazy(source: Any) -> Any:
-    """Return `source` (shape, dtype, read) as a lazy array for xarray: only the part that is used is read, when it is
+    """Return `source`, an object with shape, dtype and read, as a lazy array for xarray: a part is read when it is
     used."""
     from xarray.backends import BackendArray
     from xarray.core import indexing

@@ -31,10 +31,10 @@ def fields(
     blocks: Iterable[str] | None = None,
 ) -> Any:
     """Return the field files `paths` as an xarray.DataTree with a node for each block: `variables` (default: those
-    stored) and the coordinates x, y, z over k, j, i. With `series` variables have the first dimension time, and
-    coordinates are those of the first file. `blocks`: names of the blocks to take from a series; default: all.
-    With levels of refinement the attributes of a block are its `level`, the block of the grid it lies in, `of`, and its
-    `first` node i, j, k there, on that level.
+    stored) and the coordinates x, y, z over k, j, i. If `series` is true, variables have the first dimension time, and
+    coordinates are those of the first file. `blocks`: names of the blocks to read from a series; default: all. With
+    levels of refinement a block has the attributes `level`, `of` (the block of the grid in which it lies), and `first`
+    (its first node i, j, k there, on that level).
 
     `variables` may name any variable of `hiresx.output.fields.derived` that follows from stored ones. Raises
     HiresxError for others, and for files of different blocks.
@@ -75,10 +75,10 @@ def _case_attributes(about: dict[str, Any]) -> dict[str, str]:
 
 def averages(path: Path) -> Any:
     """Return averages.nc as an xarray.DataTree with a node for each block: the means, the variables derived from the
-    means (`mach`, for instance), `rms_<name>`, second moments such as `u_v`, and `tke` = (u_u + v_v + w_w) / 2. The
-    child nodes `reynolds` and `favre` hold the averages as stored. The attribute `averaged_directions` of a block has
-    the step between nodes and their number, by index direction, where `average.over` names some: one node is left
-    along these. Raises HiresxError if the file is missing or damaged."""
+    means (such as `mach`), `rms_<name>`, second moments such as `u_v`, and `tke` = (u_u + v_v + w_w) / 2. The child
+    nodes `reynolds` and `favre` have the averages as stored. If the run has averaged over index directions
+    (`average.over`), one node is left along these, and the attribute `averaged_directions` of a block has the step
+    between nodes and their number, by index direction. Raises HiresxError if the file is missing or damaged."""
     xarray = needs.xarray()
     about = field_file.describe(path)
     gamma = about["case"]["gas"]["gamma"]

@@ -12,11 +12,11 @@ from hiresx.rhs.viscous import Viscous
 
 
 class Axisymmetric:
-    """Launches of the source terms of axisymmetric flow on one block. `source` follows the inviscid terms. `steps`
-    follows the launches that choose local time steps. Viscous flow has two more: `stress` comes between the viscous
-    fluxes of the nodes and those of the ghosts, and `friction` follows the viscous terms. Fills `state.inverse_radius`
-    with 1/y. On the axis it is minus the value of the next node. `axes`: conditions of the block on the axis.
-    `viscous`: the viscous terms of the block, None in inviscid flow."""
+    """Launches of the source terms of axisymmetric flow on one block. `source` must be launched after the inviscid
+    terms, and `steps` after the launches that choose local time steps. Viscous flow has two more: `stress` is launched
+    between the viscous fluxes of the nodes and those of the ghosts, and `friction` after the viscous terms. The
+    constructor sets `state.inverse_radius` to 1/y. On the axis it is minus the value of the next node. `axes`:
+    conditions of the block on the axis. `viscous`: the viscous terms of the block, None in inviscid flow."""
 
     def __init__(
         self,

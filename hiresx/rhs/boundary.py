@@ -60,9 +60,9 @@ class Reflect(FaceCondition):
 
 
 class MirroredPlaces(Reflect):
-    """The boundary condition of a slip wall that is curved or not normal to the grid lines. Ghosts of the state come
-    from the mirror images of their own places (`hiresx.exchange.patched_ghosts`). Ghosts of the viscous fluxes are
-    extrapolated by parabolas, except at jumps."""
+    """The boundary condition of a slip wall that is curved or not normal to the grid lines. Ghosts of the state are
+    interpolated at the mirror images of their own positions (`hiresx.exchange.patched_ghosts`). Ghosts of the viscous
+    fluxes are extrapolated by parabolas, except at discontinuities."""
 
     kernel = None
 
@@ -75,7 +75,7 @@ class MirroredPlaces(Reflect):
 
 
 class PatchedCondition(FaceCondition):
-    """The boundary condition of a patched face. Other blocks give all of its ghosts
+    """The boundary condition of a patched face. All of its ghosts are interpolated in other blocks
     (`hiresx.exchange.patched_ghosts`)."""
 
     kernel = "patched"
@@ -105,7 +105,7 @@ class AxisCondition(FaceCondition):
         self._launch("axis_flux", self._box, **self._face, flux=fluxes[self._direction])
 
     def limit(self, inverse: Any) -> None:
-        """Subtract the source term of axisymmetric flow from the rates on the axis. There v/y is replaced by its limit
+        """Subtract the source term of axisymmetric flow from the rates on the axis, where v/y is replaced by its limit
         dv/dy. `inverse`: the field 1/y."""
         s = self.state
         area = s.areas[self._direction]
@@ -119,8 +119,8 @@ class AxisCondition(FaceCondition):
         self._launch("axisymmetric_step_limit", self._box, **self._face, dt=self.state.dt)
 
     def friction_limit(self, fluxes: Any, inverse: Any) -> None:
-        """Add the viscous source term of axisymmetric flow on the axis to the rates, extrapolated from the next nodes.
-        `fluxes`: viscous fluxes; `inverse`: the field 1/y."""
+        """Add the viscous source term of axisymmetric flow on the axis, extrapolated from the next nodes, to the rates.
+        `fluxes`: viscous fluxes. `inverse`: the field 1/y."""
         s = self.state
         self._launch(
             "axisymmetric_friction_limit", self._box, **self._face, flux=fluxes, m=s.metrics, jacobian=s.jacobian,
@@ -129,8 +129,7 @@ class AxisCondition(FaceCondition):
 
 
 class MirroredAxis(AxisCondition):
-    """The boundary condition of an axis that grid lines do not meet at right angles. Its ghosts are those of
-    `MirroredPlaces`."""
+    """The boundary condition of an axis that is not normal to the grid lines, with the ghosts of `MirroredPlaces`."""
 
     kernel = None
     flux_degree = 2
@@ -177,13 +176,13 @@ class Extrapolate(FaceCondition):
 
 
 class SubsonicOutflow(SubsonicFace, Extrapolate):
-    """The boundary condition of a subsonic outflow. The incoming waves change the rates (`hiresx.rhs.outflow`)."""
+    """The boundary condition of a subsonic outflow. Its incoming waves change the rates (`hiresx.rhs.outflow`)."""
 
     kernel = "outflow"
 
 
 class SupersonicOutflow(Extrapolate):
-    """The boundary condition of a supersonic outflow. Its viscous fluxes are those of the extrapolated flow."""
+    """The boundary condition of a supersonic outflow. Its viscous fluxes are computed from the extrapolated flow."""
 
     kernel = "extrapolate"
     continued = False
@@ -193,10 +192,10 @@ class SupersonicOutflow(Extrapolate):
 
 
 class Profile(FaceCondition):
-    """An inflow with a uniform state, or one (rho, u, v, w, p) given by a function of x, y, z, t. If the case says that
-    it is steady, the function is evaluated once, else before every stage, but once for each time: the last stages of a
-    step and the first of the next often have the same time. A function that gives `Waves` is evaluated once, and the
-    device computes the state at each time."""
+    """An inflow with a uniform state, or with a state (rho, u, v, w, p) that is a function of x, y, z, t. If the case
+    says that it is steady, the function is evaluated once. Otherwise it is evaluated before every stage whose time
+    differs from that of the stage before. (The last stages of a step and the first of the next often have the same
+    time.) A function that returns `Waves` is evaluated once, and the device computes the state at each time."""
 
     of_patch = False
 
@@ -274,7 +273,7 @@ def _uniform(s: State, x: np.ndarray, y: np.ndarray, z: np.ndarray, t: float) ->
 
 
 class Prescribe(Profile):
-    """The boundary condition of an inflow whose nodes and ghosts have the given state."""
+    """The boundary condition of an inflow whose nodes and ghosts have the prescribed state."""
 
     kernel = "prescribe"
     gives_nodes = True
@@ -297,15 +296,17 @@ def _characteristic_ghosts(condition: "CharacteristicProfile | Characteristic", 
 
 
 class CharacteristicProfile(SubsonicFace, Profile):
-    """The boundary condition of a subsonic inflow whose incoming characteristic waves have the given state."""
+    """The boundary condition of a subsonic inflow whose incoming characteristic waves have the amplitudes of the given
+    state."""
 
     def ghost(self) -> None:
         _characteristic_ghosts(self, self._case, self._target)
 
 
 class Characteristic(SubsonicFace):
-    """The boundary condition of a far field. Incoming characteristic waves have the state of the case, and outgoing
-    waves that of the flow. `vortex`: the vortex in the far field, if any, whose `circulation` is 0 at first."""
+    """The boundary condition of a far field. Incoming characteristic waves have the amplitudes of the state of the
+    case, and outgoing waves those of the flow. `vortex`: the vortex in the far field, or None. Its `circulation` is 0
+    at first."""
 
     kernel = "characteristic"
     of_patch = False
@@ -379,8 +380,8 @@ def together(conditions: Sequence[FaceCondition], method: str, *arguments: Any) 
 
 
 def rates(conditions: Sequence[FaceCondition]) -> list[list[Call]]:
-    """Return the launches by which `conditions` correct the inviscid right-hand side on faces, followed by those at the
-    edges of faces."""
+    """Return the launches by which `conditions` correct the inviscid right-hand side on faces, and then at the edges of
+    faces."""
     edges = [calls for edge in range(4) for calls in together(conditions, "edge_rate", edge)]
     return together(conditions, "rate") + edges
 

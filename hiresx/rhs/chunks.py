@@ -21,8 +21,8 @@ TILES, BEFORE = 2, 3
 
 
 def line_chunk(n: int, lines: int, itemsize: int) -> int:
-    """Return the number of nodes of a chunk. Each of `lines` lines of `n` nodes is cut into chunks, through which one
-    thread marches. `itemsize`: bytes of a real."""
+    """Return the number of nodes of a chunk for kernels whose threads each compute a segment of a grid line. `lines`:
+    number of lines. `n`: nodes of each. `itemsize`: bytes of a real."""
     sharing = SHARING[itemsize]
 
     def cost(chunk: int) -> float:
@@ -34,8 +34,8 @@ def line_chunk(n: int, lines: int, itemsize: int) -> int:
 
 
 def row_chunk(n: int, rows: int) -> int:
-    """Return the number of nodes of a chunk. Each of `rows` rows of `n` contiguous nodes is cut into chunks, one for
-    each warp."""
+    """Return the number of nodes of a chunk for kernels whose warps each compute a segment of a contiguous row. `rows`:
+    number of rows. `n`: nodes of each."""
 
     def cost(chunk: int) -> float:
         turns = rows * -(-n // chunk) / (WARPS * MULTIPROCESSORS)
@@ -45,8 +45,8 @@ def row_chunk(n: int, rows: int) -> int:
 
 
 def march_chunk(n: int, tiles: int) -> int:
-    """Return the number of planes of a chunk. Each of `tiles` tiles of columns of `n` nodes is cut into chunks, through
-    which a block of threads marches."""
+    """Return the number of planes of a chunk for kernels whose thread blocks each compute a tile of columns, plane by
+    plane. `tiles`: number of tiles. `n`: nodes of each column."""
 
     def cost(chunk: int) -> float:
         return -(-tiles * -(-n // chunk) // (TILES * MULTIPROCESSORS)) * (chunk + BEFORE)

@@ -11,7 +11,7 @@ _CLOSED = (None, "reflect", "axis", "pole", "patched", "no_slip")
 
 
 def notes(case: Case, decomposition: Decomposition) -> Iterator[str]:
-    """Yield a warning about an implicit run in which no gas enters or leaves and nothing else determines the mass."""
+    """Yield a warning if the mass of an implicit run is not determined, because no gas can enter or leave."""
     if case.time.integrator != IMPLICIT or case.sponge or (case.source is not None and case.source.rho is not None):
         return
     for patch in decomposition.patches:

@@ -15,8 +15,8 @@ NAME = "compact"
 
 
 def obstacle(case: Case, cut: Decomposition | None = None) -> str | None:
-    """Return the reason why the plan "compact" cannot compute a case, as text. Return None if it can. `cut`: the
-    decomposed grid. Without `cut` only the case is examined."""
+    """Return the reason why the plan "compact" does not support a case, as text; None if it does. `cut`: the parts of
+    all ranks. If `cut` is None, only the case is examined."""
     if case.gas.reynolds is None:
         return None  # nothing is left to save
     if case.axisymmetric:
@@ -36,7 +36,7 @@ def obstacle(case: Case, cut: Decomposition | None = None) -> str | None:
 
 
 class UnsuitedPlan(HiresxError):
-    """Raised for a plan that does not support a property of the case."""
+    """The error for a plan that does not support a property of the case."""
 
 
 def check(case: Case, plan: str | None, cut: Decomposition) -> None:

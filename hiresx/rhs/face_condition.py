@@ -19,9 +19,10 @@ _GRADIENTS = len(GAS_GRADIENTS)
 
 @dataclass(frozen=True, eq=False)
 class Face:
-    """What the conditions of one patch of a part are made of. `extended`: coordinates of the part with ghosts. `cut`:
-    the parts of all ranks. `profile(name)`: returns a function of the case. `mirrored`: whether ghosts take the flow at
-    mirrored places. `curved`: whether the patch lies on a curved no-slip wall of given temperature."""
+    """The arguments from which the condition of one patch of a part is constructed. `extended`: coordinates of the part
+    with ghosts. `cut`: the parts of all ranks. `profile(name)`: returns a function of the case. `mirrored`: whether
+    ghosts take their values at the mirror images of their own positions. `curved`: whether the patch lies on a curved
+    no-slip wall of given temperature."""
 
     backend: Backend
     program: Program
@@ -49,8 +50,8 @@ class FaceCondition:
     therefore recorded once (`calls`) and then made together with those of other conditions. Values that change in time
     are updated before `node`: by the host in `prepare`, and if `moves` is true by the device in `move`.
 
-    `kernel`: the `kernel` of the models of the case (`hiresx.case.boundaries`) that use this class. `of_patch`: whether
-    it depends on nothing but the patch and the state of its block.
+    `kernel`: the `kernel` of the tables of the case (`hiresx.case.boundaries`) that use this class. `of_patch`: whether
+    it depends only on the patch and the state of its block.
     """
 
     kernel: str | None = None
@@ -101,7 +102,7 @@ class FaceCondition:
         return np.asarray(self._backend.to_host(taken), dtype=float)
 
     def places(self) -> np.ndarray:
-        """Return the indexes of the face's nodes in the padded arrays, (n,)."""
+        """Return the flat indexes (n,) of the face's nodes in the padded arrays."""
         first, second = (np.arange(n) * self._nodes[step] for n, step in zip(self.extent, ("s1", "s2"), strict=True))
         found: np.ndarray = (self._nodes["o"] + second[:, None] + first).ravel()
         return found
@@ -109,7 +110,7 @@ class FaceCondition:
     @property
     def order(self) -> tuple[int, int, int]:
         """Order in which conditions write nodes and ghosts: ascending by this tuple. Conditions with equal tuples write
-        together."""
+        at the same time."""
         return self.rank, -self.patch.place * self.gives_nodes, self._direction
 
     def prepare(self, time: float) -> None:
@@ -117,11 +118,11 @@ class FaceCondition:
 
     @property
     def is_prepared(self) -> bool:
-        """True if the prescribed values never change, so that `prepare` has nothing more to do."""
+        """True if the prescribed values never change, so that `prepare` need not be called again."""
         return True
 
     def finish_reads(self) -> None:
-        """Wait until nothing that `prepare` began is read in the background any more."""
+        """Wait until all reads that `prepare` has started in the background are complete."""
 
     @property
     def moves(self) -> bool:
@@ -143,18 +144,18 @@ class FaceCondition:
         """Set the ghost layers behind the face."""
 
     def bend(self) -> None:
-        """Correct the ghosts of a mirror image by the slope and the curvature that it lacks, where the flow is smooth
-        (kernels/boundary/no_slip.h)."""
+        """Correct the mirrored ghost values of a no-slip wall, in smooth flow, by the slope and the curvature of the
+        flow at the wall (kernels/boundary/no_slip.h)."""
 
     def rate(self) -> None:
         """Correct the inviscid right-hand side of the nodes on the face."""
 
     def edge_rate(self, edge: int) -> None:
         """Correct the inviscid right-hand side at one of the four edges of the patch, after `rate`. `edge`: twice the
-        number of the tangent direction, plus 1 for the upper edge."""
+        number of the direction along the face, plus 1 for the upper edge."""
 
     def hold(self) -> None:
-        """Store the data that `follow` needs. Called before outflows set the rate of the density."""
+        """Store the data that `follow` needs. It is called before outflows set the rate of the density."""
 
     def follow(self) -> None:
         """Adapt the rates of other variables to the rate of the density that outflows have set."""
@@ -166,7 +167,8 @@ class FaceCondition:
         self._noted = {} if self._noted is None else self._noted
 
     def calls(self, method: str, *arguments: Any) -> list[Call]:
-        """Return the launches of `method` without making them."""
+        """Return the launches of a method of this condition without making them. `method`: its name. `arguments`: its
+        arguments."""
         if self._noted is None or any(not isinstance(a, int) for a in arguments):
             return self._record(method, *arguments)
         key = method, *arguments
@@ -207,7 +209,7 @@ class FaceCondition:
             self._launch("viscous_ghost_state", self._box, **self._face, degree=degree, q=q)
 
     def viscous_node(self, fluxes: Any) -> None:
-        """Set the viscous fluxes of the nodes on the face. Comes before `viscous_flux`."""
+        """Set the viscous fluxes of the nodes on the face. It is launched before `viscous_flux`."""
 
     def viscous_flux(self, fluxes: Any) -> None:
         """Set the ghosts of the viscous fluxes, `fluxes[direction]` (variables, k, j, i)."""
@@ -237,8 +239,8 @@ class FaceCondition:
 
 
 class GivenNodes(FaceCondition):
-    """An inflow that sets the state of the nodes on the face to `_target` (5, n2, n1), conservative. Its ghosts are
-    extrapolated by cubics through the face's node and the nodes inside."""
+    """An inflow that sets the state of the nodes on the face to `_target` (5, n2, n1), the conservative variables. Its
+    ghosts are extrapolated by cubics through the face's node and the nodes inside."""
 
     gives_nodes = True
     primitive_degree = flux_degree = 3

@@ -12,8 +12,8 @@ from hiresx.errors import HiresxError
 
 
 def values_at(case: Case, value: FaceValue, places: np.ndarray, what: str) -> np.ndarray:
-    """Evaluate `value`, a number or a formula without the time, at `places`, x, y, z (3, ...). Raises HiresxError,
-    beginning with `what`, for the first place at which the result is not finite."""
+    """Evaluate `value`, a number or a formula without the time, at `places`, x, y, z (3, ...). Raises HiresxError for
+    the first place at which the result is not finite. `what`: the beginning of the message."""
     if not isinstance(value, str):
         return np.full(places[0].shape, float(value))
     formula, parameters = face_formula(case, value)
@@ -27,15 +27,16 @@ def values_at(case: Case, value: FaceValue, places: np.ndarray, what: str) -> np
 
 
 def place_at(places: np.ndarray, n: int) -> str:
-    """Return a text for messages with the coordinates of place number `n`. `places` (3, ...): x, y and z."""
+    """Return the coordinates of place number `n` as text for messages. `places` (3, ...): x, y and z."""
     return f"x, y, z = {', '.join(f'{c.ravel()[n]:.4g}' for c in places)}"
 
 
 class FaceValues:
-    """Values of a case at the nodes of a face. `value`: a number or a formula. `places` (3, n2, n1): x, y and z of the
+    """Prescribed values at the nodes of a face. `value`: a number or a formula. `places` (3, n2, n1): x, y and z of the
     nodes. `array` (n2, n1): the values on the device. If the formula contains the time, the device computes it
-    (`timed`); else it is constant, and `largest` is its largest value. `what`: text that names it. Raises HiresxError
-    for the first node at which the value is not finite."""
+    (`timed`). Otherwise it is constant, and `largest` is its largest value. `what`: the name of the value in messages.
+    `real`: NumPy's name of the kernels' real type. Raises HiresxError for the first node at which the value is not
+    finite."""
 
     def __init__(self, backend: Backend, real: str, case: Case, value: FaceValue, places: np.ndarray, what: str):
         self.largest, timed = -np.inf, timed_formulas(case)
@@ -50,7 +51,7 @@ class FaceValues:
         self.array = backend.to_device(found.astype(real))
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
-        """Compute the values on the device, if they change in time. `launch`: the function that launches a kernel
+        """Compute the values on the device, if they depend on time. `launch`: the function that launches a kernel
         (`Program.launch`). The values are those at the time of the device's `clock` plus the fraction `share` of the
         step."""
         if self.timed:

@@ -21,7 +21,7 @@ STEPS, LEAST = 8.0, 2.0
 def notes(
     case: Case, decomposition: Decomposition, dt: float, profiles: Mapping[str, Callable[..., Any]] | None = None
 ) -> Iterator[str]:
-    """Yield a warning for each condition whose functions give waves with fewer than `STEPS` time steps `dt` in a
+    """Yield a warning for each condition whose functions return `Waves` with fewer than `STEPS` time steps `dt` in a
     period. The functions are those of case.py, or of `profiles` by name, for the gas and for passive scalars."""
     for number, name, values in _start_values(case, decomposition, profiles):
         try:

@@ -20,8 +20,8 @@ _Function = Callable[..., Any]
 
 def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Function] | None = None) -> Iterator[str]:
     """Yield a warning for each condition whose function changes in time but is evaluated only once, at the start. The
-    functions are those of case.py, or of `profiles` by name. The warning names the keys on which the change depends,
-    and the key with which it takes effect."""
+    functions are those of case.py, or of `profiles` by name. The warning names the parameters that cause the change,
+    and the key of the case by which the function is evaluated at every time."""
     reported = set()
     for number, name, function, places in condition_functions(case, decomposition, profiles, steady=True):
         if number in reported:

@@ -21,16 +21,16 @@ class Fused(InviscidPlan):
     def viscous_directions(precision: str) -> Set[int]:
         """Return the directions (0, 1, 2) along which the kernel of the inviscid fluxes also computes the differences
         of the viscous fluxes. Along the other directions a separate kernel computes them. On an H200 the combined
-        kernel takes a third of the time of the separate one along i. Along j and k the combined kernel is faster in
-        FP32. In FP64 the time that it saves there is lost again, since the inviscid fluxes become slower."""
+        kernel adds a third of the time that the separate one takes along i. Along j and k the combined kernel is faster
+        in FP32. In FP64 it is not, since the inviscid fluxes become slower."""
         return {0, 1, 2} if precision == "fp32" else {0}
 
     def launches(self, d: int, first: bool) -> list[Call]:
         return [self.sweep(d, first, self.walls)]
 
     def sweep(self, d: int, first: bool, walls: Set[str]) -> Call:
-        """Return the launch of the kernel for the direction `d`, which also stores sums of mass fluxes behind the faces
-        `walls`. `first`: whether it is the first launch that writes `r`."""
+        """Return the launch of the kernel for the direction `d`. It also stores sums of mass fluxes behind the faces
+        `walls`. `first`: whether it is the first launch that writes `r`, the rates."""
         s, carried = self.state, self.viscous_fluxes
         n = s.size[d]
         fields = {

@@ -29,9 +29,9 @@ def check(case: Case, whole: Decomposition) -> None:
 def fill(backend: Backend, state: BlockState, coordinates: Sequence[np.ndarray], walls: WallSearch) -> None:
     """Fill the field `grid_spacings` of `state`, in L, if the run has it. Its first number is the largest of the
     spacings along the grid lines; a spacing is the mean of those to both neighbours. Its second number, if the model
-    needs it, is the largest change of the distance to the wall to a neighbour. `coordinates`: x, y, z, each (nk, nj,
-    ni) with ghosts in every direction, so that neighbours in other blocks and mirror images behind walls are
-    included."""
+    needs it, is the largest change of the distance to the wall from the node to a neighbour. `coordinates`: x, y, z,
+    each (nk, nj, ni) with ghosts in every direction, so that neighbours in other blocks and mirror images behind walls
+    are included. `walls`: the search for the nearest wall."""
     if not state.layout.has(FIELD):
         return
     halo = max(state.halo)

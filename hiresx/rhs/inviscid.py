@@ -27,19 +27,24 @@ def flux_arguments(state: BlockState) -> dict[str, Any]:
 
 
 class InviscidPlan(ABC):
-    """Base class of the plans, which are the ways to divide the inviscid terms of a block into launches. `early`:
-    launches that need no ghosts of other ranks. `late`: launches for the directions that need such ghosts. They store
-    the sums of the mass fluxes at the faces `walls`. In the directions of `viscous_fluxes` (fluxes with ghosts, by
-    direction) they also add the differences of these fluxes, as they have `r` at hand. `work_variables`: reals of work
-    memory per padded point for the gas. `stores_roughness`: whether one kernel leaves the field `rough` for the
-    next."""
+    """Base class of the plans, which are the ways to divide the inviscid terms of a block into launches.
+
+    - `interpolation`: the name of the interpolation.
+    - `late`: the directions that need ghosts of other ranks. The attribute `late` has their launches, and `early` the
+      launches that need no such ghosts.
+    - `walls`: the faces at which sums of the mass fluxes are stored.
+    - `viscous_fluxes`: viscous fluxes with ghosts, by direction. In these directions the launches also add the
+      differences of these fluxes to the rates `r`.
+    - `work_variables`: reals of work memory per node, ghosts included, for the gas.
+    - `stores_roughness`: whether one kernel stores the field `rough` for the next.
+    """
 
     work_variables: int
     stores_roughness = False
 
     def with_sensor(self, sensor: Call) -> Call | None:
-        """Return one launch that replaces the launch `sensor` and also sets `r` in all directions; None if the plan has
-        no such launch."""
+        """Return a launch that replaces the launch `sensor` and also sets the rates `r` in all directions; None if the
+        plan has no such launch."""
         return None
 
     def __init__(
@@ -63,16 +68,17 @@ class InviscidPlan(ABC):
         return self.state.array("wall_sums") if d in map(direction, self.walls) else None
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:
-        """Return the launches of the given `directions`; `first`: whether they are the first that write `r`."""
+        """Return the launches of the given `directions`. `first`: whether they are the first to write the rates `r`."""
         return [call for n, d in enumerate(directions) for call in self.launches(d, first and n == 0)]
 
     @abstractmethod
     def launches(self, d: int, first: bool) -> list[Call]:
-        """Return the launches of the direction `d`. The `first` direction sets `r`, the others add to it."""
+        """Return the launches of the direction `d`. If `first` is true they set the rates `r`, otherwise they add to
+        them."""
 
     @classmethod
     def work(cls, equations: Equations = GAS) -> int:
-        """Return the number of reals of work memory per padded point, for a system of `equations`."""
+        """Return the number of reals of work memory per node, ghosts included, for a system of `equations`."""
         return cls.work_variables
 
     @staticmethod
@@ -83,8 +89,8 @@ class InviscidPlan(ABC):
 
 
 class Pencils(InviscidPlan):
-    """Plan of the inviscid terms for CPUs: one kernel per direction, which processes a bundle of grid lines in the
-    cache at a time."""
+    """Plan of the inviscid terms for CPUs: one kernel per direction, which processes one bundle of grid lines at a time
+    in the cache."""
 
     work_variables = 0
     sweep = "inviscid_sweep"
@@ -108,7 +114,7 @@ class Pencils(InviscidPlan):
 
 
 class Decomposed(InviscidPlan):
-    """Plan of the inviscid terms as in the paper, with one thread per point. Separate kernels compute the
+    """Plan of the inviscid terms as in Ye et al. (2022), with one thread per point. Separate kernels compute the
     interpolation, the physical flux, the numerical flux and the difference."""
 
     # minus states, physical flux, pressure, plus states
@@ -117,7 +123,8 @@ class Decomposed(InviscidPlan):
 
     @classmethod
     def work(cls, equations: Equations = GAS) -> int:
-        """Return the reals of work memory per padded point. The fluxes of scalars use the memory of the plus states."""
+        """Return the number of reals of work memory per node, ghosts included. The fluxes of scalars use the memory of
+        the states on the plus side of half points."""
         return cls.work_variables + max(0, len(equations.scalars) - _GAS)
 
     def launches(self, d: int, first: bool) -> list[Call]:

@@ -24,7 +24,7 @@ REACH, BEHIND = 0.9, 0.5
 
 def place_sponges(case: Case, blocks: Sequence[Block]) -> Case:
     """Return `case` with coordinates as the ends of its sponges, in place of the names of parts of the grid. Raises
-    HiresxError for a part that the grid does not have, and for one that is not at a single coordinate."""
+    HiresxError for a part that does not exist in the grid, and for one whose nodes do not have a single coordinate."""
     if not any(isinstance(end, Position) for spec in case.sponge for end in (spec.start, spec.end)):
         return case
     sponges = []
@@ -46,7 +46,7 @@ def place_sponges(case: Case, blocks: Sequence[Block]) -> Case:
 
 def with_tiles(case: Case, whole: Decomposition) -> Case:
     """Return `case` with sponges that name not only blocks of the grid, but also the tiles of finer levels in these
-    blocks."""
+    blocks. `whole`: the whole blocks and tiles."""
     if whole.levels is None or not any(spec.blocks for spec in case.sponge):
         return case
     names = [*zip((block.name for block in whole.blocks), whole.names_of_grid, strict=True)]
@@ -152,10 +152,11 @@ def shares(spec: Sponge, coordinate: Any) -> Any:
 
 
 def facts(case: Case, blocks: Sequence[Block]) -> list[dict[str, Any]]:
-    """Return for every sponge of a placed case: axis, start, end, thickness, strength, power; `blocks` with nodes in
-    it, `nodes` in it and `points` across it (the least number among the blocks in which it grows); `reach`, the largest
-    fraction of its depth that the grid contains; `damping`, the factor of the amplitude of a sound wave that crosses
-    this part in gas at rest, and `damping_db`; `behind`, the length of the grid behind it at full strength.
+    """Return a dictionary for every sponge of a placed case: axis, start, end, thickness, strength, power; `blocks`
+    with nodes in it, the number of `nodes` in it and of `points` across it (the least number among the blocks in which
+    its strength grows); `reach`, the largest relative depth (0 at its start, 1 at its end) that the grid contains;
+    `damping`, the factor of the amplitude of a sound wave that crosses this part in gas at rest, and `damping_db`;
+    `behind`, the length of the grid behind its end at full strength.
 
     The source -sigma (Q - Q_state) damps all variables of a wave equally: d ln A/dx = -sigma/c, c = 1.
     """
@@ -182,8 +183,8 @@ def facts(case: Case, blocks: Sequence[Block]) -> list[dict[str, Any]]:
 
 
 def notes(case: Case, blocks: Sequence[Block]) -> Iterator[str]:
-    """Yield a note on each sponge of a case that the end of the grid cuts off before its full strength, and on each
-    that continues far behind its end. The sponges must have places (`place_sponges`)."""
+    """Yield a note on each sponge of a case of which the grid does not contain the end with full strength, and on each
+    that continues far behind its end. The sponges must have been placed (`place_sponges`)."""
     for n, spec in enumerate(case.sponge):
         start, end = ends(spec)
         where = f"sponge.{n} ({spec.axis} = {start:g} to {end:g})"

@@ -18,16 +18,17 @@ RECOVERY = 0.89
 
 
 def wall_temperature(spec: Spec, gamma: float, gas: Any, slip: Any) -> Any:
-    """Return the temperature of a wall with a wall model. `gas`: temperature at its nodes. `slip`: square of the
-    velocity along the wall there, in c_ref^2. Both are numbers or arrays. An adiabatic wall has the recovery
-    temperature. `gamma`: ratio of specific heats."""
+    """Return the temperature of a wall with a wall model. `spec`: its table. `gas`: temperature of the gas at its
+    nodes. `slip`: square of the velocity along the wall there, in c_ref^2. Both are numbers or arrays. If the wall is
+    adiabatic, it has the recovery temperature. `gamma`: ratio of specific heats."""
     return gas + 0.5 * (gamma - 1) * RECOVERY * slip if spec.temperature is None else 0 * gas + spec.temperature
 
 
 def exchange_nodes(block: Block, patch: Patch, normal: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for each node of a wall on `block`, how many nodes away its exchange node is (n2, n1), and its distance
-    (n2, n1) in L. With `normal` (3, ...) the distance is measured along this direction. Raises HiresxError if there are
-    too few nodes below the exchange height, or if it lies beyond the block."""
+    """Return, for each node of a wall on `block`, how many nodes away its exchange node is (n2, n1), and the distance
+    (n2, n1) of that node in L. If `normal` (3, ...) is given, the distance is measured along this direction. Raises
+    HiresxError if there are too few nodes below the exchange height, or if it lies beyond the block. `patch`: the wall.
+    """
     spec = cast(Spec, patch.condition)
     d = direction(patch.face)
     rows = block.size[d]
@@ -56,8 +57,8 @@ def exchange_nodes(block: Block, patch: Patch, normal: np.ndarray | None = None)
 
 
 class ModelledWall(FaceCondition):
-    """A wall with an equilibrium wall model. The flow slips along it as along a slip wall; the model gives the viscous
-    flux through it. Raises HiresxError as `exchange_nodes`."""
+    """A wall with an equilibrium wall model. The velocity of its nodes is tangential, as on a slip wall; the model
+    gives the viscous flux through it. Raises the errors of `exchange_nodes`."""
 
     rank = 1
     of_patch = False
@@ -122,8 +123,9 @@ class ModelledWall(FaceCondition):
 
     @property
     def modelled(self) -> Any:
-        """Wall fluxes (4, n2, n1) at `places` that `model_flow` or a stage left: the force of the gas on the wall per
-        area, along x, y, z, in rho_ref c_ref^2, and the heat flux into the gas, in rho_ref c_ref^3."""
+        """Wall fluxes (4, n2, n1) at `places` from the last call of `model_flow` or the last stage: the force of the
+        gas on the wall per area, along x, y, z, in rho_ref c_ref^2, and the heat flux into the gas, in rho_ref c_ref^3.
+        """
         return self._modelled
 
     def temperature(self, gas: np.ndarray, velocity: np.ndarray) -> np.ndarray:

@@ -16,10 +16,11 @@ from hiresx.rhs.wall_ends import slip_edges, takers, wall_arguments
 
 
 class NoSlip(FaceCondition):
-    """The kernels of a no-slip wall: adiabatic, of given temperature or of given heat flux, with or without gas that is
-    blown or sucked through it.
+    """The boundary condition of a no-slip wall: adiabatic, of given temperature or of given heat flux, with or without
+    gas that is blown or sucked through it.
 
-    Raises HiresxError where gas is blown in and the wall has no temperature."""
+    Raises HiresxError if gas is blown in and the wall has no given temperature.
+    """
 
     kernel = "no_slip"
     rank = 2
@@ -68,7 +69,7 @@ class NoSlip(FaceCondition):
     @property
     def heat(self) -> Any | None:
         """The given heat flux into the gas at the nodes of the wall and the time of the state, in rho_ref c_ref^3; None
-        where none is given."""
+        if it is not given."""
         return self._heat
 
     def set_shares(self, found: CornerShares, walls: np.ndarray) -> None:

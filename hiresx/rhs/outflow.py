@@ -34,8 +34,8 @@ SIGMA, STRONGER = 0.05, 10
 
 
 def radius(grid: Grid, repeated: Sequence[np.ndarray] | None = None) -> float:
-    """Return the largest distance, in L, of a node from the mean position of all nodes, each place counted once.
-    `repeated`: the `repeated_nodes` of the grid, where they are known."""
+    """Return the largest distance, in L, of a node from the mean position of all nodes. Coincident nodes are counted
+    once. `repeated`: the `repeated_nodes` of the grid, if they were computed before."""
     total, count = np.zeros(3), 0
     if repeated is None:
         repeated = repeated_nodes([b.size for b in grid.blocks], grid.connections)
@@ -57,13 +57,15 @@ def _nodes_of(block: Block) -> Iterator[np.ndarray]:
 
 
 class Outflow:
-    """The correction of the rates `r` at the nodes of all outflow patches of this rank. A call makes the correction.
-    Before it, `convection()` computes the means over the faces. Sums stay on the device, also over ranks where launches
-    can add them (`sums_of_ranks`, as `SignalledMemory.sums`). `join_ranks()` determines whether a face lies on several
-    ranks. Both are collective. `nodes`: for each part with such nodes its state, the nodes and their faces, as
-    `_faces_of_nodes` returns them; `given`: the prescribed values of the patches, on the device
-    (kernels/outflow_given.h). `any`: whether a rank has such patches; `on_host`: whether a face lies on several ranks
-    whose sums meet there."""
+    """The correction of the rates `r` at the nodes of all outflow patches of this rank. A call of the object makes the
+    correction. Before it, `convection()` must compute the means over the faces. Sums stay on the device, also over
+    ranks if launches can add them (`sums_of_ranks`, a function like `SignalledMemory.sums`). `join_ranks()` determines
+    whether a face lies on several ranks. Both methods are collective.
+
+    `nodes`: for each part with such nodes its state, the nodes and their faces, as `_faces_of_nodes` returns them.
+    `given`: the prescribed values of the patches, on the device (kernels/outflow_given.h). `any`: whether any rank has
+    such patches. `on_host`: whether a face lies on several ranks whose sums are added on the host.
+    """
 
     def __init__(
         self,
@@ -159,7 +161,7 @@ class Outflow:
         return program.prepare([call])
 
     def join_ranks(self) -> None:
-        """Determine whether several ranks share a face, and prepare the sums over ranks, if possible on the device.
+        """Determine whether several ranks share a face, and prepare the sums over ranks, on the device if possible.
         Collective."""
         if self.any and self._comm.size > 1:
             mine = np.isin(np.arange(len(self._faces)), self._rows).astype(int)

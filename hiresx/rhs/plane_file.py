@@ -23,7 +23,7 @@ _FORM = "record planes by a [[surface]] of nodes; docs/how-do-i.md says what the
 class PlaneFile:
     """The flow on a plane at several times, which a `[[surface]]` recorded in the file `path`. `places` (points, 3):
     the points, in L. `times` (planes,): increasing times, in L / c_ref. `who`: the beginning of error messages. Raises
-    HiresxError for a file that is missing or not of this kind, that lacks a variable, has other units or a gas with
+    HiresxError for a file that is missing or of another type, that lacks a variable, has other units or a gas with
     another `gamma`, and for times that do not increase."""
 
     def __init__(self, path: Path, gamma: float, who: str):

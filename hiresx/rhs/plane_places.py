@@ -25,8 +25,9 @@ class PlanePlaces:
     any order; of points that coincide one is used. `period`: lengths after which the plane repeats, by the name of the
     axis. `who`: the beginning of error messages.
 
-    Raises HiresxError for places that are no plane normal to an axis, or not all crossings of rows, and for periods
-    that do not fit them."""
+    Raises HiresxError if the places do not lie in a plane normal to an axis, if they do not form a complete rectangular
+    lattice, and for periods that do not fit them.
+    """
 
     def __init__(self, who: str, places: np.ndarray, period: Mapping[str, float]):
         self._who = who
@@ -80,9 +81,9 @@ class PlanePlaces:
 
     def interpolation(self, nodes: np.ndarray, cubic: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return the interpolation from recorded points to `nodes`, x, y, z (3, n): numbers of points and their
-        weights, (m, n) each. The weights are products of the Lagrange polynomials through the four nearest rows (two,
-        if not `cubic`; fewer if there are not as many). Raises HiresxError for the first node beyond the recorded
-        plane, and for a face that is not parallel to it."""
+        weights, (m, n) each. The weights are products of the Lagrange polynomials through the four nearest rows (the
+        two nearest if `cubic` is false; fewer if there are not as many). Raises HiresxError for the first node outside
+        of the recorded plane, and for a face that is not parallel to it."""
         for d in set(range(3)) - set(self.axes):
             if (spread := float(np.ptp(nodes[d]))) > self._tolerance + _SAME * abs(nodes).max():
                 raise HiresxError(

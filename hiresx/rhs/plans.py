@@ -23,8 +23,8 @@ def default_plan(backend_name: str) -> str:
 
 
 def inviscid_plan(plan: str, backend_name: str) -> str:
-    """Return the name in PLANS of the inviscid terms of `plan`. The compact plan uses those of the backend's default
-    plan."""
+    """Return the name in PLANS by which `plan` computes the inviscid terms. The compact plan uses the default plan of
+    the backend for them."""
     return default_plan(backend_name) if plan == compact.NAME else plan
 
 
@@ -40,7 +40,8 @@ def fluxes_ahead(plan: str) -> bool:
 
 
 def needed_fields(case: Case, plan: str) -> dict[str, int]:
-    """Return the fields that blocks of `case` need with `plan`, as `hiresx.device.fields.Layout.needed`."""
+    """Return the fields that blocks of `case` need with `plan`: a dictionary from the name to the number of arrays or
+    components, as in `hiresx.device.fields.Layout.needed`."""
     found = {"work": work_variables(plan, case.gas.reynolds is not None, equations(case))}
     if plan == compact.NAME or not kernels.trait("positivity", case.scheme.positivity, "limits_flux"):
         return found
@@ -50,7 +51,7 @@ def needed_fields(case: Case, plan: str) -> dict[str, int]:
 def work_variables(plan: str, is_viscous: bool, equations: Equations = GAS) -> int:
     """Return the number of reals of work memory per node, ghosts included. `plan`: the name of the plan. `is_viscous`:
     whether the flow is viscous. Viscous flow needs the fluxes along three directions, and the primitive variables if
-    they do not fit into `r`. The inviscid terms use the same memory before."""
+    they do not fit into the array of the rates. The inviscid terms use the same memory before."""
     if plan == compact.NAME:
         return len(equations.gradients) if is_viscous else 0
     inviscid_work: int = PLANS[plan].work(equations)

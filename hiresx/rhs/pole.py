@@ -18,9 +18,9 @@ TRACE = {"float64": 1e-13, "float32": 1e-7}
 
 
 def set_pole_metrics(backend: Backend, state: BlockState, patches: Sequence[Patch]) -> None:
-    """Set the metrics at the poles among `patches`. The Jacobian and the areas of the two other directions are those of
+    """Set the metrics at the poles in `patches`. The Jacobian and the areas of the two other directions are those of
     the next nodes. The area of the collapsed face is a small fraction of these. They are only used at the nodes of the
-    poles, which do not obey the equations, and for the direction of the characteristic fields there."""
+    poles, where the equations are not solved, and for the direction of the characteristic variables there."""
     patches = [p for p in patches if p.block == state.index and p.condition.kernel == "pole"]
     if not patches:
         return
@@ -49,11 +49,11 @@ def at_and_next(patch: Patch) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
 
 
 class Poles:
-    """The condition at all poles, which sets their state when it is called. Each node gets (15 m1 - 6 m2 + m3)/10,
-    where m1, m2, m3 are the means over the three rings around the pole; this is of sixth order, since the ring means of
-    a smooth flow are even in the distance. Where they jump it gets m1. Collective, since a ring may be cut and may
-    continue in other blocks. `rest`: launches that take the nodes out of the equations. `any`: whether a rank has
-    poles."""
+    """The condition at all poles. A call of the object sets the state of their nodes. Each node gets (15 m1 - 6 m2 +
+    m3)/10, where m1, m2, m3 are the means over the three rings around the pole. This is of sixth order, since the ring
+    means of a smooth flow are an even function of the distance. If they have a discontinuity, the node gets m1.
+    Collective, since a ring may be divided among ranks and may continue in other blocks. `rest`: launches that set the
+    rates of these nodes to zero. `any`: whether any rank has poles."""
 
     def __init__(
         self,

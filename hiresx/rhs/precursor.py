@@ -25,8 +25,9 @@ _PIECE = 1 << 24
 
 
 class Planes:
-    """The recorded planes of `file`, interpolated to `nodes`, which are x, y, z (3, n). `read(first, last)` returns
-    rho, u, v, w, p as an array (planes, 5, n). Raises HiresxError as `PlaneFile` and `PlanePlaces`."""
+    """The recorded planes of `spec.file`, interpolated to `nodes`, which are x, y, z (3, n). `read(first, last)`
+    returns rho, u, v, w, p as an array (planes, 5, n). `who`: the beginning of messages. Raises the errors of
+    `PlaneFile` and `PlanePlaces`."""
 
     def __init__(self, case: Case, spec: Spec, nodes: np.ndarray, who: str):
         self.file = PlaneFile(Path(case.directory or "") / spec.file, case.gas.gamma, who)
@@ -87,8 +88,8 @@ class Planes:
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Raises HiresxError, as `Planes` does, for the precursor inflows of the whole blocks. Only places and times are
-    read from the files."""
+    """Check the precursor inflows of the whole blocks. Only places and times are read from the files. Raises the errors
+    of `Planes`."""
     for patch in decomposition.patches:
         if isinstance(patch.condition, Spec):
             block = decomposition.blocks[patch.block]
@@ -97,10 +98,9 @@ def check(case: Case, decomposition: Decomposition) -> None:
 
 
 class PrecursorInflow(GivenNodes):
-    """An inflow whose state is interpolated in time between recorded planes. The device holds all planes, or a
-    consecutive part of them; in that case the host reads the next planes in the background, and the host starts every
-    step. A plane is interpolated to the nodes of the face once, when it is read. The state depends on the time
-    alone."""
+    """An inflow whose state is interpolated in time between recorded planes. The device stores all planes, or a
+    consecutive part of them. In the second case the host reads the next planes in the background and must start every
+    step. A plane is interpolated to the nodes of the face once, when it is read. The state depends only on the time."""
 
     kernel = "precursor"
     of_patch = False

@@ -37,11 +37,12 @@ _STEEP, _MIDDLE = 4.0, 0.2
 
 class Plane:
     """The face of a recycling inflow, `patch` of a block of the grid, and the plane from which it takes fluctuations.
-    `range`: the nodes of the plane. `length`: its distance from the face. `mean`: the function of the case that gives
+    `range`: the nodes of the plane. `length`: its distance from the face. `mean`: the function of the case that returns
     rho, u, v, w, p at places x, y, z. Arrays are (..., layer, span): `span` is the direction of the span, `layer` the
     other direction of the face, along which the boundary layer grows in thickness.
 
-    Raises HiresxError, with the name of the face, if the span, the wall or the distance do not suit the block."""
+    Raises HiresxError, with the name of the face, if the span, the wall or the distance do not suit the block.
+    """
 
     def __init__(self, whole: Decomposition, patch: Patch, mean: Callable[..., Any], gamma: float):
         spec, block = cast(Spec, patch.condition), whole.blocks[patch.block]
@@ -102,8 +103,8 @@ class Plane:
         self._rows = self._rescaling(whole, face, plane, layer)
 
     def arrange(self, values: np.ndarray) -> np.ndarray:
-        """Return a view of the values [..., k, j, i] of a face as an array (..., layer, span): across the boundary
-        layer and along the span."""
+        """Return a view of the values [..., k, j, i] of a face as an array (..., layer, span). The index layer runs
+        across the boundary layer, span along the span."""
         flat = np.moveaxis(values, -1 - self._axis, 0)[0]
         # the direction of the higher number comes first
         return flat if self.span < 3 - self.span - self._axis else np.swapaxes(flat, -1, -2)
@@ -148,8 +149,8 @@ class Plane:
         return self._spec.friction or self._spec.growth**0.125
 
     def target(self, q: np.ndarray) -> np.ndarray:
-        """Return the conservative state (5, layer, span) that the face gets, from the state `q` of the recycling
-        plane."""
+        """Return the conservative state (5, layer, span) that the face gets, from the state `q` (5, layer, span) of the
+        recycling plane."""
         found = primitive(self._gamma, q)
         rho, u, v, w, p = self._mean
         temperature = p / rho
@@ -196,9 +197,9 @@ class _WeightedRows:
 
 
 def planes(case: Case, whole: Decomposition, profile: Callable[[str], Callable[..., Any]]) -> dict[int, Plane]:
-    """Return the planes of all recycling inflows of the whole blocks, by the number of their patch. `profile`: returns,
-    for the name of a function of case.py, the function that gives rho, u, v, w, p at places x, y, z. Raises HiresxError
-    as `Plane`."""
+    """Return the planes of all recycling inflows of the whole blocks, as a dictionary by the number of their patch.
+    `profile`: for the name of a function of case.py it returns a function that returns rho, u, v, w, p at places x, y,
+    z. Raises the errors of `Plane`."""
     return {
         place: Plane(whole, patch, profile(patch.condition.function), case.gas.gamma)
         for place, patch in enumerate(whole.patches)
@@ -207,7 +208,7 @@ def planes(case: Case, whole: Decomposition, profile: Callable[[str], Callable[.
 
 
 def check(case: Case, whole: Decomposition) -> dict[int, Plane]:
-    """Return the `planes` of the case, with the functions of case.py. Raises HiresxError as `Plane`."""
+    """Return the `planes` of the case, with the functions of case.py. Raises the errors of `Plane`."""
     return planes(case, whole, lambda function: partial(evaluate_profile, case, function))
 
 
@@ -223,8 +224,9 @@ class RecyclingInflow(GivenNodes):
 
 
 class Recycling:
-    """The update of all recycling inflows. A call sets their state from the flow in the planes. Collective, since a
-    plane may be cut. `any`: whether a rank has such an inflow. Raises HiresxError as `Plane`."""
+    """The update of all recycling inflows. A call of the object sets their state from the flow in the planes. `states`,
+    `conditions`: the parts of this rank and their boundary conditions. `profile`: as in `planes`. Collective, since a
+    plane may be divided among ranks. `any`: whether any rank has such an inflow. Raises the errors of `Plane`."""
 
     def __init__(
         self,

@@ -30,8 +30,8 @@ _BEHIND = 10
 
 
 class ScalarCondition(FaceCondition):
-    """Boundary condition of passive scalar number `number` on one patch. `value`: what the case gives for it there, if
-    anything, evaluated before every stage unless `steady`."""
+    """Boundary condition of passive scalar number `number` on one patch. `value`: the prescribed value of the case, or
+    None. `steady`: whether it is evaluated only once; otherwise it is evaluated before every stage."""
 
     # Whether the value is wanted in the ghosts behind the face too.
     in_ghosts = False
@@ -55,7 +55,7 @@ class ScalarCondition(FaceCondition):
         self.share: Any = None
 
     def to_device(self, values: np.ndarray) -> Any:
-        """Return a device array of host `values`, of the type of the block's numbers."""
+        """Return a device array with `values`, an array on the host. It has the number type of the block."""
         return self._backend.to_device(np.ascontiguousarray(values.astype(self.state.real)))
 
     @property
@@ -133,15 +133,16 @@ class ScalarSymmetry(ScalarCondition):
 
 
 class ScalarSymmetryPlaces(ScalarSymmetry):
-    """The condition of a passive scalar at slip walls that mirror places. Its ghosts are filled together with those of
-    the gas."""
+    """The condition of a passive scalar at slip walls whose ghosts take their values at mirrored places. Its ghosts are
+    filled together with those of the gas."""
 
     def ghost(self) -> None:
         pass
 
 
 class ScalarWall(ScalarCondition):
-    """The condition of a passive scalar at no-slip walls: its flux is zero, or its value is given."""
+    """The condition of a passive scalar at no-slip walls: either its flux is zero, or its value is prescribed. The
+    arguments are those of `ScalarCondition`."""
 
     rank = 2
     primitive_degree, flux_degree = 4, 3
@@ -178,7 +179,7 @@ class ScalarWall(ScalarCondition):
 
 
 class Prescription(ScalarCondition):
-    """The condition of a passive scalar at inflows with a given state."""
+    """The condition of a passive scalar at inflows with a prescribed state."""
 
     gives_nodes = True
     in_ghosts = True
@@ -194,8 +195,8 @@ class Prescription(ScalarCondition):
 
 
 class OpenFace(ScalarCondition):
-    """The condition of a passive scalar at inflows and outflows whose nodes obey the flow equations. Entering gas has
-    the given value or the value of the node."""
+    """The condition of a passive scalar at inflows and outflows at whose nodes the flow equations are solved. Entering
+    gas has the prescribed value or the value of the node."""
 
     @property
     def _transported(self) -> int:
@@ -252,8 +253,8 @@ class ScalarSupersonicOutflow(OpenFace):
 
 
 class PrescribedInflow(SubsonicOpenFace):
-    """The condition of a passive scalar at inflows that prescribe the scalar at their nodes, while the gas obeys its
-    equations."""
+    """The condition of a passive scalar at inflows that prescribe the scalar at their nodes, where the equations of the
+    gas are solved."""
 
     gives_nodes = True
 
@@ -273,8 +274,8 @@ class WithTheGas(ScalarCondition):
 
 
 class LeaningAxis(WithTheGas):
-    """The condition of a passive scalar at an axis that grid lines do not meet at right angles. Ghosts of its viscous
-    fluxes are extrapolated by polynomials."""
+    """The condition of a passive scalar at an axis that is not normal to the grid lines. Ghosts of its viscous fluxes
+    are extrapolated by polynomials."""
 
     flux_degree = 2
 
@@ -312,8 +313,8 @@ def check(case: Case, patches: Sequence[Patch]) -> None:
 
 
 def conditions(face: Face, function: Callable[[str, str], Value]) -> Iterator[ScalarCondition]:
-    """Yield the boundary conditions of all passive scalars on one face. `function(name, given)`: the value of the
-    scalar `name` by the function `given` of case.py."""
+    """Yield the boundary conditions of all passive scalars on one face. `function(name, given)`: returns the value of
+    the scalar `name` by the function of case.py called `given`."""
     case, spec = face.case, face.patch.condition
     assert spec.kernel is not None  # `check` has seen it
     values = getattr(spec, "scalars", {}) | transported_values(case, spec)
@@ -327,7 +328,7 @@ def conditions(face: Face, function: Callable[[str, str], Value]) -> Iterator[Sc
 
 def share_corners(conditions: Sequence[FaceCondition]) -> None:
     """Set the weights `share` of no-slip walls that prescribe a value of the same scalar, at nodes where several of
-    them meet."""
+    them meet (`hiresx.rhs.wall_corners`)."""
     walls = [c for c in conditions if isinstance(c, ScalarWall) and c.holds]
     for state, number in {(id(c.state), c.number): (c.state, c.number) for c in walls}.values():
         here = [c for c in walls if c.state is state and c.number == number]

@@ -12,8 +12,8 @@ from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes
 
 
 class SplitPencils(Pencils):
-    """Plan of the split form for CPUs: one kernel per direction, which processes a bundle of grid lines in the cache at
-    a time."""
+    """Plan of the split form for CPUs: one kernel per direction, which processes one bundle of grid lines at a time in
+    the cache."""
 
     sweep = "split_sweep"
 
@@ -44,15 +44,16 @@ class SplitDecomposed(InviscidPlan):
 
 
 class SplitFused(Fused):
-    """The GPU's plan of the split form, without work memory: a block of threads marches along a tile of columns, with
-    all directions at once (kernels/split_march.h). In the hybrid form the sweeps of AFWENO add the difference between
-    the hybrid and the split flux; chunks in which no sensor is above 0 do nothing."""
+    """Plan of the split form for GPUs, without work memory. A block of threads processes a tile of columns plane by
+    plane, with all directions at once (kernels/split_march.h). In the hybrid form further launches add the difference
+    between the AFWENO flux and the split flux, weighted by the sensor; chunks in which no sensor is above 0 do nothing.
+    """
 
     longest, longest_row = 32, 4 * (2 * LANES - ENDS)
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
-        """Return the directions along which the sweep also computes the differences of the viscous fluxes: none."""
+        """Return the empty set: no kernel of this plan computes the differences of the viscous fluxes."""
         return frozenset()
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:
@@ -75,9 +76,9 @@ class SplitFused(Fused):
         )  # fmt: skip
 
     def launches(self, d: int, first: bool) -> list[Call]:
-        """Return the launches for the direction `d` after the split flux (`first`: whether no direction has written `r`
-        yet): those that add the difference between the hybrid and the split flux, where the sensor is above 0, and
-        those that sum mass fluxes at walls."""
+        """Return the launches for the direction `d` after the split flux: those that add the difference between the
+        hybrid and the split flux, where the sensor is above 0, and those that sum mass fluxes at walls. `first`:
+        whether no direction has written the rates `r` yet."""
         s, calls = self.state, []
         if "sensor" in self.flux_arguments:
             calls.append(self.sweep(d, False, frozenset()))

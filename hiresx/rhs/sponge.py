@@ -26,7 +26,7 @@ def share_and_box(spec: Any, block: Any) -> tuple[np.ndarray, tuple[slice, slice
 
 def layer_reals(spec: Any, block: Any) -> int:
     """Return the number of reals that the layer of the table `spec` stores in `block`: sigma at each of its points, and
-    the state that it relaxes to, either once or at each point."""
+    the state towards which the flow is forced, either once or at each point."""
     share, box = share_and_box(spec, block)
     if box is None or not (spec.blocks is None or block.name in spec.blocks):
         return 0
@@ -35,8 +35,8 @@ def layer_reals(spec: Any, block: Any) -> int:
 
 
 def moments(values: np.ndarray) -> np.ndarray:
-    """Return the number, the sums and the sums of squares of `values` (variables, ...): (1 + 2 variables,). The moments
-    of parts can be added."""
+    """Return the number, the sums and the sums of squares of `values` (variables, ...), an array (1 + 2 variables,).
+    The results of several parts can be added."""
     flat = values.reshape(len(values), -1).astype(np.float64)
     return np.concatenate([[flat.shape[1]], flat.sum(axis=1), (flat * flat).sum(axis=1)])
 
@@ -45,8 +45,8 @@ class SpongeLayer:
     """The part of a sponge that lies in one block. `call`: the launch of its kernel, over the index box of its nodes.
     `empty`: whether it has no nodes in the block.
 
-    `spec`: the table [[sponge]] of the case, which is number `number`. `reference(x, y, z)` returns the flow towards
-    which the sponge forces the state; without it this is the state of `spec`.
+    `spec`: the table [[sponge]] of the case, which is number `number`. `reference(x, y, z)`: a function that returns
+    the flow towards which the sponge forces the state; without it this is the state of `spec`.
     """
 
     def __init__(

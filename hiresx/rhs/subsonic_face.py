@@ -6,9 +6,9 @@ from hiresx.rhs.face_condition import FaceCondition
 
 
 class SubsonicFace(FaceCondition):
-    """Base class of the boundary conditions of faces at whose nodes some or all variables obey the flow equations.
-    Viscous flow needs a condition there: the derivative of the viscous flux along the grid line is zero at the
-    nodes."""
+    """Base class of the boundary conditions of faces at whose nodes the flow equations are solved for some or all
+    variables. Viscous flow needs a condition there: the derivative of the viscous flux along the grid line is zero at
+    the nodes."""
 
     def viscous_primitives(self, w: Any) -> None:
         self._launch("subsonic_primitives", self._box, **self._face, q=self.state.q, w=w)

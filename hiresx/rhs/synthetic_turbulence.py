@@ -21,9 +21,9 @@ _UNKNOWN = 0.5
 
 @cache
 def integral_length() -> float:
-    """Return the integral length of the random field, divided by the spacing of its lattice. It is the integral of the
-    correlation of the random numbers, smoothed by B-splines and scaled to unit variance, with respect to the distance,
-    averaged over positions in the lattice."""
+    """Return the integral length of the random field, divided by the spacing of its lattice: the integral of its
+    autocorrelation over the distance, averaged over positions in the lattice. The field is an interpolation of random
+    numbers by B-splines, scaled to unit variance."""
     steps = 64
     at = (np.arange(steps) + 0.5) / steps
     share = np.stack([_spline(at - k) for k in (-1, 0, 1, 2)])
@@ -46,8 +46,8 @@ def _spline(x: np.ndarray) -> np.ndarray:
 
 
 def axes(velocity: Sequence[float]) -> np.ndarray:
-    """Return three orthogonal unit vectors (3, 3), one a row, of which the first is along `velocity`. For a velocity
-    along x they are along x, y and z; for y they are along y, z and x; for z along z, x and y."""
+    """Return three orthogonal unit vectors (3, 3), one in each row, of which the first is along `velocity`. For a
+    velocity along x they are along x, y and z; for y they are along y, z and x; for z along z, x and y."""
     along = np.array(velocity, float) / np.linalg.norm(velocity)
     across = np.eye(3)[(int(np.abs(along).argmax()) + 1) % 3]
     across = across - (across @ along) * along
@@ -56,9 +56,9 @@ def axes(velocity: Sequence[float]) -> np.ndarray:
 
 
 def cholesky(stresses: Sequence[np.ndarray], where: Callable[[int], str]) -> np.ndarray:
-    """Return the Cholesky factors of stress tensors: the lower triangles xx, yx, yy, zx, zy, zz, (6, ...). `stresses`
-    has the components in the order of STRESSES. An eigenvalue may be zero. Raises HiresxError for a tensor with a
-    negative eigenvalue; `where(n)` is the text for the n-th place in its message."""
+    """Return the Cholesky factors of stress tensors: the lower triangles xx, yx, yy, zx, zy, zz, (6, ...). `stresses`:
+    the components in the order of STRESSES. An eigenvalue may be zero. Raises HiresxError for a tensor with a negative
+    eigenvalue. `where(n)`: returns the name of place number n for the message."""
     xx, xy, yy, xz, yz, zz = (np.asarray(s, float).ravel() for s in stresses)
     small = _ROUND_OFF * np.maximum(np.maximum(np.abs(xx), np.abs(yy)), np.maximum(np.abs(zz), 1e-300))
 
@@ -90,10 +90,10 @@ def cholesky(stresses: Sequence[np.ndarray], where: Callable[[int], str]) -> np.
 
 
 class SyntheticTurbulence:
-    """The synthetic turbulence of one inflow. It is defined by the table `spec` of a case and is added to the flow
+    """The synthetic turbulence of one inflow, which the table `spec` of a case defines. It is added to the mean flow
     `mean`: rho, u, v, w, p at the `places` x, y, z (3, layers, n2, n1), whose layers are counted from the face
     outwards. The sum is written to `target` (5, layers, n2, n1), the device array of the conservative state there.
-    `velocity`: the velocity of convection. `what`: a name of the face for messages.
+    `velocity`: the convection velocity. `what`: the name of the face for messages.
 
     Raises HiresxError, with the place, for stresses that are not finite or not positive semidefinite, and if the
     convection velocity does not point into the block.
@@ -142,7 +142,7 @@ class SyntheticTurbulence:
         self._planes = backend.zeros((4, 3, self._points), str(real))
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
-        """Compute the target on the device. `launch`: the function that launches a kernel (`Program.launch`). The
+        """Compute the `target` on the device. `launch`: the function that launches a kernel (`Program.launch`). The
         values are those at the time of the device's `clock` plus the fraction `share` of the step."""
         launch(
             "synthetic_turbulence", (self._points, 1, 1), n=self._points, seed=self._seed, speed=self._speed,

@@ -11,8 +11,7 @@ from hiresx.grid.blocks import FACES, Range
 
 
 class Launches(NamedTuple):
-    """Launches in two groups: `inner` ones, which need no ghosts from other ranks, and `outer` ones, which need
-    them."""
+    """Launches in two groups. Launches in `outer` need ghosts from other ranks, those in `inner` do not."""
 
     inner: list[Call]
     outer: list[Call]
@@ -22,11 +21,13 @@ class Viscous:
     """The launches `primitives`, `flux` and `difference` of one block, in this order. `w` (u, v, w, T and the scalars)
     and `fluxes[d]` (momentum, energy and the scalars) are views of the block's arrays.
 
-    The ghosts of `w` are filled before the fluxes, the ghosts of `fluxes` before the differences. `remote`: the faces
-    whose ghosts come from another rank; launches that need these ghosts are separate. `ahead`: whether the fluxes are
-    computed before the inviscid terms; then ghosts of the state are awaited (`late`: the faces `remote`), otherwise
-    ghosts of the fluxes. `w` then lies in `r`, to which no term has written yet. `carried`: directions in which the
-    inviscid terms compute the differences."""
+    The ghosts of `w` are filled before the fluxes, the ghosts of `fluxes` before the differences. `reynolds`: the
+    Reynolds number. `remote`: the faces whose ghosts come from another rank; launches that need these ghosts are
+    separate. `ahead`: whether the fluxes are computed before the inviscid terms. If so, the launches of the fluxes wait
+    for ghosts of the state (`late`: the faces `remote`), and `w` uses the memory of the rates `r`, to which no term has
+    written yet. Otherwise the launches of the differences wait for ghosts of the fluxes. `carried`: directions in which
+    the inviscid terms also compute the viscous differences.
+    """
 
     def __init__(
         self,
@@ -82,8 +83,8 @@ def _launches(
 
 
 def primitives(program: Program, state: BlockState, w: Any, box: Range | None = None) -> Call:
-    """Return the launch that computes velocity, temperature and the scalars into `w`, at all padded nodes or at those
-    of `box`."""
+    """Return the launch that computes velocity, temperature and the scalars and writes them to `w`, at all nodes and
+    ghosts or at those of `box`."""
     padded = _size_with_ghosts(state)
     if box is None or padded == extent(box):
         # All memory as one row, that of corners to begin with left out, so that it begins where rows of nodes do.
@@ -109,8 +110,8 @@ def inner_box(size: tuple[int, int, int], remote: Set[str], depth: int = REACH) 
 
 
 def shells(size: tuple[int, int, int], inner: Range) -> Iterator[Range]:
-    """Yield disjoint boxes that cover the nodes of a block of `size` (ni, nj, nk) outside `inner`, with rows along i as
-    long as possible."""
+    """Yield disjoint boxes that cover the nodes of a block of `size` (ni, nj, nk) outside of the box `inner`. Their
+    rows along i are as long as possible."""
     box = [(0, n) for n in size]
     for d in (2, 1, 0):
         lo, hi = inner[d]

@@ -22,11 +22,12 @@ class CornerShares(NamedTuple):
     """Weights of one no-slip wall at the nodes of its patch where several walls meet; every array is (n2, n1), one
     value for each node of the patch.
 
-    The walls write a node one after the other. Each wall adds to the velocity in the node the fraction `velocity` of
-    the difference between its own value and the value that the earlier walls have left there. It does the same with the
-    temperature and the fraction `held`. The fraction is 1 for the first wall and 1/2 for the second, so that the mean
-    of all walls remains. `walls`: the number of walls at the node. `inward`: the offset, in the padded array, to the
-    next node that is on none of these walls."""
+    The walls write the value of a node one after the other. Each wall adds to the velocity in the node the fraction
+    `velocity` of the difference between its own value and the value that the earlier walls have written. It does the
+    same with the temperature and the fraction `held`. The fraction is 1 for the first wall and 1/2 for the second, so
+    that the result is the mean over all walls. `walls`: the number of walls at the node. `inward`: the offset, in the
+    padded array, to the next node that is on none of these walls.
+    """
 
     velocity: np.ndarray
     held: np.ndarray
@@ -93,10 +94,10 @@ def beside_walls(size: tuple[int, int, int], patches: Iterable[Patch]) -> np.nda
 
 
 def apart_from_walls(near: np.ndarray, patch: Patch, walls: np.ndarray) -> np.ndarray:
-    """Set the entries of `near` to 0 whose neighbour lies on another wall, since such a neighbour has the values of
-    that wall. Returns `near`. `near` (2, 2, n2, n1): the argument of this name that
-    `hiresx.rhs.wall_ends.wall_arguments` returns for the wall `patch`, on the host. `walls`: the mask [k, j, i] of the
-    nodes of the other walls, from `beside_walls`."""
+    """Set the entries of `near` to 0 for neighbours that lie on another wall, since these have the values of that wall.
+    Returns `near`. `near` (2, 2, n2, n1): the argument of this name that `hiresx.rhs.wall_ends.wall_arguments` returns
+    for the wall `patch`, on the host. `walls`: the mask [k, j, i] of the nodes of the other walls, from `beside_walls`.
+    """
     tangents = [e for e in range(3) if e != direction(patch.face)]
     on_face = np.where(_on_face(walls, patch), 0.0, 1.0)
     for sides, axis in zip(near, (1, 0), strict=True):
@@ -113,7 +114,7 @@ def apart_from_walls(near: np.ndarray, patch: Patch, walls: np.ndarray) -> np.nd
 
 class SlipCorners(NamedTuple):
     """Nodes of the patch of a slip wall at which it meets other slip walls obliquely. `which` (n2, n1): for each node
-    of the patch its number in `left`, or -1. `left` (n, 9): for each such node a 3 x 3 matrix, by rows; it projects a
+    of the patch its index in `left`, or -1. `left` (n, 9): for each such node a 3 x 3 matrix, by rows; it projects a
     velocity onto the direction that is tangential to all the walls."""
 
     which: np.ndarray

@@ -68,8 +68,8 @@ def _asking(case: Case) -> tuple[str, str] | None:
 
 
 class WallSearch:
-    """Search for the distance of nodes from the walls of `whole`, the whole blocks. Raises HiresxError without
-    walls."""
+    """Search for the distance of nodes from the walls of `whole`, the whole blocks. Raises HiresxError if there are
+    none."""
 
     def __init__(self, backend: Backend, program: Program, whole: Decomposition):
         tree = facet_tree(wall_facets(whole))
@@ -105,8 +105,8 @@ def wall_facets(whole: Decomposition) -> np.ndarray:
 
 def images(whole: Decomposition) -> list[Motion]:
     """Return the motions from a node to its periodic images, from which the distance to the walls is measured as well.
-    The first one is the identity. The others are products of the motions of connections, with each motion at most once
-    forwards or backwards."""
+    The first one is the identity. The others are products of the motions of connections, in which each motion or its
+    inverse occurs at most once."""
     generators: list[Motion] = []
     for c in whole.connections:
         known = [m for g in generators for m in (g, g.inverse)]

@@ -16,9 +16,9 @@ OTHER_TIME = 0.37
 class FaceWaves:
     """Prescribed values at a face that are sums of waves. `values`: arrays or waves of one shape, which are the
     primitive variables of a gas or one passive scalar. `target`: the device array of their result, the conservative
-    state (5, ...) or the scalar. Nodes without waves are not changed in `target` and need no memory. With M frequencies
-    in all, every other node needs 2 M reals for each quantity that has waves, and 5 reals (1 for a scalar) for the
-    mean."""
+    state (5, ...) or the scalar. Nodes without waves are not changed in `target` and need no memory. If there are M
+    frequencies in all, each of the other nodes needs 2 M reals for each quantity that has waves, and 5 reals (1 for a
+    scalar) for the mean."""
 
     def __init__(self, backend: Backend, values: Sequence[Quantity], target: Any):
         waves = {n: value for n, value in enumerate(values) if isinstance(value, Waves)}
@@ -44,7 +44,7 @@ class FaceWaves:
         self._weights = backend.zeros((2 * len(frequencies),), str(real))
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
-        """Compute the target on the device. `launch`: the function that launches a kernel (`Program.launch`). The
+        """Compute the `target` on the device. `launch`: the function that launches a kernel (`Program.launch`). The
         values are those at the time of the device's `clock` plus the fraction `share` of the step."""
         launch(
             "wave_weights", (self.frequencies, 1, 1), frequencies=self.frequencies, share=share,
@@ -70,7 +70,7 @@ def _rows(values: np.ndarray, moved: np.ndarray, leading: int) -> np.ndarray:
 class InTime:
     """Values at `places` of a function f(x, y, z, t) of the case that may depend on the time. `known`: whether the
     function need not be called again, because it is `steady` or it returned waves. `fixed`: whether the values are
-    constant in time. `where`: text that names the boundary."""
+    constant in time. `where`: the name of the boundary for messages."""
 
     def __init__(
         self,
@@ -97,8 +97,8 @@ class InTime:
         return at(found, t)
 
     def on_device(self, backend: Backend, target: Any) -> FaceWaves | None:
-        """Return an object that updates `target` on the device from now on. None if only the host can do this, or if
-        nothing changes in time. The amplitudes on the host are freed."""
+        """Return an object that updates `target` on the device from now on. The result is None if only the host can
+        compute the values, or if they are constant in time. The amplitudes on the host are freed."""
         if self._waves is None or self.fixed:
             return None
         found, self._waves = FaceWaves(backend, self._waves, target), None

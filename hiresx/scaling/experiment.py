@@ -23,8 +23,8 @@ PROGRAM = (sys.executable, "-P", "-m", "hiresx.scaling.measure")
 @dataclass(frozen=True)
 class Job:
     """One run of a scaling experiment. `ranks`: number of ranks. `placement`: the strategy that places them on GPUs;
-    None if there are no GPUs, or for the default strategy. `weights`: the speeds of the ranks, as `Simulation` takes
-    them."""
+    None if there are no GPUs, or for the default strategy. `weights`: the relative speeds of the ranks, as for
+    `Simulation`."""
 
     ranks: int
     placement: str | None
@@ -32,7 +32,7 @@ class Job:
 
 
 def jobs(ranks: Sequence[int], placements: Sequence[str]) -> list[Job]:
-    """All numbers of ranks with all placements; a single rank has one placement only."""
+    """Return the runs for all numbers of ranks with all placements; a single rank has one placement only."""
     return [Job(n, name) for n in ranks for name in (placements if n > 1 and placements else (None,))]
 
 
@@ -48,10 +48,11 @@ def run_jobs(
     limit: float = 3600.0,
 ) -> Iterator[dict[str, Any]]:
     """Run the jobs `todo`, and yield the result of `hiresx.scaling.measure` for each, with its `placement`. `mode`:
-    "strong" or "weak"; in weak scaling the number of nodes grows with the number of ranks. `steps`: steps of a
-    measurement, which is repeated `repeats` times. `transport`: the transport of the halo exchange. `limit`: largest
-    number of seconds of a job. Raises HiresxError for a case that cannot be refined, without an MPI, and with the
-    message of a job that fails. `backend`: the name of the backend."""
+    "strong" or "weak"; in weak scaling the number of nodes is proportional to the number of ranks. `steps`: steps of a
+    measurement, which is repeated `repeats` times. `backend`: the name of the backend. `transport`: the transport of
+    the halo exchange. `say`: a function that is called with lines on the progress. `limit`: largest number of seconds
+    of a job. Raises HiresxError for a grid whose nodes cannot be multiplied, if there is no MPI, and with the message
+    of a job that fails."""
     launcher = None
     if any(job.ranks > 1 for job in todo):
         _, launcher = mpi_library.find(None)

@@ -38,14 +38,14 @@ NotNegative = Annotated[float, Field(ge=0)]
 
 
 class Rates(Table):
-    """The measured rates of a machine that a prediction needs, as its JSON file holds them.
+    """The measured rates of a machine that a prediction needs, in the form of a JSON file.
 
-    `ns_per_point_step`: nanoseconds per point and step of one rank with all its threads, for the case at hand.
-    `rank_slowdown`: how much slower a rank is when all ranks of the host work, for what they share (1: not at all).
-    `fixed_us`: microseconds of a step that do not depend on the size. `exchange_us`: microseconds of an exchange with a
-    neighbour that do not depend on the number of bytes. `copy_gb_per_s`: rate of copies between CPU ranks of a host.
-    `overlap`: share of the work during which halos can be on their way. `topology`: a recording that `hiresx topo
-    --save` made, None for CPU ranks of one host. `source`: where these figures come from.
+    `ns_per_point_step`: nanoseconds per point and step of one rank with all its threads, for this case.
+    `rank_slowdown`: the factor by which a rank is slower if all ranks of the host work, because of shared resources (1:
+    not slower). `fixed_us`: microseconds of a step that do not depend on the size. `exchange_us`: microseconds of an
+    exchange with a neighbour that do not depend on the number of bytes. `copy_gb_per_s`: rate of copies between CPU
+    ranks of a host. `overlap`: fraction of the work that can overlap with the exchange of halos. `topology`: a
+    recording by `hiresx topo --save`, None for CPU ranks of one host. `source`: the origin of these values.
     """
 
     ns_per_point_step: NotNegative
@@ -59,7 +59,8 @@ class Rates(Table):
 
     @classmethod
     def read(cls, path: Path) -> "Rates":
-        """Read the rates. Raises HiresxError for a file that cannot be read, lacks a rate, or has an unknown one."""
+        """Read the rates from a file. Raises HiresxError for a file that cannot be read, lacks a rate, or has an
+        unknown one."""
         try:
             rates = cls.model_validate(json.loads(path.read_bytes()))
         except ValidationError as error:
@@ -76,8 +77,8 @@ class Rates(Table):
 
 
 def curve(cases: Sequence[tuple[int, Case]], rates: Rates) -> list[dict[str, Any]]:
-    """Predict every (ranks, case) as `predict` does, and add `speedup` and `efficiency` of the rate against the fewest
-    ranks, as in `hiresx.scaling.scaling_table`."""
+    """Predict every (ranks, case) as `predict` does, and add `speedup` and `efficiency` of the rate relative to the
+    fewest ranks, as in `hiresx.scaling.scaling_table`."""
     found = [predict(case, ranks, rates) for ranks, case in cases]
     first = min(found, key=lambda row: row["ranks"])
     base = first["points"] / first["step_s"] / first["ranks"]
@@ -88,8 +89,8 @@ def curve(cases: Sequence[tuple[int, Case]], rates: Rates) -> list[dict[str, Any
 
 
 def predict(case: Case, ranks: int, rates: Rates) -> dict[str, Any]:
-    """Predict one step of a case on `ranks` ranks: `step_s`, `work_s` and `exchange_s` of the slowest rank, and the
-    `busiest` link. `rates`: measured speeds of the machine. Raises HiresxError for more ranks than the machine has
+    """Predict one step of a case on `ranks` ranks: `step_s`, `work_s` and `exchange_s` (in s) of the slowest rank, and
+    the `busiest` link. `rates`: measured rates of the machine. Raises HiresxError for more ranks than the machine has
     GPUs."""
     whole = decompose(case, build(case.grid, case.directory))
     cut = split(whole, partition(whole, ranks))

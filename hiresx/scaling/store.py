@@ -34,13 +34,13 @@ def stages(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
-    """Write `document` as JSON. Raises HiresxError when `path` cannot be written."""
+    """Write `document` as JSON. Raises HiresxError if `path` cannot be written."""
     files.write_text(path, json.dumps(document, indent=1))
 
 
 def write_netcdf(path: Path, document: dict[str, Any]) -> None:
     """Write the rows of `document` as netCDF, with the dimension `run` and the variables `ranks`, `placement` and
-    COLUMNS. Raises HiresxError when `path` cannot be written."""
+    COLUMNS. Raises HiresxError if `path` cannot be written."""
     netCDF4 = library()
 
     rows = document["rows"]
@@ -63,8 +63,8 @@ def write_netcdf(path: Path, document: dict[str, Any]) -> None:
 
 
 def draw(path: Path, document: dict[str, Any]) -> None:
-    """Draw step time and efficiency over the number of ranks, measured and predicted, and the parts of a step, to
-    `path`. Raises HiresxError without matplotlib, and if `path` cannot be written."""
+    """Draw step time and efficiency over the number of ranks, measured and predicted, and the parts of a step, to the
+    file `path`. Raises HiresxError if matplotlib is missing, and if `path` cannot be written."""
     picture_file.require_matplotlib()
     with picture_file.style():
         picture_file.save(_figure(document), path)

@@ -22,10 +22,10 @@ LARGE_SHARE = 0.3
 
 @dataclass
 class Adaptations:
-    """Record of the changes of the refinement in a run: `looks`: number of evaluations of the criterion. `changes`:
-    number of changes of the tiles. `look_s`, `change_s` and `step_s`: the seconds that evaluations, changes and steps
-    took. `node_steps`: sum over the `steps` of the nodes of all levels. `most_nodes`: largest number of nodes at any
-    time. `blocks` and `points`: the present numbers of tiles and of nodes of each level."""
+    """Record of the changes of the refinement in a run. `looks`: number of evaluations of the criterion. `changes`:
+    number of changes of the tiles. `look_s`, `change_s` and `step_s`: the seconds of evaluations, changes and steps.
+    `node_steps`: sum over the `steps` of the number of nodes of all levels. `most_nodes`: largest number of nodes at
+    any time. `blocks` and `points`: the present numbers of tiles and of nodes of each level."""
 
     looks: int = 0
     changes: int = 0
@@ -40,7 +40,7 @@ class Adaptations:
 
     @classmethod
     def of(cls, ground: Domain) -> "Adaptations | None":
-        """Return the record for a run that begins on `ground`; None if its tiles do not change."""
+        """Return the record for a run that begins with the decomposition `ground`; None if its tiles do not change."""
         if ground.hierarchy is None:
             return None
         made = cls()
@@ -48,7 +48,7 @@ class Adaptations:
         return made
 
     def count(self, whole: Decomposition) -> None:
-        """Record the number of tiles and of points of each level of `whole`, the present blocks."""
+        """Record the numbers of tiles and of nodes of each level of `whole`, the present blocks."""
         assert whole.levels is not None
         self.blocks, self.points = ([0] * (whole.levels.finest + 1) for _ in range(2))
         for block, tile in zip(whole.blocks, whole.levels.tiles, strict=True):
@@ -57,7 +57,7 @@ class Adaptations:
         self.most_nodes = max(self.most_nodes, whole.points)
 
     def remark(self) -> str | None:
-        """Return the warning that the changes of the tiles took a large part of the run; None if they did not."""
+        """Return a warning if the changes of the tiles took a large part of the time of the run; None otherwise."""
         changing = self.look_s + self.change_s
         if changing <= LARGE_SHARE * (changing + self.step_s):
             return None
@@ -83,10 +83,10 @@ class AdaptedRun(RecutRun):
 
     def adapt(self) -> bool:
         """Evaluate the criterion of refinement and change the tiles accordingly, as `run` does before every
-        `refine.every`-th step. The states of tiles that remain are kept to the last bit; those of new tiles are
-        interpolated. Returns whether any tile has changed; `solver`, `blocks` and `attachments` are then new objects.
-        Collective. Raises HiresxError for a case without a criterion, for more nodes than `refine.most_nodes`, and if
-        the memory is too small. The run is then unchanged; in the last two cases a checkpoint is written."""
+        `refine.every`-th step. The states of tiles that remain are not changed; those of new tiles are interpolated.
+        Returns whether any tile has changed; `solver`, `blocks` and `attachments` are then new objects. Collective.
+        Raises HiresxError for a case without a criterion, for more nodes than `refine.most_nodes`, and if the memory is
+        too small. The run is then unchanged; in the last two cases a checkpoint is written."""
         if self.adaptations is None or self._ground.hierarchy is None:
             raise HiresxError("the levels of this run stay as they are", "give refine.criterion")
         began = wall.monotonic()

@@ -31,7 +31,7 @@ def check_same(comm: Communicator, dump: Mapping[str, Any]) -> None:
 
 def measured_speeds(comm: Communicator, wish: str, case: Case) -> list[float] | None:
     """Return the speeds of the ranks that `hiresx bench` measured on their hosts, if their backends differ. `wish`: the
-    requested backends. None if all backends are the same, or if one was not measured."""
+    requested backends. The result is None if all backends are the same, or if one was not measured."""
     names = by_rank(wish, comm.hosts)
     if len(set(names)) == 1:
         return None

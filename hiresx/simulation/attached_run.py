@@ -21,7 +21,7 @@ from hiresx.solver.initial_flow import Flow
 
 
 class AttachedRun:
-    """The part of `hiresx.Simulation` that builds a solver and attaches outputs and monitors to it."""
+    """Base class of `hiresx.Simulation` that builds a solver and attaches outputs and monitors to it."""
 
     case: Case
     comm: Communicator
@@ -49,23 +49,23 @@ class AttachedRun:
 
     @property
     def restarted(self) -> list[str]:
-        """Lines that name the checkpoint from which the run continues and the files that were skipped. Empty after they
-        were shown."""
+        """Lines that name the checkpoint from which the run continues and the files that were ignored. The list is
+        emptied when they are printed."""
         return self._continuation.notes
 
     @property
     def profiles(self) -> dict[str, Any]:
-        """Functions in place of those of case.py that boundary conditions and sponges name."""
+        """Functions that replace those of case.py which boundary conditions and sponges name."""
         return dict(self._profiles)
 
     @property
     def restarts(self) -> list[dict[str, Any]]:
-        """The restarts of this run and of those before it, as in run.json."""
+        """The restarts of this run and of the runs that it continues, as in run.json."""
         return self._continuation.restarts
 
     @property
     def retries(self) -> list[dict[str, Any]]:
-        """Records of the blow-ups after which the run went back to a checkpoint, as in run.json."""
+        """Records of the failures of the flow after which the run returned to a checkpoint, as in run.json."""
         return self._continuation.retries
 
     @property

@@ -22,8 +22,9 @@ _VARIABLES = GAS_PRIMITIVE
 
 
 class BlowUp(HiresxError):
-    """The flow blew up. `block` (whole) and `node` (i, j, k) say where, `rank` whose it is; None if the state itself is
-    still good. `again`: the KEY=VALUE with which a restart may come further."""
+    """The error for a flow that has become invalid. `block` (name or number of the whole block) and `node` (i, j, k):
+    the place. `rank`: the rank that has this node; None if no node is invalid yet. `again`: KEY=VALUE, a setting with
+    which a restart may get further."""
 
     placed = True
 
@@ -65,7 +66,7 @@ def _again(solver: Solver) -> str:
 
 def check(solver: Solver) -> tuple[np.ndarray, float, float]:
     """Return the `norms` of the solver: the root mean squares of dq/dt (5,), the least density and the least pressure.
-    Raises BlowUp if they show that the flow has failed. Collective."""
+    Raises BlowUp if they are not valid. Collective."""
     norms, density, pressure = solver.norms()
     if not ((np.isfinite(norms).all() or not solver.has_rates) and density > 0 and pressure > 0):
         raise find(solver, "the rate of change is not finite")
@@ -75,7 +76,7 @@ def check(solver: Solver) -> tuple[np.ndarray, float, float]:
 def find(solver: Solver, otherwise: str) -> BlowUp:
     """Return the error for the first node whose density or pressure is not a positive number, or for a formula of
     [source] that is not finite. If there is none, return an error with the text `otherwise`. Collective: the error is
-    the same on all ranks, and is to be raised on all."""
+    the same on all ranks, and must be raised on all."""
     if (of_source := find_in_source(solver)) is not None:
         return of_source
     found = [first for first in solver.comm.allgather(_first(solver)) if first is not None]
@@ -85,7 +86,7 @@ def find(solver: Solver, otherwise: str) -> BlowUp:
 
 
 def find_in_source(solver: Solver) -> BlowUp | None:
-    """Return the error for the first node with a good state at which a formula of [source] is not finite, now or at a
+    """Return the error for the first node with a valid state at which a formula of [source] is not finite, now or at a
     time within the next step; None if there is none. Collective."""
     if solver.case.source is None:
         return None
@@ -136,7 +137,7 @@ def _first_of_source(solver: Solver) -> OfSource | None:
 
 
 def nowhere(solver: Solver, what: str) -> BlowUp:
-    """Return the error for a flow that blew up at an unknown place; `what` says how."""
+    """Return the error for a flow that failed at an unknown place. `what`: the text of the error."""
     return BlowUp(
         f"the flow blew up: {what} at {_moment(solver)}; density and pressure are positive everywhere"
         f"{solver.integrator.obstacle}",
@@ -180,12 +181,13 @@ def _error(solver: Solver, first: Found, moment: str | None = None) -> BlowUp:
 
 
 class Trace:
-    """Finds where a blow-up began, before it spread. It repeats the steps since a good state, and examines the state
-    after every update and every boundary condition on nodes of faces.
+    """A search for the node and the step at which the flow became invalid first. It repeats the steps since a valid
+    state, and examines the state after every update and every boundary condition on nodes of faces.
 
-    The device still holds the state at the start of the last step. With steps by CFL number a bad state is noticed at
-    once, so this state is enough. With a fixed or local step a bad state may go unnoticed for many steps, and not all
-    time integrators keep the state: `remember` then keeps a copy of a state that was found good.
+    The device still has the state at the start of the last step. If time steps follow from the CFL number, an invalid
+    state is detected in the same step, so that this state is enough. With a fixed or local step an invalid state may
+    not be detected for many steps, and not all time integrators store the state. In these cases `remember` stores a
+    copy of a state that was found valid.
     """
 
     def __init__(self, solver: Solver):
@@ -195,14 +197,14 @@ class Trace:
         self._good: tuple[dict[str, Any], dict[tuple[str, Range], np.ndarray]] | None = None
 
     def remember(self) -> None:
-        """Store the present state as a good one."""
+        """Store the present state as a valid one."""
         if self._keeps:
             kept = {(piece.name, piece.box): np.array(piece.array) for piece in self._solver.pieces()}
             self._good = self._solver.values(), kept
 
     def back(self, error: BlowUp) -> BlowUp:
-        """Return the error that names where the blow-up began, or `error` if that cannot be found. The solver then has
-        the state of that moment. Collective, for an error that is raised on all ranks."""
+        """Return the error that names where the flow became invalid first, or `error` if that cannot be found. The
+        solver then has the state of that moment. Collective, for an error that is raised on all ranks."""
         solver = self._solver
         if not error.everywhere or error.block is None:
             return error
@@ -221,8 +223,8 @@ class Trace:
 
 
 def began(solver: Solver, steps: int, otherwise: BlowUp) -> BlowUp:
-    """Take up to `steps` steps from a good state, and stop when a node becomes inadmissible. Returns the error that
-    names this node, or `otherwise` if there is none. Collective."""
+    """Make up to `steps` steps from a valid state, and stop when a node becomes invalid. Returns the error that names
+    this node, or `otherwise` if there is none. Collective."""
     found: list[BlowUp] = []
     # The norms overwrite what the tasks of a stage have left for each other: they are taken before the first of these
     # and behind the update.
@@ -255,9 +257,9 @@ def began(solver: Solver, steps: int, otherwise: BlowUp) -> BlowUp:
 
 
 def write_neighbourhood(directory: Path, solver: Solver, error: BlowUp, case: dict[str, Any]) -> Path | None:
-    """Write rho, u, v, w, p around the place of a blow-up, as far as this rank has the nodes, to
-    `directory`/blow-up.nc, a field file. Called on the rank that has the place. Returns the path; None if the place is
-    not known. Raises HiresxError if the file cannot be written."""
+    """Write rho, u, v, w, p around the invalid node, as far as this rank has the nodes, to `directory`/blow-up.nc, a
+    field file. It is called on the rank that has the node. Returns the path; None if the place is not known. Raises
+    HiresxError if the file cannot be written."""
     if error.block is None or error.node is None:
         return None
     n, place = next(

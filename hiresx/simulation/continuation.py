@@ -22,9 +22,9 @@ from hiresx.solver import Solver
 
 class Continuation:
     """The continuation of a run of the case `resolved` from the checkpoint `found` (None: a new run). `notes`: lines
-    that name the checkpoint and the files that were skipped. `restarts`, `retries`, `epochs`: as in run.json.
-    `captured`: data that attachments will restore. `source`: the checkpoint's file. `passed`: checkpoints that were
-    damaged. Raises HiresxError for a checkpoint of another case."""
+    that name the checkpoint and the files that were ignored. `restarts`, `retries`, `epochs`: as in run.json.
+    `captured`: data that attachments will restore. `source`: the path of the checkpoint. `passed`: checkpoints that
+    were damaged. Raises HiresxError for a checkpoint of another case."""
 
     def __init__(self, comm: Communicator, resolved: Mapping[str, Any], found: checkpoint.FoundCheckpoint | None):
         self._comm, self._resolved, self._found = comm, resolved, found
@@ -64,8 +64,8 @@ class Continuation:
             self.notes.append("the grid agrees to round-off only: the run goes on, but not to the last bit")
 
     def begin(self, solver: Solver, out: Path | None) -> list[dict[str, Any]]:
-        """Set the state of `solver` to that of the checkpoint, and note the restart for the record. `out`: the
-        directory with the record of the run so far. Returns the history up to the checkpoint. Collective."""
+        """Set the state of `solver` to that of the checkpoint, and add the restart to the record. `out`: the directory
+        with the record of the run so far. Returns the history up to the checkpoint. Collective."""
         assert self._found is not None
         container = self._found.container
         history = self.restore(container, solver)
@@ -87,7 +87,7 @@ class Continuation:
 
     def restore(self, container: Container, solver: Solver) -> list[dict[str, Any]]:
         """Restore `solver`, `retries` and `captured` from a checkpoint of this run. Returns the history up to it.
-        Collective."""
+        `container`: the checkpoint. Collective."""
         values = container.values
         with checkpoint.reading_contents(container.path):
             solver.restore(values["solver"], distributed_arrays.read_from_file(container, "solver/"))
@@ -103,7 +103,8 @@ class Continuation:
         self, solver: Solver, prints: Any, history: list[dict[str, Any]], attachments: Sequence[Attachment]
     ) -> checkpoint.Contents:
         """Return the content of a checkpoint of the current state of `solver`. `prints`: the fingerprint of the grid.
-        `history`: the history of the run so far. `attachments`: what else is stored, such as monitors. Collective."""
+        `history`: the history of the run so far. `attachments`: monitors and other objects whose data are stored, too.
+        Collective."""
         attached, arrays = checkpoint.pack({a.name: a.capture() for a in attachments}, self._comm)
         values = {
             "hiresx": __version__,

@@ -22,8 +22,8 @@ from hiresx.solver.held_blocks import HeldBlock
 class HandOver:
     """The data that pass from `solver` to the next solver: the content of a checkpoint, and measured times. `ground`:
     the grid and decomposition of the next solver. If `ground` has other tiles, the state stays on the device, and the
-    state of new tiles is interpolated (`carry_over`). `captured`: data that earlier attachments pass on. The data of
-    `attachments` are added. Collective."""
+    state of new tiles is interpolated (`carry_over`). `captured`: data that earlier attachments pass on, to which those
+    of `attachments` are added. Collective."""
 
     def __init__(
         self,
@@ -53,13 +53,13 @@ class HandOver:
         self.captured = _move(self.captured, move)
 
     def close(self, solver: Solver) -> None:
-        """Free the resources of MPI and of the device that the previous solver holds. Collective."""
+        """Free the resources of MPI and of the device that the previous solver uses. Collective."""
         solver.backend.synchronize()
         self._waited = solver.halo.seconds_waited
         solver.close()
 
     def free(self) -> None:
-        """Free the memory of the previous solver. Nothing may refer to it any more."""
+        """Free the memory of the previous solver. No other object may refer to it any more."""
         garbage.collect()  # solver, tasks and conditions know each other
 
     def restore(self, solver: Solver, ground: Domain, held: Sequence[HeldBlock]) -> None:
@@ -89,12 +89,12 @@ def _move(
 
 @dataclass(frozen=True)
 class Epoch:
-    """A period of a run with one decomposition. `epoch`: its number, from 0. `step` and `time`: the step and the time
-    (in L / c_ref) after which the decomposition was made. `seconds`: the time that this took. `reason`: "asked for" or
-    "speeds". `weights_before`, `weights`: relative speeds of the ranks for which the grid was cut before and now (null:
-    equal speeds, or cut in another way). If the speeds were measured, `speeds` has the points per second of computing
-    of each rank, and `gain` the fraction of the computing time of a step that the new decomposition was expected to
-    save. `points`: the number of points of each rank."""
+    """A period of a run with one partition of the blocks. `epoch`: its number, from 0. `step` and `time`: the step and
+    the time (in L / c_ref) after which the partition was made. `seconds`: the time that this took. `reason`: "asked
+    for" or "speeds". `weights_before`, `weights`: relative speeds of the ranks for which the previous and the present
+    partition were made (null: equal speeds, or a partition by a function of the user). If the speeds were measured,
+    `speeds` has the points per second of computing of each rank, and `gain` the fraction of the computing time of a
+    step that the new partition was expected to save. `points`: the number of points of each rank."""
 
     epoch: int
     step: int
@@ -118,8 +118,8 @@ class Epoch:
         plan: Plan | None,
         seconds: float,
     ) -> "Epoch":
-        """Return the epoch number `number`, which begins now and in which `solver` continues. `reason`: why the grid
-        was cut again. `before`, `weights`: weights of the ranks before and now. `plan`: the decomposition that was
+        """Return the epoch number `number`, which begins now and in which `solver` continues. `reason`: why the blocks
+        were partitioned again. `before`, `weights`: weights of the ranks before and now. `plan`: the partition that was
         chosen. `seconds`: duration of the change. Collective."""
         points = points_by_rank(solver.cut.parts, solver.comm.size).tolist()
         speeds, gain = (None, None) if plan is None else (plan.speeds, plan.gain)

@@ -18,8 +18,8 @@ from hiresx.solver.initial_flow import Flow
 
 
 def tiles_of_flow(ground: Domain, solver: Solver) -> list[Taken]:
-    """Return the tiles that the criterion selects in the flow of `solver` on `ground`, with the tiles that these need.
-    Collective; the result is the same on all ranks."""
+    """Return the tiles that the refinement criterion selects in the flow of `solver` with the decomposition `ground`,
+    and the tiles that these need. Collective; the result is the same on all ranks."""
     hierarchy, levels = ground.hierarchy, ground.whole.levels
     assert hierarchy is not None and levels is not None
     solver.settle()
@@ -35,7 +35,8 @@ def tiles_of_flow(ground: Domain, solver: Solver) -> list[Taken]:
 
 
 def marks_of_flow(ground: Domain, solver: Solver, states: Sequence[BlockState]) -> list[np.ndarray]:
-    """The marks (nk, nj, ni) of the nodes of parts, found on the device."""
+    """Return the marks (nk, nj, ni) of the nodes of parts (see `hiresx.decomposition.flags.marks`), computed on the
+    device. `ground`: the grid and its decomposition. `states`: the parts."""
     assert ground.hierarchy is not None
     table = ground.hierarchy.table
     assert table.criterion is not None

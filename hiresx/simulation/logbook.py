@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 class Logbook:
     """The writer of run.json during one `Simulation.run`. Without a run directory the record is only returned.
-    `last_step`: the step after which the run ends at the latest; None if only the time ends it."""
+    `last_step`: the latest step after which the run ends; None if there is no limit."""
 
     def __init__(self, simulation: "Simulation", last_step: int | None = None):
         self.simulation, self._last_step = simulation, last_step
@@ -50,7 +50,7 @@ class Logbook:
         self._ranks = [seat | own for seat, own in zip(seats, s.comm.allgather(_own(s.solver)), strict=True)]
 
     def cut(self) -> None:
-        """Record that the grid was cut again. Collective."""
+        """Record that the blocks were partitioned again. Collective."""
         self._gather()
         self.progress()
 
@@ -93,7 +93,7 @@ class Logbook:
 
     def finish(self, status: record.Status, error: str | None = None) -> dict[str, Any]:
         """Write the end of a run into run.json, and return the record. `status`: how it ended. `error`: the text of the
-        error that ended it, if any. Collective, except when called by `fail`."""
+        error that ended it, or None. Collective, except when called by `fail`."""
         if error is None:
             s = self.simulation
             own = {"stages": s.solver.stopwatch.seconds, "waited_s": s.solver.halo.seconds_waited}
@@ -105,9 +105,9 @@ class Logbook:
         return {"status": status, "error": error, **entries}
 
     def fail(self, error: BaseException, others: Sequence[Exception]) -> None:
-        """Record that the run ended with `error`; `others` are errors that followed it. If the record cannot be
-        written, this is ignored, so that it does not hide `error`. A restart that was rejected does not change the
-        record of the run."""
+        """Record that the run ended with `error`. `others`: errors that occurred after it. A failure to write the
+        record is ignored, so that it does not hide `error`. A restart that was rejected does not change the record of
+        the run."""
         if not self._begun and self.simulation.restarts:
             return
         status: record.Status = "failed"

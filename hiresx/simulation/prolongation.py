@@ -156,14 +156,15 @@ def _line(lo: int, hi: int, n: int, wrapped: bool) -> tuple[tuple[int, int], np.
 
 def line_weights(nodes: int, step: int) -> np.ndarray:
     """Return interpolation weights (2, nodes, coarser nodes) along one direction of a whole block with `nodes` nodes:
-    of sixth order, and linear. With `step` 1 the coarser block has the same nodes along it, with `step` 2 every second
-    one."""
+    first of sixth order, then linear. If `step` is 1 the coarser block has the same nodes along this direction, if
+    `step` is 2 every second one."""
     return np.stack([np.eye(nodes)] * 2) if step == 1 else _line(0, nodes, (nodes + 1) // 2, False)[1]
 
 
 def interpolate(values: np.ndarray, weights: Sequence[np.ndarray], gas: Gas) -> np.ndarray:
-    """Interpolate conservative variables. `values`: those in a window of nodes. `weights`: along i, j and k. Returns
-    (n, nk, nj, ni)."""
+    """Interpolate conservative variables. `values` (n, ...): those in a box of nodes. `weights`: along i, j and k, as
+    `line_weights` returns them. Returns (n, nk, nj, ni). In smooth flow the result is of sixth order; at
+    discontinuities it is linear. `gas`: the gas of the case."""
     high, low = (values.astype(np.float64) for _ in range(2))
     for d, (fine, coarse) in enumerate(weights):
         high, low = _along(high, fine, d), _along(low, coarse, d)

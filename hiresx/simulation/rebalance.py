@@ -35,8 +35,8 @@ _COMPUTING = ("inviscid", "viscous", "update", "axisymmetric", "sponge")
 
 @dataclass(frozen=True)
 class Plan:
-    """A new decomposition: `parts` for ranks of these `speeds`, in points per second of computing. `gain`: the fraction
-    of the computing time of a step that it saves."""
+    """A new partition. `parts`: the parts. `speeds`: the measured speeds of the ranks, in points per second of
+    computing. `gain`: the fraction of the computing time of a step that it saves."""
 
     parts: tuple[Part, ...]
     speeds: list[float]
@@ -44,7 +44,7 @@ class Plan:
 
 
 def parse_rule(rule: Rule) -> Rule:
-    """Return the rule; a text of digits becomes an int. Raises HiresxError for an invalid rule."""
+    """Return the rule; a string of digits becomes an int. Raises HiresxError for an invalid rule."""
     if isinstance(rule, str) and rule.isdecimal():
         rule = int(rule)
     if rule in ("auto", "never") or (isinstance(rule, int) and not isinstance(rule, bool) and rule > 0):
@@ -53,9 +53,9 @@ def parse_rule(rule: Rule) -> Rule:
 
 
 def plan_cut(ground: Domain, points: np.ndarray, seconds: np.ndarray) -> Plan | None:
-    """Return a better decomposition for the measured speeds of the ranks: they compute a step of `points` nodes in
-    `seconds`, both (ranks,). None if it would save less than `GAIN`. Collective; the result is the same on all
-    ranks."""
+    """Return a better partition for the measured speeds of the ranks. `points` and `seconds` (ranks,): the nodes of
+    each rank, and its computing time for a step. The result is None if the new partition would save less than `GAIN`.
+    `ground`: the grid and its present decomposition. Collective; the result is the same on all ranks."""
     comm = ground.comm
     busy = (points > 0) & (seconds > 0)
     speeds = points / np.where(busy, seconds, 1.0)
@@ -76,8 +76,7 @@ def plan_cut(ground: Domain, points: np.ndarray, seconds: np.ndarray) -> Plan | 
 
 
 class Rebalancing:
-    """Compares the speeds of the ranks from time to time, by `rule`. `cost`: expected time of a new decomposition, in
-    s."""
+    """Compares the speeds of the ranks at intervals, by `rule`. `cost`: expected time of a new partition, in s."""
 
     def __init__(self, rule: Rule, cost: float):
         self._rule, self._cost = rule, cost
@@ -92,7 +91,7 @@ class Rebalancing:
         return self._rule == "never" or solver.comm.size == 1
 
     def begin(self, solver: Solver) -> None:
-        """Start measuring. Called before the first step, and after the state was replaced."""
+        """Start measuring. It is called before the first step, and after the state was replaced."""
         self._seen = None
         self._later(solver, WARM_UP if self._rule == "auto" else self._every)
 
@@ -101,8 +100,8 @@ class Rebalancing:
         return MANY if self._never(solver) else max(1, self._next - solver.steps)
 
     def look(self, solver: Solver, ground: Domain, left: float) -> Plan | None:
-        """Return the decomposition with which to continue. None if no comparison is due, or if none is worth the
-        change. Called after a step. `left`: steps until the end of the run. Collective."""
+        """Return the partition with which to continue, or None if no comparison is due or none is better. It is called
+        after a step. `left`: steps until the end of the run. Collective."""
         if self._never(solver) or solver.steps < self._next or left < 1:
             return None
         step, began = self._from
@@ -136,7 +135,7 @@ class Rebalancing:
         return found
 
     def follow(self, solver: Solver, seconds: float) -> None:
-        """Record that a new decomposition was made, which took `seconds`; `solver` continues on it."""
+        """Record that a new partition was made, which took `seconds`. `solver`: the solver that continues with it."""
         self._cost, self._seen = seconds, None
         self._apart *= 2  # what was wrong so soon after will be so again
         self._later(solver, self._every or self._apart)

@@ -19,7 +19,8 @@ from hiresx.simulation.rebalance import Plan, Rebalancing
 
 
 class RecutRun(AttachedRun):
-    """The part of `hiresx.Simulation` that replaces its cut. `epochs`: the cuts so far, as in run.json."""
+    """Base class of `hiresx.Simulation` that partitions the blocks again during a run. `epochs`: the partitions so far,
+    as in run.json."""
 
     epochs: list[dict[str, Any]]
     _ground: Domain
@@ -38,13 +39,14 @@ class RecutRun(AttachedRun):
         weights: Sequence[float] | None = None,
         parts: Callable[[Decomposition], Sequence[Part]] | None = None,
     ) -> None:
-        """Change the decomposition between two steps, for ranks of speeds `weights` or by `parts`. Fields move from
-        rank to rank in memory, and attachments continue as after a restart. Ranks keep their GPUs, cores and threads;
-        kernels are the same, transports are chosen again. Afterwards `solver`, `blocks` and `attachments` are new
-        objects, and `epochs` has an entry as in run.json. A step in progress is completed first. Collective.
+        """Change the partition of the blocks between two steps. `weights`: relative speeds of the ranks. `parts`: a
+        function that returns the parts. Fields move from rank to rank in memory, and attachments continue as after a
+        restart. Ranks keep their GPUs, cores and threads; kernels are the same, transports are chosen again. Afterwards
+        `solver`, `blocks` and `attachments` are new objects, and `epochs` has a new entry. A step in progress is
+        completed first. Collective.
 
-        Raises HiresxError, with everything unchanged, for weights or parts without a valid decomposition and for one
-        for which a rank has too little memory; BlowUp for a flow that has blown up.
+        Raises HiresxError, with everything unchanged, for weights or parts without a valid partition and if a rank has
+        too little memory for its parts. Raises BlowUp if the flow is invalid.
         """
         chosen = None if weights is None else [float(w) for w in weights]
         by = partial(partition, ranks=self.comm.size, weights=chosen) if parts is None else parts

@@ -22,7 +22,7 @@ _TAG = 7100
 
 
 class Memory(Protocol):
-    """Where arrays lie: a part of the interface of a backend (hiresx.device.interface)."""
+    """Interface of the memory that contains arrays: a part of the interface of a backend (hiresx.device.interface)."""
 
     def copy(self, destination: Any, source: Any) -> None:
         """Copy `source` into `destination`."""
@@ -52,10 +52,10 @@ class _Transfer:
 
 
 def redistribute(pieces: Iterable[Piece], parts: Sequence[Part], comm: Communicator) -> Reader:
-    """Redistribute arrays among the ranks. `pieces`: those of this rank, each named <array>.<number of its whole
-    block>. Returns a reader of the arrays in the boxes of `parts`, for this rank's own parts. Besides the pieces of one
-    array and the result, a rank needs twice `BUFFER` bytes. Collective, with the same `parts` on all ranks. Reading
-    nodes that no rank had raises LookupError."""
+    """Redistribute arrays among the ranks. `pieces`: those of this rank, each with the name <array>.<number of its
+    whole block>. Returns a reader of the arrays in the boxes of `parts`, for this rank's own parts. Besides the pieces
+    of one array and the result, a rank needs twice `BUFFER` bytes. Collective, with the same `parts` on all ranks.
+    Reading nodes that no rank had raises LookupError."""
     arrays: dict[str, list[Piece]] = {}
     for piece in pieces:
         arrays.setdefault(piece.name, []).append(piece)
@@ -98,10 +98,10 @@ def _array(
 def fill(
     pieces: Sequence[Piece], parts: Sequence[Part], into: Mapping[int, Any], comm: Communicator, memory: Memory
 ) -> None:
-    """Fill arrays in `memory`: `into[n]`, of the shape of pieces over the box of `parts[n]`. `pieces`: those of this
-    rank, likewise. A part of this rank that `into` omits keeps what it has: no other rank holds nodes of it. Nodes that
-    no rank holds keep their values. Data of other ranks go through the memory of the host. Collective, with the same
-    `parts` on all ranks."""
+    """Fill arrays in `memory`. `into[n]`: the array for `parts[n]`, (..., nk, nj, ni). `pieces`: those of this rank,
+    named as in `redistribute`. A part of this rank that `into` omits is not changed: no other rank has nodes of it.
+    Nodes that no rank has are not changed either. Data of other ranks pass through the memory of the host. Collective,
+    with the same `parts` on all ranks."""
     held_by_rank = comm.allgather([(_number(piece), *_description(piece)) for piece in pieces])
     for block in sorted({number for theirs in held_by_rank for number, *_ in theirs}):
         leading, dtype = next((shape, kind) for theirs in held_by_rank for number, _, shape, kind in theirs)

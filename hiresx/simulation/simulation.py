@@ -53,32 +53,32 @@ HEARING = 0.1
 
 
 class Simulation(AdaptedRun):
-    """A case on a backend.
+    """A run of a case on a backend.
 
-    `case`: a Case, or the name or file of one. `out`: the run directory (None: nothing is written). `initial`: `f(x, y,
-    z, *, <parameters>) -> (rho, u, v, w, p)`, which replaces the initial state. `profiles`: functions that replace
-    those of case.py, by the names that boundary conditions and sponges use. `monitors`: functions that are called with
-    the simulation every `monitor.every` steps; their numbers, returned by name, are stored in `history` and in a file
-    for each. `grid` replaces the grid of the case.
+    `case`: a Case, or the name or file of one. `backend`: its name, such as "cpu", "cuda" or "auto". `out`: the run
+    directory (None: nothing is written). `initial`: `f(x, y, z, *, <parameters>) -> (rho, u, v, w, p)`, which replaces
+    the initial state. `profiles`: functions that replace those of case.py, by the names that boundary conditions and
+    sponges use. `monitors`: functions that are called with the simulation every `monitor.every` steps. They return
+    numbers by name, which are stored in `history` and in a file for each. `grid`: replaces the grid of the case.
 
-    `restart`: a run directory (its newest valid checkpoint is taken) or a checkpoint file from which to continue.
+    `restart`: a run directory (its newest valid checkpoint is used) or a checkpoint file from which to continue.
     Without `case` the case of that directory is used, without `out` the run continues in it. `profiles`, `monitors` and
-    `grid` of the first run must be given again. `restarted` lists the checkpoint and what was skipped.
+    `grid` of the first run must be given again. `restarted` lists the checkpoint and the files that were ignored.
 
     Under mpirun or srun all ranks create the same Simulation and make the same calls (every method is collective).
     `blocks` are this rank's parts; their methods are not collective. `comm`: the ranks (default: all that were started
     together). `weights`: relative speeds of the ranks (default: equal, or for different backends as `hiresx bench`
     measured). `transport`: how halos are sent to other ranks (see `hiresx run --help`). `placement`: the strategy that
     assigns GPUs to ranks (`hiresx.topology.place.STRATEGIES`; default: the one with the shortest exchange). `bind`:
-    whether to bind ranks and their memory next to their GPUs, or to cores of their own. `parts`: a function that
-    replaces `hiresx.decomposition.partition`.
+    whether to bind ranks and their memory to the cores next to their GPUs or to own cores. `parts`: replaces
+    `hiresx.decomposition.partition`.
 
-    `rebalance`: when to change the decomposition during the run (see `rebuild`), if ranks are faster or slower than
-    assumed: "auto" (if it saves more than a tenth of a step and pays in the rest of the run; not with `weights` or
+    `rebalance`: when to change the partition during the run (see `rebuild`), if ranks are faster or slower than
+    assumed: "auto" (if it saves more than a tenth of a step and more time than it costs; not with `weights` or
     `parts`), "never", or the number of steps between checks.
 
-    Raises HiresxError for what the user can correct (see `Solver`, `hiresx.case.load`, `hiresx.device.backend`), and
-    for a checkpoint that is damaged or of another case or grid, with the difference.
+    Raises HiresxError for errors that the user can correct (see `Solver`, `hiresx.case.load`, `hiresx.device.backend`),
+    and for a checkpoint that is damaged or of another case or grid, with the difference.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class Simulation(AdaptedRun):
         self.on_timeout: Callable[[WatchdogTimeout], object] | None = None
 
     def step(self) -> float:
-        """Take a step, not past the case's end. Returns dt, 0 if local. Raises HiresxError if no step is possible."""
+        """Make a time step, not past the end of the case. Returns its size (0 if local). Raises HiresxError."""
         self.solver.complete_if_set()
         for attachment in self.attachments:
             attachment.set_conditions(self.solver)
@@ -216,14 +216,14 @@ class Simulation(AdaptedRun):
     # ---- the run
 
     def run(self, steps: int | None = None, progress: bool = True, write_last: bool = True) -> dict[str, Any]:
-        """Run to the end of the case, or for `steps` more steps if that comes first, with a progress bar if `progress`.
-        Returns the run record; its status is "finished", or "stopped" if `time.wall_limit` came first. At the end it
-        writes fields and a checkpoint; with `write_last` false and before the case's end, only those that are due.
+        """Run to the end of the case, or for `steps` more steps if that comes first, with a progress bar if `progress`
+        is true. Returns the run record; its status is "finished", or "stopped" if `time.wall_limit` was reached first.
+        At the end it writes fields and a checkpoint. If `write_last` is false, it does so only if the case has ended.
 
         At the first Ctrl-C, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 or SIGXCPU the run completes its step, writes a
         checkpoint and raises KeyboardInterrupt or hiresx.Terminated (a SystemExit); the status is "interrupted". A
-        second Ctrl-C or SIGTERM acts at once. Raises HiresxError if the flow blows up, with the place, and if something
-        cannot be written; the status is then "failed".
+        second Ctrl-C or SIGTERM acts at once. Raises HiresxError, with the place, if the flow becomes invalid, and if a
+        file cannot be written; the status is then "failed".
         """
         check_steps(steps)
         spec = self.case.time

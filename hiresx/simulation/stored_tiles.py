@@ -22,8 +22,8 @@ def stored_tiles(whole: Decomposition) -> list[Any] | None:
 
 
 def tiles_of(container: Container) -> Choosing:
-    """Return a function that chooses the tiles of refinement that the checkpoint `container` holds. The function raises
-    HiresxError if the checkpoint holds no tiles, or tiles that do not fit the levels of the case."""
+    """Return a function that chooses the tiles of refinement that the checkpoint `container` contains. The function
+    raises HiresxError if the checkpoint contains no tiles, or tiles that do not fit the levels of the case."""
 
     def choose(hierarchy: Hierarchy) -> Sequence[Taken]:
         with hierarchy.comm.together():

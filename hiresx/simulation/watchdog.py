@@ -21,8 +21,8 @@ PATIENCE, STEPS, FIRST, URGED = 8.0, 5.0, 60.0, 2.0
 
 
 class WatchdogTimeout(Terminated):
-    """Raised when the signal `number` asked the run to end and no step ended within `seconds`, since the run waited for
-    another rank."""
+    """The exception that is raised if the signal `number` requested the end of the run and no step ended within
+    `seconds`, since the run waited for another rank."""
 
     def __init__(self, number: int, seconds: float):
         super().__init__(number)
@@ -33,8 +33,9 @@ class WatchdogTimeout(Terminated):
 
 
 class Watchdog:
-    """Context around the steps of a run in `directory` (None: nothing is written). `report` prints a WatchdogTimeout
-    and ends all ranks if necessary (default: one line). It receives signals if the caller is the main thread."""
+    """A context around the steps of a run in `directory` (None: nothing is written). If a rank does not complete a step
+    after a signal, it raises WatchdogTimeout. `report`: a function that prints a WatchdogTimeout and ends all ranks if
+    necessary (default: one line). The watchdog receives signals if the caller is the main thread."""
 
     def __init__(
         self, comm: Communicator, directory: Path | None, report: Callable[[WatchdogTimeout], object] | None = None
@@ -74,7 +75,7 @@ class Watchdog:
         self._began = now
 
     def stop(self) -> None:
-        """End the watch, as the run ends by itself."""
+        """End the watch, because the run ends normally."""
         self._over.set()
 
     def _listen(self, read: int) -> None:

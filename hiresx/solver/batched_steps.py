@@ -18,7 +18,7 @@ LARGE = 1_000_000
 class BatchedSteps:
     """Time steps on a CPU that each make all launches in one call. `integrator`: the time integrator. `system`: the
     flow system, whose tasks make up a step. `size`: the size of the step, whose launches are included. Threads
-    synchronize once per step, independent tasks run concurrently, and no work waits for Python."""
+    synchronize once per step, independent tasks run concurrently, and no task waits for the Python interpreter."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class BatchedSteps:
         return self._here and self._points <= LARGE and self._conditions.steady and self._system.steps_alike
 
     def forget(self) -> None:
-        """Discard the prepared step, as its tasks have changed."""
+        """Discard the prepared step, because its tasks have changed."""
         self._step = None
 
     def __call__(self, time: float, dt: float) -> None:

@@ -44,10 +44,10 @@ Lines: TypeAlias = tuple[slice, slice]
 
 
 class Reused(NamedTuple):
-    """What a solver takes over from an earlier solver of the same case. `configuration`, `program`: its kernels.
+    """Data that a solver uses again from an earlier solver of the same case. `configuration`, `program`: its kernels.
     `states`: the block states of its parts on levels of refinement, by their nodes. The new solver uses a state, with
-    its metrics, where it has a part of the same nodes. `kept`: what was made of these states alone, or of whole blocks
-    that are those of the new solver, too. `held`: arrays of all parts on levels, from which those of new parts are
+    its metrics, if it has a part with the same nodes. `kept`: cached results that depend only on these states, or on
+    whole blocks that the new solver has, too. `held`: arrays of all parts on levels, from which those of new parts are
     copied."""
 
     configuration: Configuration
@@ -70,11 +70,11 @@ def nodes_of(whole: Decomposition, part: Part) -> Tile | None:
 class LocalBlocks:
     """Kernels, fields and metrics of this rank's parts of `domain`. `states`: the block state of each part.
     `place[index]`: the position in `states` of the part with the number `index` among those of all ranks. `extended`:
-    coordinates with ghosts, by index. `layout`: the fields of the parts. `flow`: the initial state of the nodes, if
-    any. `reused`: data of a previous solver. They are used if their configuration is that of the case. `kept`: results
-    that the next solver can use as well.
+    coordinates with ghosts, by index. `layout`: the fields of the parts. `flow`: the initial state of the nodes, or
+    None. `reused`: data of a previous solver, which are used if their configuration is that of the case. `kept`:
+    results that the next solver can use as well.
 
-    Collective; raises HiresxError as `hiresx.solver.Solver`.
+    Collective. Raises the errors of `hiresx.solver.Solver`.
     """
 
     def __init__(
@@ -213,8 +213,8 @@ class LocalBlocks:
         return self.gas.primitive(q)
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the conservative state (n, nk, nj, ni) of each part, as the piece q.<whole block>, in the precision of
-        the run. If rounding errors are stored, yield them as the piece carry.<whole block>."""
+        """Yield the conservative state (n, nk, nj, ni) of each part, as the piece q.<whole block>, with the number type
+        of the run. If rounding errors are stored, yield them as the piece carry.<whole block>."""
         for state in self.states:
             for name, array in state.restarting.items():
                 piece = LazyArray(
@@ -246,8 +246,8 @@ class LocalBlocks:
                     self.backend.copy(state.interior(array)[:, k], self.backend.to_device(values))
 
     def copy_at_conditions(self) -> Callable[[], None]:
-        """Copy the nodes of all faces with a condition, on the device. Returns a function that sets them to these
-        values again."""
+        """Copy the nodes of all faces with a boundary condition, on the device. Returns a function that sets them to
+        these values again."""
         faces = {(p.block, p.face) for p in self.cut.patches if p.condition.type != PATCHED and p.block in self.place}
         copies = []
         for index, face in sorted(faces):
@@ -264,7 +264,7 @@ class LocalBlocks:
         return put_back
 
     def alive_before(self) -> bool:
-        """True if the state at the start of the last step is admissible."""
+        """True if density and pressure at the start of the last step are positive."""
         starts = ((state, state.interior(self.backend.to_host(state.q0))) for state in self.states)
         return all(alive(state.from_storage(q0) if state.storage.carries else q0) for state, q0 in starts)
 

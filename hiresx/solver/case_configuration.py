@@ -16,7 +16,7 @@ from hiresx.errors import HiresxError
 
 
 def configuration(case: Case) -> Configuration:
-    """Return the compile-time choices of a case."""
+    """Return the compile-time choices of the kernels for a case."""
     scheme, gas = case.scheme, case.gas
     inviscid = gas.reynolds is None
     eddies = case.turbulence
@@ -60,8 +60,8 @@ def configuration(case: Case) -> Configuration:
 
 
 def check_reference(chosen: Configuration, cut: Decomposition) -> None:
-    """Raise HiresxError if the precision of `chosen` stores differences from a moving reference and a connection
-    rotates vectors: the halo exchange would then rotate the stored differences only."""
+    """Raises HiresxError if the precision of `chosen` subtracts a moving reference state and a connection rotates
+    vectors: the halo exchange would rotate only the stored differences, and not the reference."""
     moves = any(chosen.reference[momentum] for momentum in range(1, 4)) if chosen.reference else False
     if moves and any(connection.rotation is not None for connection in cut.connections):
         raise HiresxError(

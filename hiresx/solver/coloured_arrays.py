@@ -19,9 +19,10 @@ def in_grid_order(array: np.ndarray) -> np.ndarray:
 
 
 def in_precision(kept: Reals, numbers: int, precision: SweepPrecision, chunk_bytes: int = 0) -> np.ndarray:
-    """Return an array (numbers, k, j, i), of float64 or of float32 by `precision`, in the order of the grid. `kept`
-    (reals, k, j, i) has its values in the order of the sweeps, and of float32 two in each of its float64; those of a
-    node that fill `chunk_bytes` lie side by side (kernels/implicit/chunks.h)."""
+    """Convert stored numbers to an array (numbers, k, j, i) of float64, or of float32 if `precision` says so, in the
+    order of the grid. `kept` (reals, k, j, i): the stored array in the order of the sweeps, with two float32 in each
+    float64. If `chunk_bytes` is not 0, numbers of a node that fill so many bytes are adjacent in memory
+    (kernels/implicit/chunks.h)."""
     nodes = kept[0].size
     values = kept.reshape(-1).view(_KINDS[precision])[: numbers * nodes]
     size = max(chunk_bytes // values.itemsize, 1)
@@ -34,8 +35,9 @@ def in_precision(kept: Reals, numbers: int, precision: SweepPrecision, chunk_byt
 
 
 def inverse_blocks(kept: Reals, variables: int, precision: SweepPrecision) -> np.ndarray:
-    """Return the inverses (row, column, k, j, i) of blocks, as float64 or float32. In `kept`, with float32, each
-    float64 holds two numbers. `variables`: the number of rows and columns of a block."""
+    """Return the inverses (row, column, k, j, i) of the matrix blocks of nodes, as float64 or float32. `kept`: the
+    stored array; with float32, each float64 contains two numbers. `variables`: the number of rows and columns of a
+    block. `precision`: the number format of the sweeps."""
     ordered = in_grid_order(kept)
     numbers = np.ascontiguousarray(np.moveaxis(ordered, 0, -1)).view(_KINDS[precision])[..., : variables**2]
     return np.moveaxis(numbers, -1, 0).reshape(variables, variables, *kept.shape[1:])

@@ -29,9 +29,9 @@ class Conditions:
     """The physical boundary conditions and the sponges on the local blocks. `all`: the conditions of the patches, in
     the order in which they write shared nodes. `outflow`: the outflow conditions. `recycling`: the inflows that take
     fluctuations from the flow. `poles`: the poles of the grid. `sponges`: the sponge layers. `profiles`: functions that
-    replace those of case.py, by name. `memory`: the memory that ranks share, if any. `mirrored`: patches of the whole
-    blocks whose ghosts come from mirrored positions. `clock`: the device's clock, for conditions that are prescribed as
-    waves.
+    replace those of case.py, by name. `memory`: the memory that ranks share, or None. `mirrored`: patches of the whole
+    blocks whose ghosts take their values at mirrored places. `clock`: the device's clock, for conditions that are
+    prescribed as waves.
 
     Collective. Raises the errors of `hiresx.solver.Solver`.
     """
@@ -121,7 +121,7 @@ class Conditions:
         return [call for of_layer in calls for call in of_layer]
 
     def calls(self, method: str) -> list[Call]:
-        """Return the launches of all conditions for `method`."""
+        """Return the launches of all conditions for `method`, the name of a method of `FaceCondition`."""
         return [call for c in self.all for call in c.calls(method)]
 
     def ghost_calls(self) -> list[list[Call]]:
@@ -135,7 +135,7 @@ class Conditions:
 
     @property
     def steady(self) -> bool:
-        """True if the conditions need no work of the host during a step."""
+        """True if no condition needs work of the host during a step."""
         return (
             not self.poles.any
             and not self.recycling.any
@@ -152,8 +152,8 @@ class Conditions:
         return [c for c in self.all if isinstance(c, boundary.AxisCondition) and c.state is state]
 
     def nodes(self, time: float, dt: float = 0.0, share: float = 0.0, given: bool = False) -> None:
-        """Set the nodes on physical faces for the time `time` + `share` * `dt`. `given`: whether the state was set from
-        outside rather than computed."""
+        """Set the nodes on physical faces for the time `time` + `share` * `dt`. `given`: whether the state was set by a
+        caller rather than computed."""
         self.prepare(time + share * dt)
         self.recycling()
         self.begin(time, dt)
@@ -201,7 +201,7 @@ class Conditions:
 
     def profile_statistics(self) -> dict[str, list[float]]:
         """Return the mean and the root mean square of every conservative variable that steady profiles, waves and
-        sponges prescribe, by place. Collective."""
+        sponges prescribe, by the name of the boundary or sponge. Collective."""
         found: dict[str, np.ndarray] = {}
         for layer in self.sponges:
             if layer.moments is not None:

@@ -48,12 +48,13 @@ class DeviceResidentSteps:
 
     @property
     def possible(self) -> bool:
-        """True if no part of a step needs the host, and a failed step can be undone. Collective if the device reaches
-        other ranks. The host is needed
+        """True if no part of a step needs the host, and a failed step can be undone. Collective if the device can
+        exchange data with other ranks. The host is needed
 
-        - for ranks that the device cannot reach, or that have no points;
+        - for ranks with which the device cannot exchange data, or that have no points;
         - for profiles that change, poles, local time steps, iterations, and a filter that is not applied in every step;
-        - for an entropic pressure, whose sweeps would continue in steps that the device skips."""
+        - for an entropic pressure, whose sweeps would continue in steps that the device skips.
+        """
         b, program = self._blocks, self._blocks.program
         if b.comm.size > 1 and self._halo.memory is None:
             return False
@@ -86,7 +87,7 @@ class DeviceResidentSteps:
 
     def take_samples_of(self, sampler: Sampler) -> Callable[[], None] | None:
         """Let the device take the samples of `sampler` between steps, by the launches of `Solver.look_at_steps`.
-        Returns a function that ends this. Returns None if the host makes the steps, or if the device takes samples of
+        Returns a function that stops this. Returns None if the host makes the steps, or if the device takes samples of
         another sampler."""
         if not self.possible or self.sampler is not None:
             return None
@@ -125,8 +126,7 @@ class DeviceResidentSteps:
             self._failed = error
 
     def raise_failed(self) -> None:
-        """Raise the error of host work that ran during the last steps, if it failed. These steps are complete
-        nevertheless."""
+        """Raise the error of host work that failed during the last steps. These steps are complete nevertheless."""
         failed, self._failed = self._failed, None
         if failed is not None:
             raise failed

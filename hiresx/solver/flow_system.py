@@ -33,7 +33,7 @@ VECTORS = "vectors"
 
 
 def one_after_another(tasks: Sequence[Task], stage: int) -> None:
-    """Perform all tasks of the stage number `stage` in order, with nothing in between."""
+    """Execute all tasks of the stage number `stage` in order."""
     for _, task in tasks:
         task(stage)
 
@@ -41,8 +41,8 @@ def one_after_another(tasks: Sequence[Task], stage: int) -> None:
 class FlowSystem(System):
     """The discretised flow equations on the parts of this rank, as tasks that launch kernels. `tasks`: the tasks of a
     stage of an explicit integrator, or of a right-hand side of an integrator that iterates. `rates_tasks`: the tasks of
-    a right-hand side. `perform`: the function that executes tasks; the context `by` replaces it. `timed`: measures the
-    time of other work of an integrator that iterates."""
+    a right-hand side. `perform`: the function that executes tasks; in the context `by` it is replaced. `timed`:
+    measures the time of other work of an integrator that iterates."""
 
     def __init__(
         self,
@@ -131,13 +131,14 @@ class FlowSystem(System):
             self._history.end(dt)
 
     def stage(self, n: int) -> None:
-        """Make stage `n` of an explicit scheme: perform every task in order (see `System.stage`). Afterwards the nodes
-        on faces satisfy their conditions and the exchange of connected halos has started, so that the state can be read
-        between steps. Ghosts of physical faces are filled only when they are needed."""
+        """Compute stage `n` of an explicit scheme: execute all tasks in order (see `System.stage`). Afterwards the
+        nodes on faces satisfy their conditions and the exchange of connected halos has started, so that the state can
+        be read between steps. Ghosts of physical faces are filled only when they are needed."""
         self._perform(self.tasks, n)
 
     def compute_rates(self) -> None:
-        """Fill `r` of every block (1/J times dq/dt): the halo exchange and all tasks of a stage before the update."""
+        """Fill the rates `r` of every block (1/J times dq/dt): the halo exchange and all tasks of a stage before the
+        update."""
         self._ghosts.finish_state()
         self._perform(self.rates_tasks, 0)
 
@@ -159,7 +160,7 @@ class FlowSystem(System):
             self._perform = before
 
     def look(self, looks: Sequence[Task]) -> None:
-        """Perform the tasks `looks` at the start of every step. They replace those of an earlier call."""
+        """Execute the tasks `looks` at the start of every step. They replace those of an earlier call."""
         self._looks = list(looks)
         self.tasks[:] = [*looks, *self._ordinary]
 
@@ -167,7 +168,7 @@ class FlowSystem(System):
 
     @property
     def alive_before(self) -> bool:
-        """True if the state at the start of the last step exists and is admissible."""
+        """True if the state at the start of the last step is stored, and its density and pressure are positive."""
         if self._history is not None:
             return all(alive(values) for values in self._history.start)
         return self._integrator.keeps_start and self._blocks.alive_before()

@@ -17,8 +17,8 @@ from hiresx.grid.cutting import within
 
 @dataclass(frozen=True, eq=False)
 class HeldBlock:
-    """Arrays of the nodes `tile` of a level with `halo` ghost layers (along i, j, k), as a BlockState has them: the
-    state `q`, and the `areas` and the `jacobian` of the metrics, None where there is no memory to hold them."""
+    """Arrays of the nodes `tile` of a level with `halo` ghost layers (along i, j, k), as in a BlockState: the state
+    `q`, and the `areas` and the `jacobian` of the metrics, which are None if there is no memory for them."""
 
     tile: Tile
     halo: tuple[int, int, int]
@@ -32,7 +32,7 @@ class HeldBlock:
         return cls(tile, state.halo, state.q, *((state.areas, state.jacobian) if metrics else (None, None)))
 
     def at(self, array: Any, box: Range) -> Any:
-        """Return a view [..., k, j, i] of one of the arrays at the nodes `box`, counted as on the level."""
+        """Return a view [..., k, j, i] of one of the arrays at the nodes `box`, in indexes of the level."""
         first = triple(h - lo for h, (lo, _) in zip(self.halo, self.tile.box, strict=True))
         return array[(..., *slices(shift_range(box, first)))]
 
@@ -40,7 +40,7 @@ class HeldBlock:
 def copy_metrics(backend: Backend, held: Iterable[HeldBlock], state: BlockState, tile: Tile) -> list[Range]:
     """Copy area vectors and Jacobian to `state`, whose nodes are `tile`, from the blocks `held` that contain some of
     these nodes. Area vectors are copied with the ghosts behind these nodes. The copied values equal those that would be
-    computed, since they depend on the coordinates of the level alone. Returns boxes of the other nodes, which were not
+    computed, since they depend only on the coordinates of the level. Returns boxes of the other nodes, which were not
     copied, in indexes that count from the first node of `state`."""
     to = HeldBlock.of(state, tile)
     copied = []
@@ -58,8 +58,8 @@ def copy_metrics(backend: Backend, held: Iterable[HeldBlock], state: BlockState,
 
 
 def with_ghosts(box: Range, whole: Range, d: int, halo: int) -> Range:
-    """Return a box of nodes with the `halo` ghost layers along direction `d` that lie behind it, where it ends with
-    `whole`."""
+    """Extend a box of nodes along direction `d` by the `halo` ghost layers, at each end that is also an
+    end of `whole`."""
     (lo, hi), (first, last) = box[d], whole[d]
     ends = lo - halo * (lo == first), hi + halo * (hi == last)
     return triple(ends if e == d else own for e, own in enumerate(box))

@@ -47,9 +47,9 @@ class _TimeTerm(NamedTuple):
 
 
 class ImplicitOperators(Linearised):
-    """Operators of the implicit integrator on the parts of this rank. The blocks, and the update with its ghosts, are
-    fields of the block states. Collective. Raises HiresxError for a case that the implicit integrator does not
-    support."""
+    """Operators of the implicit integrator on the parts of this rank. The matrix blocks, and the update with its
+    ghosts, are fields of the block states. Collective. Raises HiresxError for a case that the implicit integrator does
+    not support."""
 
     def __init__(
         self,
@@ -210,8 +210,7 @@ class ImplicitOperators(Linearised):
         return max(everywhere, key=lambda one: one[0])
 
     def check_blocks(self) -> None:
-        """Raise HiresxError, on all ranks, for a diagonal block that cannot be inverted. The message names its
-        place."""
+        """Raises HiresxError, on all ranks, for a diagonal block that is singular, with the place."""
         found: ResidualPlace | None = None
         for n, s in enumerate(self._blocks.states):
             for inverses in self._sweeps.inverses(n):

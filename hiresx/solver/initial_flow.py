@@ -13,9 +13,9 @@ Flow: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[Sequence[
 
 
 def initial_flow(case: Case, initial: str | Callable[..., Any] | None = None) -> Flow:
-    """Return the case's initial state, or that of `initial`: a function f(x, y, z, *, <parameters>) -> (rho, u, v, w,
-    p), or the name of a function of case.py. Raises HiresxError for an unknown name and a missing parameter; the
-    returned function raises as `Case.evaluate`."""
+    """Return a function that computes the initial state of the case, or that of `initial`: a function f(x, y, z, *,
+    <parameters>) -> (rho, u, v, w, p), or the name of a function of case.py. Raises HiresxError for an unknown name and
+    a missing parameter. The returned function raises the errors of `Case.evaluate`."""
     state = case.initial.state
     if initial is None and state is not None:
         uniform = [state.rho, state.u, state.v, state.w, state.p]

@@ -66,9 +66,9 @@ class _Launches(NamedTuple):
 
 
 class LevelConservation:
-    """The task of a stage that removes the conservation errors of all groups of levels, once `r` is complete. A group
-    consists of the levels that are connected to each other or cover each other. `weights`: the quadrature weights of
-    integrals over all levels. Collective."""
+    """The task of a stage that removes the conservation errors of all groups of levels, when the rates `r` are
+    complete. A group consists of the levels that are connected to each other or cover each other. `weights`: the
+    quadrature weights of integrals over all levels. Collective."""
 
     def __init__(self, blocks: LocalBlocks):
         self._blocks, self._variables = blocks, blocks.equations.variables
@@ -86,7 +86,7 @@ class LevelConservation:
             self._of_rates = self._launches("level_ends", lambda one: one.ends)
 
     def task(self) -> Task:
-        """Return the task, which follows those that fill `r`."""
+        """Return the task, which follows those that fill the rates `r`."""
         return "conservation", self._take_back
 
     def _take_back(self, stage: int) -> None:
@@ -98,10 +98,10 @@ class LevelConservation:
 
     def add(self, integrals: np.ndarray, dt: float) -> bool:
         """Change the state of the levels so that the integrals of the conservative variables change by `integrals`
-        (variables,), in the scales of the case. The nodes of all levels share the change in proportion to their
-        present rates of change, as nodes share a defect in a stage. `dt`: the length of the step, which must be the one
-        that the kernels use at present. Returns True if the state was changed, and False if there is no level.
-        Collective."""
+        (variables,), in the scales of the case. The change is distributed over the nodes of all levels in proportion to
+        their present rates of change, as a conservation error is in a stage. `dt`: the length of the step, which must
+        be the one that the kernels use at present. Returns True if the state was changed, and False if there is no
+        level. Collective."""
 
         def all_levels(values: np.ndarray) -> None:
             values[:] = values.sum(axis=0)

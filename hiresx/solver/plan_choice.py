@@ -16,7 +16,7 @@ _OF_BACKEND = {"cpu": ("pencils", "decomposed"), "cuda": ("fused", "decomposed")
 
 
 def check_plan(plan: str, backend: str) -> None:
-    """Raise HiresxError for a plan that `backend` (its name) does not have."""
+    """Raises HiresxError for a plan that `backend` (its name) does not have."""
     if inviscid_plan(plan, backend) not in _OF_BACKEND[backend]:
         own = (*_OF_BACKEND[backend], compact.NAME)
         if plan not in {compact.NAME, *(name for of_one in _OF_BACKEND.values() for name in of_one)}:
@@ -25,12 +25,12 @@ def check_plan(plan: str, backend: str) -> None:
 
 
 def choose_plan(case: Case, backend: Backend, domain: Domain, asked: str | None = None, there: int = 0) -> str:
-    """Return the plan `asked`, or that of the case's key `plan`. Where neither is set, return the backend's default, or
-    on all ranks the compact plan if the GPU of a rank lacks memory for the fields of its parts. `there`: bytes of
-    those of them that are allocated already. Collective; nothing is allocated.
+    """Return the plan `asked`, or that of the case's key `plan`. If neither is set, return the backend's default, or on
+    all ranks the compact plan if the GPU of a rank has too little memory for the fields of its parts. `there`: number
+    of bytes of these fields that are allocated already. Collective; no memory is allocated.
 
-    Raises HiresxError for a plan that the backend does not have or that does not support the case, and where the fields
-    do not fit the memory of a GPU.
+    Raises HiresxError for a plan that the backend does not have or that does not support the case, and if the fields do
+    not fit into the memory of a GPU.
     """
     comm, own = domain.comm, default_plan(backend.name)
     blocks = [domain.cut.blocks[n] for n in domain.mine]

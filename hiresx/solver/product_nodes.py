@@ -19,8 +19,8 @@ class ProductNodes(ProductSweeps):
     with them are computed when they are needed. Collective."""
 
     def factor(self, over_cfl: float, over_time: float) -> None:
-        """Record the current state, and compute and invert the diagonal blocks. The arguments are those of
-        `Sweeps.factor`."""
+        """Record the current state, and compute and invert the diagonal blocks. `over_cfl`, `over_time`: the terms of
+        the time step on the diagonal, as in `Sweeps.factor`."""
         self._record()
         for s, faces in zip(self._blocks.states, self._faces, strict=True):
             for colour in (0, 1):

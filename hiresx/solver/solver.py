@@ -46,18 +46,18 @@ class _StepAbandoned(Exception):
 class Solver:
     """The flow solver of a case on a device, for the parts that this rank computes.
 
-    `domain`: the grid, cut among the ranks; without it the whole grid of the case, or `grid`, in this process. `plan`:
-    "pencils" (CPU), "fused" (GPUs, and emulated), "decomposed" or "compact" (any backend); None takes the plan of the
-    case, or one that suits the backend and its memory. `profiles` replaces functions of case.py by name. `transport`:
-    the transport of halos to other ranks (see `HaloExchange`). `overlap` false waits for halos at once, to measure the
-    gain of overlapping. `flow`: the initial state (see `initial_flow`), evaluated while an asynchronous compilation
-    still runs; without it, set the state by `initialize` or `restore`. `reused`: what is taken over from another
-    solver of the case, which is not used afterwards; all ranks give theirs, or none.
+    `domain`: the grid with its partition among the ranks; without it this process computes the whole grid of the case,
+    or `grid`. `plan`: "pencils" (CPU), "fused" (GPUs, and emulated), "decomposed" or "compact" (any backend); None
+    means the plan of the case, or one that suits the backend and its memory. `profiles`: functions that replace those
+    of case.py, by name. `transport`: the transport of halos to other ranks (see `HaloExchange`). `overlap`: if false,
+    the solver waits for halos at once, to measure the gain of overlapping. `flow`: the initial state (see
+    `initial_flow`); without it, the state is set by `initialize` or `restore`. `reused`: data of another solver of the
+    case, which must not be used afterwards; either all ranks pass them or none.
 
     Collective. Raises HiresxError for a grid that is not right-handed everywhere, for boundary conditions that omit a
     node, for invalid values of `flow`, and for errors of the backend and the compiler.
 
-    `decomposition`: the whole blocks of the grid. `cut`: all ranks' parts. `states`, `kept`: as of `LocalBlocks`.
+    `decomposition`: the whole blocks of the grid. `cut`: the parts of all ranks. `states`, `kept`: as in `LocalBlocks`.
     """
 
     def __init__(
@@ -140,8 +140,8 @@ class Solver:
         self._ghosts.overlap = value
 
     def look_at_steps(self, calls: Sequence[Call]) -> Callable[[], None]:
-        """Launch `calls`, which change nothing on which the flow depends, at the start of every step from now on.
-        Returns a function that stops this."""
+        """Make the launches `calls` at the start of every step from now on. They must not change data on which the flow
+        depends. Returns a function that stops this."""
         key = max(self._lookers, default=0) + 1
         self._lookers[key] = list(calls)
 
@@ -168,20 +168,19 @@ class Solver:
 
     @property
     def clock(self) -> StepClock:
-        """The clock on the device. At the start of a step it has the time of the state, if there are launches of
-        `look_at_steps`."""
+        """The clock on the device. With `look_at_steps`, it has the time of the state at the start of a step."""
         return self._conditions.clock
 
     # ---- the step
 
     def stage(self, stage: int) -> None:
-        """Make one stage of an explicit integrator, for the step `dt` from the time of the state."""
+        """Compute one stage of an explicit integrator, for the step `dt` from the time of the state."""
         self._state_cache.expect_rates()
         self.system.time, self.system.dt = self.time, self.dt
         self.system.stage(stage)
 
     def right_hand_side(self) -> None:
-        """Set `r` of every block to 1/J times dq/dt, with the halo exchange and all tasks of a stage but the update."""
+        """Set the rates `r` to 1/J times dq/dt: the halo exchange and all tasks of a stage except the update."""
         self._state_cache.rates = True
         self.system.compute_rates()
 
@@ -192,8 +191,8 @@ class Solver:
 
     def choose_dt(self, largest: float = np.inf) -> float:
         """Set the time step of the case and return it. It is fixed and at most `largest`, or it follows from the CFL
-        limits over all blocks of all ranks and is chosen towards the time that is `largest` away
-        (hiresx.time.step_rule.step_towards). With local steps every point has its own step, and 0 is returned."""
+        limits over all blocks of all ranks, such that steps end at the time that is `largest` away
+        (`hiresx.time.step_rule.step_towards`). With local steps every point has its own step, and 0 is returned."""
         with self.stopwatch("time step"):
             if self.local:
                 self.step_size.fill_local(self.step_factor)
@@ -207,13 +206,14 @@ class Solver:
         self.step_size.put(dt)
 
     def step(self, largest: float = np.inf) -> float:
-        """Make one time step, no longer than `largest`. Returns dt (0 with local steps).
+        """Make one time step, no longer than `largest`. Returns its size, in L / c_ref (0 with local steps).
 
-        A step by CFL number may fail if wave speeds grow within it, for instance in an impulsive start. It is then
-        repeated with half of its size, then with a quarter, if the integrator keeps the state at the start of the step.
+        A step by CFL number may fail because wave speeds grow during it, for instance after an impulsive start. It is
+        then repeated with half of its size, then with a quarter, if the integrator stores the state at the start.
         Raises FloatingPointError, with the state as before, if no step is possible: the rates of change are not finite,
-        or so large that time would not advance, or a quarter of the step fails as well. If the integrator does not keep
-        the start, the failed state remains."""
+        or so large that time would not advance, or a quarter of the step fails as well. If the integrator does not
+        store the start, the failed state remains.
+        """
         if largest == np.inf:
             self.advance(1)
         else:
@@ -221,9 +221,9 @@ class Solver:
         return self.dt
 
     def advance(self, count: int, until: float = np.inf) -> int:
-        """Make up to `count` time steps, none past `until`, and return their number. The host makes one step. A device
-        that needs no host makes all of them, or nearly all. Raises as `step`; the steps before the failed one remain
-        valid. All ranks call this with the same count."""
+        """Make up to `count` time steps, none past `until`, and return their number. If the host is needed, one step is
+        made. Otherwise the device makes all of them, or nearly all. Raises the errors of `step`; the steps before the
+        failed one remain valid. All ranks call this with the same count."""
         taken, failed = self._take_device_steps(count, until) if self.device_resident_steps.possible else (0, None)
         if taken and failed is None:
             return taken
@@ -339,12 +339,12 @@ class Solver:
 
     @property
     def can_rewind(self) -> bool:
-        """True if the state at the start of the last step still exists and is admissible. Collective."""
+        """True if the start of the last step is stored, with positive density and pressure. Collective."""
         alive = self._state_cache.began is not None and self.system.alive_before
         return bool(self.comm.min([float(alive)])[0])
 
     def rewind(self) -> None:
-        """Go back to the start of the last step. Collective."""
+        """Return to the state at the start of the last step. Collective."""
         if self._state_cache.began is None:
             raise RuntimeError("no step was taken")
         self.time, self.steps = self._state_cache.began
@@ -390,8 +390,8 @@ class Solver:
             self.system.history.forget()
 
     def complete_state(self, given: bool = True) -> None:
-        """Impose the conditions on the nodes of physical faces and fill the connected halos. `given`: whether the state
-        was set from outside rather than computed. Collective."""
+        """Apply the boundary conditions to physical faces and fill the connected halos. `given`: whether a caller has
+        set the state. Collective."""
         self.settle()
         self._state_cache.invalidate_radii()
         self._state_cache.incomplete = False
@@ -415,7 +415,7 @@ class Solver:
             self.complete_state()
 
     def settle(self) -> None:
-        """Wait for the halo exchange. Anything that reads ghosts between steps must call this first."""
+        """Wait for the halo exchange. It must be called before ghosts are read between steps."""
         self._ghosts.finish_state()
 
     def finish_reads(self) -> None:
@@ -434,16 +434,16 @@ class Solver:
         return found
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the conservative state (n, nk, nj, ni) of each part as a piece of q.<whole block>, in the run's
-        precision, and the data of earlier steps that the integrator needs (`StateHistory.pieces`)."""
+        """Yield the conservative state (n, nk, nj, ni) of each part as a piece of q.<whole block>, with the number type
+        of the run, and the data of earlier steps that the integrator needs (`StateHistory.pieces`)."""
         yield from self._blocks.pieces()
         if self.system.history is not None:
             yield from self.system.history.pieces()
 
     def restore(self, values: Mapping[str, Any], read: Callable[[str, Range], np.ndarray]) -> None:
-        """Continue from the content of `values` and `pieces`, to the last bit on the same backend and cut. `read(name,
-        box)` returns the nodes `box` of an array that was written in pieces. Collective; raises ValueError for numbers
-        that no run can have had, and for an array of another shape or type."""
+        """Continue from the content of `values` and `pieces`, bit-identically on the same backend and partition.
+        `read(name, box)`: returns the nodes `box` of an array that was written in pieces. Collective. Raises ValueError
+        for numbers that no run can have had, and for an array of another shape or type."""
 
         def fill() -> None:
             with self.comm.together():
@@ -455,8 +455,8 @@ class Solver:
         self.go_on(values, fill)
 
     def go_on(self, values: Mapping[str, Any], fill: Callable[[], None]) -> None:
-        """Continue from `values`, as `restore`, with a state that `fill` sets on the device. Nodes that it does not set
-        keep their state. Collective."""
+        """Continue from `values`, as `restore` does, with a state that `fill` sets on the device. Nodes that `fill`
+        does not set are not changed. Collective."""
         time, dt, factor = (float(values[key]) for key in ("time", "dt", "step_factor"))
         steps = int(values["steps"])
         if not (0 <= time < np.inf and 0 <= dt < np.inf and 0 < factor <= 1 and steps >= 0):
@@ -490,11 +490,11 @@ class Solver:
 
     @property
     def points(self) -> int:
-        """The points of all ranks."""
+        """Number of points of all ranks."""
         return self.decomposition.points
 
     @property
     def bytes(self) -> int:
-        """The device memory of the fields of this rank."""
+        """Device memory of the fields of this rank, in bytes."""
         blocks = sum(state.bytes for state in self.states) + sum(layer.bytes for layer in self.sponges)
         return blocks + self.system.bytes + self.step_size.bytes

@@ -5,10 +5,10 @@ import numpy as np
 
 class StateCache:
     """Data derived from the current state. `radii`: the largest inviscid and viscous spectral radius over all ranks, or
-    None if not computed. `rates`: whether `r` holds rates of change, of this state or of an earlier one; before the
-    first right-hand side it holds nothing. `began`: the time and the number of steps at the start of the last step,
-    whose initial state the integrator or its history stores. `incomplete`: whether nodes of this rank were set and the
-    state was not completed since."""
+    None if not computed. `rates`: whether the array `r` contains rates of change, of this state or of an earlier one;
+    it does not before the first right-hand side. `began`: the time and the number of steps at the start of the last
+    step, whose initial state the integrator or its history stores. `incomplete`: whether nodes of this rank were set
+    and the state was not completed since."""
 
     def __init__(self) -> None:
         self.reset()

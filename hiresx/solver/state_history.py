@@ -15,8 +15,8 @@ from hiresx.time.ode_system import Earlier, Vector
 
 class StateHistory:
     """The states at the start of the last steps. `earlier`: at most `depth` steps before the current one, the last one
-    first. The state at the start of the current step, or of the last one if none is under way, is also stored, so that
-    this step can be undone."""
+    first. The state at the start of the current step (between steps, of the last one) is also stored, so that this step
+    can be undone."""
 
     def __init__(self, blocks: LocalBlocks, vectors: Vectors, depth: int):
         self._blocks, self._vectors, self._depth = blocks, vectors, depth
@@ -43,7 +43,7 @@ class StateHistory:
         self._last = None
 
     def forget(self) -> None:
-        """Forget all steps: a new state was set."""
+        """Discard all steps, because a new state was set."""
         self._steps, self._last = [], None
 
     @property

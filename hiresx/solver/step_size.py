@@ -16,8 +16,8 @@ from hiresx.time.step_rule import largest_step, step_towards
 
 class StepSize:
     """The size of the time step. `state_cache`: data of the current state, with its spectral radii if computed.
-    `reductions`: one for each local block; the launches `calls` write their radii into `found`. `limits`: further
-    launches for local time steps."""
+    `reductions`: one for each local block; the launches `calls` write their spectral radii into the array `found`.
+    `limits`: further launches for local time steps. `known`: the initial `state_cache`."""
 
     def __init__(self, case: Case, blocks: LocalBlocks, known: StateCache, limits: Sequence[Call]):
         self._case, self._blocks, self.state_cache = case, blocks, known
@@ -42,14 +42,14 @@ class StepSize:
         return self._blocks.program.prepare([call for r in self.reductions for call in r.norm_calls()])
 
     def choose(self, factor: float, left: float, own: float | None = None) -> float:
-        """Return the next step towards a time that is `left` away. It is at most `factor` times the step of the case.
-        If the integrator chose a step `own`, it is at most `factor` times that instead. Collective."""
+        """Return the next time step, in L / c_ref, towards a time that is `left` away. It is at most `factor` times the
+        step of the case, or at most `factor` times `own` if the integrator chose a step `own`. Collective."""
         wanted = self.case_step(factor) if own is None else factor * own
         return min(wanted, left) if own is None and self._case.time.dt is not None else step_towards(left, wanted)
 
     def case_step(self, factor: float) -> float:
-        """Return `factor` times the step of the case: fixed, or by its CFL numbers over all blocks of all ranks.
-        Collective."""
+        """Return `factor` times the time step of the case, in L / c_ref: fixed, or by its CFL numbers over all blocks
+        of all ranks. Collective."""
         time = self._case.time
         if time.dt is not None:
             return factor * time.dt

@@ -47,10 +47,10 @@ from hiresx.time.integrator import Integrator
 
 class Terms:
     """The `inviscid`, `viscous` and `axisymmetric` terms of every local block, evaluated by `plan`. `tasks`: the tasks
-    of a stage. `ends_in_update`: whether the update includes the viscous differences; then `left` are the tasks left
-    to it. `conservation`: that of levels that conserve, else None. `viscous_first`: whether viscous fluxes precede the
-    inviscid terms; then the fluxes of inner nodes are computed during the exchange of the state, and the fluxes are
-    exchanged during the inviscid terms."""
+    of a stage. `ends_in_update`: whether the update includes the viscous differences; `left` are then the tasks that
+    the update replaces. `conservation`: the task of conservative levels, else None. `viscous_first`: whether viscous
+    fluxes are computed before the inviscid terms. If so, the fluxes of inner nodes are computed during the exchange of
+    the state, and the fluxes are exchanged during the inviscid terms."""
 
     def __init__(
         self,
@@ -197,9 +197,9 @@ class Terms:
         return self.around_fluxes(("viscous", lambda stage: inner()), ("viscous", lambda stage: outer()))
 
     def around_fluxes(self, inner: Task, outer: Task) -> list[Task]:
-        """Return the tasks of the viscous differences. With other ranks, the wait for their fluxes is between `inner`
-        and `outer`. If the viscous terms come first it is before `inner`, and `outer` is left out. Without other ranks
-        there is only `inner`."""
+        """Return the tasks of the viscous differences, with the wait for the fluxes of other ranks between `inner` and
+        `outer`. If the viscous terms come first, the wait is before `inner`, and `outer` is left out. Without other
+        ranks there is only `inner`."""
         if not self._ghosts.others:
             return [inner]
         arrival: Task = ("exchange", lambda stage: self._ghosts.finish_fluxes())

@@ -21,8 +21,8 @@ AT_ONCE = 8
 
 class Vectors:
     """Operations on vectors of unknowns. The kernels (kernels/vectors.h) are compiled when the first vector is made.
-    Collective. `count`: the number of vectors. `of_last`: the weight of the products of the last variables in `dot`;
-    the weight of the others is 1."""
+    Collective. `count`: the number of vectors. `of_last`: the weights of the last variables in the scalar product
+    `dot`; the weights of the other variables are 1."""
 
     def __init__(self, blocks: LocalBlocks, of_last: Sequence[float] = ()):
         self._blocks, self._real, self._of_last = blocks, blocks.configuration.real, tuple(of_last)
@@ -45,7 +45,7 @@ class Vectors:
         return self._blocks.backend.to_device(weights.astype(self._real))
 
     def new(self) -> Vector:
-        """Return a vector of zeros. Raises HiresxError if it does not fit in memory."""
+        """Return a new vector of zeros. Raises HiresxError if it does not fit in memory."""
         self.count += 1
         with self._blocks.comm.together():
             return Vector([self._blocks.backend.zeros(s.q.shape, self._real) for s in self._blocks.states])
@@ -60,7 +60,7 @@ class Vectors:
 
     @property
     def bytes(self) -> int:
-        """The bytes of all vectors."""
+        """Memory of all vectors, in bytes."""
         of_one = sum(s.q.size for s in self._blocks.states) * np.dtype(self._real).itemsize
         return self.count * of_one
 
@@ -70,23 +70,23 @@ class Vectors:
             self._launch(s, "add_vectors", x=own, y=to, a=float(a), b=float(b))
 
     def from_rates(self, x: Vector) -> None:
-        """Compute the rates of change x = dq/dt from the residual `r` of the blocks."""
+        """Set x to the rates of change dq/dt, computed from the residual `r` of the blocks."""
         for s, own in zip(self._blocks.states, x.arrays, strict=True):
             self._launch(s, "rates_to_vector", r=s.r, jacobian=s.jacobian, x=own)
 
     def from_state(self, x: Vector) -> None:
-        """Copy the state of the blocks to the vector: x = q."""
+        """Copy the state of the blocks to the vector x."""
         for s, own in zip(self._blocks.states, x.arrays, strict=True):
             self._launch(s, *_compensated_kernel(s, "state_to_vector"), q=s.q, x=own)
 
     def to_state(self, x: Vector) -> None:
-        """Copy the vector to the state of the blocks: q = x."""
+        """Copy the vector x to the state of the blocks."""
         for s, own in zip(self._blocks.states, x.arrays, strict=True):
             self._launch(s, *_compensated_kernel(s, "vector_to_state"), q=s.q, x=own)
 
     def dot(self, x: Vector, y: Vector) -> float:
-        """Return the sum of products over all ranks. Products of the last variables are multiplied by `of_last`.
-        Collective."""
+        """Return the scalar product of two vectors over all ranks. Products of the last variables are multiplied by
+        `of_last`. Collective."""
         found = 0.0
         for s, one, other in zip(self._blocks.states, x.arrays, y.arrays, strict=True):
             (ni, nj, nk), backend = s.size, self._blocks.backend

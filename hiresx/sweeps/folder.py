@@ -32,7 +32,7 @@ _ELSEWHERE = "a sweep is of one case: leave that as it was, or begin another swe
 
 
 def compare(out: Path, case: str | Path, plan: SweepPlan) -> bool:
-    """True if the folder `out` has the sweep `plan` of `case`, possibly with other values; False if it is empty or
+    """True if the folder `out` contains the sweep `plan` of `case`, possibly with other values; False if it is empty or
     missing. Raises HiresxError for a folder with other contents, and for another sweep, with the difference."""
     if not holds_sweep(out):
         return False
@@ -53,8 +53,8 @@ def compare(out: Path, case: str | Path, plan: SweepPlan) -> bool:
 
 
 def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
-    """Prepare `out` as the folder of the sweep `plan` of `case`. If the sweep is there already, check that it is the
-    same; values may have been added. Raises HiresxError as `compare`, and if the folder cannot be written."""
+    """Prepare `out` as the folder of the sweep `plan` of `case`. If it contains a sweep, check that it is the same one;
+    values may have been added. Raises the errors of `compare`, and HiresxError if the folder cannot be written."""
     keys, runs, digests = dict(plan.axes), [member.name for member in plan.members], _digests(plan)
     if compare(out, case, plan):
         # what this plan leaves out stays a part of the sweep
@@ -115,7 +115,7 @@ def read_entries(out: Path) -> dict[str, Any]:
 
 
 def named_by(out: Path) -> list[str] | None:
-    """Return the keys whose values name the runs of the sweep in `out`; None without a sweep. Raises HiresxError as
+    """Return the keys whose values name the runs of the sweep in `out`; None without a sweep. Raises the errors of
     `read_entries`."""
     if not (out / NAME).is_file():
         return None
@@ -180,7 +180,7 @@ def _compare_keys(out: Path, old: Mapping[str, Any], plan: SweepPlan) -> None:
 
 
 def refuse_differences(place: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """Raises HiresxError where the case `new` and the case `old` of the run in `place` differ in a key that changes
+    """Raises HiresxError if the case `new` and the case `old` of the run in `place` differ in a key that changes
     results."""
     found = [difference for difference in identity.differences(old, new) if difference[0] not in _FREE]
     if found:

@@ -17,13 +17,14 @@ _ERROR = "error: "
 
 
 def log(out: Path, member: SweepMember) -> Path:
-    """Return the path of the file with the printed output of a run."""
+    """Return the path of the file with the printed output of a run. `out`: the folder of the sweep."""
     return out / LOGS / f"{member.name}.txt"
 
 
 def need(out: Path, member: SweepMember) -> Need:
     """Return what has to be done for a run: "nothing" if it is finished, "begin", "go on" from its checkpoint, "begin
-    again" if it was started but has no checkpoint, or "removal" if its folder has a run of another case."""
+    again" if it was started but has no checkpoint, or "removal" if its folder contains a run of another case. `out`:
+    the folder of the sweep. `member`: the run."""
     folder = out / member.name
     if not (folder / "run.json").is_file():
         return "begin"
@@ -67,8 +68,8 @@ def _with_grid_parts(ran: dict[str, Any], asked: dict[str, Any]) -> dict[str, An
 
 
 def clear(out: Path, member: SweepMember) -> None:
-    """Remove the folder of a run. Called for a run without a checkpoint. Raises HiresxError if the folder cannot be
-    removed."""
+    """Remove the folder of a run. It is called for a run without a checkpoint. `out`: the folder of the sweep. Raises
+    HiresxError if the folder cannot be removed."""
     try:
         shutil.rmtree(out / member.name)
     except OSError as error:
@@ -77,8 +78,8 @@ def clear(out: Path, member: SweepMember) -> None:
 
 def status(out: Path, member: SweepMember) -> tuple[str, str, dict[str, Any]]:
     """Return (status, reason, record) of a run. The status is that of its run.json; or "waiting" if it was not started,
-    "failed" if it ended before its first step, or "other case" if its folder has a run of another case. The reason says
-    why it is not finished."""
+    "failed" if it ended before its first step, or "other case" if its folder contains a run of another case. The reason
+    says why it is not finished. `out`: the folder of the sweep. `member`: the run."""
     try:
         kept = record.read(out / member.name) if (out / member.name / "run.json").is_file() else {}
     except HiresxError as error:
@@ -92,7 +93,7 @@ def status(out: Path, member: SweepMember) -> tuple[str, str, dict[str, Any]]:
 
 
 def last_error(path: Path) -> str:
-    """Return the error that a run printed when it was started last, from its log `path`."""
+    """Return the error that a run printed when it was started for the last time, from its log `path`."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:

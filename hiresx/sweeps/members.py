@@ -64,11 +64,11 @@ def plan(
     zipped: bool = False,
     named_by: Sequence[str] | None = None,
 ) -> SweepPlan:
-    """Plan the runs of a sweep of `case` over these `values` by key, and `presets`. With `zipped` the first values of
-    all keys are combined, then the second ones, and so on; otherwise all combinations are made. `named_by`: the keys in
-    the names of the runs, for a sweep that exists already (`folder.named_by`); by default those with several values.
-    Raises HiresxError, before anything is run, for an invalid case (for an unknown key with the one that was probably
-    meant), and for two equal runs."""
+    """Plan the runs of a sweep of `case` over these `values` by key, and `presets`. If `zipped` is true the first
+    values of all keys are combined, then the second ones, and so on; otherwise all combinations are made. `named_by`:
+    the keys in the names of the runs, for a sweep that exists already (`folder.named_by`); by default those with
+    several values. Raises HiresxError, before anything is run, for an invalid case and for two equal runs. The hint for
+    an unknown key has the most similar one."""
     axes: dict[str, list[Any]] = {PRESET: list(presets)} if presets else {}
     axes |= {key: plain(entry) for key, entry in values.items()}
     rows = list(combinations(axes, zipped))

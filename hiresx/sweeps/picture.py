@@ -18,7 +18,7 @@ _MOST = 12
 def draw(table: "SweepTable", x: str, y: str) -> tuple[Any, Any]:
     """Return Figure and Axes of the column `y` over the column `x`. Runs that differ only in `x` form a curve. If every
     such curve would be a single point, one curve goes through all runs. Values of `x` that are not numbers are placed
-    at equal distances, in the order of the table. Raises HiresxError for a column that does not exist or holds no
+    at equal distances, in the order of the table. Raises HiresxError for a column that does not exist or contains no
     number."""
     picture_file.require_matplotlib()
     across, up = table.full_name(x), table.full_name(y)

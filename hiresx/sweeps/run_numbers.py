@@ -34,8 +34,8 @@ _LONGEST = 16
 
 @dataclass(frozen=True)
 class ReducedColumn:
-    """A column `name` of the table: the `reduction` of a `quantity` (as `hiresx history` names it) of a `history`, over
-    the samples from the time `start` on."""
+    """A column `name` of the table: the `reduction` ("last", "mean", ...) of a `quantity` (as `hiresx history` names
+    it) of a `history`, over the samples from the time `start` on."""
 
     name: str
     history: str
@@ -89,7 +89,7 @@ def _histories(case: Mapping[str, Any]) -> list[str]:
 
 def column(text: str, start: float | None = None) -> ReducedColumn:
     """Parse HISTORY.QUANTITY or HISTORY.QUANTITY:REDUCTION into a column; by default the reduction is "last". `start`:
-    time from which samples count, in L / c_ref. Raises HiresxError for any other text."""
+    the time of the first sample to use, in L / c_ref. Raises HiresxError for any other text."""
     found = re.fullmatch(r"(?P<history>[^.:]+)\.(?P<quantity>[^:]+?)(?::(?P<reduction>\w+))?", text.strip())
     if not found:
         raise HiresxError(
@@ -104,7 +104,8 @@ def column(text: str, start: float | None = None) -> ReducedColumn:
 
 @dataclass(frozen=True)
 class Analysis:
-    """A command of `hiresx post` with the `words` after the run; its numbers become columns that begin with `name`."""
+    """A command of `hiresx post` with the arguments `words` after the run. Its numbers become columns whose names begin
+    with `name`."""
 
     name: str
     command: str

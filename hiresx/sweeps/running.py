@@ -40,8 +40,8 @@ class TableRequest:
     plot: tuple[str, str] | None = None
 
     def check(self, of: SweepPlan) -> None:
-        """Raises HiresxError for a history that no run of the sweep `of` has, and for a column to plot that its table
-        cannot have."""
+        """Raises HiresxError for a history that no run of the sweep `of` has, and for a column to plot that does not
+        exist in its table."""
         for wanted in self.columns:
             wanted.check([one.case for one in of.members])
         empty = table.table(of, [], self.columns)
@@ -75,19 +75,19 @@ def sweep(
     progress: bool = True,
 ) -> SweepTable:
     """Run `case` (name, file or folder) with all combinations of `values` (a list for each dotted key) and `presets`,
-    each in a folder of its own in `out`. With `zip` the first values of all keys are combined, then the second ones. A
-    sweep that was interrupted is resumed by the same call: finished runs are not run again, others continue from their
-    checkpoints. Values may be added.
+    each in a folder of its own in `out`. If `zip` is true, the first values of all keys are combined, then the second
+    ones. A sweep that was interrupted is resumed by the same call: finished runs are not run again, others continue
+    from their checkpoints. Values may be added.
 
     `columns`: numbers from histories, as HISTORY.QUANTITY:HOW (last, first, mean, min, max, std), over times from
     `start` (in L / c_ref) on. `collect`: commands of `hiresx post` with their options, whose numbers become columns.
     `plot`: two columns to draw in table.png. `ranks` and `backend`: the number of MPI ranks and the backend of each
-    run. With `progress` false nothing is printed.
+    run. If `progress` is false nothing is printed.
 
-    Returns the table, which is also written as table.csv and table.json. A run that fails does not stop the others;
-    `SweepTable.unfinished_rows` has its row.
+    Returns the table, which is also written as table.csv and table.json. A run that fails does not stop the others; its
+    row is in `SweepTable.unfinished_rows`.
 
-    Raises HiresxError, before anything is run, for an invalid case, and for a folder that holds something else or a
+    Raises HiresxError, before anything is run, for an invalid case, and for a folder that contains other files or a
     sweep of another case, with the difference. Ctrl-C stops the sweep in a state that can be resumed.
     """
     if not str(out):
@@ -115,7 +115,7 @@ class SweepEnd:
     signal: int | None = None
 
     def act(self) -> None:
-        """Raise what the signal means: KeyboardInterrupt or Terminated."""
+        """Raise KeyboardInterrupt or Terminated if a signal stopped the sweep."""
         if self.signal == signal.SIGINT:
             raise KeyboardInterrupt
         if self.signal is not None:
@@ -126,8 +126,8 @@ def run(
     of: SweepPlan, out: Path, case: str | Path, how: RunOptions, wanted: TableRequest, say: Say, show: bool = True
 ) -> SweepEnd:
     """Run all members of the sweep `of` that are not finished, and write the table that `wanted` describes after each
-    run. `case`: the case as the user named it. `say` prints a line of progress. `show`: whether the output of the runs
-    also goes to stderr. Raises HiresxError as `sweep`."""
+    run. `case`: the case as the user named it. `how`: the options of each run. `say`: a function that prints a line of
+    progress. `show`: whether the output of the runs is also written to stderr. Raises the errors of `sweep`."""
     if (launcher_environment.launched_processes() or 0) > 1:
         raise HiresxError(
             "a launcher started this sweep", "start it without the launcher; -n N gives each of its runs N ranks"
@@ -201,8 +201,8 @@ def draw_picture(of: SweepTable, out: Path, wanted: TableRequest) -> list[Path]:
 
 
 def arguments(out: Path, one: SweepMember, need: member.Need, words: Sequence[str]) -> list[str]:
-    """Return the arguments with which `hiresx run` makes the run `one`. `need`: what has to be done for it. `words`:
-    further options."""
+    """Return the arguments of `hiresx run` for the run `one`. `need`: what has to be done for it. `words`: further
+    options."""
     if need == "go on":
         return ["--restart", str(out / one.name), *words]
     return [str(out / folder.CASE), *one.words, *words, "--out", str(out / one.name)]

@@ -37,7 +37,7 @@ class SweepTable:
 
     @property
     def unfinished_rows(self) -> list[dict[str, Any]]:
-        """The rows of runs that are not finished, or of which something could not be found."""
+        """The rows of runs that are not finished, and of runs for which a column could not be computed."""
         return [row for row in self.rows if row["status"] != "finished" or row[ERROR]]
 
     def column(self, name: str) -> list[Any]:
@@ -63,7 +63,7 @@ class SweepTable:
         return picture.draw(self, x, y)
 
     def csv(self) -> str:
-        """Return the table as comma-separated values, with every digit; absent values are empty."""
+        """Return the table as comma-separated values, with all digits; absent values are empty."""
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(self.columns)
@@ -78,7 +78,8 @@ class SweepTable:
         return plain
 
     def write(self, out: Path) -> list[Path]:
-        """Write table.csv and table.json into `out`. Raises HiresxError naming what cannot be written."""
+        """Write table.csv and table.json into `out`. Raises HiresxError with the path of a file that
+        cannot be written."""
         files.write_text(out / CSV, self.csv())
         files.write_text(out / JSON, json.dumps(self.document(), indent=2, allow_nan=False) + "\n")
         return [out / CSV, out / JSON]
@@ -100,7 +101,7 @@ def row(
     fresh: bool = True,
 ) -> dict[str, Any]:
     """Return the row of the run `one`. The analyses are computed if the run is finished; `error` names those that fail.
-    With `fresh` false the row has neither collected columns nor analyses."""
+    If `fresh` is false the row has neither collected columns nor analyses."""
     status, why, kept = member.status(out, one)
     found: dict[str, Any] = {"run": one.name, "status": status, "steps": kept.get("steps"), "time": kept.get("time")}
     found |= {"wall_s": _seconds(kept), **one.values}

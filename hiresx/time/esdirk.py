@@ -12,14 +12,14 @@ from hiresx.time.step_control import ControlledStages
 
 
 def row(*pairs: tuple[int, int]) -> tuple[Fraction, ...]:
-    """Return a row of a tableau from numerators and denominators."""
+    """Return a row of a tableau of coefficients. `pairs`: numerator and denominator of each entry."""
     return tuple(Fraction(*pair) for pair in pairs)
 
 
 class Tableau(NamedTuple):
     """The coefficients of a scheme of s stages. `a`: rows 2 to s of the matrix, each with its entries left of the
-    diagonal. `gamma`: the diagonal entry of these rows. `embedded`: the s weights of the embedded scheme, which is one
-    order lower. The last row has the weights of the scheme itself, so that it is stiffly accurate."""
+    diagonal. `gamma`: the diagonal entry of these rows. `embedded`: the s weights of the embedded scheme, whose order
+    is lower by one. The last row has the weights of the scheme itself, so that it is stiffly accurate."""
 
     gamma: Fraction
     a: tuple[tuple[Fraction, ...], ...]
@@ -27,18 +27,18 @@ class Tableau(NamedTuple):
 
     @property
     def times(self) -> list[float]:
-        """Times of the stages, as shares of the step."""
+        """Times of the stages, as fractions of the step."""
         return [0.0, *(float(sum(numbers) + self.gamma) for numbers in self.a)]
 
 
 class Esdirk(ControlledStages):
     """Base class of the ESDIRK schemes (explicit first stage, singly diagonally implicit Runge-Kutta), with the
     coefficients `tableau`. Stage i at the time c_i dt solves q/(gamma dt) - (q_n/(gamma dt) + sum_(j<i) a_ij k_j /
-    gamma) = R(q) with the rates of change k_j = R(q_j); the last one is the state after the step. All stages have the
-    same gamma and so use the same blocks. No earlier step is needed, so the size of steps may change freely. k_j of a
-    solved stage is computed from the equation of the stage: R(q_j) would multiply the remaining residual of Newton's
-    method by the stiffness. The guess of a stage integrates the polynomial through at most three of the rates before
-    it."""
+    gamma) = R(q) with the rates of change k_j = R(q_j); the result of the last stage is the state after the step. All
+    stages have the same gamma and so use the same matrix blocks. No earlier step is needed, so that the size of steps
+    may change freely. k_j of a solved stage is computed from the equation of the stage: R(q_j) would multiply the
+    remaining residual of Newton's method by the stiffness. The initial guess of a stage is the integral of the
+    polynomial through at most three of the earlier rates."""
 
     tableau: Tableau
 
@@ -52,8 +52,8 @@ class Esdirk(ControlledStages):
         self._rates = [system.vector() for _ in self.tableau.a]
 
     def estimate(self, system: System) -> bool:
-        """Compute the estimated error of the step into `_work`: the difference of the new state from that of the
-        embedded scheme. Always returns True, since there is an estimate for every step."""
+        """Compute the estimated error of the step, and store it in `_work`: the difference of the new state from that
+        of the embedded scheme. Always returns True, since there is an estimate for every step."""
         *kept, last = (
             float(own - other)
             for own, other in zip((*self.tableau.a[-1], self.tableau.gamma), self.tableau.embedded, strict=True)
@@ -85,9 +85,9 @@ class Esdirk(ControlledStages):
 
 
 def guess_weights(times: Sequence[float], stage: int) -> dict[int, float]:
-    """Return the weights of the rates of earlier stages in the initial guess of `stage` (from 0). They integrate, from
-    0 to the time of the stage, the polynomial through the rates of the first stage and of the last two. `times`: the
-    times of the stages, as fractions of the step."""
+    """Return the weights of the rates of earlier stages in the initial guess of `stage` (from 0). With these weights
+    the polynomial through the rates of the first stage and of the last two is integrated from 0 to the time of the
+    stage. `times`: the times of the stages, as fractions of the step."""
     chosen = sorted({0, *range(max(stage - 2, 0), stage)})
     found = {}
     for m in chosen:

@@ -10,11 +10,11 @@ from hiresx.time.ode_system import System
 
 
 class Explicit(Integrator):
-    """Base class of the explicit integrators. A stage fills `r` of every block with 1/J times dq/dt of the current
-    state, makes the launches `updates[stage]`, and sets the nodes on faces to the time at the end of the stage. This
-    time is the fraction `times[stage]` of the step, and the last fraction is 1.
+    """Base class of the explicit integrators. A stage sets the rates `r` of every block to 1/J times dq/dt of the
+    current state, makes the launches `updates[stage]`, and sets the nodes on faces for the time at the end of the
+    stage. This time is the fraction `times[stage]` of the step, and the last fraction is 1.
 
-    `keeps_start`: whether the first register holds the state at the start of the step until the step is done.
+    `keeps_start`: whether the first register contains the state at the start of the step until the step is complete.
     """
 
     iterates = False

@@ -17,9 +17,9 @@ Operator = Callable[[Vector, Vector], None]
 
 
 class Gmres(ABC):
-    """Base class of the GMRES methods, with memory for `size` search directions. Each direction takes
-    `vectors_of_direction` vectors: the next orthogonal vector, and the direction itself if it differs from this
-    vector."""
+    """Base class of the GMRES methods, with memory for `size` search directions. Each direction needs
+    `vectors_of_direction` vectors: the next orthogonal vector, and the direction itself if it differs from this vector.
+    """
 
     vectors_of_direction: ClassVar[int]
 
@@ -89,8 +89,9 @@ class Gmres(ABC):
 
 
 class PreconditionerAlone:
-    """The linear solver that takes M^-1 `right` as the solution. With the blocks of a first-order scheme this is a step
-    of defect correction (W. A. Mulder & B. van Leer, Journal of Computational Physics 59 (1985) 232, section 2)."""
+    """The linear solver whose solution is M^-1 `right`, where M is the preconditioner. With the matrix blocks of a
+    first-order scheme this is a step of defect correction (W. A. Mulder & B. van Leer, Journal of Computational Physics
+    59 (1985) 232, section 2)."""
 
     vectors_of_direction = 0
 
@@ -109,8 +110,8 @@ class PreconditionerAlone:
 
 
 class FlexibleGmres(Gmres):
-    """The flexible GMRES method, which lowers the residual `right` - A x. Source: Y. Saad, SIAM Journal on Scientific
-    Computing 14 (1993) 461, algorithm 2.2."""
+    """The flexible GMRES method, which minimises the residual `right` - A x. Source: Y. Saad, SIAM Journal on
+    Scientific Computing 14 (1993) 461, algorithm 2.2."""
 
     vectors_of_direction = 2
 
@@ -123,7 +124,7 @@ class FlexibleGmres(Gmres):
 
 
 class PreconditionedGmres(Gmres):
-    """The GMRES method with left preconditioning. It lowers the preconditioned residual M^-1 (`right` - A x), which
+    """The GMRES method with left preconditioning. It minimises the preconditioned residual M^-1 (`right` - A x), which
     approximates the error of x. `precondition` must be linear and may compute in place."""
 
     vectors_of_direction = 1

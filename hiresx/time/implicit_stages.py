@@ -28,8 +28,8 @@ ALEXANDER = 1 - math.sqrt(0.5)
 class Solved(NamedTuple):
     """The result of the solution of a stage. `newton`: number of Newton steps. `products`: number of products with the
     Jacobian. `drop`: the factor by which the residual has fallen. `linear_drop`: the largest ratio of the final to the
-    initial residual of linear equations. `share`: the smallest fraction of a Newton step that was taken. `residual`:
-    the final residual. `assemblies`: number of times that the blocks were computed."""
+    initial residual of linear equations. `share`: the smallest fraction of a Newton step that was made. `residual`: the
+    final residual. `assemblies`: number of times that the matrix blocks were computed."""
 
     newton: int
     products: int
@@ -46,15 +46,15 @@ class Stages(ImplicitIntegrator):
         `over_time` q - `constant` = R(q, t)
 
     for the state q, with the boundary conditions of t, as f(q) = 0 (`Linearised.unsteady`). `over_time` is a number
-    over the time step. The method is Newton's (D. A. Knoll & D. E. Keyes, Journal of Computational Physics 193 (2004)
-    357).
+    divided by the time step. The method is Newton's (D. A. Knoll & D. E. Keyes, Journal of Computational Physics 193
+    (2004) 357).
 
     The residual of a stage is the norm of f/e, where e is the length of a short explicit time step of every node. Its
     drop is measured from the state at the start of the step, with the boundary conditions of t. Stages of a step with
     the same `over_time` use the same preconditioner, as long as GMRES converges with it.
 
-    `memory`: the number of stages that ended before their residual had dropped as far as asked, `stalled`, and the
-    smallest drop among them. `last_stall`: where and when this process met the last one.
+    `memory`: the number `stalled` of stages that ended before their residual had dropped as far as required, and the
+    smallest drop among them. `last_stall`: the place and the time of the last such stage in this process.
     """
 
     vectors = 8
@@ -82,7 +82,7 @@ class Stages(ImplicitIntegrator):
         )
 
     def attach(self, system: System, linearised: Linearised) -> None:
-        """Store the system's linearisation, and allocate the vectors."""
+        """Store the system and its linearisation, and allocate the vectors."""
         self._linear = self.linearised = linearised
         self._start, self._x, self._f, self._d, self._trial, self._of_trial, self._work, self._constant = (
             system.vector() for _ in range(8)
@@ -99,11 +99,11 @@ class Stages(ImplicitIntegrator):
 
     @abstractmethod
     def advance(self, system: System) -> list[Solved]:
-        """Make a step from `_start`, and put the new state into `_x`. Returns how its stages were solved."""
+        """Make a step from `_start`, and store the new state in `_x`. Returns the result of each stage."""
 
     def two_stages(self, system: System) -> list[Solved]:
         """Make a step of second order that needs no earlier step, by the scheme of two stages with the coefficient
-        `ALEXANDER`. Returns how its stages were solved."""
+        `ALEXANDER` (Alexander 1977). Returns the result of each stage."""
         over_time = 1 / (ALEXANDER * system.dt)
         system.copy(self._start, self._x)
         system.combine(over_time, self._start, 0.0, self._constant)
@@ -116,12 +116,14 @@ class Stages(ImplicitIntegrator):
     # ---- a stage
 
     def solve(self, system: System, time: float, over_time: float, of_guess: float = 0.0) -> Solved:
-        """Solve the equations of a stage at `time`: R(x) - `over_time` x + `_constant` = 0. `_x` has the initial guess,
-        and afterwards the solution.
+        """Solve the equations of a stage at `time`: R(x) - `over_time` x + `_constant` = 0. `_x` contains the initial
+        guess, and afterwards the solution.
 
         The iteration ends when the residual has dropped by the factor `implicit.newton_drop` of the case. If the case
-        does not give it, the goal is `of_guess` times the residual of the guess, a measure of the error in time; the
-        drop is then at most `usual_drop`. Raises FloatingPointError, on all ranks, if no solution is found."""
+        does not have this key, it ends when the residual is `of_guess` times the residual of the initial guess, which
+        is a measure of the error in time; the drop is then at most `usual_drop`. Raises FloatingPointError, on all
+        ranks, if no solution is found.
+        """
         linear, settings = self._linear, self._linear.settings
         linear.unsteady(time, over_time, self._constant)
         begin, residual = self._begin(system, time)

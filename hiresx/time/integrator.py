@@ -11,18 +11,23 @@ class Integrator(ABC):
     """A time integrator: its method `step` advances a `System` in time. Only the state, the `history` and the `memory`
     pass from one step to the next, so that a run can be stopped and continued between steps.
 
-    `order`: of accuracy in time. `history`: the number of earlier states that a step needs (`System.earlier`);
-    checkpoints hold them. `vectors`: the number of vectors that it needs from the system. `registers`: arrays of the
-    size of the state besides q and r, in `registers` of block states. `keeps_start`: whether the state at the start of
-    a step exists until the step is done, so that a failed step can be repeated. `iterates`: whether the launches of a
-    step depend on its results, so that it cannot be recorded; the system then keeps the start. `convex`: whether every
-    stage is a convex combination of Euler steps no longer than the step itself, as the positivity limiter requires.
-    `cfl`, `viscous_cfl`: the largest stable numbers (docs/numerics.md, "Time"), with linear weights, for pure
-    convection and pure diffusion. `stages`: the smallest number of right-hand sides of a step.
-    `implicit`: whether a step solves equations by the blocks of `hiresx.time.linearised.Linearised`.
-    `steady`: whether steps are those of an iteration towards steady flow (`hiresx.time.linearised.Steady`). `memory`:
-    the numbers that pass from one step to the next besides states; checkpoints hold them. `report`: what is known of
-    the last step, as run.json has it.
+    - `order`: of accuracy in time.
+    - `history`: the number of earlier states that a step needs (`System.earlier`). Checkpoints contain them.
+    - `vectors`: the number of vectors that it needs from the system.
+    - `registers`: the number of arrays of the size of the state besides q and r, in `registers` of block states.
+    - `keeps_start`: whether the state at the start of a step is stored until the step is complete, so that a failed
+      step can be repeated.
+    - `iterates`: whether the launches of a step depend on its results, so that it cannot be recorded. The system then
+      stores the start.
+    - `convex`: whether every stage is a convex combination of Euler steps no longer than the step itself, as the
+      positivity limiter requires.
+    - `cfl`, `viscous_cfl`: the largest stable numbers (docs/numerics.md, "Time"), with linear weights, for pure
+      convection and pure diffusion.
+    - `stages`: the smallest number of right-hand sides of a step.
+    - `implicit`: whether a step solves equations by the matrix blocks of `hiresx.time.linearised.Linearised`.
+    - `steady`: whether steps are those of an iteration towards steady flow (`hiresx.time.linearised.Steady`).
+    - `memory`: the numbers that pass from one step to the next besides states. Checkpoints contain them.
+    - `report`: data on the last step, for run.json.
     """
 
     order: int
@@ -40,8 +45,8 @@ class Integrator(ABC):
 
     @classmethod
     def needed_fields(cls, case: Case) -> dict[str, int]:
-        """Return the fields that blocks of `case` need because of the integrator, as
-        `hiresx.device.fields.Layout.needed`."""
+        """Return the fields that blocks of `case` need because of the integrator, as a dictionary from the name to the
+        number of arrays or components (`hiresx.device.fields.Layout.needed`)."""
         return {"registers": cls.registers, "dt": int(case.time.local)}
 
     def __init__(self) -> None:
@@ -55,7 +60,8 @@ class Integrator(ABC):
 
     @property
     def next_step(self) -> float | None:
-        """The size of the next step, if the integrator chooses it; None if it follows from the case and the flow."""
+        """The size of the next step, in L / c_ref, if the integrator chooses it; None if it follows from the case and
+        the flow."""
         return None
 
     @property
@@ -64,10 +70,10 @@ class Integrator(ABC):
         return False
 
     def prepare(self, system: System) -> None:  # noqa: B027 (most have nothing to prepare)
-        """Allocate whatever is needed before the first step, such as vectors."""
+        """Allocate vectors and other memory before the first step."""
 
     @abstractmethod
     def step(self, system: System) -> None:
-        """Make one step of `system.dt` from `system.time`. A shorter step is possible; it is then stored in
-        `system.dt`. Raises FloatingPointError, on all ranks, if no solution is found; the solver then tries a smaller
-        step."""
+        """Make one step of the size `system.dt` from `system.time`. The integrator may make a shorter step; its size is
+        then stored in `system.dt`. Raises FloatingPointError, on all ranks, if no solution is found; the solver then
+        tries a smaller step."""

@@ -30,8 +30,8 @@ class ResidualPlace(NamedTuple):
 
 
 class ImplicitSettings(NamedTuple):
-    """Settings of the implicit scheme. `cfl`: the first CFL number; inf if the case gives the size of steps. The other
-    fields are those of the table `[implicit]` with the same names (`hiresx.case.implicit.Implicit`)."""
+    """Settings of the implicit scheme. `cfl`: the initial CFL number; inf if the case gives the size of steps. The
+    other fields are those of the table `[implicit]` with the same names (`hiresx.case.implicit.Implicit`)."""
 
     cfl: float
     largest_cfl: float
@@ -51,16 +51,16 @@ class Linearised(ABC):
     act on the vectors of the `System` of all ranks. Every method is collective. `settings`: settings of the implicit
     scheme.
 
-    f(x) = C(x + e R(x)) - x is the change of the state x by an explicit step, where C imposes the conditions at the
-    nodes of faces. Every node has its own step e, with the CFL numbers `EXPLICIT_CFL`, which only `begin` changes. A
-    steady state has f = 0. For unsteady flow (`unsteady`) the discrete time derivative is subtracted from R.
+    f(x) = C(x + e R(x)) - x is the change of the state x by an explicit step, where C applies the boundary conditions
+    at the nodes of faces. Every node has its own step e, with the CFL numbers `EXPLICIT_CFL`, which only `begin`
+    changes. A steady state has f = 0. For unsteady flow (`unsteady`) the discrete time derivative is subtracted from R.
     """
 
     settings: ImplicitSettings
 
     @abstractmethod
     def begin(self) -> None:
-        """Set the explicit steps e of the nodes from the current state."""
+        """Compute the explicit steps e of the nodes from the current state."""
 
     @abstractmethod
     def unsteady(self, time: float, over_time: float, constant: Vector) -> None:
@@ -69,33 +69,34 @@ class Linearised(ABC):
 
     @abstractmethod
     def change(self, x: Vector, into: Vector) -> None:
-        """Compute f(x) into `into`. This overwrites the current state of the blocks."""
+        """Compute f(x), and store it in `into`. This overwrites the current state of the blocks."""
 
     @abstractmethod
     def rates(self, change: Vector, into: Vector) -> None:
-        """Compute f/e, the rate of change including the boundary conditions, into `into`. `change`: f."""
+        """Compute f/e, the rate of change including the boundary conditions, and store it in `into`. `change`: f."""
 
     @abstractmethod
     def assemble(self, x: Vector, over_cfl: float) -> None:
-        """Compute the blocks of the matrix 1/c - df/dx at x, to first order. `over_cfl`: 1/c."""
+        """Compute the matrix blocks of 1/c - df/dx at x, for the first-order scheme. `over_cfl`: 1/c."""
 
     @abstractmethod
     def precondition(self, right: Vector, into: Vector) -> None:
-        """Solve the equations with the blocks approximately for `into`, by sweeps from the initial guess 0."""
+        """Solve the equations with the matrix blocks approximately, by sweeps from the initial guess 0. `right`: the
+        right-hand side. `into`: the solution."""
 
     @abstractmethod
     def check_blocks(self) -> None:
-        """Raise HiresxError, on all ranks, for a block of a node that is singular; the first is named."""
+        """Raises HiresxError, on all ranks, with the first node whose matrix block is singular."""
 
     @abstractmethod
     def admissible_share(self, x: Vector, change: Vector) -> float:
-        """Return the largest share 1, 1/2, 1/4, ... of `change` that, added to x, changes density and pressure by no
-        more than a fixed factor at any node; 0 if there is none."""
+        """Return the largest of the factors 1, 1/2, 1/4, ... by which `change` can be multiplied and added to x, such
+        that density and pressure change by at most a fixed factor at every node; 0 if there is none."""
 
     @abstractmethod
     def show(self, rates: Vector) -> None:
         """Store the magnitude of the vector `rates` at each node in the field `residual`, in steady runs. It is the
-        largest magnitude of its components."""
+        largest magnitude of the components."""
 
     @abstractmethod
     def largest(self, rates: Vector) -> tuple[float, ResidualPlace]:
@@ -103,8 +104,8 @@ class Linearised(ABC):
 
 
 def linear_solver(given: Given | ImplicitSettings) -> type[LinearSolver]:
-    """Return the class that solves the linear equations for the settings `given`: the sweeps alone, or the GMRES that
-    lowers the residual named by `implicit.krylov_residual`."""
+    """Return the class that solves the linear equations for the settings `given`: the sweeps alone, or the GMRES method
+    that minimises the residual named by `implicit.krylov_residual`."""
     if given.krylov == 0:
         return PreconditionerAlone
     return PreconditionedGmres if given.krylov_residual == "preconditioned" else FlexibleGmres
@@ -138,11 +139,11 @@ class ImplicitIntegrator(Integrator):
 
     @abstractmethod
     def attach(self, system: System, linearised: Linearised) -> None:
-        """Store the system with its linearisation, and allocate the vectors. Called before the first step."""
+        """Store the system and its linearisation, and allocate the vectors. It is called before the first step."""
 
 
 class Steady(ImplicitIntegrator):
-    """Base of integrators that iterate towards steady flow."""
+    """Base class of integrators that iterate towards steady flow."""
 
     steady = True
 
@@ -151,4 +152,4 @@ class Steady(ImplicitIntegrator):
         return super().needed_fields(case) | {"residual": 1}
 
     def look_again(self, system: System) -> None:
-        """Compute the residual again. Needed if boundary values have changed between two steps. Collective."""
+        """Compute the residual again, because boundary values have changed between two steps. Collective."""

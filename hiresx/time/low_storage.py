@@ -11,9 +11,10 @@ from hiresx.time.explicit import Explicit
 class LowStorage(Explicit):
     """Base class of the low-storage Runge-Kutta schemes in the form of Williamson. Every stage computes d = A d + dt
     R(q), then q = q + B d, with A = 0 in the first stage. `a` and `b`: the coefficients A and B of the stages. Source:
+    J. H. Williamson, Journal of Computational Physics 35 (1980) 48.
 
-    J. H. Williamson, Journal of Computational Physics 35 (1980) 48. The stages are not convex combinations of Euler
-    steps. The state at the start of the step is not stored, since its register contains `d`.
+    The stages are not convex combinations of Euler steps. The state at the start of the step is not stored, since its
+    register contains d.
     """
 
     registers, keeps_start, convex = 1, False, False
@@ -32,7 +33,7 @@ class LowStorage(Explicit):
 
 
 def stage_times(a: Sequence[float], b: Sequence[float]) -> tuple[float, ...]:
-    """Return the times at the end of the stages of a scheme, as shares of the step. `a`, `b`: its coefficients in
+    """Return the times at the end of the stages of a scheme, as fractions of the step. `a`, `b`: its coefficients in
     Williamson's form. The times are the solution of dq/dt = 1; the last one is exactly 1."""
     time, d, found = 0.0, 0.0, list[float]()
     for factor, share in zip(a, b, strict=True):

@@ -23,15 +23,16 @@ def newton_step(
     accepts: Callable[[float], bool],
     drop: float,
 ) -> tuple[float, float, float, int] | None:
-    """Solve the linear equations with the right-hand side `f` by `solve` for `direction`, and set `trial` to x + share
-    `direction`.
+    """Solve the linear equations with the right-hand side `f` by `solve`, store the solution in `direction`, and set
+    `trial` to x + share `direction`.
 
-    The solution ends when the linear residual has fallen to `drop` of its initial value; `product` computes products
-    with the matrix, and the blocks of `linear` are the preconditioner. The share begins at the largest admissible one,
-    at most 1, and is halved until `accepts` is true of the `residual` of `trial`.
+    The linear iteration ends when the linear residual has fallen to `drop` times its initial value. `product`: a
+    function that computes products with the matrix. `linear`: the operators, whose matrix blocks are the
+    preconditioner. The share is at first the largest admissible one, at most 1. It is halved until `accepts` returns
+    True for the `residual` of `trial`.
 
-    Returns the share, the residual of `trial`, the final linear residual over the initial one, and the number of
-    products. Returns None if no share is accepted. Raises HiresxError for blocks without an inverse. Collective.
+    Returns the share, the residual of `trial`, the final linear residual divided by the initial one, and the number of
+    products. Returns None if no share is accepted. Raises HiresxError for singular blocks. Collective.
     """
     try:
         left, products = solve(product, linear.precondition, f, drop, direction)

@@ -11,15 +11,15 @@ import numpy as np
 
 class Vector:
     """A vector of the unknowns on the device, with one number for each conservative variable at each node. `arrays`:
-    one array (n, nk, nj, ni) for each block of this rank, with the padding of the state."""
+    one array (n, nk, nj, ni) for each block of this rank, padded by ghosts as the state is."""
 
     def __init__(self, arrays: Sequence[Any]):
         self.arrays = tuple(arrays)
 
 
 class Basis(Sequence[Vector]):
-    """A sequence of vectors that lie one behind the other in memory. `arrays`: one array (count, n, nk, nj, ni) for
-    each block of this rank."""
+    """A sequence of vectors that are consecutive in memory. `arrays`: one array (count, n, nk, nj, ni) for each block
+    of this rank."""
 
     def __init__(self, arrays: Sequence[Any], vectors: Sequence[Vector]):
         self.arrays, self._vectors = tuple(arrays), tuple(vectors)
@@ -49,7 +49,7 @@ class System(ABC):
     nodes of faces. q contains the conservative variables of all blocks of all ranks. `time`: the time at the start of
     the current step, in L / c_ref. `dt`: its size. `epsilon`: the relative rounding error of the stored state.
 
-    Every method is collective and takes the same arguments on all ranks. The memory of the state is also used as work
+    Every method is collective and needs the same arguments on all ranks. The memory of the state is also used as work
     memory for R and for the boundary conditions. Before a step ends, `accept` must therefore set the new state.
     """
 
@@ -59,14 +59,14 @@ class System(ABC):
 
     @abstractmethod
     def stage(self, n: int) -> None:
-        """Make stage `n` of an explicit scheme (hiresx.time.explicit): compute R of the current state, update the
-        state, impose the conditions, and start the halo exchange."""
+        """Compute stage `n` of an explicit scheme (hiresx.time.explicit): compute R of the current state, update the
+        state, apply the boundary conditions, and start the halo exchange."""
 
     @property
     @abstractmethod
     def earlier(self) -> Sequence[Earlier]:
-        """The steps before this one, the last one first: as many as the integrator's `history` asks for, or fewer after
-        a new state was set."""
+        """The previous steps, the last one first: as many as the integrator's `history` requires, or fewer after a new
+        state was set."""
 
     # ---- vectors
 
@@ -76,7 +76,7 @@ class System(ABC):
 
     @abstractmethod
     def combine(self, a: float, x: Vector, b: float, y: Vector) -> None:
-        """Combine two vectors: y = a x + b y. With b = 0 the old y is ignored, even if it is NaN."""
+        """Combine two vectors: y = a x + b y. If b is 0 the old y is ignored, even if it is NaN."""
 
     def copy(self, x: Vector, y: Vector) -> None:
         """Copy a vector: y = x."""
@@ -92,8 +92,8 @@ class System(ABC):
 
     @abstractmethod
     def dot(self, x: Vector, y: Vector) -> float:
-        """Return the sum of the products of all variables at all nodes of all ranks. The order of summation depends on
-        the decomposition only; the result has the same bits on all ranks."""
+        """Return the sum of the products of all variables at all nodes of all ranks. The order of summation depends
+        only on the decomposition; the result is bit-identical on all ranks."""
 
     def norm(self, x: Vector) -> float:
         """Return the square root of the sum of the squares of x (`dot`)."""
@@ -131,17 +131,18 @@ class System(ABC):
 
     @abstractmethod
     def accept(self, x: Vector, time: float) -> None:
-        """Set the state to x, with the conditions of `time` at its nodes."""
+        """Set the state to x, with the boundary conditions of `time` at its nodes."""
 
     @abstractmethod
     def rates(self, x: Vector, time: float, into: Vector) -> None:
-        """Compute R(x, time) into the vector `into`, with the conditions of `time` at the nodes of x."""
+        """Compute R(x, time), with the boundary conditions of `time` at the nodes of x, and store it in the vector
+        `into`."""
 
     # ---- boundary conditions
 
     @abstractmethod
     def impose(self, x: Vector, time: float) -> None:
-        """Impose the conditions of `time` at the nodes of physical faces: x becomes C(x, time)."""
+        """Apply the boundary conditions of `time` to the nodes of physical faces: x becomes C(x, time)."""
 
     @abstractmethod
     def fill_ghosts(self, x: Vector, time: float) -> None:
@@ -157,9 +158,10 @@ class System(ABC):
         into: Vector,
         size: float | None = None,
     ) -> None:
-        """Compute the derivative of `function(x, into)` at x along `change`, by a one-sided difference from its `value`
-        at x. The difference in x has the norm of x (`size`, if it is known) times the root of `epsilon`: D. A. Knoll &
-        D. E. Keyes, Journal of Computational Physics 193 (2004) 357, eq. (14)."""
+        """Compute the derivative of `function(x, into)` at x along `change`, by a one-sided difference, and store it in
+        `into`. `value`: the function at x. The difference in x has the norm of x (`size`, if it is known) times the
+        square root of `epsilon`: D. A. Knoll & D. E. Keyes, Journal of Computational Physics 193 (2004) 357, eq. (14).
+        """
         length = self.norm(change)
         if length == 0.0:
             self.copy(change, into)
@@ -175,7 +177,8 @@ class System(ABC):
         return self.vector()
 
     def impose_derivative(self, x: Vector, value: Vector, time: float, change: Vector, into: Vector) -> None:
-        """Compute the derivative along `change` of the conditions C of `impose` at x, where C is `value`."""
+        """Compute the derivative along `change` of the boundary conditions C (see `impose`) at x, and store it in
+        `into`. `value`: C(x, time)."""
 
         def impose_at(at: Vector, found: Vector) -> None:
             self.copy(at, found)
@@ -184,6 +187,6 @@ class System(ABC):
         self.derivative(impose_at, x, value, change, into)
 
     def rates_derivative(self, x: Vector, value: Vector, time: float, change: Vector, into: Vector) -> None:
-        """Compute the derivative along `change` of R at x, where R is `value`, including the conditions at nodes and in
-        ghosts."""
+        """Compute the derivative along `change` of R at x, including the boundary conditions at nodes and in ghosts,
+        and store it in `into`. `value`: R(x, time)."""
         self.derivative(lambda at, found: self.rates(at, time, found), x, value, change, into)

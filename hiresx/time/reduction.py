@@ -32,8 +32,8 @@ def scratch_reals(size: tuple[int, int, int], work_reals: int) -> int:
 
 
 def pieces(size: tuple[int, int, int]) -> int:
-    """Return the number of pieces into which each column of nodes along k is cut when the largest spectral radii of a
-    block are searched. `size`: the nodes (ni, nj, nk) of the block."""
+    """Return the number of segments into which each column of nodes along k is divided for the computation of the
+    largest spectral radii of a block. `size`: the nodes (ni, nj, nk) of the block."""
     ni, nj, nk = size
     height = max(FEWEST, -(-nk * ni * nj // SEEKERS))
     return -(-nk // height)
@@ -50,10 +50,10 @@ def _reals(work: Any, real: str) -> int:
 
 
 class Reduction:
-    """Computes extremes and norms over the nodes of one block on the device. A first kernel reduces each column of
-    nodes, and further kernels reduce the results of the columns. `radii`: an array (2, FEW) into which `radii_calls`
-    write the largest inviscid and viscous spectral radii; `few` <= FEW threads write one of each. `norms`: an array
-    (NORMS,) into which `norm_calls` write.
+    """Computes extrema and norms over the nodes of one block on the device. A first kernel reduces each column of nodes
+    to one number, and further kernels reduce these numbers. `radii`: an array (2, FEW) for the results of
+    `radii_calls`: the largest inviscid and viscous spectral radii of each of the last threads, of which there are
+    `few`, at most FEW. `norms`: an array (NORMS,) for the results of `norm_calls`.
 
     The work array of the block is used as memory for partial results if it is large enough, since no reduction runs
     while a right-hand side is computed.
@@ -81,8 +81,8 @@ class Reduction:
         self._active = sum(1 << d for d in state.active)
 
     def radii_calls(self, reynolds: float | None) -> list[Call]:
-        """Return the launches that find the largest inviscid and viscous spectral radius of the block (1/time).
-        `reynolds`: None in inviscid flow."""
+        """Return the launches that compute the largest inviscid and viscous spectral radius of the block, in c_ref / L.
+        `reynolds`: the Reynolds number, None in inviscid flow."""
         s, few, count = self._state, self.few, pieces(self._state.size)
         height = -(-s.size[2] // count)
         inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
@@ -112,7 +112,7 @@ class Reduction:
 
     def local_steps(self, reynolds: float | None, cfl: float, viscous_cfl: float) -> None:
         """Compute the block's time step at each point by the inviscid and the viscous CFL number `cfl` and
-        `viscous_cfl`. `reynolds`: None in inviscid flow."""
+        `viscous_cfl`. `reynolds`: the Reynolds number, None in inviscid flow."""
         s = self._state
         inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
         limits = {"inverse_reynolds": inverse_reynolds, "cfl": cfl, "viscous_cfl": viscous_cfl}
@@ -125,7 +125,7 @@ class Reduction:
             )  # fmt: skip
 
     def norm_calls(self) -> list[Call]:
-        """Return the launches whose result `norms` takes."""
+        """Return the launches that compute the array `norms`, whose copy is the argument of the method `norms`."""
         s, count = self._state, self._columns
         return [
             self._program.call(

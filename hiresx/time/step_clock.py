@@ -9,7 +9,7 @@ from hiresx.device.interface import Backend
 
 
 class DeviceClock(IntEnum):
-    """The positions of the entries of the device's clock (kernels/clock.h), in doubles."""
+    """Indexes of the entries of the device's clock (kernels/clock.h), in units of one double."""
 
     TIME = 0
     UNTIL = 1
@@ -62,8 +62,8 @@ class StepClock:
             self._known_values = time, dt
 
     def put_sample(self, time: float, dt: float, begins: float, slot: int) -> None:
-        """Set the current step of size `dt` as `put` does, at the time of a sample, which is stored in the place
-        `slot`. The sampling interval ends here; the next one starts at `begins`."""
+        """Set the current step of size `dt` as `put` does, at the time of a sample. `slot`: the position at which the
+        sample is stored. The sampling interval ends here; the next one starts at `begins`."""
         clock = new_clock()
         places = [DeviceClock.TIME, DeviceClock.DT, DeviceClock.BEGINS, DeviceClock.SLOT]
         clock[places] = time, dt, begins, slot
@@ -71,11 +71,11 @@ class StepClock:
         self.set(clock)
 
     def set_known(self, time: float, dt: float) -> None:
-        """Record that the device has left the clock at `time`, after a step of size `dt`, both in L / c_ref."""
+        """Record that the clock on the device is at `time`, after a step of size `dt`, both in L / c_ref."""
         self._known_values = time, dt
 
     def set(self, clock: np.ndarray) -> None:
-        """Set the whole clock on the device from `clock`, an array in the layout of `DeviceClock`. Steps whose size the
-        device chooses begin with this."""
+        """Set the whole clock on the device from `clock`, an array in the layout of `DeviceClock`. It is called before
+        steps whose size the device chooses."""
         self._backend.copy(self.array, self._backend.to_device(clock))
         self._known_values = None

@@ -17,10 +17,11 @@ REPEATS = 10
 
 
 class ControlledStages(Stages):
-    """Base class of the implicit integrators with control of the step size. With `implicit.tolerance` the size of a
-    step follows its error, divided by the norm of the state at its start. A step with a larger error than the tolerance
-    is repeated with a smaller dt. `memory`: `dt` of the next step, the `error` of the last one, and `repeated`, the
-    number of repeated steps. `error_order`: the power of the step size to which the error of a step is proportional."""
+    """Base class of the implicit integrators with control of the step size. With the key `implicit.tolerance` the size
+    of a step depends on its error, divided by the norm of the state at its start. A step with a larger error than the
+    tolerance is repeated with a smaller dt. `memory`: `dt` of the next step, the `error` of the last one, and
+    `repeated`, the number of repeated steps. `error_order`: the power of the step size to which the error of a step is
+    proportional."""
 
     error_order: int
 
@@ -46,11 +47,12 @@ class ControlledStages(Stages):
 
     @abstractmethod
     def solve_step(self, system: System) -> list[Solved]:
-        """Make a step from `_start`, and put the new state into `_x`. Returns how its stages were solved."""
+        """Make a step from `_start`, and store the new state in `_x`. Returns the result of each stage."""
 
     @abstractmethod
     def estimate(self, system: System) -> bool:
-        """Compute the estimated error of the step to `_x` into `_work`. Returns False if there is no estimate."""
+        """Compute the estimated error of the step to `_x`, and store it in `_work`. Returns False if there is no
+        estimate."""
 
     def _error(self, system: System) -> float | None:
         """Return the estimated error of the step, over the norm of the state at its start, if there is one."""

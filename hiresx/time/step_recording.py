@@ -16,8 +16,9 @@ STEPS = 32
 
 
 class StepState(IntEnum):
-    """The result of a sequence of recorded steps. GOING: all steps were taken. ARRIVED: the last one ended at `until`
-    or close to it. DEAD: the step after the last one led to an inadmissible state. STUCK: the flow allows no step."""
+    """The result of a sequence of recorded steps. GOING: all steps were made. ARRIVED: the last one ended at `until` or
+    close to it. DEAD: the step after the last one led to a state with a density or pressure that is not positive.
+    STUCK: the flow permits no step."""
 
     GOING = 0
     ARRIVED = 1
@@ -26,10 +27,10 @@ class StepState(IntEnum):
 
 
 class StepOutcome:
-    """The outcome of recorded steps. `count`: the number of steps taken. `time`: the time reached. `began`: the time at
+    """The outcome of recorded steps. `count`: the number of steps made. `time`: the time reached. `began`: the time at
     which the last step began. `dt`: the size of the last step or, if DEAD, of the failed one, whose initial state is in
-    q0. `radii`: the spectral radii of the current state. `samples`: for each sample that the device took, the number of
-    steps before it and its time."""
+    the first register. `radii`: the spectral radii of the current state. `samples`: for each sample that the device
+    took, the number of steps before it and its time. `clock`: a copy of the device's clock after the steps."""
 
     def __init__(self, clock: np.ndarray):
         self.state, self.count = StepState(int(clock[DeviceClock.STATE])), int(clock[DeviceClock.STEPS])
@@ -42,8 +43,7 @@ class StepOutcome:
 
 
 class Sampler(Protocol):
-    """A consumer of samples that the device takes by itself. `every`: the time between samples. `next`: the time of the
-    next one. `room`: the number of free places. `slot`: the first of them."""
+    """Interface of an object that receives samples which the device takes without the host."""
 
     @property
     def every(self) -> float:
@@ -55,19 +55,20 @@ class Sampler(Protocol):
 
     @property
     def room(self) -> int:
-        """Number of free places for samples on the device."""
+        """Number of samples for which the device has free memory."""
 
     @property
     def slot(self) -> int:
-        """First free place for a sample on the device."""
+        """Index of the first free sample in the memory of the device."""
 
     def record_samples(self, samples: Sequence[tuple[int, float]]) -> None:
         """Record samples, each given by the number of steps of the run before it and its time."""
 
 
 class StepRecording:
-    """Recorded steps of one process whose blocks share `dt` (1). `calls`: the launches of a whole step. `radii`:
-    launches that write the spectral radii into `found` (blocks, 2, FEW), for each block from its `few` threads."""
+    """Recorded steps of one process. All blocks share the time step `dt`, an array (1,). `calls`: the launches of a
+    whole step. `radii`: launches that write the spectral radii into `found` (blocks, 2, FEW), for each block from its
+    `few` threads. `clock`: the clock on the device."""
 
     def __init__(
         self,

@@ -7,8 +7,8 @@ LONGER = 1e-3
 
 
 def largest_step(cfl: float, viscous_cfl: float, inviscid: float, viscous: float) -> float:
-    """Return min(cfl / inviscid, viscous_cfl / viscous) of the spectral radii `inviscid` and `viscous` (1/time). A
-    viscous radius of 0 sets no limit; a NaN of the inviscid radius gives NaN."""
+    """Return min(cfl / inviscid, viscous_cfl / viscous). `inviscid` and `viscous`: spectral radii, in c_ref / L. A
+    viscous radius of 0 sets no limit; if the inviscid radius is NaN, so is the result."""
     step = cfl / inviscid if inviscid else math.inf
     if not viscous > 0:
         return step
@@ -17,9 +17,9 @@ def largest_step(cfl: float, viscous_cfl: float, inviscid: float, viscous: float
 
 
 def step_towards(left: float, wanted: float) -> float:
-    """Return the next step towards a time that is `left` away, when the flow allows steps of `wanted`. It is all of
-    `left`, or half of it, if that exceeds `wanted` by at most the fraction `LONGER`; otherwise `wanted`. NaN for a
-    `wanted` of NaN."""
+    """Return the next step towards a time that is `left` away, if the flow permits steps of size `wanted`. The step is
+    `left`, or half of it, if that exceeds `wanted` by at most the fraction `LONGER`; otherwise it is `wanted`. If
+    `wanted` is NaN, so is the result."""
     most = (1 + LONGER) * wanted
     if left <= most:
         return left
@@ -34,12 +34,12 @@ def steps_towards(left: float, wanted: float) -> int:
 
 
 def time_advances(time: float, step: float, largest: float = math.inf) -> bool:
-    """True if `time` + `step` is larger than `time` in double precision. Always true for a step of the size `largest`,
-    all that is left of the run: the last step may be too small to change the time."""
+    """True if `time` + `step` is larger than `time` in double precision. It is always true if `step` equals `largest`,
+    the time left of the run: the last step may be too small to change the time."""
     return math.isfinite(step) and not (step < largest and time + step == time)
 
 
 def radii_are_finite(inviscid: float, viscous: float) -> bool:
-    """True if both spectral radii, `inviscid` and `viscous`, are finite. They are not finite once the computation has
-    failed."""
+    """True if both spectral radii, `inviscid` and `viscous`, are finite. They are not if the flow has
+    become invalid."""
     return math.isfinite(inviscid) and math.isfinite(viscous)

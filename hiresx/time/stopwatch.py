@@ -23,12 +23,12 @@ _Entry: TypeAlias = tuple[str, Event, Event]
 
 
 class Stopwatch:
-    """Measures the seconds of each part of a step. `with stopwatch("inviscid"): ...` adds to `seconds["inviscid"]` once
+    """Measures the seconds of each part of a step. `with stopwatch("inviscid"): ...` adds to `seconds["inviscid"]` when
     `collect` has read the events.
 
-    If `within` is true, a part inside another part counts as that other part. If `together` is true, the current step
-    is timed as a whole. `seconds` divides the time of such steps among the parts, in proportion to the steps that were
-    timed by parts.
+    If `within` is true, a part inside another part is counted as that other part. If `together` is true, the current
+    step is timed as a whole. `seconds` divides the time of such steps among the parts, in proportion to the steps that
+    were timed by parts.
     """
 
     def __init__(self, backend: Backend):
@@ -47,7 +47,8 @@ class Stopwatch:
 
     @contextmanager
     def step(self, can_be_one: bool) -> Iterator[None]:
-        """Time a step. If it `can_be_one`, only the first and every `SAMPLED`-th one after it are timed by parts."""
+        """Return a context that times a step. `can_be_one`: whether the step may be timed as a whole; if so, only the
+        first and every `SAMPLED`-th one after it are timed by parts."""
         self.together = can_be_one and self._steps % SAMPLED > 0
         self._steps += 1
         try:
@@ -78,7 +79,7 @@ class Stopwatch:
         return {name: seconds + together * seconds / (apart or 1.0) for name, seconds in found.items()}
 
     def reset(self) -> None:
-        """Forget all times measured so far."""
+        """Discard all times measured so far."""
         self.collect(everything=True)
         self._seconds.clear()
         self._steps = 0

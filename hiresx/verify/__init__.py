@@ -22,16 +22,22 @@ def run(
     plan: str | None = None,
 ) -> list[dict[str, Any]]:
     """Run the checks of `groups` on `backend`. `groups`: names of groups, or "long" for those that take minutes, or
-    "all"; by default the groups that take seconds. `say`: a function that gets a line after each check; by default the
-    lines go to standard error if it is a terminal. `plan`: the plan of the runs, as in the key `plan` of a case; by
-    default the backend's own.
+    "all"; by default the groups that take seconds. `say`: a function that is called with a line after each check; by
+    default the lines are printed to standard error if it is a terminal. `plan`: the plan of the runs, as in the key
+    `plan` of a case; by default the backend's own.
 
-    Returns a dictionary for each check. `group`, `check` and `backend`: names. `value`: the number that was measured,
-    NaN if the check failed to run; `error` then has the reason. `relation`: "<=", ">=" or "in". `threshold`: a number,
-    or two numbers for "in". `pass`: whether `value` is within the limit, or None if the plan does not suit the case;
-    `left_out` then has the reason. `seconds`: the wall time. `commands`: the runs that are examined. `curves`: named
-    lists of numbers for pictures. Raises HiresxError for an unknown group, and for a backend or a plan that is not
-    available.
+    Returns a dictionary for each check.
+
+    - `group`, `check` and `backend`: names.
+    - `value`: the number that was measured, NaN if the check failed to run; `error` then has the reason.
+    - `relation`: "<=", ">=" or "in". `threshold`: a number, or two numbers for "in".
+    - `pass`: whether `value` is within the limit, or None if the plan does not support the case; `left_out` then has
+      the reason.
+    - `seconds`: the wall time.
+    - `commands`: commands that make the same runs.
+    - `curves`: named lists of numbers for pictures.
+
+    Raises HiresxError for an unknown group, and for a backend or a plan that is not available.
     """
     from hiresx.verify import runner
 

@@ -67,18 +67,18 @@ class CheckRun:
 
     @cached_property
     def loaded_case(self) -> Case:
-        """Return the case with the preset and the keys of this run."""
+        """The case with the preset and the keys of this run."""
         return load(self.case, self.preset, self.sets)
 
     @cached_property
     def configuration(self) -> Configuration:
-        """Compile-time choices of the kernels of this run."""
+        """The compile-time choices of the kernels of this run."""
         return configuration(self.loaded_case)
 
 
 class CompletedRun:
-    """A run that is complete, with the state from which it started. `case`: its case if it differs from the loaded
-    one."""
+    """A run that is complete, with its initial state. `run`: how it was made. `backend`: the backend. `case`: its case
+    if it differs from that of `run`."""
 
     def __init__(self, run: CheckRun, backend: str, case: Case | None = None):
         self.simulation = Simulation(case or run.loaded_case, backend, monitors=run.monitors)
@@ -119,8 +119,8 @@ class CompletedRun:
 
 
 class Workbench:
-    """The data on which checks work: the backend under test, the plan by which it computes (None: its default plan),
-    and the completed runs."""
+    """The environment in which checks run: the backend under test, the plan by which it computes (None: its default
+    plan), and the completed runs."""
 
     def __init__(self, backend: str, plan: str | None = None):
         self.backend = backend
@@ -150,7 +150,7 @@ class Workbench:
         return found
 
     def complete(self, run: CheckRun) -> CompletedRun:
-        """Run `run` to its end, once: a second call returns the result of the first."""
+        """Run `run` to its end, and return the result. A second call returns the same result."""
         return self.once(_complete, run)
 
     def forget(self) -> None:
@@ -164,11 +164,11 @@ def _complete(bench: Workbench, run: CheckRun) -> CompletedRun:
 
 @dataclass(frozen=True)
 class Check:
-    """A check of the verification. `limit`: the accepted range of its number. `measure` is called with the results of
-    `runs`, one CompletedRun each, or with the Workbench if there are none. `curves` is called likewise; the sequences
-    that it returns by name are stored with the result, for pictures. `configurations`: the configurations of the
-    kernels that it needs, which are compiled before it. `backends`: a function that returns the names of the backends
-    that it uses, given the tested one."""
+    """A check of the verification. `limit`: the accepted range of its number. `measure`: a function that returns the
+    number. Its arguments are the results of `runs`, one CompletedRun each, or the Workbench if there are none.
+    `curves`: a function with the same arguments that returns sequences by name, which are stored with the result for
+    pictures. `configurations`: the configurations of the kernels that it needs, which are compiled before it.
+    `backends`: a function that returns the names of the backends that it uses, given the one under test."""
 
     name: str
     limit: Limit
@@ -192,7 +192,7 @@ class Check:
         return [bench.complete(run) for run in self.runs] if self.runs else [bench]
 
     def needed_kernels(self, tested: str) -> list[tuple[str, Configuration]]:
-        """Return all configurations of kernels that the check needs, each with the name of the backend that needs it;
-        `tested` is the backend under test."""
+        """Return all configurations of kernels that the check needs, each with the name of the backend that needs it.
+        `tested`: the backend under test."""
         of_runs = [(tested, run.configuration) for run in self.runs]
         return of_runs + [(name, found) for name in self.backends(tested) for found in self.configurations]

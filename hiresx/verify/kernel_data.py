@@ -156,15 +156,15 @@ SMOOTH = {"wall_edge"}
 
 
 def extent(signature: Signature) -> tuple[int, int, int]:
-    """Return the range (ni, nj, nk) to launch a kernel over."""
+    """Return the range (ni, nj, nk) to launch a kernel over. `signature`: its signature."""
     on_face = any(name == "sn" for _, name in signature.arguments)
     return EXTENTS.get(signature.name, FACE if on_face else SIZE)
 
 
 def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
     """Yield arguments of a kernel by name, for each combination of its switches, with and without each optional array.
-    The numbers are the same at every call. Nothing is yielded for kernels that read memory of other processes. `real`:
-    the numpy name of the type of reals."""
+    The numbers are the same at every call. Kernels that read memory of other processes have no variants. `real`:
+    NumPy's name of the type of reals."""
     if any(kind == "const long long *" and name != "count" for kind, name in signature.arguments):
         return
     switches = [name for kind, name in signature.arguments if name in SWITCHES and not is_pointer(kind)]

@@ -52,10 +52,10 @@ def sympy() -> ModuleType:
 class ManufacturedSolution:
     """A manufactured flow of a `gas`. `formulas`: the texts of rho, u, v, w and p as functions of x, y, z and t in
     Python's notation, such as "1 + 0.1*sin(2*pi*x)", with the functions of SymPy. If it is `axisymmetric`, y is the
-    distance from the axis, v the radial velocity and w the swirl; v and w must be odd in y, the others even. `scalars`:
-    the formula and the Schmidt number of each passive scalar, in the order of the case.
+    distance from the axis, v the radial velocity and w the swirl; v and w must be odd functions of y, the others even.
+    `scalars`: the formula and the Schmidt number of each passive scalar, in the order of the case.
 
-    Raises HiresxError without SymPy, and ValueError for a formula that cannot be read or that has other names in it.
+    Raises HiresxError if SymPy is missing, and ValueError for a formula that is not valid or contains other names.
     """
 
     def __init__(
@@ -94,11 +94,12 @@ class ManufacturedSolution:
 
     def flux_divergence(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
         """Return div(F - F_viscous) of the n conservative variables, those of scalars last, (n, ...). The exact
-        right-hand side at this state, dq/dt without a source, is its negative."""
+        right-hand side, dq/dt without a source, is its negative."""
         return np.stack(_values(self._divergence, x, self._off_the_axis(y), z, t))
 
     def source(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:
-        """Return the source dq/dt + div(F - F_viscous), (n, ...), with which the flow solves the equations."""
+        """Return the source dq/dt + div(F - F_viscous), (n, ...). With this source the flow is a solution of the
+        equations."""
         return np.stack(_values(self._source, x, self._off_the_axis(y), z, t))
 
     def viscous_flux(self, x: Reals, y: Reals, z: Reals, t: float = 0.0) -> np.ndarray:

@@ -33,10 +33,7 @@ def names() -> list[str]:
 
 def group(name: str) -> ModuleType:
     """Return the module of a group: its docstring describes the checks, CHECKS is a list of Check, LONG is true if they
-    take minutes.
-
-    Raises HiresxError for an unknown name.
-    """
+    take minutes. Raises HiresxError for an unknown name."""
     if name not in names():
         raise HiresxError(f'no group of checks is called "{name}"', did_you_mean(name, [*names(), "all", "long"]))
     return importlib.import_module(f"hiresx.verify.groups.{name.replace('-', '_')}")
@@ -77,8 +74,8 @@ def run(
 
 
 def compile_ahead(bench: Workbench, checks: Iterable[Check]) -> int:
-    """Compile the kernels that `checks` need, on all cores at once; returns the number of sets of kernels. A failed
-    compilation fails again, and is reported, in its check."""
+    """Compile the kernels that `checks` need, on all cores at once. Returns the number of sets of kernels. A
+    compilation that fails is repeated in its check, which reports the error."""
     wanted = list(dict.fromkeys(found for check in checks for found in check.needed_kernels(bench.backend)))
 
     def compile_one(needed: tuple[str, Configuration]) -> None:

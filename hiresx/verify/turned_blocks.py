@@ -16,8 +16,8 @@ from hiresx.grid.reindexing import Reindexing, reindex
 
 
 def turns(size: tuple[int, int, int]) -> list[Reindexing]:
-    """Return the right-handed ways to number the nodes of a block of `size` (ni, nj, nk): 24 in three dimensions, 4 in
-    two, 1 in one."""
+    """Return the right-handed permutations and reversals of the indexes of a block of `size` (ni, nj, nk): 24 in three
+    dimensions, 4 in two, 1 in one."""
     found = []
     for order, reverse in product(permutations(range(3)), product((False, True), repeat=3)):
         still = all(order[d] == d and not reverse[d] for d in range(3) if size[d] == 1)
@@ -28,9 +28,9 @@ def turns(size: tuple[int, int, int]) -> list[Reindexing]:
 
 @dataclass(frozen=True)
 class TurnedCase:
-    """A case whose blocks were cut and whose indexes were permuted or reversed. `case` on `grid` computes the same flow
-    as the original case. `parts`: for each block of `grid` the box of the original block. `turns`: for each block the
-    change from its original indexes to the new ones."""
+    """A case whose blocks were divided and whose indexes were permuted or reversed. `case` on `grid` computes the same
+    flow as the original case. `parts`: for each block of `grid` the box of the original block. `turns`: for each block
+    the change from its original indexes to the new ones."""
 
     case: Case
     grid: Grid
@@ -62,8 +62,8 @@ def turn_back(values: np.ndarray, turn: Reindexing) -> np.ndarray:
 def random_parts(
     whole: Decomposition, count: int, chance: np.random.Generator, barred: Collection[tuple[int, int, int]] = ()
 ) -> list[Part]:
-    """Cut the blocks of `whole` at random places into `count` parts, or fewer if no part can be cut any more. `chance`:
-    the random generator. `barred`: (block, direction, node) at which no part may begin."""
+    """Divide the blocks of `whole` at random places into `count` parts, or fewer if no part can be divided any more.
+    `chance`: the random generator. `barred`: (block, direction, node) at which no part may begin."""
     parts = list(whole.parts)
     while len(parts) < count:
         open_cuts = [
@@ -105,13 +105,15 @@ def nodes_beside_ends(whole: Decomposition) -> set[tuple[int, int, int]]:
 
 
 def turn_blocks(case: Case, whole: Decomposition, blocks: int, chance: np.random.Generator) -> TurnedCase:
-    """Return `case` on the nodes of `whole`, cut at random into about `blocks` blocks, of which each has its indexes
-    turned at random. Boundary conditions name regions, and periodic conditions become connections.
+    """Return `case` on the nodes of `whole`, divided at random into about `blocks` blocks, each with indexes that are
+    permuted and reversed at random. Boundary conditions name regions, and periodic conditions become connections.
+    `chance`: the random generator.
 
-    No block ends within the halo width of the end of a wall that another block continues. Two connections would lead to
-    the ghosts of the corner behind it, and `extended_coordinates` takes that of the lower direction, where the uncut
-    block had ghosts of the wall. (The result of the planar jet differs by 1e-7 with a cut one node from a lip.) Cuts
-    between ranks do not have this limit."""
+    No block ends within the halo width of the end of a wall that another block continues. The ghosts of the corner
+    there could be taken over two connections, and `extended_coordinates` uses that of the lower direction, where the
+    original block had ghosts of the wall. (The result of the planar jet differs by 1e-7 if a block ends one node from a
+    lip.) Cuts between ranks do not have this limit.
+    """
     parts = random_parts(whole, blocks, chance, nodes_beside_ends(whole))
     cut = split(whole, parts)
     chosen = [turns(part.size)[chance.integers(len(turns(part.size)))] for part in parts]

@@ -17,8 +17,9 @@ from hiresx.grid.spacing import stretch
 def generate(spec: Box) -> Grid:
     """Return the grid of a `box` table (`hiresx.case.grids.Box`), in reference lengths.
 
-    A periodic axis has n unique nodes and none at the upper end; the others have nodes at both ends. Every axis may be
-    made periodic by the boundary conditions, a non-periodic one with its end nodes held on both sides.
+    A periodic axis has n different nodes and none at the upper end; the others have nodes at both ends. The boundary
+    conditions may make every axis periodic. On an axis that is not declared periodic, both ends then have the same
+    node.
     """
     stretches = spec.stretch or {}
     for axis in stretches:
@@ -36,7 +37,7 @@ def generate(spec: Box) -> Grid:
 
 def unit_lines(spec: Box | Wavy) -> list[np.ndarray]:
     """Return for each axis an array (n,) of values from 0 to 1 (not periodic), from 0 to 1 - 1/n (periodic), or [0] for
-    one node."""
+    one node. `spec`: the table of the grid."""
     return [
         np.arange(n) / (n if axis in spec.periodic else max(n - 1, 1)) for axis, n in zip("xyz", spec.n, strict=True)
     ]
@@ -51,7 +52,7 @@ def box_nodes(spec: Box | Wavy, lines: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def box_period(spec: Box | Wavy, directions: Iterable[int]) -> dict[str, Vector | Motion]:
-    """Return the period of the box in the given directions that have more than one node."""
+    """Return the period of the box in those of the given directions that have more than one node."""
     return {
         AXES[d]: triple(float(spec.upper[d] - spec.lower[d]) if e == d else 0.0 for e in range(3))
         for d in directions

@@ -21,14 +21,14 @@ def generate(spec: ChannelBump) -> Grid:
     """Return the grid of a `channel-bump` table (`hiresx.case.grids.ChannelBump`). Lengths are in chords of the bump,
     which lies between x = 0 and x = 1.
 
-    Along x the spacing on the bump is uniform. If `end_spacing` is given, it grows from there at both ends by a squared
-    sine. Beyond the bump it grows by hyperbolic sines. Along y the spacing grows by a hyperbolic sine from
-    `first_spacing` at the lower wall. The first spacing may itself grow with the distance from the bump. Along z there
-    are nk nodes, and `width` is the period; the node at the upper end is left out.
+    Along x the spacing on the bump is uniform. If `end_spacing` is given, it grows from both ends of the bump as a
+    squared sine. Beyond the bump the nodes follow hyperbolic sines. Along y they follow a hyperbolic sine with the
+    spacing `first_spacing` at the lower wall, which may itself grow with the distance from the bump. Along z there are
+    nk nodes, and `width` is the period; the node at the upper end is left out.
 
     The shape of the lower wall decays linearly towards the upper wall. At each distance from the wall the shape is
     smoothed over this distance (`hiresx.grid.diffusion`). Without smoothing, the kinks at the ends of a circular arc
-    would appear on all grid lines along x, and would be errors of the metrics of sixth order there.
+    would be present on all grid lines along x, where they would cause errors of the sixth-order metrics.
     """
     before, on, after = spec.cells
     if spec.blocks == 3 and min(before, on + 1, after) < MINIMUM_NODES:

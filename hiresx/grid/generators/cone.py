@@ -18,8 +18,8 @@ def generate(spec: Cone) -> Grid:
 
     The tip is the origin, and the axis is y = 0. Along x the spacing is uniform on the cone and grows ahead of it. The
     index j runs from the axis and the cone to the outer boundary. This is the straight line from y = `height` at the
-    inlet to y = `end_height` at the outlet. The kink of the wall at the tip is smoothed: at each distance from the
-    axis, over this distance, as in `channel-bump`.
+    inlet to y = `end_height` at the outlet. The kink of the wall at the tip is smoothed: on the grid line at a given
+    distance from the axis it is smoothed over this distance, as in `channel-bump`.
     """
     before, on = spec.cells
     spacing = spec.length / on

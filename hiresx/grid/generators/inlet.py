@@ -17,8 +17,8 @@ def generate(spec: Inlet) -> Grid:
     """Return the grid of an `inlet` table (`hiresx.case.grids.Inlet`). Lengths are in reference lengths.
 
     The grid lines along j are vertical. They are uniformly spaced between the corners, which are nodes. Along j the
-    spacing is uniform. The kinks of a wall are smoothed: at each distance from the wall, over this distance, as in
-    `channel-bump`. Raises HiresxError where the walls meet.
+    spacing is uniform. The kinks of a wall are smoothed: on the grid line at a given distance from the wall they are
+    smoothed over this distance, as in `channel-bump`. Raises HiresxError if the walls intersect.
     """
     nodes = np.concatenate([[0], np.cumsum(spec.cells)])
     x = np.interp(np.arange(nodes[-1] + 1), nodes, spec.corners)

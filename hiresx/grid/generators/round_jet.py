@@ -42,8 +42,9 @@ def generate(spec: Any) -> Grid:
 
     Along x, and along r outside of the lip, the spacing is that of the planar jet
     (`hiresx.grid.spacing.spacing_into_sponge`). In the nozzle, the layers of the ring have the spacing of the lip
-    through the boundary layer. Further inside, the spacing changes to that of the core, from which the size of the core
-    follows. The section is the same at every x (`hiresx.grid.butterfly`). It is polar from the boundary layer outwards.
+    through the boundary layer. Further inside, the spacing changes to that of the core, which determines the size of
+    the core. The cross-section is the same at every x (`hiresx.grid.butterfly`). It is polar from the boundary layer
+    outwards.
     """
     inside, around, downstream = nodes_along_jet(spec)
 

@@ -14,9 +14,9 @@ def generate(spec: Wavy) -> Grid:
     """Return the grid of a `wavy` table (`hiresx.case.grids.Wavy`), in reference lengths. The grid is that of a `box`
     whose nodes are displaced.
 
-    The node that would lie at X is displaced along coordinate c by amplitude_c times the product, over the directions
-    d with more than one node, of sin(2 pi waves_d (X_d - lower_d) / L_d). amplitude = [0.5, 0.5, 0] and waves =
-    [1, 1, 1] in two dimensions is the wavy grid of the reference vortex.
+    The node that would lie at X is displaced along coordinate c by amplitude_c times the product, over the directions d
+    with more than one node, of sin(2 pi waves_d (X_d - lower_d) / L_d). With amplitude = [0.5, 0.5, 0] and waves = [1,
+    1, 1] in two dimensions it is the grid of the isentropic vortex of Ye et al. (2022).
 
     A direction may be periodic if its number of waves is a whole number.
     """

@@ -27,8 +27,8 @@ class BeyondFace:
 
 
 def encode_connections(connections: Sequence["Connection"]) -> str:
-    """Return the text by which a field file keeps connections for `Neighbours`. Connections with a rotation and those
-    over a pole are left out, because vectors turn across them."""
+    """Return the text by which a field file stores connections for `Neighbours`. Connections with a rotation and those
+    across a pole are left out, because the components of vectors change across them."""
     return json.dumps(
         [
             [c.block, c.face, c.range, c.donor, c.matrix, c.offset, c.translation]

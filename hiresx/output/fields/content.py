@@ -19,9 +19,9 @@ _TYPES: dict[str, np.dtype] = {"fp64": np.dtype("f8"), "fp32": np.dtype("f4")}
 
 
 class Content:
-    """The content of the files of one output. `variables` are stored in the `precision` for all blocks of the `solver`,
-    or for the subset `spec` of them (None: all). The files have the formats `kinds`, and their names begin with `name`.
-    `case`: the resolved case as a dictionary.
+    """The content of the files of one output. `variables` are stored with the `precision` for all blocks of the
+    `solver`, or for the subset `spec` of them (None: all). The files have the formats `kinds`, and their names begin
+    with `name`. `case`: the resolved case as a dictionary.
 
     The constructor is collective, and raises the errors of `selection.subset`.
     """

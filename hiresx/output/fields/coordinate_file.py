@@ -25,8 +25,8 @@ DIGEST = "xyz_sha256"
 
 
 def digest(pieces: Sequence[Piece], blocks: Sequence[Any]) -> str:
-    """Return the SHA-256 digest of names, shapes and coordinates (in double precision) of the `pieces` of the `blocks`
-    of a grid."""
+    """Return the SHA-256 digest of names, shapes and coordinates (in double precision) of the blocks `pieces` of an
+    output. `blocks`: the blocks of the grid."""
     return _digest((piece.name, piece.shape, _coordinates(piece, blocks)) for piece in pieces)
 
 
@@ -69,8 +69,8 @@ def place(directory: Path, name: str, wanted: str) -> tuple[Path, bool]:
 
 
 def clear(directory: str | Path, name: str) -> None:
-    """Remove the files of coordinates of the series `name` in `directory`, after its field files were removed. Raises
-    HiresxError if that fails."""
+    """Remove the coordinate files of the series `name` in `directory`. Its field files must have been removed before.
+    Raises HiresxError if that fails."""
     files.remove(Path(directory).glob(f"{name}_grid.nc"))
     files.remove(Path(directory).glob(f"{name}_grid_{'[0-9a-f]' * 8}.nc"))
 

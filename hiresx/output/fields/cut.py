@@ -18,8 +18,7 @@ Piece = dict[str, np.ndarray]
 def parse(text: str, what: str) -> dict[str, float | None]:
     """Parse a text such as "y=0, z=1" into a dictionary {"y": 0.0, "z": 1.0}. A name alone, such as "y", means the
     middle of the domain and has the value None. Raises HiresxError, which names `what` (plane or line), for any other
-    text.
-    """
+    text."""
     fixed: dict[str, float | None] = {}
     for part in text.split(","):
         axis, _, value = (piece.strip() for piece in part.partition("="))
@@ -40,20 +39,21 @@ def extent(pieces: list[Piece], axis: str) -> tuple[float, float]:
 
 
 def flat_axis(pieces: list[Piece], part: str) -> str:
-    """Return the coordinate normal to flat `pieces`: z, or for a `part` of a field, which may be in any plane, the
+    """Return the coordinate normal to flat `pieces`: z, or for a `part` of the fields, which may lie in any plane, the
     coordinate with the smallest extent."""
     return min("zyx", key=lambda axis: -np.subtract(*extent(pieces, axis))) if part else "z"
 
 
 def middle(pieces: list[Piece], axis: str) -> float:
-    """Return the middle between the least and the greatest coordinate along `axis` ("x", "y" or "z"), in L."""
+    """Return the middle between the least and the greatest coordinate along `axis` ("x", "y" or "z"), in L. `pieces`:
+    the pieces of the field."""
     return sum(extent(pieces, axis)) / 2
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedPlaces:
-    """Places in a piece of a field, each a weighted mean of its nodes. `nodes` (m, ...): indexes of m nodes into flat
-    arrays. `weights`: their weights, of the same shape; NaN if there is no such place."""
+    """Places in a piece of a field, each a weighted mean of its nodes. `nodes` (m, ...): for each place the flat
+    indexes of m nodes. `weights`: their weights, of the same shape; NaN if there is no such place."""
 
     nodes: np.ndarray
     weights: np.ndarray
@@ -63,8 +63,8 @@ class WeightedPlaces:
         return (np.ravel(values)[self.nodes] * self.weights).sum(axis=0)
 
     def of(self, first: "WeightedPlaces") -> "WeightedPlaces":
-        """Combine two interpolations. `first`: the interpolation that made this piece from another one. Returns the
-        samples of `self` as weighted means of the nodes of that other piece."""
+        """Combine two interpolations. `first`: the interpolation from another piece to the nodes of this one. Returns
+        the places of `self` as weighted means of the nodes of that other piece."""
         shape = first.weights.shape[0], -1
         nodes = first.nodes.reshape(shape)[:, self.nodes]
         weights = first.weights.reshape(shape)[:, self.nodes] * self.weights
@@ -85,7 +85,7 @@ def plane(pieces: list[Piece], axis: str, value: float) -> list[Piece]:
 
 def plane_samples(pieces: list[Piece], axis: str, value: float) -> list[tuple[int, WeightedPlaces]]:
     """Return the plane `axis` = `value` through `pieces` as interpolations: pairs of the number of a piece and the
-    samples in it. Raises as `plane`."""
+    samples in it. Raises the errors of `plane`."""
     found = [(number, sheet) for number, piece in enumerate(pieces) for sheet in _sheets(piece, axis, value)]
     if not found:
         _outside(pieces, axis, value)
@@ -93,9 +93,10 @@ def plane_samples(pieces: list[Piece], axis: str, value: float) -> list[tuple[in
 
 
 def line(pieces: list[Piece], axis: str, value: float) -> tuple[Piece, np.ndarray]:
-    """Intersect the line `axis` = `value` with the grid lines of two-dimensional `pieces`. Returns the samples, arrays
-    (n,) in rising order of the other coordinate that varies most, and the gaps: the indexes of the samples before which
-    the line leaves the grid, for instance at a body. Raises HiresxError if no grid line meets the line."""
+    """Intersect the line `axis` = `value` with the grid lines of two-dimensional `pieces`. Returns the samples as a
+    piece with arrays (n,), in ascending order of the other coordinate that varies most, and the gaps: the indexes of
+    the samples before which the line leaves the grid, for instance at a body. Raises HiresxError if no grid line meets
+    the line."""
     parts, order, gaps = line_samples(pieces, axis, value)
     samples = {
         name: np.concatenate([part(pieces[number][name]) for number, part in parts])[order] for name in pieces[0]
@@ -106,8 +107,8 @@ def line(pieces: list[Piece], axis: str, value: float) -> tuple[Piece, np.ndarra
 def line_samples(
     pieces: list[Piece], axis: str, value: float
 ) -> tuple[list[tuple[int, WeightedPlaces]], np.ndarray, np.ndarray]:
-    """Return the line `axis` = `value`, as in `line`, as interpolations: the samples of each piece, by its number;
-    `order` (n,), which selects and sorts the samples to keep; and the gaps, as in `line`."""
+    """Return the line `axis` = `value` as interpolations: pairs of the number of a piece and the samples in it; the
+    array `order` (n,), which selects and sorts the samples; and the gaps, as in `line`. Raises the errors of `line`."""
     parts = [(n, crossings(piece, axis, value, d)) for n, piece in enumerate(pieces) for d in (0, 1)]
     parts = [(n, part) for n, part in parts if part.nodes.size]
     if not parts:

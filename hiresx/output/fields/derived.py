@@ -22,9 +22,10 @@ PRIMITIVE = GAS_PRIMITIVE
 @dataclass(frozen=True)
 class Variable:
     """A variable that output may contain. `compute`: the function of a `FlowState` that returns it. `long_name`: its
-    description. `scale`: its scale. `symbol`: its symbol in mathtext. `colours`: its colour map in plots.
+    description. `scale`: its unit in terms of the reference values. `symbol`: its symbol in mathtext. `colours`: its
+    colour map in plots.
 
-    `local`: whether it follows from the state at a point alone; other variables need gradients.
+    `local`: whether it depends only on the state at a point; other variables need gradients.
     """
 
     compute: Callable[["FlowState"], np.ndarray]
@@ -36,12 +37,12 @@ class Variable:
 
 
 class FlowState:
-    """The flow on one block: x, y, z and the primitive variables, arrays (nk, nj, ni). Gradients are computed when they
-    are first needed, and stored.
+    """The flow on one block: x, y, z and the primitive variables in `state`, arrays (nk, nj, ni). Gradients are
+    computed when they are first needed, and stored.
 
-    `metrics`: returns the metrics of the grid, if they are known already. `beyond`: returns the values of a coordinate
-    or primitive variable at the nodes beyond the faces of the block; without it gradients are one-sided there. Raises
-    HiresxError for a variable that cannot be computed from this state.
+    `metrics`: a function that returns the metrics of the grid, if they were computed before. `beyond`: a function that
+    returns the values of a coordinate or primitive variable at the nodes beyond the faces of the block; without it
+    gradients are one-sided there. Raises HiresxError for a variable that cannot be computed from this state.
     """
 
     def __init__(
@@ -193,8 +194,8 @@ VARIABLES: dict[str, Variable] = {
 
 
 def about(name: str) -> Variable:
-    """Return the description of the variable `name`. A name that is not a variable of the gas is taken for a field of
-    the run (`hiresx.device.fields`) or for a passive scalar of the case."""
+    """Return the description of the variable `name`. Any name that is not a variable of the gas is treated as a field
+    of the run (`hiresx.device.fields`) or as a passive scalar of the case."""
     if name in VARIABLES:
         return VARIABLES[name]
     if name in output_fields():
@@ -203,12 +204,12 @@ def about(name: str) -> Variable:
 
 
 def is_known(name: str) -> bool:
-    """True if every case has the variable `name`: a variable of the gas, a derived variable or a field."""
+    """True if `name` is a variable of every case: a variable of the gas, a derived variable or a field."""
     return name in VARIABLES or name in output_fields()
 
 
 def how_to_store(name: str) -> str:
-    """Return a text on what to write in a case so that its files contain the variable `name`, which was not stored."""
+    """Return a hint for a variable `name` that was not stored: what the case must contain so that the files have it."""
     if name in VARIABLES:
         return 'write "rho", "u", "v", "w", "p" in output.variables: every other variable of the gas follows from them'
     return f'write "{name}" in output.variables: it follows from no other variable'
@@ -230,15 +231,16 @@ def check(names: Iterable[str], place: str = "output.variables", scalars: Iterab
 
 
 def unknown_variable(name: str, known: Sequence[str], where: str = "") -> HiresxError:
-    """Return the error for a `name` that is none of the `known` ones. `where`: begins the message."""
+    """Return the error for a `name` that is not in `known`. `where`: the beginning of the message."""
     near = difflib.get_close_matches(name, known, n=1)
     hint = f'did you mean "{near[0]}"? ' if near else ""
     return HiresxError(f'{where}there is no variable "{name}"', f"{hint}there are {', '.join(known)}")
 
 
 def evaluate(names: Iterable[str], flow: FlowState) -> dict[str, np.ndarray]:
-    """Compute the variables `names` of `flow`, each (nk, nj, ni) float64. Values are NaN at nodes with an inadmissible
-    state. Raises HiresxError for an unknown name, and for one whose primitive variables are missing."""
+    """Compute the variables `names` of `flow`, each (nk, nj, ni) float64. Values are NaN at nodes where density or
+    pressure is not positive. Raises HiresxError for an unknown name, and for a variable whose primitive variables are
+    missing."""
     names = list(names)
     check(names, "variables", [name for name in flow.names if not is_known(name)])
     with np.errstate(invalid="ignore", divide="ignore"):

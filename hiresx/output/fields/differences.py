@@ -70,9 +70,9 @@ def _weighted_sum(weights: np.ndarray, layers: np.ndarray) -> np.ndarray:
 class Metrics:
     """Derivatives with respect to x, y, z on one block with node coordinates x, y, z (nk, nj, ni).
 
-    A singleton direction stands for a unit extrusion (k along z, j along y, i along x), so that every field is constant
-    along it. The gradient of x, y and z themselves is exact to round-off on any grid. `beyond`: the coordinates "x",
-    "y", "z" of the nodes beyond the faces.
+    A direction with a single node is treated as if the block were extruded by 1 (k along z, j along y, i along x), so
+    that every field is constant along it. The gradients of x, y and z themselves are exact to round-off on any grid.
+    `beyond`: the coordinates "x", "y", "z" of the nodes beyond the faces.
     """
 
     def __init__(self, x: np.ndarray, y: np.ndarray, z: np.ndarray, beyond: Callable[[str], Sides] | None = None):
@@ -90,8 +90,8 @@ class Metrics:
             self.slope = [{axis: cofactor[a][2 - axis] * inverse for axis in self.axes} for a in range(3)]
 
     def gradient(self, f: np.ndarray, beyond: Sides | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return df/dx, df/dy, df/dz of f (nk, nj, ni), each (nk, nj, ni) float64. `beyond`: values behind the faces.
-        It must have the same faces as the coordinates from which these metrics were computed."""
+        """Return df/dx, df/dy, df/dz of f (nk, nj, ni), each (nk, nj, ni) float64. `beyond`: values beyond the faces,
+        for the same faces as the coordinates from which these metrics were computed."""
         along = {axis: derivative(f, axis, beyond) for axis in self.axes}
         zero = np.zeros(f.shape)
         return triple(sum((along[axis] * slope[axis] for axis in self.axes), zero) for slope in self.slope)

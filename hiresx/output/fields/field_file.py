@@ -57,8 +57,8 @@ class FieldBlock:
 
 @dataclass
 class FieldFileContent:
-    """The content of the field file `path`: time in L / c_ref, step, the resolved case and the blocks. `part`: "" for
-    whole fields, else the part that it holds."""
+    """The content of the field file `path`: time in L / c_ref, step, the resolved case and the blocks. `part`: the name
+    of the part of the fields that it contains, "" for whole fields."""
 
     path: Path
     time: float
@@ -78,26 +78,27 @@ def write(
     precision: str | None = None,
     part: str = "",
 ) -> Path:
-    """Write `variables` (default: output.variables of the case) of every block to the netCDF-4 file `path`. `time` (in
-    L / c_ref) and `step`: those of the fields.
+    """Write `variables` (by default output.variables of the case) of every block to the netCDF-4 file `path`. `time`
+    (in L / c_ref) and `step`: the time and the number of steps of the fields.
 
-    `blocks`: anything with the attributes of `FieldBlock`; variables that are not in its `state` are computed from rho,
-    u, v, w, p, which then must be. Coordinates are stored in double precision, variables in `precision` (fp64, fp32;
-    default: that of rho). `case` is the resolved case; `part` says what of the fields this is, if not all. The file
-    appears complete or not at all. Safe to call from a thread, as long as the arrays do not change.
-    Not compressed: on 128^3 waves with 0.1 % of noise, zlib 1 with shuffle took 20 times as long to save a third.
+    `blocks`: objects with the attributes of `FieldBlock`. Variables that are not in its `state` are computed from rho,
+    u, v, w, p, which must then be in it. Coordinates are stored in double precision, variables in `precision` (fp64,
+    fp32; by default that of rho). `case`: the resolved case. `part`: the name of the part of the fields, "" for whole
+    fields. The file `path` is replaced only when everything is written. The function may be called from a thread, as
+    long as the arrays do not change. Files are not compressed: on 128^3 waves with 0.1 % of noise, zlib 1 with shuffle
+    took 20 times as long to save a third.
 
-    Raises HiresxError that names the path when it cannot be written, for an unknown variable and for bad block names.
+    Raises HiresxError, with the path, if it cannot be written, for an unknown variable and for invalid block names.
     """
     return Series(blocks, case, variables, precision, part).write(path, blocks, time, step)
 
 
 class Series:
     """Field files of the same blocks, variables and case at many times. The arguments are those of `write`; only names,
-    shapes and gaps of the `blocks` matter here. `linked`: the name of the file beside them that has the coordinates
-    (see `Coordinates`); "": each has its own. `joined_by`: the connections of the blocks, as
+    shapes and gaps of the `blocks` are used here. `linked`: the name of a file in the same folder that has the
+    coordinates (see `Coordinates`); if it is "", each file has its own. `joined_by`: the connections of the blocks, as
     `block_neighbours.encode_connections` returns them. `levels`: the levels of refinement of the blocks. Raises
-    HiresxError for an unknown variable and bad block names."""
+    HiresxError for an unknown variable and invalid block names."""
 
     _numbers: tuple[tuple[str, str, str, str], ...] = (
         ("time", "f8", "time", "L / c_ref"),
@@ -142,8 +143,8 @@ class Series:
         return file.path
 
     def measure_layout(self, path: str | Path) -> FileLayout:
-        """Return the layout of the files of this series. It is found from a temporary file beside `path`. Raises
-        HiresxError as for writing `path`."""
+        """Return the layout of the files of this series. It is measured on a temporary file beside `path`. Raises the
+        errors of `write`."""
         path = Path(path)
         with library_files.replacing(path, self._size, keep=False) as temporary:
             return file_layout.measure_layout(temporary, self._define, self._link)
@@ -206,7 +207,8 @@ class Series:
 
 
 class Coordinates(Series):
-    """The file that has the coordinates of a series of other files, and their `digest`."""
+    """The file that has the coordinates of a series of other files, and their `digest`. The other arguments are those
+    of `Series`."""
 
     _numbers = ()
 
@@ -226,10 +228,10 @@ def _variable(group: Any, name: str, kind: Any, dimensions: Sequence[str], **att
 
 
 def read(path: str | Path, variables: Iterable[str] | None = None) -> FieldFileContent:
-    """Read the field file `path`. `variables`: the names wanted, those not stored are computed; default: what is
-    stored.
+    """Read the field file `path`. `variables`: the names of the variables to return, by default those that are stored.
+    Variables that are not stored are computed.
 
-    Raises HiresxError when the file is missing, is not a field file, or cannot give a variable.
+    Raises HiresxError if the file is missing, is not a field file, or does not have what a variable needs.
     """
     with open_file(path) as blocks:
         coordinate_file.check(Path(path))
@@ -272,8 +274,8 @@ def _describe(blocks: FieldReader) -> dict[str, Any]:
 
 
 def check_variables(names: Iterable[str], about: Mapping[str, Any], where: str = "") -> None:
-    """Raises HiresxError, which begins with `where`, for the first of the variables `names` that a field file of the
-    content `about` (see `describe`) does not give, whatever of rho, u, v, w, p it holds."""
+    """Raises HiresxError for the first of the variables `names` that cannot be read or computed from a field file with
+    the content `about` (see `describe`). `where`: the beginning of the message."""
     stored = about["variables"]
     lacking = [name for name in derived.PRIMITIVE if name not in stored]
     found = [name for name, of in derived.VARIABLES.items() if not lacking and (of.local or not about["part"])]
@@ -327,20 +329,20 @@ def _read_block(
 
 
 def frames(directory: str | Path, name: str = "fields") -> dict[int, Path]:
-    """Return the field files of a run directory, or those of the subset `name`, by step in rising order."""
+    """Return the field files of a run directory, or those of the subset `name`, as a dictionary by step in ascending
+    order."""
     return list_by_step(directory, name, SUFFIX)
 
 
 def list_by_step(directory: str | Path, name: str, suffix: str) -> dict[int, Path]:
-    """Return the files <name>_<step><suffix> of a directory by step, in rising order."""
+    """Return the files <name>_<step><suffix> of a directory as a dictionary by step, in ascending order."""
     pattern = re.compile(rf"{re.escape(name)}_(\d{{6,}}){re.escape(suffix)}")
     found = ((pattern.fullmatch(path.name), path) for path in Path(directory).glob(f"{name}_*{suffix}"))
     return dict(sorted((int(match[1]), path) for match, path in found if match))
 
 
 def last(directory: str | Path, name: str = "fields") -> Path:
-    """Return the latest field file of a run directory, or of its subset `name`. Raises HiresxError when there is
-    none."""
+    """Return the latest field file of a run directory, or of its subset `name`. Raises HiresxError if there is none."""
     found = frames(directory, name)
     if not found and name != "fields":
         there = sorted({path.stem[: path.stem.rindex("_")] for path in Path(directory).glob("*_??????*.nc")})
@@ -353,7 +355,8 @@ def last(directory: str | Path, name: str = "fields") -> Path:
 
 
 def only_vtk(directory: str | Path) -> Path | None:
-    """Return the ParaView file of a run directory whose fields are stored as VTK alone; None for other directories."""
+    """Return the ParaView file of a run directory whose fields were written as VTK files only; None for other
+    directories."""
     there = Path(directory) / "fields.pvd"
     return there if there.is_file() and not frames(directory) else None
 
@@ -372,7 +375,8 @@ def no_fields(directory: str | Path) -> HiresxError:
 
 
 def check_names(names: list[str]) -> None:
-    """Raises HiresxError for names of blocks that are not unique, or cannot name a netCDF group and a file."""
+    """Raises HiresxError for names of blocks that are not unique, or that are not valid names of netCDF groups and
+    files."""
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*", name):
             raise HiresxError(

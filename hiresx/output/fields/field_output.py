@@ -40,7 +40,7 @@ _WORKERS = 8
 
 def check(case: Any) -> None:
     """Raises HiresxError for entries of [output] of `case` that are wrong on any grid: unknown variables, and fields
-    that such a run does not have."""
+    that a run of this case does not have."""
     for table, place in _tables(case):
         names = table.variables or ()
         derived.check(names, f"{place}.variables", equations(case).scalars)
@@ -91,13 +91,13 @@ class FieldOutput(Attachment):
     <subset>_<step>.nc, ... in `directory`. They are written at the start, at their intervals and at the end.
 
     A time step waits only for a copy of the state to the host (on a GPU not even for that), and, if two outputs are
-    already being written, for the first of them. A thread computes derived variables and writes. On several ranks each
-    rank writes its parts, and a file gets its final name after the first step at which all ranks are found to have
-    written it.
+    already being written, for the first of them. A background thread computes derived variables and writes. On several
+    ranks each rank writes its parts, and a file is renamed to its final name after the first step at which all ranks
+    are found to have written it.
 
-    A failure is raised once, on all ranks, by the next `after_step`. Earlier outputs stay, and nothing more is written.
-    `directory`: if None, nothing is written, but steps end at the same times. Raises HiresxError as `check`, and in
-    `begin` as `check_grid`. `begin`, `after_step`, `capture` and `finish` are collective.
+    A failure is raised once, on all ranks, by the next `after_step`. Earlier outputs are kept, and nothing more is
+    written. `directory`: if None, nothing is written, but steps end at the same times. Raises the errors of `check`,
+    and in `begin` those of `check_grid`. `begin`, `after_step`, `capture` and `finish` are collective.
     """
 
     name = "fields"
@@ -135,13 +135,13 @@ class FieldOutput(Attachment):
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Return the number of files begun, the seconds that writing took in its thread, and the seconds that the run
-        waited for it."""
+        """Return the number of files that were begun, the seconds that writing took in the background thread, and the
+        seconds that the run waited for it."""
         return {"files": self._files, "write_s": self._writer.busy, "waited_s": self._writer.seconds_waited}
 
     def begin(self, solver: Any, restarted: bool) -> None:
-        """Remove the later outputs of an earlier run and write the first fields. A run that continues from a checkpoint
-        (`restarted`) writes only what is due now and does not exist yet."""
+        """Remove the outputs that an earlier run has written for later steps, and write the first fields. A run that
+        continues from a checkpoint (`restarted`) writes only outputs that are due now and do not exist yet."""
         continued = restarted or solver.steps > 0
         self._comm, self._writer = solver.comm, JointWriter(solver.comm)
         if self.directory is not None:
@@ -168,7 +168,7 @@ class FieldOutput(Attachment):
         return min((every - solver.steps % every for every in periods), default=MANY)
 
     def after_step(self, solver: Any) -> None:
-        """Start the outputs that are due. Raises the failure of an earlier one."""
+        """Start the outputs that are due. Raises the failure of an earlier output."""
         self._writer.advance()
         due = [output for output in self._outputs if output.due(solver)]
         if due:
@@ -177,8 +177,8 @@ class FieldOutput(Attachment):
                 output.count(solver.time)
 
     def capture(self) -> dict[str, Any]:
-        """Return the clocks, after waiting for outputs that are being written, so that a checkpoint can count on
-        earlier outputs. Raises the failure of such an output."""
+        """Wait for outputs that are being written, so that a checkpoint is never newer than a missing output. Return
+        the times of the next outputs, which the checkpoint stores. Raises the failure of such an output."""
         self._writer.drain()
         found: dict[str, Any] = {}
         for output in self._outputs:
@@ -190,8 +190,8 @@ class FieldOutput(Attachment):
         return found
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Restore the clocks `captured`, which `capture` returned. A clock whose interval has changed since starts
-        anew."""
+        """Restore the times of the next outputs from `captured`, which `capture` returned. If an interval has changed
+        since then, its times are computed anew."""
         for output in self._outputs:
             written = captured.get(f"{output.name}.written")
             output.written = None if written is None else int(written)
@@ -202,8 +202,8 @@ class FieldOutput(Attachment):
 
     def finish(self, solver: Any) -> None:
         """Write the last fields. They are not written if the run is `pausing`, or while an exception is handled, when
-        the state may be invalid or between two steps. Returns when everything is written; raises a failure that was not
-        raised before."""
+        the state may be invalid or between two steps. The call returns when everything is written. Raises a failure
+        that was not raised before."""
         if sys.exception() is None and not self._writer.has_failed and not self.pausing:
             self._write(solver, [output for output in self._outputs if output.written != solver.steps])
         self._writer.drain()

@@ -79,14 +79,14 @@ def open_file(path: str | Path) -> Iterator[FieldReader]:
 
 @contextmanager
 def root(path: Path) -> Iterator[Any]:
-    """Open a file by h5py to read it. Raises OSError where it cannot be opened."""
+    """Return a context with the HDF5 file `path`, opened by h5py for reading. Raises OSError if it cannot be opened."""
     with LOCK, h5py().File(path, "r", locking=False) as file:
         yield file
 
 
 def link_target(path: Path) -> str:
-    """Return the name of the file with the coordinates of the field file `path`; "" if the file has its own, or is not
-    readable."""
+    """Return the name of the file with the coordinates of the field file `path`; "" if the file has its own, or cannot
+    be read."""
     with suppress(*FAULTS), root(path) as file:
         return _link_target(file)
     return ""

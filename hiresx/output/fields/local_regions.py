@@ -36,8 +36,8 @@ _KEPT = 1 << 30
 
 
 class LocalState(NamedTuple):
-    """The share of a part in a box: the conservative variables `q` (variables, bk, bj, bi), and `fields` (bk, bj, bi)
-    by name."""
+    """The values of a part at the nodes of a box: the conservative variables `q` (variables, bk, bj, bi), and `fields`
+    (bk, bj, bi) by name."""
 
     q: np.ndarray
     fields: Mapping[str, np.ndarray] = MappingProxyType({})
@@ -45,11 +45,11 @@ class LocalState(NamedTuple):
 
 @dataclass(eq=False)
 class PartBox:
-    """A box of nodes of a block whose values part number `state` of this process provides, ghosts at cuts included.
+    """A box of nodes of a block whose values part number `state` of this process has, including ghosts at cuts.
 
-    `box`: its range of nodes in the whole block. `x`, `y`, `z` (bk, bj, bi): coordinates in the box. `take`: selects
-    the values from an array (bk, bj, bi); the result may have any shape. `margin`: whether variables need gradients,
-    and the box has the nodes which those take.
+    `box`: its range of nodes in the whole block. `x`, `y`, `z` (bk, bj, bi): coordinates in the box. `take`: the index
+    that selects the values to write from an array (bk, bj, bi); the result may have any shape. `margin`: whether
+    variables need gradients; the box then includes the nodes that the differences read.
     """
 
     state: int
@@ -65,7 +65,7 @@ class PartBox:
         self, names: Sequence[str], held: LocalState, gas: Gas, dtype: np.dtype, workers: int
     ) -> list[np.ndarray]:
         """Return the variables `names` of the box, each an array of type `dtype`, computed from its state `held` by
-        `workers` threads."""
+        `workers` threads. `gas`: the gas of the case."""
         shape = self.x.shape
         axis = next((d for d in range(3) if shape[d] > 1), 0)
         found = [np.empty(shape, dtype) for _ in names]
@@ -113,7 +113,7 @@ class LocalBoxes:
     """The nodes of an output block `piece` that this process computes: a box of nodes for each of its parts that
     overlaps the block.
 
-    `blocks`: the whole blocks; `own`: the parts of this process; `margin`: whether variables need gradients.
+    `blocks`: the whole blocks. `own`: the parts of this process. `margin`: whether variables need gradients.
     """
 
     waits = False
@@ -144,7 +144,8 @@ class LocalBoxes:
         self, names: Sequence[str], states: Sequence[LocalState], gas: Gas, dtype: np.dtype, workers: int
     ) -> tuple[list[LocalRegion], None]:
         """Return the regions with the variables `names` as `dtype`, computed from the state of each source. The second
-        result is None: no region needs values of other ranks. `workers`: number of threads."""
+        result is None: no region needs values of other ranks. `workers`: number of threads. `gas`: the gas of the case.
+        `states`: the values of the sources."""
         found = [s.evaluate(names, held, gas, dtype, workers) for s, held in zip(self.sources, states, strict=True)]
         return [
             LocalRegion(place, x, y, z, dict(zip(names, values, strict=True)))
@@ -154,12 +155,12 @@ class LocalBoxes:
 
 class LocalSamples:
     """The points of the plane or line `piece` whose values this process computes, and the values that it exchanges for
-    them. A value at a point is a weighted mean of those at nodes, which may lie on several ranks.
+    them. A value at a point is a weighted mean of values at nodes, which may lie on several ranks.
 
     Every process constructs one, for the `parts` of all `ranks` processes, its `own` parts and its number `rank`.
-    `margin`: whether variables need gradients. First the values at nodes of the own parts are numbered. The values from
-    other processes follow by rank, and of one rank in the order of the points and of their nodes. Sender and receiver
-    derive this order from `piece` and `parts`.
+    `margin`: whether variables need gradients. The values at nodes of its own parts are numbered first. They are
+    followed by the values from other processes, by rank, and for each rank in the order of the points and of their
+    nodes. Sender and receiver derive this order from `piece` and `parts`.
     """
 
     def __init__(
@@ -234,7 +235,7 @@ class LocalSamples:
     ) -> tuple[list[LocalRegion], np.ndarray | None]:
         """Return the regions of the points whose nodes all lie on this process, with the variables `names` as `dtype`,
         computed by `workers` threads. `states`: the state of each of `sources`. The second result is the array
-        (variables, nodes) of values at all nodes, or None if no process needs it."""
+        (variables, nodes) of values at all nodes, or None if no process needs it. `gas`: the gas of the case."""
         values = np.empty((len(names), self._count))
         first = 0
         for source, held in zip(self.sources, states, strict=True):
@@ -251,9 +252,9 @@ class LocalSamples:
     def late_regions(
         self, names: Sequence[str], values: np.ndarray | None, received: Sequence[np.ndarray], dtype: np.dtype
     ) -> list[LocalRegion]:
-        """Return the local regions with the variables `names` whose points needed values of other ranks. `received`:
-        for each rank an array (variables, nodes) with its values. `values`: the second result of `regions`. It may be
-        None, as then there are no such points, and the list is empty. `dtype`: the type of the result."""
+        """Return the local regions with the variables `names` whose points need values of other ranks. `received`: for
+        each rank an array (variables, nodes) with its values. `values`: the second result of `regions`; if it is None,
+        there are no such points, and the list is empty. `dtype`: the type of the result."""
         if not self._late.count:
             return []
         return self._late.regions(names, np.concatenate([values, *(r for r in received if r.size)], axis=1), dtype)

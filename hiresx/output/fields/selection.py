@@ -22,7 +22,7 @@ Nodes = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class NodeBlock:
-    """The nodes `ranges` (along k, j, i) of block number `block`, written as one block `name`."""
+    """The nodes `ranges` (along k, j, i) of block number `block`, which are written as one block called `name`."""
 
     name: str
     block: int
@@ -68,7 +68,7 @@ Piece = NodeBlock | SampledBlock
 
 
 def whole(blocks: Sequence[Any]) -> list[Piece]:
-    """Select every node of `blocks` (anything with name, x, y, z)."""
+    """Return all nodes of `blocks` (objects with name, x, y, z), as one `NodeBlock` for each."""
     return [NodeBlock(block.name, n, triple((0, size, 1) for size in block.x.shape)) for n, block in enumerate(blocks)]
 
 

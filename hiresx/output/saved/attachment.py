@@ -11,18 +11,18 @@ MANY = 1 << 30
 
 
 class Attachment:
-    """Base of everything that is called after each step of a run. A subclass overrides the calls that it needs.
+    """Base class of objects that are called after each step of a run. A subclass overrides the calls that it needs.
 
-    `name` is unique within a run; a checkpoint stores what `capture` returns under it. Between steps the solver's state
-    is complete, and an attachment must not change it. Only the body force sets the acceleration of the next step, and
-    only the vortex of a far field its circulation.
+    `name`: unique within a run; a checkpoint stores the result of `capture` under this name. Between steps the solver's
+    state is complete, and an attachment must not change it. There are two exceptions: the body force sets the
+    acceleration of the next step, and the vortex of a far field its circulation.
     """
 
     name: str
 
     @property
     def next_time(self) -> float:
-        """Time, in L / c_ref, at which the next step must end at the latest."""
+        """The latest time, in L / c_ref, at which the next step must end."""
         return math.inf
 
     @property
@@ -32,30 +32,30 @@ class Attachment:
 
     def begin(self, solver: Solver, restarted: bool) -> None:
         """Prepare for the first step of this process. `restarted`: whether the run continues from a checkpoint;
-        `restore` was then called before."""
+        `restore` has then been called."""
 
     def set_conditions(self, solver: Solver) -> None:
-        """Set the boundary values that follow from the present flow, without taking a sample. Called before each step
-        that `Simulation.step` takes; otherwise `after_step` sets them."""
+        """Set the boundary values that depend on the present flow, without taking a sample. It is called before each
+        step that `Simulation.step` makes; in other runs `after_step` sets them."""
 
     def after_step(self, solver: Solver) -> None:
-        """Do the work that is due. Called after every step, or after as many steps as `steps_left` returned."""
+        """Do the work that is due. It is called after every step, or after as many steps as `steps_left` returned."""
 
     def steps_left(self, solver: Solver) -> int:
-        """Return after how many steps, counted from the present state, `after_step` must be called next. Times at which
-        a step must end are given by `next_time` instead."""
+        """Return the number of steps, counted from the present state, after which `after_step` must be called next.
+        Times at which a step must end are given by `next_time` instead."""
         return 1
 
     def capture(self) -> dict[str, Any]:
-        """Return the data that are needed to continue as if the run had not stopped: numbers, texts and NumPy arrays by
-        name, the same on all ranks. A distributed array over nodes is a list of pieces, those of the nodes of this rank
+        """Return the data that are needed to continue as if the run had not stopped: numbers, strings and NumPy arrays
+        by name, the same on all ranks. A distributed array is a list of pieces with the nodes of this rank
         (hiresx.decomposition.held_arrays)."""
         return {}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Restore the data `captured`, which `capture` returned. In place of a list of pieces there is a function
-        read(name, box) -> array."""
+        """Restore the data `captured`, which `capture` returned. In place of a list of pieces it has a function
+        read(name, box) that returns an array."""
 
     def finish(self, solver: Solver) -> None:
-        """Complete the work at the end of a run. Also called after a failure or an interrupt, when the state may be
-        invalid."""
+        """Complete the work at the end of a run. It is also called after a failure or an interrupt, when the state may
+        be invalid."""

@@ -62,8 +62,8 @@ def _number(path: Path) -> int:
 
 @dataclass
 class FoundCheckpoint:
-    """A valid checkpoint. `container`: its file, opened. `directory`: the run to which it belongs; None if it is
-    elsewhere. `passed`: later checkpoints that are damaged, with the reasons."""
+    """A valid checkpoint. `container`: its file, opened. `directory`: the run to which it belongs; None if it is not in
+    the folder of a run. `passed`: later checkpoints that are damaged, with the reasons."""
 
     container: Container
     directory: Path | None
@@ -72,7 +72,7 @@ class FoundCheckpoint:
 
 def find(path: str | Path, comm: Communicator | None = None) -> FoundCheckpoint:
     """Return the checkpoint `path`, or the newest valid one of the run directory `path`. Rank 0 searches; each rank
-    opens the file and checks a share of it. Raises HiresxError if there is none, for a damaged file, and for another
+    opens the file and checks a part of it. Raises HiresxError if there is none, for a damaged file, and for another
     version of the format."""
     path = Path(path)
     if files.on_root(comm, path.is_file):
@@ -122,8 +122,9 @@ def _candidates(path: Path) -> tuple[Path, list[Path]]:
 
 
 def open_checkpoint(path: Path, comm: Communicator | None = None) -> Container:
-    """Open the checkpoint `path` and verify all of its checksums; each rank verifies a share. Raises DamagedCheckpoint
-    for a damaged file, and HiresxError for another format and if the ranks see different files."""
+    """Open the checkpoint `path` and verify all of its checksums; each rank verifies a part of them. Raises
+    DamagedCheckpoint for a damaged file. Raises HiresxError for another version of the format, and if the ranks see
+    different files."""
     comm = comm or single_process()
     with comm.together():
         found = Container(path)
@@ -148,7 +149,7 @@ def open_checkpoint(path: Path, comm: Communicator | None = None) -> Container:
 
 def describe(path: str | Path) -> dict[str, Any]:
     """Return the content of the checkpoint `path` without its arrays: format, hiresx (version), backend, written (UTC),
-    step, time, case, blocks (name -> (ni, nj, nk)), attachments (names). Raises HiresxError as `open_checkpoint`."""
+    step, time, case, blocks (name -> (ni, nj, nk)), attachments (names). Raises the errors of `open_checkpoint`."""
     values = open_checkpoint(Path(path)).values
     with reading_contents(Path(path)):
         return {
@@ -162,10 +163,13 @@ def describe(path: str | Path) -> dict[str, Any]:
 
 class Checkpoints(Attachment):
     """The writer of checkpoints into `directory`, at the intervals of `spec` ([checkpoint] of the case). It writes none
-    if `spec.keep` is 0. `contents` returns the content: values (those of rank 0 count) and this rank's named arrays.
-    `alive` raises, on all ranks, if the state must not be kept. `clock` returns seconds and never goes backwards; rank
-    0's clock decides, through `is_due`. The interval never changes a time step: the first step that reaches it ends
-    with a checkpoint."""
+    if `spec.keep` is 0. An interval never changes a time step: a checkpoint is written after the first step that
+    reaches it.
+
+    `contents`: a function that returns the content: values (those of rank 0 are written) and this rank's arrays by
+    name. `alive`: a function that raises, on all ranks, if the state is invalid. `clock`: a function that returns
+    seconds and never goes backwards; the clock of rank 0 decides (see `is_due`).
+    """
 
     name = "checkpoints"
 
@@ -189,7 +193,7 @@ class Checkpoints(Attachment):
 
     @property
     def seconds(self) -> float:
-        """Seconds that writing a checkpoint may take."""
+        """Estimated time to write a checkpoint, in s."""
         return max(self._took, default=0.0)
 
     def start(self, solver: Solver, source: Path | None, new: bool) -> None:
@@ -211,8 +215,8 @@ class Checkpoints(Attachment):
         return 0 if self._spec.every_time is None else math.floor(solver.time / self._spec.every_time * (1 + 1e-9))
 
     def is_due(self) -> bool:
-        """Return whether the next step is to end with a checkpoint, by the clock of this rank. Call it before each
-        step."""
+        """Return whether a checkpoint must be written after the next step, by the clock of this rank. It is called
+        before each step."""
         now = self._clock()
         if self._looked is not None:
             self._pace = now - self._looked
@@ -227,9 +231,9 @@ class Checkpoints(Attachment):
         return then + self._pace + self.seconds - self._begun > LOST and then - self._begun >= affordable
 
     def steps_left(self, solver: Solver) -> int:
-        """Return how many steps may be taken before `after_step` must be called. With an interval in steps these are
-        the steps until the next checkpoint. With an interval in wall time it is half of the steps that fit into the
-        time left, if they take as long as the last step."""
+        """Return how many steps may be made before `after_step` must be called. With an interval in steps these are the
+        steps until the next checkpoint. With an interval in wall time it is half of the steps that fit into the time
+        left, if each takes as long as the last step."""
         spec, left = self._spec, MANY
         if spec.every_steps is not None:
             left = spec.every_steps - solver.steps % spec.every_steps
@@ -239,7 +243,7 @@ class Checkpoints(Attachment):
         return left
 
     def after_step(self, solver: Solver, due: bool = False) -> None:
-        """Write a checkpoint if one is due. `due`: what `is_due` returned on rank 0 before the step; the same on all
+        """Write a checkpoint if one is due. `due`: the result of `is_due` on rank 0 before the step; the same on all
         ranks."""
         if self._spec.keep and (due or self._due_by_count(solver)):
             self.write(solver)
@@ -251,8 +255,8 @@ class Checkpoints(Attachment):
         return self._periods(solver) > self._period
 
     def write(self, solver: Solver) -> None:
-        """Write a checkpoint now, unless one was written at this step. Raises HiresxError, which names the path, if it
-        cannot be written; earlier checkpoints then remain. Raises as `alive` if the flow has failed."""
+        """Write a checkpoint now, unless one was written at this step. Raises HiresxError, with the path, if it cannot
+        be written; earlier checkpoints then remain. Raises the error of `alive` if the flow has failed."""
         if self._spec.keep == 0 or self._step == solver.steps:
             return
         began = self._clock()
@@ -277,8 +281,8 @@ class Checkpoints(Attachment):
         return self._folder / f"checkpoint_{number:06d}_step_{step:06d}.hxc"
 
     def last_good(self, tried: Sequence[str]) -> Container | None:
-        """Return the newest intact checkpoint whose name is not in `tried`. If there is no other one, return the
-        oldest; if there is none at all, None."""
+        """Return the newest valid checkpoint whose name is not in `tried`. If there is no other one, return the oldest;
+        if there is none at all, None."""
         oldest = None
         for path in files.on_root(self._comm, lambda: list_checkpoints(self._directory)):
             with suppress(HiresxError):
@@ -302,8 +306,8 @@ def set_aside(passed: Iterable[tuple[Path, str]]) -> None:
 def split_captured(
     name: str, captured: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], dict[str, list[Piece]]]:
-    """Split `captured`, the result of `Attachment.capture`, into values, arrays and lists of pieces, each by name.
-    `name`: the name of the attachment. Raises TypeError, with the name of the entry, for anything that cannot be
+    """Divide `captured`, the result of `Attachment.capture`, into values, arrays and lists of pieces, each by name.
+    `name`: the name of the attachment. Raises TypeError, with the name of the entry, for an object that cannot be
     stored."""
     values, arrays, spread = {}, {}, {}
     for key, value in captured.items():
@@ -319,8 +323,8 @@ def split_captured(
 
 
 def pack(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None = None) -> Contents:
-    """Convert the data that attachments have captured, by their names, to the values and arrays of a checkpoint. Rank 0
-    contributes arrays that are the same on all ranks; of a distributed array each rank contributes its pieces. A rank
+    """Convert the data that attachments have captured, by their names, to the values and arrays of a checkpoint. Arrays
+    that are the same on all ranks are those of rank 0. Of a distributed array each rank contributes its pieces. A rank
     without pieces must have the key with an empty list."""
     root = comm is None or comm.root
     values: dict[str, Any] = {}
@@ -336,7 +340,7 @@ def pack(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None = 
 
 def unpack(found: Container) -> dict[str, dict[str, Any]]:
     """Return the data of each attachment, by its name, from the checkpoint `found`. In place of pieces there is a
-    function read(name, box) -> array. Call it inside `reading_contents`."""
+    function read(name, box) that returns an array. Call it inside `reading_contents`."""
     return {
         name: part["values"]
         | {key: found.array(_place(name, key)) for key in part["arrays"]}
@@ -348,8 +352,8 @@ def unpack(found: Container) -> dict[str, dict[str, Any]]:
 def restore_in_memory(
     captured: Mapping[str, Any], reader: Callable[[Sequence[Piece]], Reader] = distributed_arrays.read_from_memory
 ) -> dict[str, Any]:
-    """Convert captured data to the form that `Attachment.restore` takes, in the same process. Pieces are replaced by
-    the function read(name, box) that `reader` makes of them; it copies them at once."""
+    """Convert captured data to the form that `Attachment.restore` expects, in the same process. Lists of pieces are
+    replaced by the function read(name, box) that `reader` makes of them. `reader` copies the pieces at once."""
     *plain, spread = split_captured("", captured)
     return plain[0] | plain[1] | {key: reader(theirs) for key, theirs in spread.items()}
 
@@ -360,7 +364,7 @@ def _place(name: str, key: str) -> str:
 
 @contextmanager
 def reading_contents(path: Path) -> Iterator[None]:
-    """Context for reading a checkpoint: missing or wrong content raises DamagedCheckpoint."""
+    """Return a context for reading the checkpoint `path`. Missing or wrong content raises DamagedCheckpoint."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:

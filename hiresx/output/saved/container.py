@@ -37,13 +37,14 @@ _CHUNK = 1 << 24
 
 
 class DamagedCheckpoint(HiresxError):
-    """The file is incomplete or changed, or is no checkpoint."""
+    """The error for a file that is incomplete, was changed, or is not a checkpoint."""
 
     placed = True  # whichever rank found it
 
 
 class RemovedCheckpoint(HiresxError):
-    """The file was removed since it was found, as by a run under way that keeps only its newest ones."""
+    """The error for a file that was removed after it was found. A run in progress removes older checkpoints, for
+    example."""
 
     placed = True
 
@@ -51,17 +52,18 @@ class RemovedCheckpoint(HiresxError):
 def write(
     path: str | Path, values: Mapping[str, Any], arrays: Iterable[tuple[str, Any]], comm: Communicator | None = None
 ) -> None:
-    """Write `values` and `arrays` to the file `path`. The file appears complete and synced to disk; after an error an
-    earlier file is unchanged. `values`: nested dictionaries with texts as keys, of numbers, texts, truth values, None
-    and lists. `arrays`: (name, array), where an array is a NumPy array or an object with `shape` and `dtype` that
-    np.asarray converts to one. It is converted right before it is written, and released afterwards. Raises HiresxError,
-    which names the path, if the file cannot be written, and TypeError for a value that cannot be stored and for an
-    array whose shape or type is not the announced one.
+    """Write `values` and `arrays` to the file `path`. The file is replaced only when everything is written and flushed
+    to the disk; after an error an earlier file is unchanged. `values`: nested dictionaries with strings as keys, of
+    numbers, strings, booleans, None and lists. `arrays`: pairs (name, array), where an array is a NumPy array or an
+    object with `shape` and `dtype` that np.asarray converts to one. It is converted right before it is written, and
+    released afterwards. Raises HiresxError, with the path, if the file cannot be written. Raises TypeError for a value
+    that cannot be stored, and for an array whose shape or type differs from the stated one.
 
-    With a `comm` all ranks call it, and all fail if one does. Each rank gives its own arrays; the `values` are those of
-    rank 0. The ranks write disjoint byte ranges of one file at the same time. Rank 0 writes the index when all ranks
-    have synced their arrays. The file has its full size from the beginning: on some network file systems the last page
-    would otherwise be overwritten with zeros."""
+    With a communicator `comm` the call is collective, and an error on one rank is raised on all. Each rank passes its
+    own arrays; the `values` are those of rank 0. The ranks write disjoint byte ranges of one file at the same time.
+    Rank 0 writes the index when all ranks have flushed their arrays. The file has its full size from the beginning: on
+    some network file systems the last page would otherwise be overwritten with zeros.
+    """
     comm, path = comm or single_process(), Path(path)
     with comm.together():
         mine = list(arrays)
@@ -172,11 +174,12 @@ def _json_number(value: Any) -> Any:
 
 
 class Container:
-    """A file that `write` made, opened: `values`, and `names` of the arrays.
+    """A file that `write` has made, opened for reading: `values`, and `names` of the arrays.
 
-    Its index is checked on opening, an array when it is read, everything by `verify`. The file may be removed
-    meanwhile, as by a run under way. Nothing is allocated that the file does not hold. Raises DamagedCheckpoint for a
-    file that is not whole, HiresxError when it cannot be read.
+    The index of the file is checked when it is opened, and the checksum of an array when the array is read; `verify`
+    checks all arrays. The file may be removed while it is open, for instance by a run in progress. No more memory is
+    allocated than the file has bytes. Raises DamagedCheckpoint for a damaged file, and HiresxError if it cannot be
+    read.
     """
 
     def __init__(self, path: str | Path):
@@ -228,11 +231,11 @@ class Container:
         return list(self._entries)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Return the shape of the array `name`; KeyError when there is none."""
+        """Return the shape of the array `name`. Raises KeyError if there is none."""
         return self._entries[name].shape
 
     def dtype(self, name: str) -> np.dtype:
-        """Return the type of the array `name`; KeyError when there is none."""
+        """Return the type of the array `name`. Raises KeyError if there is none."""
         return self._entries[name].type
 
     def array(self, name: str) -> np.ndarray:
@@ -250,8 +253,8 @@ class Container:
 
     def planes(self, name: str) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the array `name` in groups of planes: (number of the first plane, planes (n, nj, ni)). The array must
-        have two directions or more and must not be empty. The planes are valid until the next group is read. Raises
-        KeyError if there is no such array, and DamagedCheckpoint at the end if the checksum is wrong."""
+        have two or more dimensions and must not be empty. The planes are valid until the next group is read. Raises
+        KeyError if there is no such array. Raises DamagedCheckpoint, after the last group, if the checksum is wrong."""
         entry = self._entries[name]
         plane = math.prod(entry.shape[-2:], start=entry.type.itemsize)
         number = entry.bytes // plane
@@ -270,8 +273,8 @@ class Container:
             raise self.damage_error(f"array {name} was changed")
 
     def verify(self, share: int = 0, of: int = 1) -> None:
-        """Verify the checksums of all arrays, or of share number `share` of `of` shares. Raises DamagedCheckpoint,
-        which names the first array with a wrong checksum."""
+        """Verify the checksums of all arrays, or of part number `share` if they are divided into `of` parts. Raises
+        DamagedCheckpoint with the first array whose checksum is wrong."""
         with self._open_file() as file:
             for entry in self._shares(of)[share]:
                 digest, left = hashlib.sha256(), entry.bytes
@@ -299,7 +302,7 @@ class Container:
             yield file
 
     def damage_error(self, reason: str) -> DamagedCheckpoint:
-        """Return the error that this file is damaged, with the `reason`."""
+        """Return the error for this file that it is damaged. `reason`: the damage."""
         return DamagedCheckpoint(f"{self.path} is not a whole checkpoint: {reason}", "take another one")
 
 

@@ -61,8 +61,9 @@ def _make_directory(path: Path) -> None:
 
 @contextmanager
 def lock_directory(path: str | Path, comm: Communicator | None = None) -> Iterator[None]:
-    """Reserve the run directory `path` for this process (with a communicator: for rank 0). The lock ends with the
-    process. Raises HiresxError if another process has the lock. On a file system without locks nothing is reserved."""
+    """Return a context in which the run directory `path` is locked for this process (with a communicator: for rank 0).
+    The lock is released at the end of the process at the latest. Raises HiresxError if another process has the lock. On
+    a file system without locks there is no lock."""
     with ExitStack() as held:
 
         def lock() -> None:
@@ -91,8 +92,8 @@ def _lock_directory(path: str | Path) -> Iterator[None]:
 
 
 def remove_stale(path: str | Path) -> None:
-    """Remove incomplete files of killed processes (see `files.replacing`) in the directory `path` and the folders in
-    it. The caller must hold its lock, and no rank may write yet."""
+    """Remove incomplete files of killed processes (see `files.replacing`) in the directory `path` and its folders. The
+    caller must have the lock of the directory, and no rank may have begun to write."""
     for stale in [*Path(path).glob(".*.part"), *Path(path).glob("*/.*.part")]:
         if re.fullmatch(r"\..+\.\d+\.part", stale.name):
             with suppress(OSError):

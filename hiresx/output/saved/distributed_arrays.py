@@ -23,7 +23,7 @@ _LABEL = re.compile(r"(.*)\[{0},{0},{0}\]".replace("{0}", r"(\d{1,9}):(\d{1,9})"
 
 
 def parse_label(text: str) -> tuple[str, Range] | None:
-    """Parse a label that `label` has made, into (name, box). None for a text that is not such a label."""
+    """Convert a label that `label` has made to (name, box). The result is None for any other text."""
     found = _LABEL.fullmatch(text)
     if found is None:
         return None
@@ -32,13 +32,15 @@ def parse_label(text: str) -> tuple[str, Range] | None:
 
 
 def label_pieces(prefix: str, pieces: Iterable[Piece]) -> Iterator[tuple[str, np.ndarray | LazyArray]]:
-    """Yield (name, array) for each piece, as `container.write` takes them, with names that begin with `prefix`."""
+    """Yield (name, array) for each of `pieces`, in the form that `container.write` expects. The names begin with
+    `prefix`."""
     for piece in pieces:
         yield prefix + label(piece.name, piece.box), piece.array
 
 
 def check_whole(labels: Iterable[str]) -> None:
-    """Raise ValueError if the pieces of all ranks, given by their labels, do not fill each array exactly once."""
+    """Raises ValueError unless the pieces of all ranks, given by their labels, contain each node of each array exactly
+    once."""
     boxes: dict[str, list[Range]] = {}
     for name, box in filter(None, map(parse_label, labels)):
         boxes.setdefault(name, []).append(box)
@@ -56,8 +58,10 @@ class Reader:
     """A reader of stored arrays: reader(name, box) returns the nodes `box` of an array as (..., nk, nj, ni). Only the
     stored pieces that overlap the box are read, a few planes at a time.
 
-    `stored`: the pieces by name. `fault`: makes the exception that is raised from a text. It is raised if there is no
-    such array, if pieces of an array have different types, or if a node of the box lies in no piece or in two."""
+    `stored`: the pieces by name. `fault`: a function that returns an exception with a given text. This exception is
+    raised if there is no such array, if pieces of an array have different types, or if a node of the box lies in no
+    piece or in two.
+    """
 
     def __init__(
         self,
@@ -73,7 +77,7 @@ class Reader:
 
     @property
     def names(self) -> list[str]:
-        """Names of the arrays that are stored."""
+        """Names of the stored arrays."""
         return list(self._stored)
 
     def whole(self, name: str) -> Range:

@@ -22,13 +22,13 @@ from hiresx.output.saved.netcdf_library import LOCK, h5py, library
 def measure_layout(
     path: Path, define: Callable[[Any], Mapping[Any, Any]], finish: Callable[[Path], None] = lambda path: None
 ) -> FileLayout:
-    """Return the layout of a netCDF file: its size and where each array lies in it. A file is written to `path` for
-    this. It becomes as large as the real one, but is sparse and takes little room on disk.
+    """Return the layout of a netCDF file: its size and the position of each array in it. To measure it, a file is
+    written to `path`. It is as large as the real one, but sparse, so that it needs little space on the disk.
 
-    `define` gets a new netCDF4.Dataset, defines the file in it, and returns its variables by key. `finish` gets the
-    path of the closed file.
+    `define`: a function that is called with a new netCDF4.Dataset. It defines the content of the file, and returns its
+    variables by key. `finish`: a function that is called with the path of the closed file.
 
-    Raises OSError and RuntimeError as the libraries do, HiresxError where an array is not contiguous.
+    Raises the errors OSError and RuntimeError of the libraries, and HiresxError if an array is not contiguous.
     """
     netCDF4 = library()
     with LOCK:

@@ -58,7 +58,8 @@ def remove(paths: Iterable[Path]) -> None:
 
 
 class FileLayout:
-    """The bytes between the arrays of a file, and by key where each array lies: (offset, type, shape)."""
+    """The layout of a file. `size`: its number of bytes. `between`: the bytes between the arrays, as (offset, bytes).
+    `arrays`: for each array by key (offset, type, shape)."""
 
     def __init__(
         self, size: int, between: list[tuple[int, bytes]], arrays: Mapping[Any, tuple[int, np.dtype, tuple[int, ...]]]
@@ -67,7 +68,7 @@ class FileLayout:
 
     @property
     def places(self) -> "FileLayout":
-        """The positions of the arrays without the bytes between them, for processes that write arrays only."""
+        """The positions of the arrays without the bytes between them, for processes that write only arrays."""
         return FileLayout(self.size, [], self.arrays)
 
     def frame(self, file: int) -> None:
@@ -81,8 +82,8 @@ class FileLayout:
         write_at(file, np.array(value, dtype).tobytes(), offset)
 
     def put(self, file: int, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
-        """Write the values `parts` of the array `key` at `place` of the open `file` (see `JointFile.put`). It uses no
-        memory maps and no locks, so it works on any file system. Raises OSError."""
+        """Write the values `parts` of the array `key` at `place` of the open `file` (see `JointFile.put`). It uses
+        neither memory maps nor locks, so that it works on any file system. Raises OSError."""
         offset, dtype, shape = self.arrays[key]
         runs, nodes, width = place.runs, math.prod(shape[:3]), dtype.itemsize * len(parts)
         ends = runs.starts[:1], nodes - runs.starts[-1:] - runs.lengths[-1:]
@@ -115,16 +116,16 @@ def write_at(file: int, content: bytes | memoryview, offset: int) -> None:
 
 
 class JointFile:
-    """A file `path` of a known `layout` that several processes write together; each writes its values at their offsets.
+    """A file `path` of a known `layout` that several processes write together. Each writes its values at their offsets.
 
     The writing threads do not depend on the order of the processes and do not wait for one another. All open one
-    temporary file, whose name all of them know, and none truncates what another has written. Rank 0 adds the bytes
-    between the arrays. When all have written (their main threads find that out: `background.JointWriter`), rank 0
-    renames the file to `path`.
+    temporary file, whose name all of them know, and none truncates it. Rank 0 adds the bytes between the arrays. When
+    all have written, which their main threads detect (`background.JointWriter`), rank 0 renames the file to `path`.
 
     `tag`: a number that all writers of the file share, and that no other process uses here. `root`: whether this
-    process writes the bytes between the arrays. It is a context manager, for one thread at a time; on leaving it, the
-    written data are synced to disk. OSErrors are raised as HiresxError that names the path."""
+    process writes the bytes between the arrays. It is a context manager, for one thread at a time; at the end of the
+    context the written data are flushed to the disk. An OSError becomes a HiresxError with the path.
+    """
 
     def __init__(self, path: Path, layout: FileLayout, tag: int, root: bool):
         self.path, self._layout, self._root = path, layout, root
@@ -157,7 +158,7 @@ class JointFile:
                 os.close(file)
 
     def frame(self, numbers: Mapping[Key, float] | None = None) -> None:
-        """On rank 0, write the content outside of arrays, and the `numbers`, which are arrays of one item."""
+        """On rank 0, write the content outside of arrays. `numbers`: values of arrays with one item, by key."""
         if not self._root:
             return
         with naming_errors(self.path):
@@ -174,20 +175,20 @@ class JointFile:
         return key in self._layout.arrays
 
     def put(self, key: Key, place: Place, parts: Sequence[np.ndarray]) -> None:
-        """Write the values of the array `key` at `place`. `parts`: arrays of the shape of `place`, which alternate at
-        every node of the file: one array for numbers, three for vectors."""
+        """Write the values of the array `key` at `place`. `parts`: arrays of the shape of `place`; the file has their
+        values interleaved at every node. There is one array for numbers, and three for vectors."""
         with naming_errors(self.path):
             self._layout.put(self._file, key, place, parts)
 
     def publish(self, synced: bool = True) -> None:
-        """Give the file its final name. Called on rank 0, after all processes have left the context. With `synced`, the
-        name is synced to disk."""
+        """Rename the file to its final name. It is called on rank 0, after all processes have left the context. If
+        `synced` is true, the new name is flushed to the disk."""
         with naming_errors(self.path):
             os.replace(self._temporary, self.path)
             if synced:
                 sync(self.path.parent)
 
     def discard(self) -> None:
-        """Remove the temporary file. Called on rank 0, when no process writes to it any more."""
+        """Remove the temporary file. It is called on rank 0, when no process writes to it any more."""
         with suppress(OSError):
             self._temporary.unlink()

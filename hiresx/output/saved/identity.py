@@ -64,7 +64,7 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> list[tuple[str, Any, Any]]:
     """Return the differences between the case of a checkpoint, `old`, and that of a restart, `new`, as `differences`
-    does. Raises HiresxError, beginning with `place`, for differences that a restart must not have."""
+    does. Raises HiresxError for keys that a restart must not change. `place`: the beginning of the message."""
     found = [entry for entry in differences(old, new) if not _names_a_file(entry[0])]
     free = (_INITIAL_ONLY,) if _begins_steady_flow(found) else ()
     others = [entry for entry in found if not may_change(entry[0]) and entry[0] not in free]
@@ -140,7 +140,7 @@ def _others(axis: int) -> tuple[int, ...]:
 
 
 def grid_hash(prints: Sequence[Mapping[str, Any]]) -> str:
-    """Return one SHA-256 digest for the `fingerprint` of a grid."""
+    """Return one SHA-256 digest for the `fingerprint` of a grid. `prints`: this fingerprint."""
     text = "\n".join(f"{p['name']} {list(p['size'])} {p['sha256']}" for p in prints)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -186,8 +186,8 @@ def check_functions(
 ) -> None:
     """Compare the values that profiles and sponges prescribe in a checkpoint, `old`, and in a restart, `new`: their
     means and root mean squares (`Solver.profile_statistics`). Raises HiresxError for the first function whose values
-    differ by more than the round-off of the type `real`: the function was changed. `place`: the path of the
-    checkpoint."""
+    differ by more than the round-off of the type `real`, because it was changed. `place`: the path of the checkpoint.
+    """
     allowed = 1000 * np.finfo(real).eps
     for name in old.keys() | new.keys():
         a, b = old.get(name), new.get(name)

@@ -22,8 +22,9 @@ _BESIDE = 1 << 20
 
 @contextmanager
 def replacing(path: str | Path, size: int = 0, keep: bool = True) -> Iterator[Path]:
-    """Yield a temporary path for a file that a library writes. At the end the file is renamed to `path`. `keep`: see
-    `files.replacing`. `size`: number of bytes of its arrays. Raises HiresxError, which names `path` and the cause."""
+    """Yield a temporary path for a file that a library writes. At the end of the context the file is renamed to `path`.
+    `keep`: see `files.replacing`. `size`: number of bytes of its arrays. Raises HiresxError with `path` and the cause.
+    """
     path = Path(path)
     try:
         _check_limit(size)

@@ -14,9 +14,9 @@ from hiresx.base.arrays import triple
 @dataclass(frozen=True)
 class Runs:
     """The positions of the values of a block in a larger array, as runs of consecutive nodes in C order. `starts`: the
-    flat index of the first node of each run. `lengths`: the number of nodes of each run. `layers`: the number of
-    groups, with equally many values and runs each, into which the values can be divided. `joined`: whether the runs
-    follow one another without gaps."""
+    flat index of the first node of each run. `lengths`: the number of nodes of each run. `layers`: the number of groups
+    with equally many values and runs into which the values can be divided. `joined`: whether there is no gap between
+    the runs."""
 
     starts: np.ndarray
     lengths: np.ndarray
@@ -26,8 +26,8 @@ class Runs:
 
 @dataclass(frozen=True)
 class IndexBox:
-    """The nodes `ends` ((first, last + 1) along k, j, i) of an array of the shape `whole` (nk, nj, ni). `runs`: where
-    their values lie in the array."""
+    """The nodes `ends` ((first, last + 1) along k, j, i) of an array of the shape `whole` (nk, nj, ni). `runs`: the
+    positions of their values in the array."""
 
     whole: tuple[int, int, int]
     ends: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
@@ -57,8 +57,8 @@ class IndexBox:
 
 @dataclass(frozen=True, eq=False)
 class IndexPoints:
-    """Single nodes of an array, given by their flat indexes `index` (n,) in ascending order. `runs`: where their values
-    lie in the array. The shape of the array does not matter; `whole` is therefore None."""
+    """Single nodes of an array, given by their flat indexes `index` (n,) in ascending order. `runs`: the positions of
+    their values in the array. The shape of the array is not needed; `whole` is therefore None."""
 
     index: np.ndarray
     whole: None = field(init=False, default=None)
@@ -79,8 +79,8 @@ Place = IndexBox | IndexPoints
 @dataclass(eq=False)
 class LocalRegion:
     """The points of one block of an output that this process writes. `place`: which points they are. `x`, `y`, `z` and
-    `values`, the variables by name: arrays of the shape of `place`. `missing`: mask of points that do not exist; their
-    numbers are those of another point."""
+    `values`, the variables by name: arrays of the shape of `place`. `missing`: mask of points that do not exist; they
+    have the values of another point."""
 
     place: Place
     x: np.ndarray

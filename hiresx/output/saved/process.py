@@ -9,14 +9,14 @@ from typing import Any
 
 
 def current_process() -> dict[str, Any]:
-    """Return data that identify this process: host, boot id, PID namespace, process id, and start in clock ticks since
-    boot, since process ids are reused. Values that the system does not provide are None."""
+    """Return data that identify this process: host, boot id, PID namespace, process id, and start time in clock ticks
+    since boot (process ids are reused). Values that the system does not provide are None."""
     return {"host": platform.node(), "boot": _boot(), "space": _space(), "pid": os.getpid(), "since": _since("self")}
 
 
 def has_ended(process: Mapping[str, Any] | None) -> bool:
-    """True if a `process` that `current_process` has described is known to have ended. False if this cannot be found
-    out, for instance because it ran on another host or in another container."""
+    """True if a process that `current_process` has described is known to have ended. False if this is unknown, for
+    instance because it ran on another host or in another container."""
     if not process or process.get("host") != platform.node() or not process.get("boot") or not process.get("since"):
         return False
     if process["boot"] != _boot():

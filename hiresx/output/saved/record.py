@@ -37,19 +37,26 @@ Status = Literal["finished", "stopped", "interrupted", "failed"]
 
 
 class Record:
-    """The record of a run, kept in `directory`/run.json from the start of the run to its end, whole at any time.
+    """The record of a run in `directory`/run.json. It is written from the start of the run to its end, and is complete
+    at any time.
 
-    Keys: status (running; finished: what was asked is done; stopped: at the wall-clock limit; interrupted; failed),
-    case (resolved, every default written), backend, points, steps, time (L / c_ref), last_step (or null), wall_s,
-    ns_per_point_rhs, point_steps_per_s, bytes_per_point, stages (seconds by part of the step), versions, hardware,
-    grid_hash (SHA-256 of the coordinates), ranks (of each: where it computes, its parts, neighbours, transports and
-    bytes per exchange, and at the end its stages and the seconds it waited for others), restarts (from where, and how
-    the run had ended before), retries (after blow-ups), epochs (each time the grid was cut anew in mid-run: see
-    `hiresx.simulation.epochs.Epoch`), started and ended (UTC), error, process (the one that keeps the
-    record, see `hiresx.output.saved.process`). Seconds and rates are those of the last process. What is not known yet
-    is null.
+    - status: running; finished (the end of the run was reached); stopped (at the wall-clock limit); interrupted;
+      failed.
+    - case: the resolved case with all defaults.
+    - backend, points, steps, time (L / c_ref), last_step (or null), wall_s, ns_per_point_rhs, point_steps_per_s,
+      bytes_per_point, stages (seconds by part of the step), versions, hardware.
+    - grid_hash: SHA-256 of the coordinates.
+    - ranks: for each rank where it computes, its parts, neighbours, transports and bytes per exchange, and at the end
+      its stages and the seconds that it waited for others.
+    - restarts: from which checkpoint, and how the run had ended before.
+    - retries: repetitions of steps after the flow became invalid.
+    - epochs: changes of the partition during the run (see `hiresx.simulation.epochs.Epoch`).
+    - started and ended (UTC), error, process (the one that writes the record, see `hiresx.output.saved.process`).
 
-    `entries` are any of these; status is "running". Raises HiresxError that names the path when it cannot be written.
+    Seconds and rates are those of the last process. Values that are not known yet are null.
+
+    `entries` are any of these; status is "running". `clock`: a function that returns seconds. Raises HiresxError with
+    the path if the file cannot be written.
     """
 
     def __init__(self, directory: str | Path, clock: Callable[[], float] = wall.monotonic, **entries: Any):
@@ -62,13 +69,14 @@ class Record:
         self.write()
 
     def update(self, every: float = 30.0, **entries: Any) -> None:
-        """Change `entries` of the record. It is written to disk if it was last written `every` seconds ago or more."""
+        """Change entries of the record. It is written to the disk if the last time was at least `every` seconds ago."""
         self.entries |= entries
         if self._clock() - self._written >= every:
             self.write()
 
     def finish(self, status: Status, error: str | None = None, **entries: Any) -> None:
-        """Write the final record. `error`: why the run did not finish, in one or two lines."""
+        """Write the final record. `error`: why the run did not finish, in one or two lines. `status`: how the run
+        ended, see `Record`. `entries`: further changes of the record."""
         self.entries |= entries | {"status": status, "error": error, "ended": utc_now()}
         self.write()
 
@@ -106,7 +114,7 @@ def read(directory: str | Path) -> dict[str, Any]:
 
 
 def read_or_empty(directory: str | Path | None) -> dict[str, Any]:
-    """Return the record of the run in `directory`; an empty one if there is none that can be parsed."""
+    """Return the record of the run in `directory`; an empty dictionary if there is none that can be parsed."""
     try:
         return {} if directory is None else read(directory)
     except HiresxError:
@@ -114,7 +122,7 @@ def read_or_empty(directory: str | Path | None) -> dict[str, Any]:
 
 
 def no_averages(directory: Path) -> HiresxError:
-    """Return the error for a run without averages.nc. Its hint depends on whether the case asks for averages."""
+    """Return the error for a run without averages.nc. Its hint depends on whether the case has averages."""
     kept = read_or_empty(directory)
     asked = (kept.get("case") or {}).get("average")
     if asked:
@@ -138,7 +146,7 @@ def mark_failed(directory: str | Path, status: str, error: str) -> None:
 
 
 def keep_resolved(directory: str | Path, case: "Case") -> Path:
-    """Store a resolved Case in `directory` as `keep_case` does, with absolute paths of grid files. Returns the
+    """Store a resolved Case in `directory` as `keep_case` does, with absolute paths of grid files. Returns the new
     folder."""
     from hiresx.case.toml import dumps
 
@@ -156,9 +164,10 @@ def keep_resolved(directory: str | Path, case: "Case") -> Path:
 
 
 def keep_case(directory: str | Path, text: str, functions: Path | None) -> Path:
-    """Store the case file `text`, and `functions` (its case.py, or None), as a case in `directory`/case. The run can
-    then be repeated, and plotted with its exact solution, even if its directory is moved. A grid file is not copied,
-    since it may be large. Returns the folder. Raises HiresxError, which names the path, if it cannot be written."""
+    """Store the case file `text`, and `functions` (the path of its case.py, or None), as a case in `directory`/case.
+    The run can then be repeated, and plotted with its exact solution, even if its directory is moved. A grid file is
+    not copied, since it may be large. Returns the new folder. Raises HiresxError, with the path, if it cannot be
+    written."""
     folder = directories.make_directory(Path(directory) / "case")
     files.write_text(folder / "case.toml", text)
     if functions is not None:
@@ -173,5 +182,5 @@ def _text(entries: dict[str, Any]) -> str:
 
 
 def utc_now() -> str:
-    """Return the present time in UTC, for information only."""
+    """Return the present time in UTC, as text for the record."""
     return datetime.now(UTC).isoformat(timespec="seconds")

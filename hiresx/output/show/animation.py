@@ -20,7 +20,7 @@ FASTEST = 60  # pictures a second
 
 
 def check_target(target: Path, fps: float) -> None:
-    """Raises HiresxError when `target` cannot be written as an animation of `fps` pictures a second."""
+    """Raises HiresxError if `target` cannot be written as an animation with `fps` frames per second."""
     suffix = target.suffix.lower()
     if suffix not in SUFFIXES:
         raise HiresxError(f'{target}: animations cannot be written as "{target.suffix}"', "use .gif or .mp4")
@@ -47,7 +47,7 @@ def _ffmpeg() -> str:
 
 def write(pictures: Iterator[np.ndarray], target: Path, fps: float) -> Path:
     """Write `pictures` (height, width, 3) of red, green and blue to the animation `target`, .gif or .mp4, with `fps`
-    pictures a second. Raises HiresxError if it cannot be written; an earlier file is then unchanged."""
+    frames per second. Raises HiresxError if it cannot be written; an earlier file is then unchanged."""
     first = next(pictures)
     with files.writing(target, parents=True) as temporary:
         encode = _write_gif if target.suffix.lower() == ".gif" else _write_mp4
@@ -56,7 +56,7 @@ def write(pictures: Iterator[np.ndarray], target: Path, fps: float) -> Path:
 
 
 class MovingFigure:
-    """A drawn `figure` of matplotlib, of which then only the images and the title change."""
+    """A drawn `figure` of matplotlib in which only the images and the title change from frame to frame."""
 
     def __init__(self, figure: Any):
         from matplotlib.backends.backend_agg import FigureCanvasAgg

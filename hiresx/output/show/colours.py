@@ -21,10 +21,10 @@ _SAMPLED = 200_000
 
 
 def views(pieces: list[cut.Piece], dimensions: int, plane: str | None, part: str = "") -> list[View]:
-    """Return the views of `pieces` (nk, nj, ni): the pieces themselves if they are flat, or else a plane or the three
-    mid-planes. `part`: the name of the part of the fields, if the pieces are not whole fields. A flat part may have any
-    position in space; its normal is the coordinate that varies least. Raises HiresxError for a plane that does not
-    exist. `dimensions`: number of dimensions of the flow."""
+    """Return the views of `pieces` (nk, nj, ni): the pieces themselves if they are flat, or else the `plane`, such as
+    "z=0", or the three mid-planes. `dimensions`: number of dimensions of the flow. `part`: the name of the part of the
+    fields, if the pieces are not whole fields. A flat part may have any position in space; its normal is the coordinate
+    that varies least. Raises HiresxError for a plane that does not exist."""
     if dimensions == 2:
         if plane is not None:
             raise HiresxError("the field is two-dimensional: there is no plane to choose", "leave the plane out")
@@ -52,8 +52,8 @@ def draw(
     rasters: list[raster.Raster] | None = None,
 ) -> Any:
     """Return a figure with one panel for each variable of `names` and each view; see `run_plot.plot_run`. `scales`:
-    colour scales by name, as `scale` returns them, in place of scales for these views. `difference`: whether the values
-    are differences. `rasters`: the result of `pixels`, if it is already known."""
+    colour scales by name, as `scale` returns them; by default they are computed from these views. `difference`: whether
+    the values are differences. `look`: the appearance. `rasters`: the result of `pixels`, if it was computed before."""
     from matplotlib.ticker import MaxNLocator
 
     look = look or Look()
@@ -115,7 +115,8 @@ def draw(
 
 
 def update(figure: Any, views: list[View], names: list[str], rasters: list[raster.Raster]) -> None:
-    """Update the images of a `figure` that `draw` has made with the values of `views` at another time."""
+    """Update the images of a `figure` that `draw` has made with the values of `views` at another time. `names`: the
+    variables. `rasters`: the result of `pixels` for `views`."""
     images = {image.get_label(): image for ax in figure.axes for image in ax.images}
     for name in names:
         for n, (mapped, view) in enumerate(zip(rasters, views, strict=True)):
@@ -123,8 +124,8 @@ def update(figure: Any, views: list[View], names: list[str], rasters: list[raste
 
 
 def pixels(views: list[View], look: Look, inches: float | None = None) -> list[raster.Raster]:
-    """Map the pixels of `views` to their grids, within the zoom of `look`. `inches`: the width of the widest view, if
-    it is known."""
+    """Map the pixels of `views` to their grids, within the zoom of `look`. `inches`: the width of the widest view in
+    inches, if it is known."""
     inches = inches or look.wide * (0.8 if len(views) == 1 else 0.5)
     wide = int(np.clip(_DPI * inches, 400, 2400))
     return [raster.raster(flat, a, b, look.box, wide) for a, b, flat, _ in views]
@@ -162,8 +163,9 @@ def sample_values(name: str, views: list[View]) -> np.ndarray:
 
 def scale(name: str, values: np.ndarray, look: Look, difference: bool = False) -> tuple[Any, str, str]:
     """Return the colour scale of the variable `name` with these `values`, with the settings of `look`: norm, colour
-    map, and the ends of the bar beyond which there are values. `difference`: whether the values are differences of two
-    fields. Raises HiresxError for invalid limits, and for a colour map that matplotlib does not have."""
+    map, and the ends of the colour bar beyond which there are values ("neither", "min", "max" or "both"). `difference`:
+    whether the values are differences of two fields. Raises HiresxError for invalid limits, and for a colour map that
+    matplotlib does not have."""
     from matplotlib import colormaps
     from matplotlib.colors import Normalize, PowerNorm
 
@@ -186,8 +188,8 @@ def scale(name: str, values: np.ndarray, look: Look, difference: bool = False) -
 
 
 def check_exponent(names: Iterable[str], look: Look) -> None:
-    """Raises HiresxError if `look` has an exponent, but none of the variables `names` is drawn in shades that use
-    it."""
+    """Raises HiresxError if `look` has an exponent, but none of the variables `names` has a colour scale with an
+    exponent."""
     names = list(names)
     if look.exponent is not None and not any(derived.about(name).colours == "gray_r" for name in names):
         shaded_ones = ", ".join(name for name, about in derived.VARIABLES.items() if about.colours == "gray_r")
@@ -204,8 +206,9 @@ def default_scale(
     name: str, values: np.ndarray, difference: bool = False, exponent: float = 0.5
 ) -> tuple[Any, str, str]:
     """Return the default colour scale of the variable `name` for these `values`: norm, colour map, and the ends of the
-    bar beyond which there are values. `difference`: whether the values are differences of two fields. `exponent`: the
-    exponent of the shades of a gradient; 0.5 suits the perceived brightness of a schlieren picture."""
+    colour bar beyond which there are values. `difference`: whether the values are differences of two fields.
+    `exponent`: for variables that are drawn as schlieren, the exponent of the brightness as a function of the value;
+    0.5 suits the perception of brightness."""
     from matplotlib.colors import Normalize, PowerNorm
 
     values = values[np.isfinite(values)]
@@ -235,6 +238,6 @@ def _ends(under: bool, over: bool) -> str:
 
 
 def describe_exponent(norm: Any) -> str:
-    """Return a note on the exponent of a colour `norm` for the label of its bar; "" for linear shades."""
+    """Return a note on the exponent of a colour `norm` for the label of its colour bar; "" for a linear scale."""
     exponent = getattr(norm, "gamma", 1.0)
     return "" if exponent == 1 else f"   (shade: power {exponent:g})"

@@ -17,11 +17,11 @@ def same_time(a: float, b: float) -> bool:
 
 
 def latest_common(runs: Sequence[Mapping[int, Path]]) -> list[Path]:
-    """Fields of each of the `runs` (fields by step) at the latest time that all of them have. The start counts only
-    where a run has no other time. Where the time stands still in all runs (local time steps), return those of the
-    latest step that all have, or the last of each.
+    """Return the field file of each of the `runs` (dictionaries of field files by step) at the latest time that all of
+    them have. The initial time is used only if a run has no other time. If time does not advance in any run (local time
+    steps), the latest step that all have is used, or else the last step of each.
 
-    Raises HiresxError that names the times of two runs where there is no such time.
+    Raises HiresxError, with the times of two runs, if they have no time in common.
     """
     times = [{step: fields.read_time(path) for step, path in frames.items()} for frames in runs]
     if all(max(found) > 0 and not any(found.values()) for found in times):

@@ -17,19 +17,20 @@ _SAID_ONLY = ("title", "description", "length_symbol")
 
 
 def compare(first: str | Path, second: str | Path) -> dict[str, Any]:
-    """Compare two runs, two field files or two checkpoints. All values of the result are fit for JSON.
+    """Compare two runs, two field files or two checkpoints. The result is JSON data.
 
     - `run`, `configuration`, `versions`, `hardware`: lists of {key, first, second} of the differences.
     - `functions`: whether case.py differs; None if a run has no copy of it.
-    - `grid`: whether the grid is the same to the last bit, and the digests of both.
+    - `grid`: whether the grid is bit-identical, and the digests of both.
     - `timings`: of both.
-    - `results`: the fields of the latest time that both have, or else the last of each. For every variable of both: the
-      largest and the root mean square difference over all nodes, the latter also over the range of the variable, and
-      the node with the largest difference. On different grids: extremes and means instead.
+    - `results`: the fields of the latest time that both have; if there is none, the last fields of each. For every
+      variable of both: the largest and the root mean square difference over all nodes, the latter also divided by the
+      range of the variable, and the node with the largest difference. On different grids: extremes and means instead.
     - `same`: whether configuration, functions, grid and results are the same.
 
-    The number of ranks that wrote a checkpoint makes no difference. Raises HiresxError for a path that is none of these
-    or is damaged, for one without fields, and if only one of both is a checkpoint."""
+    The number of ranks that wrote a checkpoint is ignored. Raises HiresxError for a path that is not a run, a field
+    file or a checkpoint, for a damaged file, for a run without fields, and if only one of both is a checkpoint.
+    """
     a, b = _Side(first), _Side(second)
     configuration = [
         entry

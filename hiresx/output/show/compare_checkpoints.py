@@ -29,8 +29,9 @@ def record(found: Container) -> dict[str, Any]:
 
 
 def results(first: Container, second: Container) -> dict[str, Any]:
-    """Results as in `hiresx.output.show.compare.compare`. The variables are those of the state, and the arrays over the
-    nodes that attachments keep, by their names in the files and over all their components."""
+    """Return the results of the comparison of two checkpoints, as in `hiresx.output.show.compare.compare`. The
+    variables are those of the state, and the arrays over the nodes that attachments store, with all components, under
+    their names in the files."""
     a, b = record(first), record(second)
     with reading_contents(first.path):
         blocks = _blocks(first)

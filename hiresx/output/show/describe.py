@@ -26,11 +26,11 @@ _HDF5, _CLASSIC = b"\x89HDF\r\n\x1a\n", b"CDF"
 
 
 def describe(path: str | Path) -> Mapping[str, Any]:
-    """Describe the content of `path`: its kind under "kind", and entries that depend on the kind. All values are fit
-    for JSON.
+    """Describe the content of `path` as JSON data: its kind under "kind", and entries that depend on the kind.
 
-    A directory is a run. Files: fields and parts of them, averages, histories, checkpoints, run records, cases, grids
-    (Plot3D, CGNS), VTK files, other netCDF files. Raises HiresxError for what is missing, damaged or none of these.
+    A directory must be a run. Files may be fields and parts of them, averages, histories, checkpoints, run records,
+    cases, grids (Plot3D, CGNS), VTK files and other netCDF files. Raises HiresxError for a path that does not exist,
+    for a damaged file, and for any other file.
     """
     path = Path(path)
     if os.path.isdir(path):

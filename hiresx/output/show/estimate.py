@@ -6,19 +6,19 @@ from statistics import median
 
 
 class Estimator:
-    """Estimate of the wall time left of a run. The run ends at the time `end`, after the step `steps`, or at the first
-    of both; None for an end that is not given.
+    """An estimate of the wall time left of a run. The run ends at the time `end`, after the step `steps`, or at the
+    first of both; None for a limit that the run does not have.
 
     The clock starts with the first `update`, which should follow the first step. Compilation, start-up and the first
-    access to memory are therefore not counted. Later wall time is divided into windows. Each window is a fortieth of
+    access to memory are therefore not included. Later wall time is divided into windows. Each window is a fortieth of
     the wall time since the start, but at least 0.25 s and at most 10 s. The rate is the median of the last 15 windows:
-    short disturbances do not change it, and a lasting change appears after half of the windows. Other work, such as
-    writing fields, is reported by `aside`. Its time is added in proportion to the steps left.
+    short disturbances do not change it, and a lasting change has an effect after half of the windows. Other work, such
+    as writing fields, is reported by `aside`. Its time is added in proportion to the steps left.
 
-    The number of steps left up to `end` follows from the mean dt of each window and from the drift of dt. The drift is
-    the slope of ln(dt) over the time of the flow, in the windows of the last half of the wall time. This half is
-    divided into two parts, and the smaller of their robust slopes is taken. If the signs of the two differ, the drift
-    is 0. The drift is extrapolated over no more time of the flow than it was observed.
+    The number of steps left up to `end` follows from the mean time step of each window and from its drift. The drift is
+    the slope of ln(dt) over the physical time, in the windows of the last half of the wall time. This half is divided
+    into two parts, and the smaller of their robust slopes is taken. If the signs of the two differ, the drift is 0. The
+    drift is extrapolated over at most the interval of physical time in which it was observed.
     """
 
     _WINDOWS = 15
@@ -46,8 +46,8 @@ class Estimator:
         self._slope = self._horizon = 0.0
 
     def update(self, now: float, step: int, time: float) -> None:
-        """Record that the run has done `step` steps and reached `time` at wall clock `now` (s). Cheap enough for every
-        step."""
+        """Record that the run has made `step` steps and reached `time` at wall clock time `now` (s). The call is cheap
+        enough for every step."""
         if self._origin is not None and step < self.step:  # the run has returned to a checkpoint: the clock starts anew
             self._begin()
         self.step, self.time = step, time
@@ -86,8 +86,8 @@ class Estimator:
 
     @property
     def fraction(self) -> float | None:
-        """Share of the run that is done, 0 to 1: the larger of the shares by time and by steps. None if the run has
-        neither end."""
+        """Fraction of the run that is done, 0 to 1: the larger of the fractions of time and of steps. None if the run
+        has neither limit."""
         if self._origin is None:
             return 0.0
         done = []

@@ -17,8 +17,9 @@ _FORMULA = re.compile(r"\$[^$]*\$")
 
 
 class ExactSizeLayout(ConstrainedLayoutEngine):
-    """Layout of a figure of given `width` or `height`: nothing is drawn beyond the size that was asked for. Raises
-    HiresxError, when the figure is drawn, if there is no room for its content."""
+    """A layout engine of matplotlib for a figure whose `width` or `height` was requested: nothing is drawn outside of
+    this size. Raises HiresxError, when the figure is drawn, if its content does not fit. `compress`: see matplotlib's
+    ConstrainedLayoutEngine."""
 
     def __init__(self, width: bool, height: bool, compress: bool = False):
         super().__init__(compress=compress)
@@ -26,11 +27,12 @@ class ExactSizeLayout(ConstrainedLayoutEngine):
 
     @property
     def exact(self) -> bool:
-        """True if a size was asked for."""
+        """True if a size was requested."""
         return any(self._asked)
 
     def execute(self, fig: Any) -> None:
-        """Lay out the figure `fig`; matplotlib calls this before it draws. Raises HiresxError if there is no room."""
+        """Lay out the figure `fig`; matplotlib calls this before it draws. Raises HiresxError if the content does not
+        fit."""
         if not self.exact:
             super().execute(fig)
             return
@@ -59,8 +61,8 @@ class ExactSizeLayout(ConstrainedLayoutEngine):
             raise _no_room_error(fig)
 
     def cut(self, figure: Any) -> Bbox:
-        """Return the part of `figure` that is written to the file, in inches: in each direction all of it if its size
-        was requested, or else the part with content."""
+        """Return the part of `figure` that is written to the file, in inches. In each direction this is the whole
+        figure if its size was requested, or else the part with content."""
         wide, high = figure.get_size_inches()
         box = figure.get_tightbbox().padded(PAD)
         across, upwards = self._asked

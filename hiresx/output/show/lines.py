@@ -20,8 +20,8 @@ from hiresx.output.show.look import Look
 @dataclass(frozen=True)
 class LineValues:
     """The values along a line through a field. `values`: arrays (n,) by name, coordinates included. `along`: the name
-    of the coordinate along the line, in whose ascending order the values are. `gaps`: the indexes before which the line
-    leaves the grid. `where`: the position of the line, as text for the axis of a plot."""
+    of the coordinate along the line; the values are in its ascending order. `gaps`: the indexes of the values before
+    which the line leaves the grid. `where`: the position of the line, as text for the axis of a plot."""
 
     values: cut.Piece
     gaps: Sequence[int] | np.ndarray
@@ -32,8 +32,9 @@ class LineValues:
 def line_values(
     data: fields.FieldFileContent, pieces: list[cut.Piece], dimensions: int, line: str | None
 ) -> LineValues:
-    """Return the data to draw from `pieces` of `data`: a one-dimensional field or part, or `line` through one of more
-    dimensions. Raises HiresxError for lines outside the grid."""
+    """Return the data to draw from `pieces` of `data`: a one-dimensional field or part, or the `line` through a field
+    with more dimensions. `dimensions`: number of dimensions of the flow. Raises HiresxError for lines outside the grid.
+    """
     if dimensions > 1:
         return _along(pieces, dimensions, line or "", data.part)
     if line is not None:
@@ -69,8 +70,9 @@ def draw(
     look: Look | None = None,
 ) -> Any:
     """Return a figure with one panel for each variable of `names` over the line; see `run_plot.plot_run`. `compared`:
-    the same line in other runs, with their names. `scales`: ends of the axes, by variable. `reference`: a CSV file that
-    is drawn, too."""
+    the same line in other runs, with the names of these runs. `scales`: ends of the axes, by variable. `reference`: the
+    path of a CSV file whose columns are also drawn. `data`: the fields. `drawn`: the values along the line. `look`: the
+    appearance."""
     along, count = drawn.along, drawn.values[drawn.along].size
     exact = _exact(data, drawn.values, along, names)
     reference_file = Path(reference) if reference else None
@@ -153,10 +155,10 @@ def _exact(
 
 
 def read_table(path: Path, along: str) -> dict[str, np.ndarray]:
-    """Return the columns of a CSV file by name, each (rows,). The first line with names, `along` among them, is the
-    header; it may begin with #.
+    """Return the columns of a CSV file by name, each (rows,). The header is the first line with names that include
+    `along`; it may begin with #.
 
-    Raises HiresxError naming file and line for a line that cannot be read.
+    Raises HiresxError with file and line for a line that cannot be read.
     """
     if kind := describe_path(path):
         raise HiresxError(f"cannot read the table {path}: it {kind}", "give a CSV file")

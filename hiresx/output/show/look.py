@@ -13,14 +13,19 @@ DEFAULT_LEVELS = 10
 
 @dataclass(frozen=True)
 class Look:
-    """The appearance of a picture. Every entry that is None has a default.
+    """The appearance of a picture. An entry that is None has a default.
 
-    `plane`: the plane through a three-dimensional field, such as "z=0". `limits`: the limits of the colours, or of the
-    values of curves. `symmetric`: colours symmetric around 0. `colours`: a colour map of matplotlib. `zoom`: least and
-    greatest horizontal, then vertical coordinate; of curves the first two, or all. `width`, `height`: exact size of the
-    picture in inches. `title`: in place of the usual one; "" for none. `font`: size in points. `contours`: variable of
-    the contour lines, by default the one that is drawn. `levels`: number or values of contour lines. `exponent`: the
-    exponent of the shades of gradients (schlieren), by default 0.5; 1 is linear.
+    - `plane`: the plane through a three-dimensional field, such as "z=0".
+    - `limits`: the limits of the colours, or of the values of curves.
+    - `symmetric`: colours symmetric around 0.
+    - `colours`: a colour map of matplotlib.
+    - `zoom`: least and greatest horizontal, then vertical coordinate; for curves the first two, or all.
+    - `width`, `height`: exact size of the picture in inches.
+    - `title`: replaces the default title; "" for none.
+    - `font`: font size in points.
+    - `contours`: variable of the contour lines, by default the one that is drawn.
+    - `levels`: number or values of contour lines.
+    - `exponent`: the exponent of the brightness of schlieren pictures, by default 0.5; 1 is linear.
     """
 
     plane: str | None = None
@@ -60,17 +65,17 @@ class Look:
 
     @property
     def wide(self) -> float:
-        """Inches that the picture may be wide."""
+        """Largest width of the picture, in inches."""
         return picture_file.WIDTH if self.width is None else self.width
 
     @property
     def high(self) -> float:
-        """Inches that the picture may be high."""
+        """Largest height of the picture, in inches."""
         return picture_file.HEIGHT if self.height is None else self.height
 
     @property
     def lines(self) -> int | list[float] | None:
-        """Number or rising values of contour lines; None where there are none."""
+        """Number or ascending values of contour lines; None if there are none."""
         if self.levels is None:
             return None if self.contours is None else DEFAULT_LEVELS
         return self.levels if isinstance(self.levels, int) else sorted(set(self.levels))
@@ -90,17 +95,17 @@ class Look:
         return picture_file.style(named | (more or {}))
 
     def heading(self, ours: str) -> str:
-        """Return the title of the picture; `ours` unless the user gave one."""
+        """Return the title of the picture: that of the user or, if there is none, `ours`."""
         return ours if self.title is None else self.title
 
     def figure(self, height: float, layout: picture_file.Layout = "constrained") -> Any:
-        """Return a figure of the requested size. If no height was requested, it is `height` inches high, within the
-        allowed height. `layout`: the layout of matplotlib."""
+        """Return a figure of the requested size. If no height was requested, it is `height` inches high, but not higher
+        than `high`. `layout`: the layout of matplotlib."""
         height = min(height, self.high) if self.height is None else self.height
         return picture_file.figure(height, layout, self.wide, (self.width is not None, self.height is not None))
 
     def curves(self, axes: Any) -> None:
-        """Set the limits of the axes of curves. The last of `axes` gets the label of the horizontal coordinate."""
+        """Set the limits of the axes of curves. The label of the horizontal axis is added to the last of `axes`."""
         for ax in axes:
             if self.zoom is not None:
                 ax.set_xlim(*self.zoom[:2])

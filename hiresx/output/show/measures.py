@@ -8,8 +8,8 @@ import numpy as np
 
 def difference(pairs: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> dict[str, Any]:
     """Return differences of two fields. `pairs`: for each block its name and the values (nk, nj, ni) of both. The
-    result has the largest and the root mean square difference, the latter divided by the range of the first field's
-    values (None if they are all equal), and the node with the largest difference."""
+    result has the largest and the root mean square difference, the latter also divided by the range of the first
+    field's values (None if they are all equal), and the node with the largest difference."""
     greatest, where, squares, count = 0.0, None, 0.0, 0
     low, high = np.inf, -np.inf
     for name, first, second in pairs:
@@ -32,7 +32,7 @@ def difference(pairs: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> dict[str,
 
 
 def summary(values: Sequence[np.ndarray]) -> dict[str, float]:
-    """Return by name the least value, the mean over the nodes and the greatest value of the arrays `values` (any
-    shapes)."""
+    """Return the smallest value, the mean over the nodes and the largest value of the arrays `values` (any shapes), by
+    name."""
     flat = np.concatenate([block.ravel() for block in values]).astype(np.float64)
     return {"least": float(np.nanmin(flat)), "mean": float(np.nanmean(flat)), "greatest": float(np.nanmax(flat))}

@@ -37,13 +37,13 @@ WIDTH, HEIGHT = 7.0, 9.2  # inches: the text of a page
 
 
 def require_matplotlib() -> None:
-    """Raises HiresxError when matplotlib is not installed or does not work."""
+    """Raises HiresxError if matplotlib is not installed or cannot be imported."""
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg", "PIL.Image"):
         optional.import_required(name, "plotting needs matplotlib", "pip install 'hiresx[plot]'")
 
 
 def style(more: Mapping[str, Any] | None = None) -> Any:
-    """Return a context in which matplotlib uses the style of these pictures, and `more` settings."""
+    """Return a context in which matplotlib uses the style of these pictures, and the further settings `more`."""
     import matplotlib as mpl
 
     settings: Any = STYLE | dict(more or {})
@@ -54,8 +54,8 @@ def figure(
     height: float, layout: Layout = "constrained", width: float = WIDTH, exact: tuple[bool, bool] = (False, False)
 ) -> Any:
     """Return a figure that is `width` inches wide (by default as wide as a page) and `height` inches high. It needs no
-    window system. `exact`: whether the written picture must have exactly this width and this height
-    (`exact_size.ExactSizeLayout`)."""
+    window system. `layout`: the layout of matplotlib. `exact`: whether the written picture must have exactly this width
+    and this height (`exact_size.ExactSizeLayout`)."""
     from matplotlib import rcParams
     from matplotlib.figure import Figure
 
@@ -68,7 +68,7 @@ def figure(
 
 
 def distinct_colours(count: int) -> list[Any]:
-    """Return a list of `count` colours that can be told apart; if they are many, neighbours are alike."""
+    """Return a list of `count` distinguishable colours. If there are many, consecutive ones are similar."""
     first = [BLUE, *OTHERS]
     if count <= len(first):
         return first[:count]
@@ -78,13 +78,14 @@ def distinct_colours(count: int) -> list[Any]:
 
 
 def legend_beside(ax: Any, **more: Any) -> None:
-    """Place the legend of `ax` to its right, where there are no curves."""
+    """Place the legend of `ax` to its right, where there are no curves. `more`: further arguments of matplotlib's
+    `legend`."""
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.02), borderaxespad=0, **more)
 
 
 def label_points(ax: Any, places: Sequence[tuple[float, float, str]]) -> None:
-    """Label points of curves in the Axes `ax`. `places`: for each point x, y and its name. The names are in rows above
-    the plotted curves, each with a line down to its point. Set the limits of both axes first; the upper limit of the
+    """Label points of curves in the Axes `ax`. `places`: for each point x, y and its name. The names are written in
+    rows above the curves, each with a line down to its point. Set the limits of both axes first; the upper limit of the
     vertical axis is increased."""
     from matplotlib.transforms import offset_copy
 
@@ -122,8 +123,8 @@ def label_points(ax: Any, places: Sequence[tuple[float, float, str]]) -> None:
 
 
 def name_axes(ax: Any, horizontal: str, vertical: str, true: bool) -> None:
-    """Label the axes `ax` of a plane with the names `horizontal` and `vertical` of its coordinates. The label says so
-    if the plane is not `true` to scale."""
+    """Label the axes `ax` of a plane with the names `horizontal` and `vertical` of its coordinates. `true`: whether
+    both axes have the same scale; if not, the label says so."""
     ax.set_aspect("equal" if true else "auto")
     ax.set_xlabel(f"${horizontal}/L$")
     ax.set_ylabel(f"${vertical}/L$" + ("" if true else " (stretched)"))
@@ -137,16 +138,15 @@ def add_grid(ax: Any, minor: bool = False) -> None:
 
 
 def symbol(name: str) -> str:
-    """Return symbol and scale of a variable, or of `rms_<name>`, for an axis or a colour bar. Names without a symbol,
-    such as other moments, are returned as they are."""
+    """Return symbol and unit of a variable, or of `rms_<name>`, for an axis or a colour bar. A name without a symbol,
+    such as that of another moment, is returned unchanged."""
     if (of := name.removeprefix("rms_")) not in derived.VARIABLES:
         return name
     return f"{'rms ' if of != name else ''}${derived.VARIABLES[of].symbol}$"
 
 
 def unit(units: str) -> str:
-    """Return units such as "rho_ref c_ref^2 / L" as symbols for an axis. Texts of another form are returned
-    unchanged."""
+    """Return units such as "rho_ref c_ref^2 / L" as symbols for an axis. Other texts are returned unchanged."""
     words = re.split(r" |(?=\))|(?<=\()", units)
     if not units or not all(re.fullmatch(r"/|\(|(\)|[A-Za-z]+(_[A-Za-z]+)?)(\^\d+)?", word) for word in words):
         return units
@@ -154,7 +154,7 @@ def unit(units: str) -> str:
 
 
 def level(reference: str) -> str:
-    """Return the label of an axis of levels in dB with this `reference`, such as "dB re rho_ref c_ref^2"."""
+    """Return the label of an axis of levels in dB with the `reference` value, such as "dB re rho_ref c_ref^2"."""
     over = reference.removeprefix("dB re ")
     return "dB re " + (r"20 $\mu$Pa" if over == "20 uPa" else unit(over))
 
@@ -168,8 +168,8 @@ def _factor(word: str) -> str:
 
 
 def use_length_symbol(figure: Any, case: Mapping[str, Any] | None) -> Any:
-    """Replace the length L in the texts of a `figure` by the symbol that the resolved `case` gives for it. Returns the
-    figure."""
+    """Replace the length L in the texts of a `figure` by the symbol that the resolved `case` defines for it. Returns
+    the figure."""
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):
@@ -178,7 +178,7 @@ def use_length_symbol(figure: Any, case: Mapping[str, Any] | None) -> Any:
 
 
 def with_length_symbol(words: str, case: Mapping[str, Any] | None) -> str:
-    """Replace the length L in `words` by the symbol that the resolved `case` gives for it."""
+    """Replace the length L in `words` by the symbol that the resolved `case` defines for it."""
     symbol_of_length = _factor(str((case or {}).get("length_symbol") or "L"))
     parts = words.split("$")  # each second one is a formula
     parts[1::2] = [_LENGTH.sub(lambda _: symbol_of_length, part) for part in parts[1::2]]
@@ -186,8 +186,8 @@ def with_length_symbol(words: str, case: Mapping[str, Any] | None) -> str:
 
 
 def use_frequency_axis(ax: Any, least: float, largest: float) -> None:
-    """Make the horizontal axis of `ax` a logarithmic one of frequencies from `least` to `largest`, whose labels are not
-    powers of ten."""
+    """Make the horizontal axis of `ax` logarithmic, for frequencies from `least` to `largest`. Its labels are plain
+    numbers, not powers of ten."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     ax.set_xscale("log")
@@ -216,7 +216,7 @@ def _kind(drawn: Any, target: Path) -> str:
 
 
 def save(drawn: Any, target: Path) -> Path:
-    """Write the figure `drawn` to `target` (.png, .svg, .pdf, ...). Raises HiresxError when that is not possible."""
+    """Write the figure `drawn` to `target` (.png, .svg, .pdf, ...). Raises HiresxError if this is not possible."""
     kind = _kind(drawn, target)
     # Dates in the file would make two plots of the same fields differ.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)

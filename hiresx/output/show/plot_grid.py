@@ -20,11 +20,12 @@ _COLOURS = (picture_file.BLUE, *picture_file.OTHERS, "0.35", "#b0417a", "#4d8fb0
 def plot_grid(
     path: str | Path, out: str | Path | None = None, every: int | None = None, look: Look | None = None
 ) -> list[Path]:
-    """Draw each `every`-th line of a grid (by default as many as can be told apart), and the faces of all blocks, in
-    space on `look.plane` or the three mid-planes. `path`: a run, a field file, a case or a grid file. `out`: a file
-    or a directory; default: grid.png in the run, or beside the file. Returns the files written.
+    """Draw every n-th grid line with n = `every` (by default as many lines as can be distinguished), and the faces of
+    all blocks. In three dimensions they are drawn on `look.plane` or the three mid-planes. `path`: a run, a field file,
+    a case or a grid file. `out`: a file or a directory; by default grid.png in the run, or beside the file. Returns the
+    files written.
 
-    Raises HiresxError where there is no grid, and when matplotlib is missing.
+    Raises HiresxError if there is no grid, and if matplotlib is missing.
     """
     picture_file.require_matplotlib()
     look, path = look or Look(), Path(path)

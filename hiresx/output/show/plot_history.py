@@ -33,15 +33,16 @@ def plot_history(
     start: float | None = None,
     look: Look | None = None,
 ) -> list[Path]:
-    """Draw columns of a history of the run in `directory` over time (over steps where the time stands still).
+    """Draw columns of a history of the run in `directory` over time (over steps if the time does not advance).
 
-    `columns`: "NAME" (every column of that history: residual, a probe's or force's name, ...) or "NAME.COLUMN,...", of
-    a probe's places "NAME.COLUMN_3,...". Of more than CURVES places as many are drawn, evenly chosen, and of more than
-    PANELS columns the first; a note says so. Norms are drawn on a logarithmic axis. `reference`:
-    a CSV file with a column time. `against`: another run or several, drawn beside. `start`: the time to begin at.
-    `look`: size, range, zoom. `out`: see `run_plot.plot_run`. Returns the files written.
+    `columns`: "NAME" (every column of that history: residual, the name of a probe or a force, ...), "NAME.COLUMN,...",
+    or for a place of a probe "NAME.COLUMN_3,...". If there are more than CURVES places, CURVES of them are drawn at
+    equal distances. If there are more than PANELS columns, the first are drawn. A note says so. Norms have a
+    logarithmic axis. `reference`: a CSV file with a column time. `against`: another run or several, which are drawn for
+    comparison. `start`: the first time to draw. `look`: size, range, zoom. `out`: see `run_plot.plot_run`. Returns the
+    files written.
 
-    Raises HiresxError when matplotlib, the history or a column is missing.
+    Raises HiresxError if matplotlib, the history or a column is missing.
     """
     picture_file.require_matplotlib()
     look = look or Look()

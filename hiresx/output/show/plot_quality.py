@@ -18,8 +18,8 @@ LIMITS = {"skewness": 60.0, "stretching": 1.3}
 
 
 def plot_quality(path: str | Path, out: str | Path | None = None, look: Look | None = None) -> list[Path]:
-    """Draw the quality of the grid file `path`: the whole grid, and its worst place. `out`: a file (.png, .svg, .pdf);
-    default: a PNG in the folder of the grid. `look`: size and font. Returns the files written. Raises HiresxError if
+    """Draw the quality of the grid file `path`: the whole grid, and its worst place. `out`: a file (.png, .svg, .pdf),
+    by default a PNG in the folder of the grid. `look`: size and font. Returns the files written. Raises HiresxError if
     matplotlib is missing or the file has no grid."""
     picture_file.require_matplotlib()
     path, look = Path(path), look or Look()

@@ -17,14 +17,14 @@ _LIVE_EVERY = 0.2  # s: smooth to the eye, and below a thousandth of the run's t
 
 
 class Progress:
-    """Context manager that shows the progress of a run of `points` grid points. The run ends at the time `end`, at the
+    """A context manager that shows the progress of a run with `points` nodes. The run ends at the time `end`, at the
     step `steps`, or at the first of both. `title`: the title of the run. `console`: a Rich console on which lines are
-    printed, by default standard error, so that standard output stays free for results. `quiet`: whether nothing is
-    printed. `clock`: returns seconds.
+    printed, by default standard error, so that standard output contains only results. `quiet`: whether nothing is
+    printed. `clock`: a function that returns seconds.
 
-    Call `update` after every step; it takes a microsecond when nothing is shown. On a console that is not a terminal,
+    Call `update` after every step; it takes a microsecond if nothing is shown. On a console that is not a terminal,
     lines are printed after the first step, after every 5 % of the run and at the end. The interval between lines is at
-    least a second, and at most 10 s or a fiftieth of the time run so far, whichever is longer.
+    least a second, and at most 10 s or a fiftieth of the elapsed time, whichever is longer.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Progress:
 
     @property
     def point_steps_per_s(self) -> float | None:
-        """Grid points times time steps per second: the recent median, or the mean so far of a very short run.
+        """Nodes times time steps per second: the recent median, or the mean so far of a very short run.
 
         None before the second step.
         """
@@ -90,8 +90,8 @@ class Progress:
         return self.estimator.remaining()
 
     def update(self, step: int, time: float, dt: float | None = None, residual: float | None = None) -> None:
-        """Record that the run has made `step` steps and reached `time`, the last step with `dt` (None: local time
-        steps). `residual`: norm of the rate of change; the last one given stays shown."""
+        """Record that the run has made `step` steps and reached `time`. `dt`: the last time step (None: local time
+        steps). `residual`: norm of the rate of change. If it is None, the previous value is shown."""
         now = self._clock()
         first = self._latest is None
         self._latest = step, time, dt
@@ -109,7 +109,8 @@ class Progress:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Context of recurring work that is not stepping, such as writing fields. Its time does not enter the rate."""
+        """Return a context for recurring work other than time steps, such as writing fields. Its time is not included
+        in the rate."""
         began = self._clock()
         try:
             yield

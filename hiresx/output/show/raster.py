@@ -23,8 +23,8 @@ _ROUNDING = 1e-9
 @dataclass(frozen=True, eq=False)
 class Raster:
     """The pixels (rows, columns) of a picture of a plane. `box`: the least and greatest horizontal and the least and
-    greatest vertical coordinate. Each pixel has the three nodes around it, as indexes into the nodes of all pieces one
-    after the other, and their weights. The weights are NaN where there is no flow."""
+    greatest vertical coordinate. `nodes`: for each pixel the three nodes around it, as indexes into the nodes of all
+    pieces, one piece after the other. `weights`: their weights, which are NaN outside of the flow."""
 
     box: Box
     nodes: np.ndarray
@@ -52,9 +52,10 @@ def box_of(pieces: Sequence[cut.Piece], horizontal: str, vertical: str) -> Box:
 def raster(
     pieces: Sequence[cut.Piece], horizontal: str, vertical: str, box: Box | None = None, wide: int = 1200
 ) -> Raster:
-    """Map the pixels of a picture to two-dimensional `pieces` (nj, ni). `horizontal`, `vertical`: the coordinates of
-    the picture. `box`: the part to show; by default all of it. `wide`: number of pixels in a row. Pixels are square
-    unless the box is very flat or high. Values are linear between two nodes, and over the triangles of a cell."""
+    """Map the pixels of a picture to two-dimensional `pieces` (nj, ni). `horizontal`, `vertical`: the names of the
+    coordinates of the picture. `box`: the part to show; by default all of it. `wide`: number of pixels in a row. Pixels
+    are square unless the box is very flat or high. Values are interpolated linearly over the triangles into which a
+    cell is divided."""
     box = box or box_of(pieces, horizontal, vertical)
     ratio = (box[3] - box[2]) / max(box[1] - box[0], 1e-300)
     rows = int(np.clip(round(wide * ratio), 64, 2 * wide))

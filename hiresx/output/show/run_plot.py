@@ -31,19 +31,24 @@ def plot_run(
 ) -> list[Path]:
     """Plot the last fields of the run in `directory` (or a field file itself), or those of `step`.
 
-    By default: in one dimension rho, u, p over x, with the case's exact solution when its case.py has a function
-    `exact`; in two and three dimensions density and the derived variables that the case writes, or else schlieren, in
-    three on the three mid-planes. `variable`: one name or several, separated by commas. `plane`: "z=0" cuts a
-    three-dimensional field. `line`: "y=0" (in three dimensions "y=0, z=0") draws lines instead. `subset`: the name of
-    an output.subset of the case, drawn instead of the whole fields. `reference`: a CSV file whose header names its
-    columns (x, rho, ...), drawn with lines. `against`: another run or field file, or several, drawn beside lines; of
-    colours the difference from the one is drawn. Runs are compared at the latest time that all have (`step`, or a field
-    file, says which); field files at the times they have, which are then all named. `look`: size, colours, zoom,
-    contour lines, also the plane. `out`: a file (.png, .svg, .pdf) or a directory; default: a PNG beside the fields.
-    Returns the files written.
+    By default: in one dimension rho, u, p over x, with the exact solution if case.py has a function `exact`; in two and
+    three dimensions density and the derived variables that the case writes, or schlieren if it writes none; in three
+    dimensions on the three mid-planes.
 
-    Raises HiresxError when matplotlib or the fields are missing, something asked for is not there, or runs have no time
-    in common.
+    - `variable`: one name or several, separated by commas.
+    - `plane`: the plane through a three-dimensional field, such as "z=0".
+    - `line`: the line along which values are drawn, such as "y=0" (in three dimensions "y=0, z=0").
+    - `subset`: the name of an output.subset of the case, drawn instead of the whole fields.
+    - `reference`: a CSV file whose header names its columns (x, rho, ...), drawn with lines.
+    - `against`: another run or field file, or several. Along a line their values are drawn, too. In pictures with
+      colours the difference from one other run is drawn. Runs are compared at the latest time that all have, unless
+      `step` or a field file selects another. Field files are compared at their own times, and every file must then be
+      named.
+    - `look`: size, colours, zoom, contour lines, also the plane.
+    - `out`: a file (.png, .svg, .pdf) or a directory; by default a PNG in the folder of the fields.
+
+    Returns the files written. Raises HiresxError if matplotlib or the fields are missing, if a requested variable,
+    plane, line, subset or step does not exist, and if runs have no time in common.
     """
     picture_file.require_matplotlib()
     runs = other_runs(against)
@@ -69,9 +74,9 @@ def animate_run(
     fps: float = 10.0,
     look: Look | None = None,
 ) -> list[Path]:
-    """Write an animation (.gif, or .mp4 if ffmpeg is installed) of all fields of the run in `directory`, `fps` pictures
-    a second, with the same colours and axes in all. The other arguments and the errors are those of `plot_run`. Default
-    of `out`: a GIF in the folder of the fields. Returns the files written."""
+    """Write an animation (.gif, or .mp4 if ffmpeg is installed) of all fields of the run in `directory`, with `fps`
+    frames per second. Colours and axes are the same in all frames. The other arguments and the errors are those of
+    `plot_run`. `out`: by default a GIF in the folder of the fields. Returns the files written."""
     name = subset or "fields"
     frames = fields.frames(directory, name)
     if not frames:
@@ -93,8 +98,9 @@ def animate_files(
     style: Mapping[str, Any] = animation.STYLE,
     sampled: Sequence[Path] = (),
 ) -> Path:
-    """Write an animation of the field files `paths` to `film`. `style`: settings of matplotlib; `sampled`: files that
-    decide on colours and axes (all, if empty). Other arguments and errors as those of `animate_run`."""
+    """Write an animation of the field files `paths` to `film`. `style`: settings of matplotlib. `sampled`: files from
+    which the limits of colours and axes are computed (all, if empty). The other arguments and the errors are those of
+    `animate_run`."""
     picture_file.require_matplotlib()
     animation.check_target(film, fps)
     look = look or Look()
@@ -271,7 +277,7 @@ def _dimensions(shapes: Iterable[Sequence[int]]) -> int:
 
 
 def other_runs(against: str | Path | Sequence[str | Path] | None) -> list[Path]:
-    """Return the other runs to draw for comparison, as a list. `against`: None, a run or field file, or several, as for
+    """Return the other runs to draw for comparison, as a list. `against`: None, a run or field file, or several, as in
     `plot_run`."""
     if against is None:
         return []
@@ -325,8 +331,8 @@ def _other_time(ours: fields.FieldFileContent, theirs: fields.FieldFileContent) 
 
 
 def picture_path(path: Path, out: str | Path | None, suffix: str, *choices: Any) -> Path:
-    """Return the path of a picture of `path`: named after it and after `choices`, with the ending `suffix`. `out`: the
-    file or the folder that the user named; None: beside `path`."""
+    """Return the path of a picture of `path`. Its name consists of that of `path`, the strings `choices` and the suffix
+    `suffix`. `out`: the file or the folder that the user named; None for the folder of `path`."""
     words = [str(choice).replace(" ", "").replace(",", "_").replace("=", "") for choice in choices if choice]
     words = [Path(choice).name for choice in words]
     name = "_".join([path.stem, *words]) + suffix

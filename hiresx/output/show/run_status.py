@@ -16,7 +16,8 @@ SECONDS, SHARE = 2.0, 1e-3
 def run_status(directory: Path, entries: Mapping[str, Any], now: float | None = None) -> dict[str, Any]:
     """Return the progress of the run in `directory` with the record `entries` (see hiresx.output.saved.record): the
     "steps" and the "time" reached, and, while it is running, "percent" done and "left_s", the seconds that remain.
-    Values that are not known are left out. The result is empty for a run that has ended. `now`: seconds since 1970."""
+    Unknown values are left out. The result is empty for a run that has ended. `now`: the present time in seconds since
+    1970, by default that of the system."""
     if entries.get("status") not in ("running", "lost"):
         return {}
     steps, time, seen = entries.get("steps") or 0, entries.get("time") or 0.0, None

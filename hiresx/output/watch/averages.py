@@ -110,9 +110,9 @@ class Averages:
         return LocalRegion(box, block.x, block.y, block.z, values)
 
     def moment(self, regions: Mapping[int, Sequence[LocalRegion]], numbers: Mapping[str, float]) -> Work:
-        """Return the work that writes the file of averages. `regions`: the regions of this rank, by the number of the
-        whole block. `numbers`: time, step and averaged_over. Collective; raises HiresxError if nothing can be
-        written."""
+        """Return the `Work` that writes the file of averages in the background. `regions`: the regions of this rank, by
+        the number of the whole block. `numbers`: time, step and averaged_over. Collective. Raises HiresxError if the
+        file cannot be written."""
         if self._layout is None:
             self._layout = files.on_root(self._comm, lambda: self._series.measure_layout(self._path))
         file = JointFile(self._path, self._layout, self._tag, self._comm.root)

@@ -21,15 +21,15 @@ THREADS, FEWEST, LANES = 2048, 16, 32
 
 
 def column_count(state: BlockState) -> int:
-    """Return the number of partial results of a part: one for each piece, of at most HEIGHT nodes, of a column of nodes
-    along j."""
+    """Return the number of partial sums of a part. There is one for each segment, of at most HEIGHT nodes, of a grid
+    line along j."""
     ni, nj, nk = state.size
     return -(-nj // HEIGHT) * nk * ni
 
 
 def column_call(solver: Solver, state: BlockState, kernel: str, partial: Any, **own: Any) -> Call:
-    """Return the launch of a column kernel on a part, which leaves its results in `partial` (quantities,
-    `column_count`). `own`: the arguments that only this kernel has."""
+    """Return the launch of a kernel that computes partial sums over segments of grid lines along j. They are written to
+    `partial` (quantities, `column_count`). `own`: the arguments that only this kernel has."""
     ni, nj, nk = state.size
     return solver.program.call(
         kernel, (ni, -(-nj // HEIGHT), nk), **state.place, height=HEIGHT, nodes=nj, rows=nk,
@@ -38,16 +38,16 @@ def column_call(solver: Solver, state: BlockState, kernel: str, partial: Any, **
 
 
 class ColumnSums:
-    """Computes sums of `quantities` quantities over the nodes of each part of a solver. `count`: the number of float64
-    values that the device leaves; the host adds them. The order of the additions is fixed."""
+    """Computes sums of `quantities` quantities over the nodes of each part of a solver. `count`: the number of partial
+    sums, float64, that the device computes; the host adds them. The order of the additions is fixed."""
 
     def __init__(self, solver: Solver, quantities: int):
         self._solver, self._shape = solver, (len(solver.states), quantities, LANES)
         self.count = len(solver.states) * quantities * LANES
 
     def calls(self, kernel: str, arguments: Sequence[Mapping[str, Any]], numbers: Any) -> Calls:
-        """Return the launches that leave the sums of `kernel` in `numbers` (count,). `arguments`: those of each part
-        that only this kernel has."""
+        """Return the launches that write the partial sums of `kernel` to `numbers` (count,). `arguments`: for each
+        part, the arguments that only this kernel has."""
         call, zeros = self._solver.program.call, self._solver.backend.zeros
         _, quantities, lanes = self._shape
         stages: tuple[list[Call], ...] = [], [], []
@@ -70,7 +70,7 @@ class ColumnSums:
 
 def volumes(solver: Solver, n: int, kept: bool = False) -> np.ndarray:
     """Return the weights (nk, nj, ni) of the nodes of part `n` in an integral over its block: quadrature weight times
-    cell volume. `kept`: see `block_weights`."""
+    cell volume. `kept`: see `quadrature.block_weights`."""
     state = solver.states[n]
     weights = block_weights(solver.decomposition, state.part.whole, state.part.box, kept) / _jacobian(solver, state)
     return weights * circumference(solver.case, state.block.y) * off_poles(solver, state)
@@ -78,8 +78,9 @@ def volumes(solver: Solver, n: int, kept: bool = False) -> np.ndarray:
 
 def all_volumes(solver: Solver, weights: LevelWeights | None, kept: bool = False) -> list[np.ndarray]:
     """Return the weights of nodes in an integral over the whole grid, an array (nk, nj, ni) for each part of this rank.
-    `weights`: the weights of levels, made with the same `kept`; None without levels. With levels they are scaled so
-    that their sum is the volume of the grid, which then stays constant when tiles change. Collective."""
+    `weights`: the weights of levels, made with the same `kept`; None without levels. With levels the weights are scaled
+    so that their sum is the volume of the grid, which then does not change when tiles change. `kept`: see
+    `quadrature.block_weights`. Collective."""
     if weights is None:
         return [volumes(solver, n, kept) for n in range(len(solver.states))]
     levels = solver.decomposition.levels
@@ -95,7 +96,7 @@ def all_volumes(solver: Solver, weights: LevelWeights | None, kept: bool = False
 
 def level_weights(solver: Solver, kept: bool = False) -> LevelWeights | None:
     """Return the weights of the levels of a refined grid; None for a grid without levels. `kept`: see
-    `block_weights`."""
+    `quadrature.block_weights`."""
     return None if solver.decomposition.levels is None else LevelWeights(solver.decomposition, kept)
 
 
@@ -125,7 +126,8 @@ def dimension(solver: Solver) -> int:
 
 
 def pad(solver: Solver, state: BlockState, values: np.ndarray) -> Any:
-    """Copy values (nk, nj, ni) to an array on the solver's device, with its number type and zeros in the ghosts."""
+    """Copy `values` (nk, nj, ni) to an array with ghosts on the solver's device, of the number type of work arrays. The
+    ghosts are zero."""
     array = np.zeros(state.shape, dtype=state.real)
     state.interior(array)[...] = values
     return solver.backend.to_device(array)

@@ -14,9 +14,9 @@ from hiresx.solver import Solver
 
 
 class DeviceMonitor(Monitor):
-    """A monitor that takes its samples from numbers that `calls` leave on the device: `count` of the `DeviceSamples`,
-    or those in an `array` of its own. `ghosts`: whether these need the halos of the state. `deferred`: whether the host
-    may read the numbers later."""
+    """A monitor whose samples are numbers that launches write to the memory of the device: `count` numbers of the array
+    that all monitors share, or the numbers in an `array` of its own. `ghosts`: whether the launches need the halos of
+    the state. `deferred`: whether the host may read the numbers later."""
 
     count = 0
     array: Any = None
@@ -26,8 +26,8 @@ class DeviceMonitor(Monitor):
     _samples: "DeviceSamples | None" = None
 
     def calls(self, numbers: Any) -> Calls:
-        """Return the launches that leave the numbers in `numbers`, float64 (count,) on the device, or in its own
-        array."""
+        """Return the launches that write the numbers to `numbers`, float64 (count,) on the device, or to the monitor's
+        own array."""
         raise NotImplementedError
 
     def values(self, numbers: np.ndarray, time: float) -> Mapping[str, Any]:
@@ -37,7 +37,7 @@ class DeviceMonitor(Monitor):
         raise NotImplementedError
 
     def join(self, samples: "DeviceSamples") -> None:
-        """Take samples together with the other monitors of `samples`, this one among them."""
+        """Take samples together with the other monitors of `samples`, which must include this one."""
         self._samples = samples
 
     def numbers(self, solver: Solver) -> np.ndarray:
@@ -57,7 +57,7 @@ class DeviceMonitor(Monitor):
             super()._take(solver)
 
     def add_sample(self, step: int, time: float, numbers: np.ndarray) -> None:
-        """Store the sample that was taken after `step` steps, at `time`. `numbers`: as for `values`. Collective."""
+        """Store the sample that was taken after `step` steps, at `time`. `numbers`: as in `values`. Collective."""
         self._add(step, time, self.values(numbers, time))
 
     def _deliver(self) -> None:

@@ -11,12 +11,13 @@ ENDS = {"min": "least", "max": "largest"}
 
 
 def extreme_names(name: str, end: str) -> list[str]:
-    """Return the names of the columns of an extreme of the quantity `name` and of its place. `end`: "min" or "max"."""
+    """Return the names of the columns of an extreme value of the quantity `name` and of its place. `end`: "min" or
+    "max"."""
     return [f"{name}_{end}", *(f"{name}_{end}_{part}" for part in PLACE)]
 
 
 def extreme_columns(of: Column, end: str) -> list[Column]:
-    """Return the columns of an extreme (`end`: "min" or "max") of the quantity that `of` describes: its value and its
+    """Return the columns of an extreme value (`end`: "min" or "max") of the quantity with the column `of`, and of its
     place."""
     value, *place = extreme_names(of.name, end)
     what = f"{ENDS[end]} {of.long_name}"

@@ -33,12 +33,15 @@ STAY, BYTES, SECONDS = MOST_SAMPLES, 1 << 26, 0.25
 
 
 class FilteredNodes(Attachment):
-    """The samples at `nodes` of all probes that sample at the times of `spec`, as weighted means over time steps.
-    `samples`: number of intervals that have ended; with the n-th, the sample at the end of the (n - 2)-th is complete.
-    `continued`: whether a continued run has the sums of the run before. `readers`: probes that receive complete
-    samples: the number of the first, and the flow (samples, variables, nodes), with the variables in the order of
-    `names` and the nodes in that of `columns` (m,). `by_itself`: whether the device takes samples without the host, and
-    the readers are notified."""
+    """The samples at `nodes` of all probes with the sampling times of `spec`, as weighted means over time steps.
+
+    - `samples`: number of intervals that have ended. With the end of interval n, the sample at the end of interval n -
+      2 is complete.
+    - `continued`: whether a run that continues has the sums of the earlier run.
+    - `readers`: probes that receive complete samples. They are called with the number of the first sample, and the flow
+      (samples, variables, nodes), with the variables in the order of `names` and the nodes in that of `columns` (m,).
+    - `by_itself`: whether the device takes samples without the host.
+    """
 
     def __init__(self, solver: Solver, spec: SampledTable, nodes: SampledNodes):
         self._solver, self._nodes = solver, nodes
@@ -114,12 +117,12 @@ class FilteredNodes(Attachment):
 
     @property
     def room(self) -> int:
-        """Number of samples for which the device has free places."""
+        """Number of samples for which the device has free memory."""
         return self._stay - self._waiting
 
     @property
     def slot(self) -> int:
-        """First free place on the device."""
+        """Index of the first free sample in the memory of the device."""
         return self._waiting
 
     def record_samples(self, samples: Sequence[tuple[int, float]]) -> None:
@@ -176,8 +179,8 @@ class FilteredNodes(Attachment):
         return full or bool(self._solver.comm.max(float(late)) > 0)
 
     def rest(self) -> np.ndarray:
-        """Return the incomplete samples (samples, variables, nodes), completed as if the flow stayed constant from now
-        on. Collective."""
+        """Return the samples that are not complete (samples, variables, nodes), computed as if the flow were constant
+        from now on. Collective."""
         self._launch(self._rest)
         return self._together(BEHIND, [part.fetch(BEHIND) for part in self._parts])
 
@@ -189,7 +192,7 @@ class FilteredNodes(Attachment):
         return {"nodes": self._nodes.ids, "held": held, "samples": self.samples, "step": step}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Restore what `capture` returned. The sums of nodes that were not captured start anew."""
+        """Restore the sums that `capture` returned. Sums of nodes that were not captured start again at zero."""
         known, held = np.asarray(captured["nodes"]), np.asarray(captured["held"], dtype=float)
         wanted = self._nodes.ids[self._nodes.mine]
         at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)

@@ -9,9 +9,9 @@ from hiresx.solver import Solver
 
 
 class Take:
-    """A reader of the state at n nodes of the parts of this rank. `states` (n,): for each node the index of its state
-    in `solver.states`. `places` (n,): its flat index in the padded arrays of this state. Only these nodes are copied
-    from the device, every one once."""
+    """A reader of the state at n nodes of the parts of this rank. `states` (n,): for each node the index of its part in
+    `solver.states`. `places` (n,): its flat index in the padded arrays of this part. Only these nodes are copied from
+    the device, each once."""
 
     def __init__(self, solver: Solver, states: np.ndarray, places: np.ndarray):
         self._backend, self._gas = solver.backend, Gas.of(solver.case)
@@ -36,9 +36,9 @@ class Take:
 
 
 class SampledNodes:
-    """Nodes of whole blocks, each listed once, with the ranks that hold them. `ids` (n,): the number of each node, in
-    ascending order. `mine`: the positions in `ids` of the nodes that this rank holds. `states` and `places`: for each
-    of these nodes the index of its state in `solver.states`, and its flat index in the padded arrays of this state.
+    """Nodes of whole blocks, each listed once, with the ranks that own them. `ids` (n,): the number of each node, in
+    ascending order. `mine`: the positions in `ids` of the nodes of this rank. `states` and `places`: for each node of
+    this rank the index of its part in `solver.states`, and its flat index in the padded arrays of this part.
     Collective."""
 
     def __init__(self, solver: Solver, blocks: np.ndarray, nodes: np.ndarray):
@@ -78,7 +78,8 @@ class SampledNodes:
 
 
 class Gather:
-    """The flow at nodes of whole blocks, on all ranks: each copies those of its own parts. Collective."""
+    """The flow at nodes of whole blocks, on all ranks. Each rank reads the nodes of its own parts. `blocks`: the number
+    of the block of each node. `nodes`: its indexes i, j, k. Collective."""
 
     def __init__(self, solver: Solver, blocks: np.ndarray, nodes: np.ndarray):
         """See `SampledNodes`."""

@@ -39,8 +39,8 @@ _PIECE = 1 << 20  # bytes that are read at once
 
 
 class Column(NamedTuple):
-    """A quantity that every sample of a history has. `name`: its name. `long_name`: its description. `units`: its
-    scale, such as "c_ref"; "1" for a number without dimension."""
+    """A quantity that every sample of a history has. `name`: its name. `long_name`: its description. `units`: its unit,
+    such as "c_ref"; "1" for a number without dimension."""
 
     name: str
     long_name: str
@@ -57,9 +57,9 @@ class History:
     """The history of the monitor `name`. Each sample has a step, a time and a value for each column, or for each column
     and place.
 
-    `kind`: the type of the monitor. `places`: coordinates (n, 3), in L. `folder`: where <name>.nc is kept; None keeps
-    the samples in memory. Nothing is written before `start`. `numbers`: type of the columns in the file, ">f8" or
-    ">f4".
+    `kind`: the type of the monitor. `places`: coordinates (n, 3), in L. `folder`: the folder of the file <name>.nc; if
+    it is None, the samples are stored in memory. Nothing is written before `start`. `numbers`: type of the columns in
+    the file, ">f8" or ">f4".
     """
 
     # Words for the difference between the file of a changed monitor and this one.
@@ -107,12 +107,13 @@ class History:
         since they will be taken again. `digest`: the digest of the first `kept` samples, if it is known. Returns the
         number of samples.
 
-        A `restarted` run renames a file that it cannot continue, and begins a new one; `notes` say so. A file with
-        other columns, places or attributes (because the monitor was changed), or of which the checkpoint knows nothing
-        (`kept` is None), becomes <name>.before-<step>.nc. A damaged file becomes <name>.nc.damaged.
+        A `restarted` run renames a file that it cannot continue, and begins a new one; `notes` say so. The file becomes
+        <name>.before-<step>.nc if its columns, places or attributes differ (because the monitor was changed), or if the
+        checkpoint has no data on it (`kept` is None). A damaged file becomes <name>.nc.damaged.
 
         Raises HiresxError if the file has too few samples or different ones, such as those of another run, and if it
-        cannot be written."""
+        cannot be written.
+        """
         self.close()
         if self.path is None:
             del self._rows[kept or 0 :]
@@ -168,8 +169,8 @@ class History:
             self.close()
 
     def memory(self) -> dict[str, np.ndarray]:
-        """Return the samples that are kept in memory: by column an array (samples,), or (samples, places). Empty if
-        they are in a file."""
+        """Return the samples that are stored in memory: for each column an array (samples,), or (samples, places). The
+        result is empty if they are in a file."""
         return {} if self.path is not None else self._by_column()
 
     def _by_column(self) -> dict[str, np.ndarray]:
@@ -340,8 +341,8 @@ def _to_native(array: np.ndarray) -> np.ndarray:
 @dataclass
 class HistoryTable:
     """A history that was read from its file. `name`: the name of the monitor. `kind`: the type of the monitor. `data`:
-    the columns by name, each (n,) for n samples, or (n, points) if there are places; step and time are first.
-    `columns`: the descriptions of the columns. `places` (points, 3): coordinates in L, or None. `filter`: how the
+    the columns by name, each (n,) for n samples, or (n, places) if there are places; step and time are first.
+    `columns`: the descriptions of the columns. `places` (places, 3): coordinates in L, or None. `filter`: how the
     samples were filtered."""
 
     name: str
@@ -383,7 +384,7 @@ class HistoryTable:
 
 
 def read(path: str | Path) -> HistoryTable:
-    """Read the history file `path`. A run may still be writing to it. Raises HiresxError if it is missing or no
+    """Read the history file `path`. A run may still be writing to it. Raises HiresxError if it is missing or not a
     history."""
     netCDF4 = library()
 
@@ -413,8 +414,8 @@ def read(path: str | Path) -> HistoryTable:
 
 
 def check_header(file: BinaryIO) -> None:
-    """Check the header of a netCDF file of this format. Raises ValueError if it is inconsistent: a damaged number would
-    make the library allocate gigabytes. Files of other netCDF formats are not checked."""
+    """Check the header of a netCDF file of the classic format. Raises ValueError if it is inconsistent: because of a
+    damaged number the library would allocate gigabytes. Files of other netCDF formats are not checked."""
     if file.read(3) != b"CDF":
         return
     if file.read(1) != b"\x02":

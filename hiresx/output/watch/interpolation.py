@@ -30,9 +30,9 @@ _SEEDS = 6
 
 
 def locate_places(decomposition: Decomposition, places: np.ndarray, who: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the block (n,) of each place, and its position (n, 3) in the index space of this block, on the finest
-    level that contains it. `places` (n, 3): in L. Raises HiresxError, beginning with `who`, for places outside the
-    grid."""
+    """Return the block (n,) of each place, and its real indexes (n, 3) in this block, on the finest level that contains
+    it. `places` (n, 3): coordinates in L. Raises HiresxError for places outside the grid. `who`: the beginning of the
+    message."""
     block, xi = np.full(len(places), -1), np.zeros((len(places), 3))
     left, levels = np.arange(len(places)), decomposition.levels
     of = np.zeros(len(decomposition.blocks), int) if levels is None else np.array([t.level for t in levels.tiles])
@@ -121,8 +121,8 @@ def _locate_from_more_starts(
 
 class Interpolation:
     """The interpolation of the conservative state at n places. `block` (n,): the whole block of each place. `xi` (n,
-    3): the place in its index space. `key`: the name of the places. `calls`: the launches that write the result into
-    `array` on the device. Collective."""
+    3): its real indexes in this block. `key`: a name for the set of places, by which results are cached. `calls`: the
+    launches that write the result into `array` on the device. Collective."""
 
     def __init__(self, solver: Any, key: Hashable, block: np.ndarray, xi: np.ndarray):
         self._comm = solver.comm
@@ -172,8 +172,8 @@ class Interpolation:
             row += n
 
     def state(self, held: np.ndarray) -> np.ndarray | None:
-        """Return rho, rho u, rho v, rho w and e at the places on rank 0, float64 (5, n), in the scales of the case.
-        Return None on other ranks. `held`: the contents of `array` on this rank. Collective."""
+        """Return rho, rho u, rho v, rho w and e at the places on rank 0, float64 (5, n), in the scales of the case, and
+        None on other ranks. `held`: a copy of `array` of this rank. Collective."""
         shares = np.ascontiguousarray(held, dtype=np.float64)
         if self._comm.mpi_comm is not None:
             width = len(GAS_CONSERVED)

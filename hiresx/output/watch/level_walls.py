@@ -27,7 +27,7 @@ def level_wall_shares(
 ) -> dict[Place, list[FaceWeights]]:
     """Return the weights of the nodes of all blocks in integrals over `walls`, as `wall_quadrature.wall_shares` does
     for a grid without levels. `walls`: masks of the nodes of faces of the blocks of the grid itself ([k, j, i] without
-    the face's direction). Nodes under finer levels have no weight."""
+    the direction of the face). Nodes under finer levels have no weight."""
     levels = decomposition.levels
     assert levels is not None
     of_tiles = {

@@ -98,7 +98,7 @@ class LineAverages:
         return sum(array.nbytes for array in arrays if array is not None)
 
     def zeros(self) -> list[Any]:
-        """Return the averages of each part before the first sample, (quantities, nk, nj, ni)."""
+        """Return the averages of each part before the first sample: zeros (quantities, nk, nj, ni) on the device."""
         return [self._solver.backend.zeros((self._quantities, *lines.shape)) for lines in self._lines]
 
     def sample(self, means: Sequence[Any], before: float) -> None:

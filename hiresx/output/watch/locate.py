@@ -39,9 +39,9 @@ TRIALS, LIKELY = 30, 4
 @dataclass(frozen=True)
 class Location:
     """A point in the grid and the stencil by which the flow is interpolated there. `block`: the number of its block.
-    `index`: its index coordinates (i, j, k), which are real numbers. `blocks` (n,): the block of each node of the
-    stencil. `nodes` (3, n): its indexes (i, j, k). `weights` (n,): its weight. `turns` (3, 3, n): the rotation by which
-    connections turn a vector at this node."""
+    `index`: its real indexes (i, j, k). `blocks` (n,): the block of each node of the stencil. `nodes` (3, n): its
+    indexes (i, j, k). `weights` (n,): its weight. `turns` (3, 3, n): the matrix by which connections rotate a vector at
+    this node."""
 
     block: int
     index: tuple[float, float, float]
@@ -88,8 +88,8 @@ class Locator:
         self._bricks: dict[int, _Bricks] = {}
 
     def find(self, point: Sequence[float] | np.ndarray) -> Location | None:
-        """Return the location of `point` (x, y, z), in the first block that holds it, of the finest level there; None
-        if it lies outside."""
+        """Return the location of `point` (x, y, z), in L, in the first block that contains it, on the finest level
+        there; None if it lies outside the grid."""
         return self.find_all(np.reshape(point, (1, 3)))[0]
 
     def find_all(self, points: Sequence[Sequence[float]] | np.ndarray) -> list[Location | None]:
@@ -99,8 +99,8 @@ class Locator:
         return [found for some in chunks for found in self._find_some(some)]
 
     def locate_all(self, points: Sequence[Sequence[float]] | np.ndarray, who: str, hint: str) -> list[Location]:
-        """Return the locations of `points` (n, 3), as `find_all`. Raises HiresxError, beginning with `who`, for the
-        first of them that lies outside. `hint`: the text of the error on what to do."""
+        """Return the locations of `points` (n, 3), as `find_all` does. Raises HiresxError for the first of them that
+        lies outside the grid. `who`: the beginning of the message. `hint`: the hint of the error."""
         return self.check_found(points, self.find_all(points), who, hint)
 
     def check_found(
@@ -110,8 +110,8 @@ class Locator:
         who: str,
         hint: str,
     ) -> list[Location]:
-        """Return the `locations` of the `points`, as `find_all` returned them, after checking that none is None. `who`
-        and `hint`: as for `locate_all`. Raises HiresxError as `locate_all`."""
+        """Return the `locations` of the `points`, which `find_all` has returned. Raises HiresxError if one of them is
+        None. `who` and `hint`: as in `locate_all`."""
         found = []
         for point, location in zip(points, locations, strict=True):
             if location is None:
@@ -435,7 +435,7 @@ def _nearest(cells: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
 
 
 def rotate(turns: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Return the products (3, ..., n) of the matrices `turns` (3, 3, n) and the vectors (3, ..., n), for each n."""
+    """Return the products (3, ..., n) of the matrices `turns` (3, 3, n) and the `vectors` (3, ..., n), for each n."""
     among = (1,) * (vectors.ndim - 2)
     return (turns.reshape(3, 3, *among, -1) * vectors).sum(axis=1)
 

@@ -9,8 +9,9 @@ from hiresx.rhs.layers import along, shares
 
 
 def overlaps(case: Case, probes: Iterable[tuple[str, Sequence[Sequence[float]], Sequence[str]]]) -> Iterator[str]:
-    """Yield a warning for every probe with places in a sponge. `probes`: for each its name, its places (x, y, z), and
-    the name of the block of each place. The sponges of `case` must have places (`hiresx.rhs.layers.place_sponges`)."""
+    """Yield a warning for every probe with places in a sponge. `probes`: for each its name, its places (x, y, z) in L,
+    and the name of the block of each place. The sponges of `case` must have been placed
+    (`hiresx.rhs.layers.place_sponges`)."""
     for name, places, blocks in probes:
         at = np.asarray(places, dtype=float)
         for n, spec in enumerate(case.sponge):

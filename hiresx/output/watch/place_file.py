@@ -35,10 +35,11 @@ class Kind:
 
 
 class PlaceFile(History):
-    """Samples in <folder>/<name>.nc, in the format of `History`. A sample is stored completely or not at all.
+    """Samples in <folder>/<name>.nc, in the format of `History`. A sample is written completely or not at all.
 
-    `places` (n, 3); `fixed`: a column and its values (n,) for each of those that `kind` names; `attributes`: texts of
-    the file by name. `precision`: "fp64" or "fp32", of the samples.
+    `kind`: the type of the file. `places` (n, 3): coordinates in L. `fixed`: a column and its values (n,) for each of
+    the quantities that `kind` lists as fixed. `attributes`: texts of the file by name. `precision`: "fp64" or "fp32",
+    of the samples.
     """
 
     def __init__(
@@ -68,9 +69,9 @@ class PlaceFile(History):
 @dataclass(frozen=True, eq=False)
 class StoredPlaces:
     """The samples at places that were read from the file `path`. `name`: the name of the table of the case. `records`
-    (sample,): a structured array that stays in the file, with the fields step and time and one field of `columns` with
-    a value for every place. `fixed`: x, y, z and other constant quantities by name, each (n,) for n places.
-    `attributes`: the attributes of the file."""
+    (samples,): a structured array that is read from the file when it is used, with the fields step and time and one
+    field for each of `columns` with a value for every place. `fixed`: x, y, z and other constant quantities by name,
+    each (n,) for n places. `attributes`: the attributes of the file."""
 
     path: Path
     name: str
@@ -90,7 +91,7 @@ class StoredPlaces:
         return (self.records.dtype.names or ())[2:]
 
     def fixed_columns(self, *names: str) -> np.ndarray:
-        """Return the columns `names` of the data that do not change in time, (n, len(names))."""
+        """Return the columns `names` of the quantities that do not change in time, (n, len(names))."""
         return np.stack([self.fixed[name] for name in names], axis=1)
 
 
@@ -98,9 +99,9 @@ Stored = TypeVar("Stored", bound=StoredPlaces)
 
 
 def read(path: str | Path, kind: Kind, made: type[Stored]) -> Stored:
-    """Open the file `path` of the kind `kind`, and return it as an instance of `made`. A run may still be writing to
+    """Open the file `path` of the type `kind`, and return it as an instance of `made`. A run may still be writing to
     the file. The samples are read when they are used. Raises HiresxError if the file is missing, truncated, or of
-    another kind."""
+    another type."""
     netCDF4 = library()
     path = Path(path)
     try:
@@ -145,6 +146,6 @@ def _short_error(path: Path, whole: int, samples: int) -> HiresxError:
 
 
 def normal_columns(normals: np.ndarray, outward: str) -> list[tuple[Column, np.ndarray]]:
-    """Return the columns of the unit normals (n, 3) and their values. `outward`: a text on the direction of the
+    """Return the columns of the unit normals (n, 3) and their values. `outward`: a description of the direction of the
     normals."""
     return [(Column(f"normal_{axis}", f"{outward} along {axis}", "1"), normals[:, d]) for d, axis in enumerate("xyz")]

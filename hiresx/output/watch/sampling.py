@@ -23,9 +23,9 @@ _ROWS = "row."
 
 
 class SampleTimes:
-    """The times of samples: every `every` steps or `every_time` time units, counted from step and time 0, also in a
-    restarted run; without either, never. `last`: the step of the last sample. `next_time`: the next step must not pass
-    this time."""
+    """The times of samples: every `every` steps, or at intervals `every_time` of time, in L / c_ref. Both are counted
+    from step 0 and time 0, also in a restarted run. If both are None there are no samples. `last`: the step of the last
+    sample. `next_time`: the latest time at which the next step must end."""
 
     def __init__(self, every: int | None, every_time: float | None):
         self.every, self.every_time = every, every_time
@@ -72,14 +72,16 @@ def _time_tolerance(solver: Solver) -> float:
 
 
 class Monitor(Attachment):
-    """Samples by a `SampleTimes` and keeps a history. A subclass gives `measure`; `out` is the run directory, None to
-    keep the history in memory.
+    """A monitor that takes samples at the times of a `SampleTimes` and stores them in a history. A subclass defines
+    `measure`. `out`: the run directory; None to store the history in memory.
 
-    Every rank of `comm` measures the same values; in a directory rank 0 writes them, and what fails there fails on all.
+    Every rank of `comm` measures the same values. With a directory rank 0 writes them, and an error there is raised on
+    all ranks.
 
-    An iteration towards steady flow is also sampled at the end of a run, where the flow is the one that was sought,
-    unless an exception is being handled. A run that is continued removes this sample again, as the checkpoint at the
-    end was written before it.
+    An iteration towards steady flow is also sampled at the end of a run, where the flow has converged, unless an
+    exception is being handled. A run that continues removes this sample, since the last checkpoint was written before
+    it. `columns`: the quantities of a sample. `every`, `every_time`: intervals of samples, see `SampleTimes`. `places`:
+    coordinates (n, 3), in L, or None.
     """
 
     def __init__(
@@ -107,7 +109,7 @@ class Monitor(Attachment):
 
     @property
     def next_time(self) -> float:
-        """Time, in L / c_ref, at which the next step must end at the latest."""
+        """The latest time, in L / c_ref, at which the next step must end."""
         return self._clock.next_time
 
     def measure(self, solver: Solver) -> Mapping[str, Any]:
@@ -183,7 +185,7 @@ class Monitor(Attachment):
 
 
 class MonitorToTheEnd(Monitor):
-    """A monitor that samples the last step of every run, if `simulation` has examined that step."""
+    """Base class of monitors that sample the last step of every run, if `simulation` has checked that step."""
 
     _simulation: WatchedRun
 

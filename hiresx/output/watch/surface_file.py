@@ -29,7 +29,9 @@ _PLANE, _SPACE = "L", "L^2"
 
 
 class SurfaceFile(PlaceFile):
-    """Samples of a surface in <folder>/<name>.nc."""
+    """Samples of a surface in <folder>/<name>.nc. `places`: its points. `plane`: whether the flow is plane, so that the
+    surface is a line. `precision`: "fp64" or "fp32". `form`: the shape of the surface. `sampled`: a description of the
+    samples."""
 
     _kind_of_change = "places, precision or times of sampling"
 
@@ -55,7 +57,8 @@ class SurfaceFile(PlaceFile):
 
 @dataclass(frozen=True, eq=False)
 class StoredSurface(StoredPlaces):
-    """A surface that was read: `records` have rho, u, v, w, p, `fixed` has normal_x, ..., area, first, last."""
+    """A surface that was read from its file. `records` have rho, u, v, w, p, and `fixed` has normal_x, ..., area,
+    first, last."""
 
     @property
     def plane(self) -> bool:
@@ -64,12 +67,13 @@ class StoredSurface(StoredPlaces):
 
     @property
     def caps(self) -> tuple[float, ...]:
-        """The coordinates x of the end caps of a closed surface, in L. Empty if there are no caps to choose between."""
+        """The coordinates x of the end caps of a closed surface, in L. Empty if the surface does not have several end
+        caps."""
         return tuple(float(x) for x in self.attributes["caps"].split(",") if x.strip())
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """Return the gaps that keep the surface from being closed."""
+        """Descriptions of the places where the surface is not closed."""
         return tuple(filter(None, self.attributes["gaps"].split("; ")))
 
 
@@ -85,7 +89,7 @@ def read(path: str | Path) -> StoredSurface:
 
 
 def describe(stored: StoredSurface) -> Mapping[str, Any]:
-    """Return numbers that describe a stored surface, in a form suitable for JSON."""
+    """Return a description of a stored surface as JSON data."""
     return {
         "form": stored.attributes["form"], "places": len(stored.fixed["x"]), "samples": stored.samples,
         "area": float(stored.fixed["area"].sum()), "caps": list(stored.caps), "gaps": list(stored.gaps),

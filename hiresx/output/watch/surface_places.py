@@ -22,11 +22,16 @@ _SIDES = ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax")
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Points of a surface at which the flow is sampled. `at` (n, 3): their coordinates. `areas` (n, 3): the area of
-    each point times the outward unit normal; in the plane per unit length along z. `caps`: x of the end caps among
-    which one may choose; one nan if there is no choice. A choice of the cap `caps[m - 1]` gives surface m; `first` and
-    `last` (n,): a point belongs to the surfaces with numbers from `first` to `last`. `block` (n,) and `index` (n, 3):
-    the nodes, if the points are nodes, else None. `gaps`: a description of the places where the surface is open."""
+    """Points of a surface at which the flow is sampled.
+
+    - `at` (n, 3): their coordinates, in L.
+    - `areas` (n, 3): the area of each point times the outward unit normal; in plane flow per unit length along z.
+    - `caps`: x of the end caps of a surface with several; one nan for other surfaces.
+    - `first`, `last` (n,): the surface that ends at `caps[m - 1]` has the number m; a point belongs to the surfaces
+      with the numbers from `first` to `last`.
+    - `block` (n,), `index` (n, 3): the nodes, if the points are nodes, else None.
+    - `gaps`: descriptions of the places where the surface is open.
+    """
 
     at: np.ndarray
     areas: np.ndarray
@@ -44,8 +49,8 @@ class Places:
 
 
 def surface(key: str, spec: Spec, decomposition: Decomposition) -> Places:
-    """Return the places of the surface `spec` of the table `key`. Raises HiresxError for unknown blocks, regions and
-    ranges, for forms that do not suit the dimensions of the grid, and for too many places."""
+    """Return the points of the surface `spec` of the table `key`. Raises HiresxError for unknown blocks, regions and
+    ranges, for a shape that does not suit the dimensions of the grid, and for too many points."""
     who = f'{key} "{spec.name}"'
     dimensions = max(len(block.active) for block in decomposition.blocks)
     if dimensions == 1:

@@ -9,9 +9,10 @@ from hiresx.solver import Solver
 
 
 class Velocities:
-    """The velocities and the temperature (u, v, w, T) of all parts with the ghosts of the viscous terms of the solver.
-    `calls`: the launches that compute them as at the beginning of a stage. Halos must be there (`Solver.settle`). They
-    lie in the work arrays, which are free between steps; an inviscid run on the CPU has none."""
+    """The velocities and the temperature (u, v, w, T) of all parts, with the ghosts that the viscous terms need.
+    `calls`: the launches that compute them as at the beginning of a stage. The halos of the state must have been
+    exchanged (`Solver.settle`). They are written to work arrays, which are free between steps; an inviscid run on the
+    CPU has no such arrays and allocates them."""
 
     def __init__(self, solver: Solver):
         reynolds = solver.case.gas.reynolds

@@ -32,9 +32,9 @@ class WallExtremes:
         self._counted = np.isfinite(nodes.normals).all(axis=0) & ~nodes.slips
 
     def measure(self, values: dict[str, np.ndarray]) -> dict[str, float]:
-        """Return the columns of the extremes. `values`: arrays (n,) at the nodes of this rank (`WallNodes.measure`). If
-        several nodes have the same extreme, the first one in the order of block, k, j, i is named. NaN counts as an
-        extreme. Collective."""
+        """Return the columns of the extrema. `values`: arrays (n,) at the nodes of this rank (`WallNodes.measure`). If
+        several nodes have the same extreme value, the first one in the order of block, k, j, i is reported. NaN is
+        treated as an extreme value. Collective."""
         friction = shear(np.stack([values[f"friction_{axis}"] for axis in "xyz"]))
         rows = np.stack([sign * {**values, "friction": friction}[of.name] for of, _, sign in _WATCHED])
         rows = np.where(self._counted, rows, -np.inf)

@@ -26,8 +26,8 @@ KIND = Kind(
 
 class WallFile(PlaceFile):
     """Samples of the walls of a force in <folder>/<name>.nc. `where` (4, n), `places` (3, n), `normals` (3, n) and
-    `areas` (n,) of their nodes are those of `WallNodes`; `unit`: the unit of the areas; `blocks`: names of the whole
-    blocks."""
+    `areas` (n,) of their nodes are those of `WallNodes`. `unit`: the unit of the areas. `blocks`: names of the whole
+    blocks. `precision`: "fp64" or "fp32"."""
 
     _kind_of_change = "nodes or precision"
 
@@ -62,8 +62,8 @@ class WallFile(PlaceFile):
 
 @dataclass(frozen=True, eq=False)
 class StoredWalls(StoredPlaces):
-    """The walls of a force that were read: `records` have the `COLUMNS`, `fixed` has normal_x, ..., area, block, i, j,
-    k."""
+    """The walls of a force that were read from their file. `records` have the `COLUMNS`, and `fixed` has normal_x, ...,
+    area, block, i, j, k."""
 
     @property
     def blocks(self) -> list[str]:
@@ -88,10 +88,10 @@ def walls(run: str | Path) -> dict[str, Path]:
 
 def read(path: str | Path) -> StoredWalls:
     """Open the file `path` of walls; a run may still be writing to it. The samples are read when they are used. Raises
-    HiresxError if the file is missing, truncated, or of something else."""
+    HiresxError if the file is missing, truncated, or of another type."""
     return place_file.read(path, KIND, StoredWalls)
 
 
 def describe(stored: StoredWalls) -> Mapping[str, Any]:
-    """Return numbers that describe a file of walls, in a form suitable for JSON."""
+    """Return a description of a file of walls as JSON data."""
     return {"places": len(stored.fixed["x"]), "samples": stored.samples, "area": float(stored.fixed["area"].sum())}

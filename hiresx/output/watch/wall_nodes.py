@@ -21,12 +21,16 @@ COLUMNS = (
 class WallNodes:
     """The nodes of this rank on the walls of `surface`. Each node is listed once, in the order of block, k, j, i.
 
-    `numbers` (n,): numbers that are in this order over all ranks; `where` (4, n): block, i, j, k of the whole blocks;
-    `places` (3, n): x, y, z, in L; `normals` (3, n): outward unit normals; `areas` (n,): in L^2 (per unit length in
-    plane flow); `slips` (n,): whether all walls there are slip walls. Where a node counts in several parts, as at an
-    edge, forces and areas of these are added, and the normal is that of the sum of their area vectors. What has no
-    area, as a node on an axis, has no normal (nan). With levels of refinement `areas` are what nodes of the finest
-    levels count in integrals; those of some nodes near the end of a level are negative.
+    - `numbers` (n,): numbers that are in this order over all ranks.
+    - `where` (4, n): block, i, j, k in the whole blocks.
+    - `places` (3, n): x, y, z, in L.
+    - `normals` (3, n): outward unit normals; nan for a node without area, such as a node on an axis.
+    - `areas` (n,): in L^2 (per unit length in plane flow).
+    - `slips` (n,): whether all walls at the node are slip walls.
+
+    If a node belongs to several faces, as at an edge, their forces and areas are added, and the normal is that of the
+    sum of their area vectors. With levels of refinement `areas` are the quadrature weights of the nodes of the finest
+    level; those of some nodes near the end of a level are negative.
     """
 
     def __init__(self, solver: Solver, surface: WatchedSurface):

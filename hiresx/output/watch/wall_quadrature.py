@@ -33,9 +33,9 @@ _AROUND = max(REACH, DIFFERENCE_NODES)
 
 class FaceWeights(NamedTuple):
     """Quadrature of one face of a block. `weights`: the weights of its nodes, [k, j, i] without the direction of the
-    face. `areas` (3, ...): the area vector of each node, pointing out of the block; nan where the metrics are to be
-    used. `along` (3, ...): the area vectors of all nodes by differences along the wall alone; nan at the end of a
-    level."""
+    face. `areas` (3, ...): the area vector of each node, pointing out of the block; nan for nodes whose area is that of
+    the metrics. `along` (3, ...): the area vectors of all nodes, computed only from differences along the wall; nan at
+    the end of a level."""
 
     weights: np.ndarray
     areas: np.ndarray
@@ -71,9 +71,9 @@ def wall_shares(decomposition: Decomposition, walls: Mapping[Place, np.ndarray])
 
 
 class Walls:
-    """The lines of nodes along which integrals over walls are taken. `walls`: for each face the mask of the nodes of
+    """The lines of nodes along which integrals over walls are computed. `walls`: for each face the mask of the nodes of
     walls, [k, j, i] without the direction of the face. The integral may be over a whole wall or a part of it. A wall
-    goes on where a level of refinement ends."""
+    does not end where a level of refinement ends."""
 
     def __init__(self, decomposition: Decomposition, walls: Mapping[Place, np.ndarray]):
         self._decomposition = decomposition
@@ -103,8 +103,8 @@ class Walls:
 
     def shares(self, parts: Mapping[Place, np.ndarray]) -> dict[Place, dict[tuple[int, ...], FaceWeights]]:
         """Return the weights of the nodes of `parts` of the walls in an integral over these parts. `parts`: masks like
-        those of the walls. The result has the weights of each face by the sides of edges; the first sides are all 0
-        (see `wall_shares`)."""
+        those of the walls. The result has for each face a dictionary of weights. Its keys are the sides of the edges to
+        which the weights belong; for the first entry they are all 0 (see `wall_shares`)."""
         found: list[_Run] = []
         sides: list[np.ndarray] = []
         for whole, own in zip(self._runs, self._sides, strict=True):

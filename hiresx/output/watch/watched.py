@@ -9,7 +9,7 @@ from hiresx.solver import Solver
 
 
 class WatchedRun(Protocol):
-    """The part of a run that monitors can read."""
+    """Interface of a run for its monitors: the attributes that they read."""
 
     @property
     def comm(self) -> Communicator:

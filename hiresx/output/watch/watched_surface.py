@@ -33,8 +33,9 @@ _CHUNK = 64
 @dataclass(frozen=True)
 class FaceNodes:
     """Nodes on a face of a whole block that belong to `group`, with their quadrature weights: [k, j, i] without the
-    face's direction, 0 for a node that does not count. `mirror`: the face is a slip wall or plane of symmetry. `areas`
-    (3, ...): outward areas of the nodes; nan, or None for all of them: those of the metrics."""
+    direction of the face, 0 for other nodes. `mirror`: whether the face is a slip wall or plane of symmetry. `areas`
+    (3, ...): outward area vectors of the nodes. For nodes whose value is nan, and for all nodes if it is None, the
+    areas are those of the metrics."""
 
     block: int
     face: str
@@ -46,11 +47,16 @@ class FaceNodes:
 
 @dataclass(frozen=True)
 class FaceFlow:
-    """The flow at the nodes of a face, n of them. `p` (n,): the pressure. `temperature` (n,): the temperature of the
-    gas; at a modelled wall, where the velocity of the nodes is not zero, that of the wall. `mach` (n,): the Mach number
-    of the velocity component out of the face. `push` (3, n): the outward normal times the node's area; times the
-    pressure it is the pressure force. `friction` (3, n): the friction force on the wall, for the node's area. `heat`
-    (n,): the heat flow into the wall, for the node's area."""
+    """The flow at the nodes of a face, n of them, in the scales of the case.
+
+    - `p` (n,): the pressure.
+    - `temperature` (n,): the temperature of the gas; at a modelled wall, where the velocity of the nodes is not zero,
+      that of the wall.
+    - `mach` (n,): the Mach number of the velocity component out of the face.
+    - `push` (3, n): the outward normal times the node's area; times the pressure it is the pressure force.
+    - `friction` (3, n): the friction force on the wall, for the node's area.
+    - `heat` (n,): the heat flow into the wall, for the node's area.
+    """
 
     p: np.ndarray
     temperature: np.ndarray
@@ -62,8 +68,8 @@ class FaceFlow:
 
 class NodeContributions(NamedTuple):
     """Contributions of single nodes of this rank to results that are sums over nodes. `states` (n,): for each node the
-    index of its state in `solver.states`. `places` (n,): its flat index in the padded arrays of that state. `values`:
-    for each result by name, the contributions (n,)."""
+    index of its part in `solver.states`. `places` (n,): its flat index in the padded arrays of that part. `values`: for
+    each result by name, the contributions (n,)."""
 
     states: np.ndarray
     places: np.ndarray
@@ -71,8 +77,9 @@ class NodeContributions(NamedTuple):
 
 
 class WatchedSurface:
-    """The nodes among `faces` that belong to this rank, and the flow at them. At a cut the gradients use ghosts, so
-    each node needs values of its own part only. Without `viscous`, friction and heat flux are left out."""
+    """The nodes in `faces` that belong to this rank, and the flow at them. At a cut between parts the gradients use
+    ghosts, so that each node needs only values of its own part. If `viscous` is false, friction and heat flux are left
+    out. `groups`: the number of groups of faces."""
 
     def __init__(self, solver: Solver, faces: list[FaceNodes], groups: int, viscous: bool = True):
         self._solver = solver
@@ -205,8 +212,8 @@ class WatchedSurface:
         return found
 
     def areas(self) -> np.ndarray:
-        """Return the area of this rank's nodes in each group, an array (groups,) in L^2: per unit length in plane flow,
-        and per unit area in one dimension."""
+        """Return the area of this rank's nodes in each group, an array (groups,) in L^2. In plane flow it is per unit
+        length, and in one dimension per unit area."""
         return self.sums(self.sizes[None])[:, 0]
 
     def nodes(self, places: np.ndarray) -> np.ndarray:
@@ -231,7 +238,7 @@ class WatchedSurface:
         return found
 
     def measure(self) -> FaceFlow:
-        """Compute the flow through the faces at this rank's nodes."""
+        """Compute the flow at this rank's nodes."""
         if self.n:
             if self._viscous:
                 self._solver.settle()

@@ -56,11 +56,17 @@ Task: TypeAlias = tuple[str, Callable[[int], None]]
 
 @dataclass(frozen=True)
 class Term:
-    """A term of the right-hand side, as part of a stage. `name`: its name for the stopwatch. `needs`: the names of what
-    it reads, such as fields; the term follows all terms that give these. `gives`: the names of what it writes. `calls`:
-    its launches on all parts of this rank. `at`: replaces `calls` for a term that depends on the time; a function that
-    returns the launches for the device's clock and the fraction of the step at which a stage begins. `then`: pairs of a
-    field and launches; the halos of the field are exchanged, and then the launches run."""
+    """A term of the right-hand side, as part of a stage.
+
+    - `name`: its name in time measurements.
+    - `calls`: its launches on all parts of this rank.
+    - `needs`: the names of the data that it reads, such as fields. The term follows all terms that have these in
+      `gives`.
+    - `gives`: the names of the data that it writes.
+    - `at`: replaces `calls` for a term that depends on the time. It is a function that returns the launches, from the
+      device's clock and the fraction of the step at which a stage begins.
+    - `then`: pairs of a field and launches. The halos of the field are exchanged, and then the launches are made.
+    """
 
     name: str
     calls: Calls
@@ -105,8 +111,8 @@ def check_flux_fields(flux: str, terms: Sequence[Term]) -> None:
 
 
 def in_order(steps: Sequence[Step]) -> list[Step]:
-    """Return the steps, sorted so that each follows the steps that produce its inputs. Otherwise their order is kept.
-    Raises ValueError for an input that no step produces, and for steps that depend on each other in a circle."""
+    """Return the steps in an order in which each follows the steps that produce its inputs. Otherwise their order is
+    not changed. Raises ValueError for an input that no step produces, and for a circular dependency."""
     left, found = list(steps), []
     given = {what for step in steps for what in step.gives}
     for step in steps:

@@ -12,8 +12,8 @@ from hiresx.rhs.terms import Term
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield one term: launches that add the force and its work to the rates of change of all blocks. Nothing without a
-    `[body_force]`."""
+    """Yield one term: launches that add the force and its power to the rates of change of all blocks. Without a table
+    [body_force] there is no term."""
     if case.body_force is None:
         return
     calls = [
@@ -27,8 +27,8 @@ def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterato
 
 
 def acceleration(case: Case, state: BlockState) -> dict[str, Any]:
-    """Return the arguments of kernels that need the acceleration, in c_ref^2 / L. `kept` is None without a force that
-    keeps a flow rate."""
+    """Return the arguments of kernels that need the acceleration, in c_ref^2 / L. `kept` is None unless the force keeps
+    a mass flow constant."""
     force = case.body_force
     given, axis = ((0.0, 0.0, 0.0), "") if force is None else (force.acceleration, force.axis)
     numbers = zip(("ax", "ay", "az", "kx", "ky", "kz"), (*given, *(a == axis for a in "xyz")), strict=True)

@@ -27,14 +27,16 @@ _OF_TRANSPORTED = 1.0
 
 
 def fill(backend: Backend, state: BlockState, whole: Decomposition, at_walls: bool) -> None:
-    """Fill the fields `damping_reach` and `transported_reach` of a part, where it has them. Each is (3, nk, nj, ni):
-    how many nodes the damping at a node may use along i, j and k. In the interior this is the half-width of the
-    differences. Near a patch of the `whole` blocks it is the distance to it in nodes, negative for the upper end of a
-    grid line. On a patch it is 0, but for directions along a plane of symmetry or slip wall in which cells are thin, if
-    a wall with friction meets it, or another that it goes on from.
+    """Fill the fields `damping_reach` and `transported_reach` of a part, if it has them. Each is (3, nk, nj, ni): how
+    many nodes the damping at a node may use along i, j and k. In the interior this is the half-width of the
+    differences. Near a patch of the `whole` blocks it is the distance from the patch in nodes, with a negative sign at
+    the upper end of a grid line. On a patch it is 0. An exception are planes of symmetry and slip walls that a no-slip
+    wall meets, or of which one with this property is the continuation: directions along these patches in which cells
+    are thin are damped.
 
-    `damping_reach` is also 0 along grid lines that end at a wall with friction, unless the case asks for it `at_walls`:
-    the damping would act on the curvature of the velocity in the layer there, and change the friction."""
+    `damping_reach` is also 0 along grid lines that end at a no-slip wall, unless `at_walls` is true: the damping would
+    act on the curvature of the velocity in the boundary layer, and change the friction.
+    """
     for name, left_alone in ((FIELD, None if at_walls else "no_slip"), (OF_TRANSPORTED, None)):
         field = state.array(name)
         if field is not None:
@@ -89,14 +91,14 @@ def _thin(block: Block, patch: Patch) -> list[int]:
 
 
 def range_of(nodes: tuple[int, int], first: int, count: int) -> tuple[int, int]:
-    """Return the overlap of the half-open range `nodes` with the `count` nodes from `first` on, counted from
+    """Return the intersection of the half-open range `nodes` with the `count` nodes from `first` on, counted from
     `first`."""
     lo, hi = (min(max(n - first, 0), count) for n in nodes)
     return lo, hi
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield the terms that damp oscillations from node to node, after the other rates, if the case has them
+    """Yield the terms that damp oscillations from node to node, after the other rates, if the case needs them
     (`hiresx.case.implicit.viscous_damping`, `hiresx.case.turbulence.Turbulence.is_damped`)."""
     strengths = {"viscous_damping": (viscous_damping(case), FIELD, slice(None))}
     if case.turbulence.is_damped:

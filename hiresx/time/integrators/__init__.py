@@ -13,8 +13,8 @@ from hiresx.time.integrator import Integrator
 
 
 def integrator(name: str) -> Integrator:
-    """Return the integrator called `name`: an instance of the integrator class that its file defines. Raises TypeError
-    for a file that does not define exactly one."""
+    """Return the integrator called `name`: an instance of the integrator class in its file. Raises TypeError for a file
+    that does not define exactly one such class."""
     module = importlib.import_module(f"{__name__}.{name}")
     found: list[type[Integrator]] = [
         value for value in vars(module).values()
@@ -26,7 +26,7 @@ def integrator(name: str) -> Integrator:
 
 
 def check_integrator(case: Case, scheme: Integrator) -> None:
-    """Raise HiresxError if the case needs something that only explicit integrators support, and `scheme` is not
+    """Raises HiresxError if the case needs a feature that only explicit integrators support, and `scheme` is not
     explicit."""
     name = case.time.integrator
     if case.time.local and scheme.iterates and not scheme.steady:

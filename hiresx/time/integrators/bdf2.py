@@ -18,14 +18,15 @@ OF_GUESS = 0.03
 
 
 class Bdf2(ControlledStages):
-    """The backward differentiation formula of second order. w is the size of a step divided by that of the step before.
-    A step solves ((1 + 2 w)/(1 + w) q - (1 + w) q_n + w^2/(1 + w) q_(n-1))/dt = R(q). Source: E. Hairer, S. P. Norsett
-    & G. Wanner, Solving Ordinary Differential Equations I, section III.5. The first step, and one that is much longer
-    than the one before, has two stages of order two (`Stages.two_stages`).
+    """The backward differentiation formula of second order. w is the size of a step divided by that of the previous
+    step. A step solves ((1 + 2 w)/(1 + w) q - (1 + w) q_n + w^2/(1 + w) q_(n-1))/dt = R(q). Source: E. Hairer, S. P.
+    Norsett & G. Wanner, Solving Ordinary Differential Equations I, section III.5. The first step, and one that is much
+    longer than the previous one, has two stages of order two (`Stages.two_stages`).
 
-    The first guess is extrapolated from the last three states by a parabola. With equal steps h its error is h^3 times
-    the third derivative, and the error of the step is two ninths of that. So a residual of `OF_GUESS` times that of the
-    guess is about a seventh of the residual that the error in time causes."""
+    The initial guess is extrapolated from the last three states by a parabola. With equal steps h its error is h^3
+    times the third derivative, and the error of the step is two ninths of that. A residual of `OF_GUESS` times that of
+    the guess is therefore about a seventh of the residual that corresponds to the error in time.
+    """
 
     order, history, error_order = 2, 2, 3
 
@@ -53,9 +54,10 @@ class Bdf2(ControlledStages):
             system.axpy(factor, step.state, into)
 
     def estimate(self, system: System) -> bool:
-        """Compute the estimated error of the step into `_work`: a share of the difference between the new state and the
-        guess, a parabola through three states. The leading errors of both are multiples of the third derivative with
-        known factors (Milne's device). Returns False if there is no estimate."""
+        """Compute the estimated error of the step, and store it in `_work`: a fraction of the difference between the
+        new state and the initial guess, which is extrapolated by a parabola through three states. The leading errors of
+        both are multiples of the third derivative with known factors (Milne's device). Returns False if there is no
+        estimate."""
         if self._too_long(system) or len(system.earlier) < 2:
             return False
         self._continue(system, self._work)
@@ -66,8 +68,8 @@ class Bdf2(ControlledStages):
 
 def error_ratio(dt: float, sizes: Sequence[float]) -> float:
     """Return the ratio of the error of a BDF2 step of size `dt` to the difference between its result and the value
-    extrapolated by the parabola through the last three states. Both are those of the function t^3, where t = 0 is the
-    start of the step. `sizes`: sizes of the two steps before, the last one first."""
+    extrapolated by the parabola through the last three states. Both are computed for the function t^3, where t = 0 is
+    the start of the step. `sizes`: sizes of the two previous steps, the last one first."""
     before, ratio = sizes[0], dt / sizes[0]
     solved = (3 * dt**3 - ratio**2 / (1 + ratio) * -(before**3)) * (1 + ratio) / (1 + 2 * ratio)
     guess = extrapolation_weights(dt, sizes)[1:]
@@ -76,8 +78,8 @@ def error_ratio(dt: float, sizes: Sequence[float]) -> float:
 
 
 def extrapolation_weights(dt: float, sizes: Sequence[float]) -> list[float]:
-    """Return the weights with which the last states, the last one first, extrapolate to the time `dt` after the last
-    one, by the polynomial through them. `sizes`: sizes of the steps between them, the last one first."""
+    """Return the weights of the last states, the last one first, by which the polynomial through them is extrapolated
+    to the time `dt` after the last one. `sizes`: sizes of the steps between them, the last one first."""
     times = [0.0, *(-total for total in itertools.accumulate(sizes))]
     return [
         math.prod((dt - other) / (own - other) for m, other in enumerate(times) if m != n)

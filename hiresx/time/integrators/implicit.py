@@ -28,24 +28,23 @@ ROUNDING = 0.5 * float(np.finfo(np.float64).eps)
 
 class NewtonSteady(Steady):
     """Newton's method with pseudo-time steps for steady flow. A step solves (1/c - df/dx) d = f(x) for the update d of
-    x, where f is the change by an explicit step with the conditions at nodes (`hiresx.time.linearised`) and c the
-    pseudo-time step over it: W. A. Mulder & B. van Leer, Journal of Computational Physics 59 (1985) 232, and D. A.
-    Knoll & D. E. Keyes, Journal of Computational Physics 193 (2004) 357. c follows the residual: it grows as the
-    residual falls (switched evolution relaxation).
-    """
+    x. f is the change of x by an explicit step with the boundary conditions at nodes (`hiresx.time.linearised`), and c
+    is the pseudo-time step divided by the explicit one. Sources: W. A. Mulder & B. van Leer, Journal of Computational
+    Physics 59 (1985) 232, and D. A. Knoll & D. E. Keyes, Journal of Computational Physics 193 (2004) 357. c grows as
+    the residual falls (switched evolution relaxation)."""
 
     order, vectors = 1, 5
     cfl = viscous_cfl = math.inf
 
     def attach(self, system: System, linearised: Linearised) -> None:
-        """Store the system's linearisation, and allocate the vectors."""
+        """Store the system and its linearisation, and allocate the vectors."""
         self._linear = self.linearised = linearised
         self._x, self._f, self._d, self._trial, self._work = (system.vector() for _ in range(self.vectors))
         self._solver = linear_solver(linearised.settings)(system, linearised.settings.krylov)
 
     @property
     def converged(self) -> bool:
-        """True if the residual has dropped as far as the case requires, or is round-off."""
+        """True if the residual has dropped as far as the case requires, or consists of round-off."""
         first, last = self.memory.get("first_residual"), self.memory.get("residual")
         if first is None or last is None:
             return False

@@ -63,12 +63,13 @@ def _family(name: str, runs: tuple[CheckRun, ...], least_order: float, most_erro
 
 
 def change(aided: CompletedRun, bare: CompletedRun) -> float:
-    """Return the relative difference between the errors of two runs: that of `aided` against that of `bare`."""
+    """Return the relative difference between the error of the run `aided` and that of the run `bare`."""
     return abs(error(aided) / error(bare) - 1)
 
 
 def interpolation_errors(bench: Workbench, configuration: Configuration, points: int) -> float:
-    """Return the mean error of both interpolated states at the half points of a periodic line, for all variables."""
+    """Return the mean error of both interpolated states at the half points of a periodic line, for all variables.
+    `points`: the number of nodes of the line. `configuration`: the compile-time choices, with the interpolation."""
     device = find_backend(bench.backend)
     program = device.compile(configuration)
     h = 2 * np.pi / points
@@ -99,7 +100,8 @@ def interpolation_errors(bench: Workbench, configuration: Configuration, points:
 
 
 def interpolation_order(bench: Workbench, configuration: Configuration) -> float:
-    """Return the order of accuracy of the interpolation between 64 and 128 nodes."""
+    """Return the order of accuracy of the interpolation between 64 and 128 nodes. `configuration`: the compile-time
+    choices."""
     coarse, fine = (bench.once(interpolation_errors, configuration, n) for n in (64, 128))
     return log2(coarse / fine)
 

@@ -28,8 +28,8 @@ def mach(run: CompletedRun) -> float:
 
 
 def axis(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays (n,) at the nodes on the axis ahead of the cylinder: the distance from the wall, in L, and the
-    pressure divided by that of the free stream."""
+    """Return two arrays (n,) at the nodes on the axis upstream of the cylinder: the distance from the wall, in L, and
+    the pressure divided by that of the free stream."""
     block, p, free = run.blocks[0], run.state("p")[0], run.case.initial.state
     assert free is not None
     middle = block.x.shape[2] // 2
@@ -38,7 +38,7 @@ def axis(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
 
 def standoff(run: CompletedRun) -> float:
     """Return the distance of the bow shock from the body on the stagnation line, in L. The shock is the place at which
-    the pressure has half of its jump."""
+    half of the pressure jump is reached."""
     distance, p = axis(run)
     half = 0.5 * (1 + normal_shock(mach(run), run.case.gas.gamma).pressure)
     j = np.flatnonzero(p > half)[-1]
@@ -46,12 +46,13 @@ def standoff(run: CompletedRun) -> float:
 
 
 def standoff_error(run: CompletedRun, *others: CompletedRun) -> float:
-    """Return the relative error of the standoff distance against Billig's correlation."""
+    """Return the relative error of the standoff distance with respect to Billig's correlation. `run`: the run; `others`
+    are not used."""
     return standoff(run) / billig_standoff(mach(run))[0] - 1
 
 
 def pitot_error(run: CompletedRun) -> float:
-    """Return the relative error of the stagnation pressure against Rayleigh's formula."""
+    """Return the relative error of the stagnation pressure with respect to Rayleigh's formula."""
     return axis(run)[1][0] / rayleigh_pitot(mach(run), run.case.gas.gamma) - 1
 
 

@@ -41,7 +41,7 @@ def _run(backend: str, case: Case, grid: Grid) -> list[np.ndarray]:
 
 
 def largest_difference(bench: Workbench, run: CheckRun) -> float:
-    """Return the largest difference between the results on grids that are cut into different numbers of blocks,
+    """Return the largest difference between the results on grids that are divided into different numbers of blocks,
     COUNTS."""
     case = bench.case(run)
     grid = build(case.grid, case.directory)

@@ -46,7 +46,7 @@ def _mach(run: CompletedRun) -> float:
 
 def friction(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
     """Return x (in L) and Cf sqrt(Re_x), each (n,), at the columns that are compared. The derivative at the wall is
-    that of the polynomial through six nodes; mu = T."""
+    that of the polynomial through six nodes; the viscosity is mu = T."""
     found = lines(run)
     i = compared_range(found["x"])
     nodes = found["y"][:6]
@@ -57,7 +57,7 @@ def friction(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
 
 
 def profile(run: CompletedRun, i: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays (n,) at the nodes of column i of the grid, from the wall to the edge of the layer: the
+    """Return two arrays (n,) at the nodes of column i of the grid, from the wall to the edge of the boundary layer: the
     similarity variable eta of Dorodnitsyn, and u divided by its value at the edge."""
     found = lines(run)
     stretch = np.sqrt(reynolds(run, found["x"][i])) / found["x"][i]
@@ -91,14 +91,15 @@ def displacement_error(run: CompletedRun) -> float:
 
 
 def points_in_layer(run: CompletedRun) -> float:
-    """Return the number of nodes in the boundary layer (u below 0.99) at x = 0.5."""
+    """Return the number of nodes in the boundary layer (where u is less than 0.99 of its value at the
+    edge) at x = 0.5."""
     i = int(np.searchsorted(run.blocks[0].x[0, 0], 0.5))
     return float(np.sum(profile(run, i)[1] < 0.99))
 
 
 def curves(run: CompletedRun) -> dict[str, np.ndarray]:
-    """Return the curves of the picture, by name: "friction" over "x", and "velocity" over "eta" at the column "place",
-    whose x is near 0.5. See `friction` and `profile`."""
+    """Return the curves of the picture, by name: "friction" over "x", and "velocity" over "eta" at the column with x =
+    "place", which is near 0.5. See `friction` and `profile`."""
     x, cf = friction(run)
     i = int(np.searchsorted(run.blocks[0].x[0, 0], 0.5))
     eta, u = profile(run, i)

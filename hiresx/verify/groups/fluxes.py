@@ -32,8 +32,8 @@ MEAN = ("local_lax_friedrichs", "rotated_rhll")
 
 def numerical(bench: Workbench, flux: str, left: np.ndarray, right: np.ndarray, area: np.ndarray) -> np.ndarray:
     """Compute the numerical flux F(left, right; area) for states (5, n) and areas (3, n): (5, n). The kernel is called
-    with strides of 0, so that all nodes of its stencil have the same data. The correction of eq. (19) is then zero, and
-    only the two-state flux remains."""
+    with strides of 0, so that all nodes of its stencil have the same data. The correction of eq. (19) of Ye et al.
+    (2022) is then zero, and only the flux of two states remains. `flux`: the name of the numerical flux."""
     device = find_backend(bench.backend)
     program = device.compile(Configuration(flux=flux))
     n = left.shape[1]
@@ -51,13 +51,14 @@ def numerical(bench: Workbench, flux: str, left: np.ndarray, right: np.ndarray, 
 
 
 def states(rng: np.random.Generator) -> np.ndarray:
-    """Return the conservative states (5, PAIRS) with Mach numbers up to about 8."""
+    """Return random conservative states (5, PAIRS) with Mach numbers up to about 8. `rng`: the random generator."""
     rho, p = rng.uniform(0.1, 2.0, (2, PAIRS))
     return np.stack(conservative(1.4, rho, *rng.uniform(-2.0, 2.0, (3, PAIRS)), p))
 
 
 def physical(q: np.ndarray, m: np.ndarray) -> np.ndarray:
-    """Return the physical flux (5, n) of the states `q` (5, n) through the areas `m` (3, n), eq. (4)."""
+    """Return the physical flux (5, n) of the states `q` (5, n) through the areas `m` (3, n), eq. (4) of Ye et al.
+    (2022)."""
     u = q[1:4] / q[0]
     p = 0.4 * (q[4] - 0.5 * np.sum(q[1:4] * u, axis=0))
     volume = np.sum(m * u, axis=0)
@@ -78,7 +79,7 @@ def _error(found: np.ndarray, wanted: np.ndarray | float, *given: tuple[np.ndarr
 
 def consistent(bench: Workbench, flux: str) -> float:
     """Return the error of consistency: the difference between the numerical flux of two equal states and the physical
-    flux."""
+    flux. `flux`: the name of the numerical flux."""
     q, _, m = _random_states()
     return _error(numerical(bench, flux, q, q, m), physical(q, m), (q, m))
 
@@ -109,8 +110,8 @@ def rotation_error(bench: Workbench, flux: str) -> float:
 
 
 def wall(bench: Workbench, flux: str) -> float:
-    """Return the largest flux of mass and energy between a state and its mirror image, which is zero for an exact
-    numerical flux. `flux`: the name of the numerical flux."""
+    """Return the largest flux of mass and energy between a state and its mirror image, which should be zero. `flux`:
+    the name of the numerical flux."""
     a, _, m = _random_states()
     n = m / np.linalg.norm(m, axis=0)
     b = a.copy()
@@ -136,8 +137,8 @@ def _upwind(
 
 
 def supersonic(bench: Workbench, flux: str) -> float:
-    """Return the error of the numerical flux `flux` against the upwind flux for supersonic flow, with normal Mach
-    numbers above 1.3 on both sides. The entropy fix of Roe's flux acts up to 1.22."""
+    """Return the difference of the numerical flux `flux` from the upwind flux for supersonic flow, with normal Mach
+    numbers above 1.3 on both sides. (The entropy fix of Roe's flux acts up to 1.22.)"""
     rng = np.random.default_rng(17)
     m = rng.normal(size=(3, PAIRS))
     rho, p, mach = (rng.uniform(low, high, (2, PAIRS)) for low, high in ((0.5, 1.5), (0.9, 1.1), (1.3, 3.0)))
@@ -149,8 +150,8 @@ def supersonic(bench: Workbench, flux: str) -> float:
 
 
 def contact(bench: Workbench, flux: str) -> float:
-    """Return the error of the numerical flux `flux` at a contact discontinuity (equal pressure and normal velocity)
-    against the upwind flux."""
+    """Return the difference of the numerical flux `flux` from the upwind flux at a contact discontinuity (equal
+    pressure and normal velocity)."""
     rng = np.random.default_rng(19)
     m = rng.normal(size=(3, PAIRS))
     rho, (p, normal) = rng.uniform(0.1, 2.0, (2, PAIRS)), rng.uniform((0.1, -2), (2.0, 2), (PAIRS, 2)).T

@@ -161,7 +161,8 @@ def _solvers(bench: Workbench, run: CheckRun) -> list[Solver]:
 
 
 def right_hand_side(bench: Workbench, run: CheckRun) -> float:
-    """Return the largest difference of the right-hand side of a flow with a jump between two backends."""
+    """Return the largest difference of the right-hand side of a flow with a jump between two backends. `run`: the run
+    whose initial flow is used."""
     results = []
     for solver in _solvers(bench, run):
         # The bare scheme would make negative pressures at a strong jump.
@@ -173,7 +174,8 @@ def right_hand_side(bench: Workbench, run: CheckRun) -> float:
 
 
 def twenty_steps(bench: Workbench, run: CheckRun) -> float:
-    """Return the largest difference of the primitive variables after 20 steps between two backends."""
+    """Return the largest difference of the primitive variables after 20 steps between two backends. `run`: the run that
+    is made with both."""
     results = []
     for solver in _solvers(bench, run):
         solver.initialize()
@@ -185,8 +187,8 @@ def twenty_steps(bench: Workbench, run: CheckRun) -> float:
 
 
 def many_at_a_time(bench: Workbench, run: CheckRun) -> float:
-    """Return the largest difference between twenty steps that the device makes without the host and the same steps made
-    one by one."""
+    """Return the largest difference between twenty steps that the device makes without the host and the same steps that
+    the host makes. `run`: the run that is made."""
     results = []
     for largest in (np.inf, np.finfo(float).max):
         name = partner(bench.backend)
@@ -203,7 +205,7 @@ def many_at_a_time(bench: Workbench, run: CheckRun) -> float:
 
 def sweeps(bench: Workbench, run: CheckRun) -> float:
     """Return the largest difference between two backends of the update that the sweeps of the implicit integrator
-    compute from one right-hand side."""
+    compute from one right-hand side. `run`: the run whose initial flow is used."""
     results: list[list[np.ndarray]] = []
     rates: Any = None
     for name in backends_to_compare(bench.backend):

@@ -46,7 +46,7 @@ def rate(run: CompletedRun) -> float:
 
 
 def exact(run: CompletedRun) -> float:
-    """Return the growth rate of the linear theory, in c_ref / L."""
+    """Return the growth rate by linear theory, in c_ref / L."""
     p = run.case.parameters
     return growing_mode(p["mach"], p["wavenumber"], p["half_height"], run.case.gas.gamma).rate
 
@@ -63,7 +63,7 @@ def growth(run: CompletedRun) -> float:
 
 
 def curves(run: CompletedRun) -> dict[str, Sequence[float]]:
-    """Return the amplitude of the mode over time, and that of the linear theory."""
+    """Return the amplitude of the mode over time, and that by linear theory."""
     time, amplitude = history(run)
     theory = amplitude[time >= _START][0] * np.exp(exact(run) * (time - time[time >= _START][0]))
     return {"time": time.tolist(), "wave": amplitude.tolist(), "theory": theory.tolist()}

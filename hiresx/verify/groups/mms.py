@@ -231,12 +231,12 @@ AXISYMMETRIC = ("axis",)
 
 @dataclass(frozen=True)
 class Setup:
-    """A manufactured flow on grids with `points` cells along each direction. `boundary`: the name of the condition in
-    the directions that are not `periodic`. `amplitude`: the amplitude of the waves of the grid, in all directions or in
-    each. `scheme`: keys and values of the table [scheme]. `reynolds`: the Reynolds number, None for an inviscid flow.
-    `law`: the viscosity law. `end`: the end time. `ratio`: the largest spacing along x divided by that at the upper
-    end; the grid has no waves if it is not 1. `scalar`: the formula of a passive scalar s, whose errors are then those
-    that count."""
+    """A manufactured flow on grids with `points` cells along each direction. `flow`: its name. `boundary`: the name of
+    the condition in the directions that are not `periodic`. `amplitude`: the amplitude of the waves of the grid, in all
+    directions or in each. `scheme`: keys and values of the table [scheme]. `reynolds`: the Reynolds number, None for an
+    inviscid flow. `law`: the viscosity law. `end`: the end time. `ratio`: the largest spacing along x divided by that
+    at the upper end; the grid has no waves if it is not 1. `scalar`: the formula of a passive scalar s; if it is given,
+    the errors are those of the scalar."""
 
     flow: Formulas
     points: tuple[int, ...]
@@ -256,11 +256,11 @@ class Setup:
         return self.boundary in AXISYMMETRIC
 
     def grid(self, points: int) -> Grid | None:
-        """Return the grid with `points` points; None if a generator of the case makes it."""
+        """Return the grid with `points` cells along each direction; None if a generator of the case makes it."""
         return GRIDS[self.boundary](points) if self.boundary in GRIDS else None
 
     def case(self, points: int) -> Case:
-        """Return the case on the grid with `points` points."""
+        """Return the case on the grid with `points` cells along each direction."""
         size = 3 if any("z" in formula for formula in self.flow) else 2
         flat = [0.0] * (3 - size)
         across = [_ALONG_Z] if "z" in self.periodic and self.boundary != "periodic" else []
@@ -290,7 +290,7 @@ class Setup:
 
 
 def errors(bench: Workbench, setup: Setup, points: int) -> tuple[float, ...]:
-    """Return the L1, L2 and Linf errors of a `setup` on the grid with `points` points."""
+    """Return the L1, L2 and Linf errors of a `setup` on the grid with `points` cells along each direction."""
     case = setup.case(points)
     flow = bench.once(_solution, setup.flow, setup.reynolds, setup.law, setup.axisymmetric, setup.scalar)
     grid = setup.grid(points)

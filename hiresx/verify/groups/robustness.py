@@ -18,7 +18,8 @@ MACH20 = "state={rho=1.0,u=20.0,p=0.7142857142857143}"
 
 @dataclass(frozen=True)
 class StrongFlow:
-    """A flow that may break a scheme. `small`: settings with which the run takes a fraction of a second."""
+    """A flow at which a scheme may fail. `title`: its name. `case`, `preset`, `sets`: its case, preset and overrides.
+    `small`: further overrides with which the run takes a fraction of a second."""
 
     title: str
     case: str
@@ -28,7 +29,7 @@ class StrongFlow:
 
     def run(self, flux: str, weights: str, positivity: str, small: bool = False) -> CheckRun:
         """Return the run of this flow with a numerical flux, weights and a positivity limiter. `weights` may also be a
-        scheme.choice. `small`: whether to take the smaller grid."""
+        scheme.choice. `small`: whether to use the smaller grid."""
         of_weights = "choice" if weights == LOW_DISSIPATION else "weights"
         choices = {"flux": flux, of_weights: weights, "positivity": positivity}
         scheme = (f'scheme.{key}="{value}"' for key, value in choices.items())
@@ -77,8 +78,8 @@ FLOWS = (
 
 
 def least(run: CompletedRun) -> float:
-    """Return the smaller of two ratios: the least density at any step over the least initial density, and the same of
-    the pressure. It is positive if the flow remained admissible."""
+    """Return the smaller of two ratios: the least density at any step divided by the least initial density, and the
+    same of the pressure. It is positive if density and pressure remained positive."""
     return min((run.samples(f"least_{name}") / run.samples(f"least_{name}")[0]).min() for name in ("rho", "p"))
 
 

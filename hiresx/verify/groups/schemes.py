@@ -35,12 +35,12 @@ def titarev_toro_error(run: CompletedRun) -> float:
 
 
 def variation_left(run: CompletedRun) -> float:
-    """Return the total variation of the density over the domain, as a share of that of the reference solution."""
+    """Return the total variation of the density over the domain, divided by that of the reference solution."""
     return float(np.sum(abs(np.diff(run.state("rho")[0, 0]))) / np.sum(abs(np.diff(table("titarev-toro")["rho"]))))
 
 
 def excess_variation(run: CompletedRun) -> float:
-    """Return the total variation of the density over that of the exact solution, minus 1."""
+    """Return the total variation of the density divided by that of the exact solution, minus 1."""
     found, exact = (np.sum(abs(np.diff(rho[0, 0]))) for rho in (run.state("rho"), run.exact("rho")))
     return float(found / exact - 1)
 

@@ -19,7 +19,7 @@ FROM, TO = 1.0, 6.0
 
 
 def profile(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
-    """Return x (in L) and the amplitude of the vorticity divided by that of the wave ahead of the shock, each (n,)."""
+    """Return x (in L) and the amplitude of the vorticity divided by that of the upstream wave, each (n,)."""
     x, y = (np.asarray(c[0], float) for c in (run.blocks[0].x, run.blocks[0].y))
     u, v = run.state("u"), run.state("v")
     slope = derivative(v, 2)[0] / derivative(np.asarray(run.blocks[0].x), 2)[0]
@@ -31,7 +31,7 @@ def profile(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
 
 
 def theory(run: CompletedRun) -> float:
-    """Return the ratio of the vorticity behind the shock to that ahead, by linear theory."""
+    """Return the ratio of the vorticity downstream of the shock to that upstream, by linear theory."""
     mach, angle, _ = _wave_parameters(run)
     return vorticity_ratio(mach, angle, run.case.gas.gamma)
 
@@ -41,7 +41,7 @@ def _wave_parameters(run: CompletedRun) -> list[float]:
 
 
 def error(run: CompletedRun) -> float:
-    """Return the relative error of the vorticity ratio against linear theory."""
+    """Return the relative error of the vorticity ratio with respect to linear theory."""
     x, found = profile(run)
     return float(found[(x > FROM) & (x < TO)].mean()) / theory(run) - 1
 

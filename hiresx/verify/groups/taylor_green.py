@@ -67,7 +67,8 @@ def energy_ratio_to_dns(run: CompletedRun) -> float:
 
 
 def run(weights: str, *sets: str) -> CheckRun:
-    """Return the run of the Taylor-Green vortex with these `weights` and other keys, each "key=value"."""
+    """Return the run of the Taylor-Green vortex with the given `weights`. `sets`: further overrides,
+    each "key=value"."""
     return CheckRun("taylor-green", None, (f'scheme.weights="{weights}"', CFL, "monitor.every=20", *sets), (energy,))
 
 

@@ -67,7 +67,8 @@ def couette_temperature(run: CompletedRun) -> float:
 
 
 def couette_pressure(run: CompletedRun) -> float:
-    """Return the largest difference of the pressure in Couette flow, which should be uniform, divided by its mean."""
+    """Return the largest difference of the pressure from its mean in Couette flow, divided by the mean. (The exact
+    pressure is uniform.)"""
     p = run.state("p")
     return np.ptp(p) / p.mean()
 
@@ -83,7 +84,7 @@ def couette_profiles(run: CompletedRun) -> dict[str, np.ndarray]:
 
 
 def order(measure: Callable[[CompletedRun], float]) -> Callable[[CompletedRun, CompletedRun], float]:
-    """Return a measure of two runs, the second on half the spacing: the order of accuracy of `measure`."""
+    """Return a measure of two runs, the second with half the spacing: the order of accuracy of `measure`."""
     return lambda coarse, fine: np.log2(measure(coarse) / measure(fine))
 
 

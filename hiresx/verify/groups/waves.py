@@ -41,7 +41,7 @@ def theory(run: CompletedRun) -> complex:
 
 def errors(ratios: Sequence[complex]) -> tuple[np.ndarray, np.ndarray]:
     """Return the relative errors of the amplitude and the errors of the phase in degrees, each (n,). `ratios`: for each
-    wave the complex amplitude divided by the exact one. The error of the phase is negative for a wave that lags."""
+    wave the complex amplitude divided by the exact one. The error of the phase is negative if the wave is too slow."""
     found = np.array(ratios)
     return np.abs(found) - 1, np.degrees(-np.angle(found))
 
@@ -64,7 +64,7 @@ def excess(part: int) -> Callable[..., float]:
 
 
 def curves(*runs: CompletedRun) -> dict[str, Sequence[float]]:
-    """Return the errors of amplitude and phase over the points per wave, and those of theory."""
+    """Return the errors of amplitude and phase over the points per wavelength, and those by theory."""
     amplitude, phase = errors([ratio(run) for run in runs])
     theory_amplitude, theory_phase = errors([theory(run) for run in runs])
     return {

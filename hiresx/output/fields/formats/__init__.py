@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 
 class FormatFrame(AbstractContextManager[Any], Protocol):
-    """The files of one time, which ranks write together; entered again for values that arrive later. Constructed by
-    all ranks from a `WrittenSeries`, the directory of the run (Path), the time and the step."""
+    """Interface of the files of one time, which ranks write together. It is a context, and is entered again for values
+    that arrive later. All ranks construct it from a `WrittenSeries`, the directory of the run (Path), the time and the
+    step."""
 
     def put(self, n: int, regions: Sequence[LocalRegion]) -> None:
         """Write the local regions of block number `n`. Rank 0 calls it for every block, even without regions."""
@@ -37,12 +38,19 @@ class FormatFrame(AbstractContextManager[Any], Protocol):
 
 @dataclass(frozen=True, eq=False)
 class WrittenSeries:
-    """The part of an output that is the same at all times. `name`: the name of the output. `pieces`: the pieces of the
-    blocks of the `grid` that become the blocks of its files. `variables`: what is written, in the `precision` fp64 or
-    fp32. `case`: the resolved case. `part`: the name of the part of the fields that is written, "" for all. `comm`: the
-    ranks that write. `tag`: a number that is part of the names of all temporary files. `joined_by`: the connections of
-    the blocks, as `hiresx.output.fields.block_neighbours.encode_connections` encodes them. `levels`: the levels of
-    refinement, if the blocks of the files are whole blocks."""
+    """The data of an output that are the same at all times.
+
+    - `name`: the name of the output.
+    - `pieces`: the parts of the blocks of the `grid` that become the blocks of its files.
+    - `variables`: the variables, which are written with the `precision` fp64 or fp32.
+    - `case`: the resolved case.
+    - `part`: the name of the part of the fields that is written, "" for all.
+    - `comm`: the ranks that write.
+    - `tag`: a number that is part of the names of all temporary files.
+    - `joined_by`: the connections of the blocks, as `hiresx.output.fields.block_neighbours.encode_connections` encodes
+      them.
+    - `levels`: the levels of refinement, if the blocks of the files are whole blocks.
+    """
 
     name: str
     pieces: Sequence[Piece]
@@ -58,7 +66,8 @@ class WrittenSeries:
 
 
 class FormatSeries(ABC):
-    """The files of all times of an output, in one format. Constructed by all ranks."""
+    """Base class of the files of all times of an output, in one format. All ranks construct it. `about`: the data that
+    are the same at all times."""
 
     @abstractmethod
     def __init__(self, about: WrittenSeries): ...
@@ -77,7 +86,7 @@ class Format(Protocol):
         """The class that writes fields in this format."""
 
     def frame(self, directory: str | Path, step: int, name: str = "fields") -> Path:
-        """Return the path of the file or folder that holds the fields of step `step` of the output `name`, in the run
+        """Return the path of the file or folder with the fields of step `step` of the output `name`, in the run
         directory `directory`."""
 
     def clear(self, directory: str | Path, name: str = "fields", after: int = -1) -> None:

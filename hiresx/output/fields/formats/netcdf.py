@@ -26,9 +26,9 @@ def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
 
 
 def clear(directory: str | Path, name: str = "fields", after: int = -1) -> int:
-    """Remove the field files that an earlier run has left in `directory` for steps later than `after`, so that they are
-    not mistaken for files of a new run. `name`: the subset whose files are removed, instead of those of all fields.
-    Returns the number of removed files. Raises HiresxError if a file cannot be removed."""
+    """Remove the field files that an earlier run has written to `directory` for steps later than `after`, so that they
+    are not confused with files of a new run. `name`: the subset whose files are removed, instead of those of all
+    fields. Returns the number of removed files. Raises HiresxError if a file cannot be removed."""
     found = [path for step, path in frames(directory, name).items() if step > after]
     files.remove(found)
     if not frames(directory, name):
@@ -37,8 +37,8 @@ def clear(directory: str | Path, name: str = "fields", after: int = -1) -> int:
 
 
 class NetcdfSeries(FormatSeries):
-    """The netCDF files of an output. `frame` tries the layout beside the first file: raises HiresxError as if that were
-    written."""
+    """The netCDF files of an output. `frame` measures the layout of the files on a temporary file beside the first one,
+    and raises the errors of writing it. `about`: the data that are the same at all times."""
 
     def __init__(self, about: WrittenSeries):
         self._about = about
@@ -104,9 +104,9 @@ Format = NetcdfSeries
 
 
 class FieldFrame:
-    """The field file of one time, which the ranks of a communicator write together (see `JointFile`): the last of
-    `joint`, laid out as the blocks called `names` of a `Series`; before it the file of the coordinates, where that must
-    be written too. `numbers`: time and step, by key. A context, for one thread at a time."""
+    """The field file of one time, which the ranks of a communicator write together (see `JointFile`). `joint`: the
+    coordinate file, if it must be written too, and last the field file. `names`: the names of its blocks. `numbers`:
+    time and step, by key. A context, for one thread at a time."""
 
     def __init__(self, joint: Sequence[JointFile], names: Sequence[str], numbers: Mapping[Any, float]):
         self._files, self._names, self._numbers = joint, names, numbers

@@ -44,8 +44,8 @@ _CELLS = "vtkGhostType of cells"
 
 
 def frame(directory: str | Path, step: int, name: str = "fields") -> Path:
-    """Return the path of the file by which the fields of `step` are opened, in the run directory `directory`:
-    <run>/vtk/<name>_<step>.vtm."""
+    """Return the path of the file to open for the fields of `step` of the output `name`, in the run directory
+    `directory`: <run>/vtk/<name>_<step>.vtm."""
     return Path(directory) / FOLDER / f"{name}_{step:06d}.vtm"
 
 
@@ -55,15 +55,14 @@ def frames(directory: str | Path, name: str = "fields") -> dict[int, Path]:
 
 
 def series(directory: str | Path, name: str = "fields") -> Path:
-    """Return the path of the file by which the fields of all times are opened, in the run directory `directory`:
-    <run>/<name>.pvd."""
+    """Return the path of the file to open for the fields of all times of the output `name`, in the run directory
+    `directory`: <run>/<name>.pvd."""
     return Path(directory) / f"{name}.pvd"
 
 
 class VtkFrame:
-    """The files of one time, which the ranks of a communicator write together (see `JointFile`). `about`: what they
-    have in common with those of other times. A context, for one thread at a time. OSErrors are raised as HiresxError
-    that names the path."""
+    """The files of one time, which the ranks of a communicator write together (see `JointFile`). `about`: the data that
+    are the same at all times. A context, for one thread at a time. An OSError becomes a HiresxError with the path."""
 
     def __init__(self, about: WrittenSeries, directory: Path, time: float, step: int):
         self.path = frame(directory, step, about.name)
@@ -148,7 +147,7 @@ Format = VtkFrame
 
 def describe(path: str | Path) -> dict[str, Any]:
     """Return the content of `path`, a .vts, .vtm or .pvd file of HiResX, from its header: kind, and files, times,
-    extent, variables. Raises HiresxError when it is missing, incomplete or of another origin."""
+    extent, variables. Raises HiresxError if it is missing, incomplete or not a file of HiResX."""
     path = Path(path)
     try:
         with path.open("rb") as file:

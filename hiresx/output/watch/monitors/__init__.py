@@ -23,7 +23,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
     """Build all monitors of `case` for `simulation`, from its `solver`, `out` (the run directory or None), `history`
     and `monitors` (functions of the user).
 
-    Collective. Raises HiresxError on all ranks for a place outside the grid, for faces that have no wall, and the like.
+    Collective. Raises HiresxError on all ranks, for example for a place outside the grid or for faces without a wall.
     """
     found = [monitor for kind in _kinds() for monitor in kind.build(case, simulation)]
     found.append(DeviceSamples(simulation.solver, [monitor for monitor in found if isinstance(monitor, DeviceMonitor)]))
@@ -31,8 +31,8 @@ def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
 
 
 def check(case: Case, decomposition: Decomposition) -> dict[str, Any]:
-    """Raises HiresxError for the first error of the monitors of `case` that can be found before the run. Returns the
-    results of their kinds by name: "probe" has the locations of all places."""
+    """Raises HiresxError for the first error in the monitors of `case` that can be found before the run. Returns a
+    dictionary with the results of the checks by the kind of the monitor: "probe" has the locations of all places."""
     kinds = [kind for kind in _kinds() if hasattr(kind, "check")]
     return {kind.__name__.rpartition(".")[2]: kind.check(case, decomposition) for kind in kinds}
 

@@ -39,11 +39,11 @@ def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
 
 
 class AverageMonitor(Attachment):
-    """Monitor of the Reynolds and Favre means and second moments. Each rank computes those of its parts. With `over`,
-    the averages are also taken along lines, and every part has the whole averages of its lines.
+    """Monitor of the Reynolds and Favre means and second moments. Each rank computes those of its parts. With the key
+    `over`, the averages are also taken along grid lines, and every part has the averages over the whole lines.
 
-    A sample stands for the time since the sample before (with local time steps: for the steps), from `start` or the
-    beginning of the run on.
+    A sample is weighted with the time since the previous sample (with local time steps: with the number of steps), from
+    `start` or the beginning of the run on.
     """
 
     name = "averages"
@@ -84,7 +84,7 @@ class AverageMonitor(Attachment):
 
     @property
     def bytes(self) -> int:
-        """Device memory held for the averages."""
+        """Device memory of the averages, in bytes."""
         return sum(array.nbytes for array in self._means) + (0 if self._lines is None else self._lines.bytes)
 
     def _now(self, solver: Solver) -> float:
@@ -173,10 +173,10 @@ class AverageMonitor(Attachment):
             )  # fmt: skip
 
     def fields(self, n: int) -> dict[str, dict[str, np.ndarray]]:
-        """Return the averages of part `n` of this rank: {"reynolds": {name: (nk, nj, ni)}, "favre": ...}. They have the
-        means and the second moments of fluctuations, such as u_v; "rho" and "p" of Favre are the unweighted means.
-        "budget" or "stress_budgets" have the names of `hiresx.device.averaging.BUDGETS`. Averages `over` directions
-        have one node along these."""
+        """Return the averages of part `n` of this rank: {"reynolds": {name: (nk, nj, ni)}, "favre": ...}. They contain
+        the means and the second moments of fluctuations, such as u_v; "rho" and "p" of Favre are the unweighted means.
+        "budget" or "stress_budgets" have the names of `hiresx.device.averaging.BUDGETS`. If averages are also taken
+        over directions, their arrays have one node along these."""
         found = {
             kind: dict(zip(names(kind, self._scalars), self._solver.backend.to_host(arrays[n]), strict=True))
             for kind, arrays in self._sums.items()
@@ -222,9 +222,10 @@ class AverageMonitor(Attachment):
         return LazyArray(array.shape, np.float64, lambda: self._solver.backend.to_host(array))
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Continue the averages `captured` of a checkpoint. Averages that it does not have, or that have another start
-        time or other directions, start anew. If the data of the budget are missing, all averages start anew, because
-        budget and moments must have the same samples. With `over`, all start anew if one does."""
+        """Continue the averages `captured` of a checkpoint. An average that the checkpoint does not have, or has with
+        another start time or other directions, begins again at the present time. If the data of the budget are missing,
+        all averages begin again, because budget and moments must have the same samples. With the key `over`, all begin
+        again if one of them does."""
         self._begun = False
         self._since = None if captured["since"] < 0 else float(captured["since"])
         self._clock.last = None if captured["last"] < 0 else int(captured["last"])

@@ -37,7 +37,7 @@ THREADS, LANES = 1024, 16
 
 
 class KeptNumber(IntEnum):
-    """The positions of what the device keeps (kernels/terms/body_force.h), in doubles."""
+    """Indexes of the numbers that the device stores (kernels/terms/body_force.h), in units of one double."""
 
     BEFORE = 0
     HAS_GOAL = 1
@@ -66,7 +66,8 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 class BodyForceMonitor(Monitor):
-    """Monitor that sets the field `kept_acceleration` in every step, if the mass flow is kept constant."""
+    """Monitor of the body force. If the mass flow is kept constant, it sets the field `kept_acceleration` in every
+    step."""
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):
         super().__init__(solver.comm, "body_force", "body_force", COLUMNS, spec.every, None, out)

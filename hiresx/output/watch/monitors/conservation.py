@@ -34,7 +34,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 class ConservationMonitor(DeviceMonitor):
     """Monitor of the integrals of the conserved quantities. It has a column for each quantity, for each flux out
     through a boundary (<quantity>_flux_<boundary>), and with sponges for each source (<quantity>_source). With levels
-    of refinement, <quantity>_defect is the change since the first sample that fluxes and sources do not explain. These
+    of refinement, <quantity>_defect is the change since the first sample minus the change by fluxes and sources, which
     are integrated between samples by the trapezoidal rule."""
 
     def __init__(self, spec: Spec, solver: Solver, out: Path | None):

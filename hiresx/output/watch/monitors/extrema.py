@@ -39,8 +39,8 @@ _SCALES = np.array([1.0 if name in ("u", "v", "w", "mach") else 0.0 for name in 
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
-    """Build the monitor of extrema, if the case has `[extrema]`. Raises HiresxError on all ranks for a variable that it
-    cannot watch."""
+    """Build the monitor of extrema, if the case has `[extrema]`. Raises HiresxError on all ranks for a variable whose
+    extrema are not available."""
     if case.extrema is None:
         return []
     solver = simulation.solver
@@ -50,7 +50,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 def check(case: Case, decomposition: Decomposition) -> None:
-    """Check the table [extrema] of a case. Raises HiresxError for a variable whose extremes are not available."""
+    """Check the table [extrema] of a case. Raises HiresxError for a variable whose extrema are not available."""
     for name in case.extrema.variables if case.extrema is not None else ():
         if name not in VARIABLES:
             raise HiresxError(

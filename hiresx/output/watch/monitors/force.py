@@ -55,7 +55,7 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 def check(case: Case, decomposition: Decomposition) -> None:
     """Check the tables [[force]] of a case. Raises HiresxError for blocks, regions and ranges that do not exist, for a
-    table that names no wall, and for extremes of y+, friction and heat flux at slip walls, which have none."""
+    table that selects no wall, and for extrema of y+, friction and heat flux at slip walls, which have none."""
     for n, spec in enumerate(case.force):
         _walls(f"force.{n}", spec, decomposition)
         _coefficients(f"force.{n}", spec, case, 3)
@@ -129,11 +129,12 @@ class ForceMonitor(DeviceMonitor):
 
     def measure_nodes(self) -> dict[str, np.ndarray]:
         """Return the values (n,) at the nodes of this rank (`WallNodes.measure`), for a monitor that is called after
-        this one. If this monitor has taken a sample after the same step, its values are used again."""
+        this one. If this monitor has taken a sample after the same step, the values of that sample are returned."""
         return self.nodes.measure(self._surface.measure() if self._measured is None else self._measured)
 
     def integrals(self) -> dict[str, float]:
-        """Return every column that is an integral over the walls, in its unit, for the current state. Collective."""
+        """Return each column that is an integral over the walls, in its unit, for the current state, as a dictionary by
+        name. Collective."""
         return self.values(self.numbers(self._solver), self._solver.time)
 
     @cached_property

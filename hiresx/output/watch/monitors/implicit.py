@@ -70,9 +70,9 @@ class StageProgress(_OfReport):
 
 
 def stalled_stages(memory: Mapping[str, Any], last: Mapping[str, Any], drop: float | None) -> str:
-    """Return a text on the number of stages that were not solved, and on the place of the last one. `memory`: the
-    memory of the integrator. `last`: data of the last such stage. `drop`: the fall of the residual that the case
-    requires, if it gives one."""
+    """Return a message with the number of stages that were not solved, and the place of the last one. `memory`: the
+    memory of the integrator. `last`: data of the last such stage. `drop`: the factor by which the case requires the
+    residual to fall, or None."""
     asked = "the error in time needs" if drop is None else f"implicit.newton_drop = {drop:.3g}"
     said = (
         f"the residual of {memory['stalled']:g} stages of steps fell by less than {asked}, "
@@ -107,8 +107,8 @@ class NewtonProgress(_OfReport):
 
 
 def convergence(memory: Mapping[str, float], drop: float, steps: int) -> str:
-    """Return a text that reports the end of an iteration that has converged after `steps` steps. `memory`: the memory
-    of the integrator. `drop`: the factor by which the case requires the residual to fall."""
+    """Return a message on an iteration that has converged after `steps` steps. `memory`: the memory of the integrator.
+    `drop`: the factor by which the case requires the residual to fall."""
     first, last = memory["first_residual"], memory["residual"]
     if 0 < last * drop <= first:
         fell = f"fell by {first / last:.2g} (implicit.drop = {drop:g}) in"
@@ -118,8 +118,8 @@ def convergence(memory: Mapping[str, float], drop: float, steps: int) -> str:
 
 
 def stall(report: Mapping[str, Any], drop: float) -> str:
-    """Return a text on an iteration that ended without convergence, and on possible remedies. `report`: data on its
-    end. `drop`: the fall of the residual that the case requires."""
+    """Return a message on an iteration that ended without convergence, with possible remedies. `report`: data on its
+    end. `drop`: the factor by which the case requires the residual to fall."""
     place = report["largest"]
     left = report["linear_drop"]
     solved = "no linear residual known" if math.isnan(left) else f"a linear residual of {left:.2g}"

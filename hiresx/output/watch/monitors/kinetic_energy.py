@@ -42,13 +42,14 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 
 class KineticEnergyMonitor(DeviceMonitor):
-    """Monitor of the kinetic energy and of what changes it, as means over the grid (docs/outputs.md). Gradients are
-    those of the solver's viscous terms, ghosts included: 6th-order central, closed by polynomials at walls.
+    """Monitor of the kinetic energy and of the terms of its budget, as means over the grid (docs/outputs.md). Gradients
+    are those of the solver's viscous terms: sixth-order central differences, which use the ghosts.
 
-    `rate` and `dissipation_numerical` belong to the middle between two samples and are NaN in the first sample.
-    `dissipation_numerical` is what the resolved terms do not explain in a closed or periodic domain without forces: the
-    mean over two samples of pressure dilatation less dissipation (that of a turbulence model included), less the rate
-    of the energy. With samples dt apart the mean is wrong by dt^2/12 times the second derivative in time.
+    `rate` and `dissipation_numerical` are values at the middle between two samples and are NaN in the first sample.
+    `dissipation_numerical` is pressure dilatation minus dissipation (that of a turbulence model included), averaged
+    over two samples, minus the rate of the energy. In a closed or periodic domain without forces it is the dissipation
+    by the scheme. If samples are dt apart, the average over two samples has an error of dt^2/12 times the second
+    derivative in time.
     """
 
     ghosts = True

@@ -39,9 +39,10 @@ def _weights(solver: Solver, b: int, face: str) -> np.ndarray:
 
 
 class SubsonicOutflow(Attachment):
-    """Monitor that checks all nodes on supersonic outflows every `monitor.every` steps. Reports once for each condition
-    where the velocity through the face is below the speed of sound, since the condition reflects a part of the flow
-    there. Places where the flow still has its initial state are not reported."""
+    """Monitor that checks all nodes on supersonic outflows every `monitor.every` steps. It reports, once for each
+    condition, where the velocity normal to the face is below the speed of sound, since the condition reflects a part of
+    the flow there. Places where the flow still has its initial state are not reported. `patches`: the patches of this
+    rank's parts."""
 
     name = "subsonic outflow"
 

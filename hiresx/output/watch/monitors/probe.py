@@ -63,8 +63,8 @@ def _filters(solver: Solver, probes: Sequence["ProbeMonitor"]) -> Iterator[Filte
 
 
 def is_filtered(case: Case, spec: Spec) -> bool:
-    """True if the samples of a probe are filtered in time: unless the filter is switched off, every step is sampled, or
-    nodes have local time steps."""
+    """True if the samples of a probe are filtered in time. They are not if the filter is switched off, if every step is
+    sampled, or if the run has local time steps."""
     return spec.filter != NO_FILTER and spec.every != 1 and not case.time.local
 
 
@@ -104,7 +104,7 @@ class ProbeMonitor(Monitor):
         self._early = 0
 
     def take_from(self, filter_: FilteredNodes, own: slice) -> None:
-        """Receive the samples of `filter_`. `own`: the nodes of this probe among its nodes."""
+        """Receive the samples of `filter_`. `own`: the slice of its nodes that belong to this probe."""
         self._filter = filter_
         self._columns = {name: (n, filter_.columns[own]) for n, name in enumerate(filter_.names)}
         filter_.readers.append(self)
@@ -142,7 +142,7 @@ class ProbeMonitor(Monitor):
 
     @property
     def next_time(self) -> float:
-        """Time, in L / c_ref, at which the next step must end at the latest; infinite if the device takes samples by
+        """The latest time, in L / c_ref, at which the next step must end; infinite if the device takes samples by
         itself."""
         return math.inf if self._filter is not None and self._filter.by_itself else super().next_time
 
@@ -185,7 +185,8 @@ class ProbeMonitor(Monitor):
         return self._filter is None and super().samples_last_step(solver)
 
     def finish(self, solver: Solver) -> None:
-        """Store the samples that are not complete as if the flow stayed as it is. A restart computes them again."""
+        """Store the samples that are not complete, computed as if the flow were constant from now on. A restart
+        computes them again."""
         before = self.history.samples
         try:
             if self._filter is not None and self._begun and self._awaited:

@@ -19,7 +19,8 @@ from hiresx.output.watch.surface_places import Places, surface
 
 
 def build(case: Case, simulation: Any) -> list[Monitor]:
-    """Build the monitors of surfaces; none without a directory, as surfaces are too large for the memory."""
+    """Build the monitors of surfaces. There are none without a run directory, since the samples are too large for the
+    memory."""
     if simulation.out is None or not case.surface:
         return []
     solver, folder = simulation.solver, simulation.out / KIND.folder

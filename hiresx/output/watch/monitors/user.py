@@ -55,8 +55,9 @@ class UserMonitor(MonitorToTheEnd):
         self._restarted = False
 
     def values(self, solver: Solver) -> dict[str, float]:
-        """Return the values of the function for the present step; it is called once per step. Raises HiresxError when
-        it fails, returns something else, or differs between ranks."""
+        """Return the values of the function for the present step. The function is called once per step. Raises
+        HiresxError if it fails, if it returns anything else than numbers by name, or if its results differ between
+        ranks."""
         if self._found is None or self._found[0] != solver.steps:
             with self._comm.together(PATIENCE), wrap_user_call(self._function, f'monitor "{self.history.name}"'):
                 found = self._call()

@@ -53,7 +53,8 @@ def check(case: Case, decomposition: Decomposition) -> None:
 
 
 class VortexMonitor(Monitor):
-    """Monitor that sets the circulation of all far fields with a vortex. `circulation`: the present one, in c_ref L."""
+    """Monitor that sets the circulation of all far fields with a vortex. `circulation`: the present one, in c_ref L.
+    `stream`: the uniform stream around the vortex."""
 
     def __init__(self, spec: Vortex, stream: State, solver: Solver, out: Path | None):
         every = 1 if isinstance(solver.integrator, Steady) else EXPLICIT
