@@ -263,7 +263,8 @@ class InterpolatedGhosts(ABC):
             else:
                 flux = self._viscous[0][t.place][t.direction]
                 take.append(call("patched_fluxes", extent, **lists, area=s.areas[t.direction], flux=flux))
-        return self._program.prepare(give), self._program.prepare(take), outgoing, incoming, host
+        # Shares have places of their own in a buffer, and so have ghosts in a field.
+        return self._program.prepare([give]), self._program.prepare([take]), outgoing, incoming, host
 
 
 def _by_number(numbers: np.ndarray) -> list[np.ndarray]:

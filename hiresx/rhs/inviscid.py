@@ -32,7 +32,7 @@ class InviscidPlan(ABC):
     the sums of the mass fluxes at the faces `walls`. In the directions of `viscous_fluxes` (fluxes with ghosts, by
     direction) they also add the differences of these fluxes, as they have `r` at hand. `work_variables`: reals of work
     memory per padded point for the gas. `stores_roughness`: whether one kernel leaves the field `rough` for the
-    next."""
+    next. `crowd`: nodes of all blocks whose launches are made together, over those of this one."""
 
     work_variables: int
     stores_roughness = False
@@ -50,7 +50,9 @@ class InviscidPlan(ABC):
         late: Set[int] = frozenset(),
         walls: Set[str] = frozenset(),
         viscous_fluxes: Mapping[int, Any] | None = None,
+        crowd: float = 1.0,
     ):
+        self.crowd = crowd
         self.program, self.state, self.interpolation, self.walls = program, state, interpolation, walls
         self.viscous_fluxes = viscous_fluxes or {}
         self.flux_arguments = flux_arguments(state)

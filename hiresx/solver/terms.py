@@ -1,5 +1,6 @@
 """The assembled right-hand side: the terms of all local blocks as an ordered list of named tasks."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -75,11 +76,12 @@ class Terms:
             for s, remote in zip(states, ghosts.halo.remote, strict=True)
             if reynolds is not None and self._is_viscous
         ]
+        points = sum(math.prod(s.size) for s in states)
         self.inviscid = [
             plan_class(
                 blocks.program, s, case.scheme.interpolation, {direction(face) for face in remote},
-                conditions.faces_with_flux_sums(s),
-                *([{d: self.viscous[n].fluxes[d] for d in carried}] if carried else []),
+                conditions.faces_with_flux_sums(s), {d: self.viscous[n].fluxes[d] for d in carried},
+                points / math.prod(s.size),
             )
             for n, (s, remote) in enumerate(zip(states, ghosts.halo.remote, strict=True))
         ]  # fmt: skip
