@@ -78,12 +78,16 @@ def arrange_batches(
     found = batches(kinds, waits, messages)
     if len(single) - len(found.members) < least:
         return list(single), waits
-    made = [
-        single[numbers[0]]
-        if len(numbers) == 1
-        else batch_calls([single[n] for n in numbers], [of for n in numbers if (of := shapes[n])], address)
-        for numbers in found.members
-    ]
+    made: list[Call | BatchedLaunch] = []
+    known: dict[Hashable, BatchedLaunch] = {}  # the stages of a step make the same launches
+    for numbers in found.members:
+        if len(numbers) == 1:
+            made.append(single[numbers[0]])
+            continue
+        key = tuple(id(single[n]) for n in numbers)
+        if key not in known:
+            known[key] = batch_calls([single[n] for n in numbers], [of for n in numbers if (of := shapes[n])], address)
+        made.append(known[key])
     return made, found.waits
 
 

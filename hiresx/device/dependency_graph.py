@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -142,15 +141,15 @@ def _memory_accesses(
     numbers: dict[int, int] = {}
     extents: list[tuple[int, int]] = [_NOWHERE]
     pointers: dict[int, list[tuple[str, bool]]] = {}
-    places: list[list[tuple[int, bool]]] = []
-    for call in chain.from_iterable(entries):
+    places: dict[int, list[tuple[int, bool]]] = {}  # by call: the stages of a step make the same ones
+    for call in {id(call): call for some in entries for call in some}.values():
         named = pointers.get(id(call.signature))
         if named is None:
             kinds = call.signature.arguments
             named = pointers[id(call.signature)] = [
                 (name, is_written(kind)) for kind, name in kinds if is_pointer(kind)
             ]
-        of_call = [(0, True)] if in_order(call) else []
+        of_call = places[id(call)] = [(0, True)] if in_order(call) else []
         for name, write in named:
             array = call.arguments[name]
             if array is None:
@@ -160,11 +159,10 @@ def _memory_accesses(
                 number = numbers[id(array)] = len(extents)
                 extents.append(extent(array))
             of_call.append((number, write))
-        places.append(of_call)
     ends, found = np.unique(np.array(extents, np.int64), return_inverse=True)
     pieces: list[tuple[int, int]] = [(int(a), int(b)) for a, b in found.reshape(-1, 2)]
-    each = iter([[(*pieces[number], write) for number, write in of_call] for of_call in places])
-    return [list(islice(each, len(some))) for some in entries], len(ends)
+    each = {key: [(*pieces[number], write) for number, write in of_call] for key, of_call in places.items()}
+    return [[each[id(call)] for call in some] for some in entries], len(ends)
 
 
 def _bytes(array: np.ndarray[Any, Any]) -> tuple[int, int]:
