@@ -72,10 +72,9 @@ def dependencies(
     extent: Callable[[Any], tuple[int, int]] | None = None,
     in_order: Callable[[Call], bool] = lambda call: False,
 ) -> list[list[int]]:
-    """Return, for each call, the numbers of the earlier calls that it waits for; calls for which these wait are mostly
-    left out. Calls include those of lists. Dependencies and `extent` are those of `levels`. The calls of a list do not
-    depend on each other; each one waits on its own, and a later call waits for each of them. Calls for which `in_order`
-    is true also wait for each other. Time and memory are proportional to the number of calls."""
+    """Return, for each call, the numbers of the earlier calls that it waits for. Calls include those of lists.
+    Dependencies and `extent` are those of `levels`. The calls of a list do not depend on each other; each one waits on
+    its own, and a later call waits for each of them. Calls for which `in_order` is true also wait for each other."""
     touched, pieces = _memory_accesses(calls, extent or _bytes, in_order)
     # For every piece of memory: the calls that wrote it last, those that read it since, and whether the readers waited
     # for all writers. Readers in the same list as a writer did not.
@@ -95,7 +94,7 @@ def dependencies(
                     if not (write and read[piece] and covered[piece]):
                         waits.update(written[piece])
                     (writers if write else readers).setdefault(piece, []).append(len(found))
-            found.append(sorted(waits - _implied_waits(waits, found)))
+            found.append(sorted(waits))
         for piece, those in writers.items():
             written[piece], read[piece], covered[piece] = those, [], True
         for piece, those in readers.items():
@@ -106,6 +105,16 @@ def dependencies(
 
 # The number of calls that are searched for indirect waits.
 _SEARCH_LIMIT = 64
+
+
+def without_implied(waits: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return, for each call, the earlier calls `waits` that it waits for, mostly without those for which others of them
+    wait."""
+    found: list[list[int]] = []
+    for of_call in waits:
+        implied = _implied_waits(of_call, found)
+        found.append([n for n in of_call if n not in implied])
+    return found
 
 
 def _implied_waits(waits: Collection[int], found: Sequence[Sequence[int]]) -> set[int]:
