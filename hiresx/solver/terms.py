@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from hiresx.case import Case
+from hiresx.device.batches import LARGE
 from hiresx.device.call import Call, Calls
 from hiresx.device.dependency_graph import flatten_calls
 from hiresx.device.fields import FIELDS
@@ -76,12 +77,14 @@ class Terms:
             for s, remote in zip(states, ghosts.halo.remote, strict=True)
             if reynolds is not None and self._is_viscous
         ]
-        points = sum(math.prod(s.size) for s in states)
+        # Launches of small blocks are made together, each of the others fills a device.
+        points = [math.prod(s.size) for s in states]
+        together = sum(n for n in points if n <= LARGE)
         self.inviscid = [
             plan_class(
                 blocks.program, s, case.scheme.interpolation, {direction(face) for face in remote},
                 conditions.faces_with_flux_sums(s), {d: self.viscous[n].fluxes[d] for d in carried},
-                points / math.prod(s.size),
+                together / points[n] if points[n] <= LARGE else 1.0,
             )
             for n, (s, remote) in enumerate(zip(states, ghosts.halo.remote, strict=True))
         ]  # fmt: skip
