@@ -12,6 +12,7 @@ from hiresx.device.fields import FIELDS
 from hiresx.grid.blocks import direction
 from hiresx.rhs import boundary, compact, viscous
 from hiresx.rhs.axisymmetric import Axisymmetric
+from hiresx.rhs.chunks import crowds
 from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.plans import fluxes_ahead, inviscid_class
 from hiresx.rhs.repeated import repeat_at_faces
@@ -77,14 +78,12 @@ class Terms:
             for s, remote in zip(states, ghosts.halo.remote, strict=True)
             if reynolds is not None and self._is_viscous
         ]
-        # Launches of small blocks are made together, each of the others fills a device.
-        points = [math.prod(s.size) for s in states]
-        together = sum(n for n in points if n <= LARGE)
+        crowd = crowds([math.prod(s.size) for s in states], LARGE)
         self.inviscid = [
             plan_class(
                 blocks.program, s, case.scheme.interpolation, {direction(face) for face in remote},
                 conditions.faces_with_flux_sums(s), {d: self.viscous[n].fluxes[d] for d in carried},
-                together / points[n] if points[n] <= LARGE else 1.0,
+                crowd[n],
             )
             for n, (s, remote) in enumerate(zip(states, ghosts.halo.remote, strict=True))
         ]  # fmt: skip

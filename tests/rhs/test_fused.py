@@ -93,6 +93,7 @@ def test_lines_of_many_blocks_are_cut_into_fewer_chunks():
     few = [blocks[0].sweep(d, False, frozenset()).arguments["chunk"] for d in range(3)]
     blocks[0].crowd = 10**5
     many = [blocks[0].sweep(d, False, frozenset()).arguments["chunk"] for d in range(3)]
+    assert chunks.crowds([100, 300, 5000], 1000) == [4.0, 4 / 3, 1.0]
     assert few[0] < many[0] and few[1] < many[1] == 9 and few[2] < many[2] == 18
 
 
