@@ -116,6 +116,8 @@ def _weights(decomposition: Decomposition, b: int, box: Range, directions: Seque
                 # from the first node on, or from the last one back
                 at = (m if side(face) < 0 else block.size[d] - 1 - m) - box[d][0]
                 if 0 <= at < len(along):
-                    along[at] += np.select([kinds == kind for kind in change], list(change.values()), 0.0)
+                    by_kind = np.zeros(BESIDE + 1)
+                    by_kind[list(change)] = list(change.values())
+                    along[at] += by_kind[kinds]
         weights *= np.moveaxis(along, 0, 2 - d)
     return weights

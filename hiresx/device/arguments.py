@@ -3,6 +3,7 @@ visited."""
 
 import operator
 from collections.abc import Mapping, Sequence
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
@@ -81,13 +82,13 @@ def order_arguments(signature: Signature, arguments: Mapping[str, Any]) -> list[
     """Return the named `arguments` in the kernel's order. Raises TypeError for a missing argument and for an unknown
     one."""
     names = [name for _, name in signature.arguments]
+    if arguments.keys() == set(names):
+        return [arguments[name] for name in names]
     for name in arguments:
         if name not in names:
             raise TypeError(f"kernel {signature.name} takes no argument {name}; it takes {', '.join(names)}")
     missing = [f"{name} ({kind})" for kind, name in signature.arguments if name not in arguments]
-    if missing:
-        raise TypeError(f"kernel {signature.name}: missing argument {', '.join(missing)}")
-    return [arguments[name] for name in names]
+    raise TypeError(f"kernel {signature.name}: missing argument {', '.join(missing)}")
 
 
 def misfit(signature: Signature, name: str, why: object) -> TypeError:
@@ -99,8 +100,13 @@ def misfit(signature: Signature, name: str, why: object) -> TypeError:
 def place(signature: Signature) -> Place | None:
     """Return the names of the arguments of a kernel that contain the counts and strides of the nodes that it visits;
     None if the kernel has no such arguments."""
-    names = {name for _, name in signature.arguments}
-    for found in _CPU_PLACES if signature.kind == "CPU_KERNEL" else _PLACES:
+    return _place(signature.kind, signature.arguments)
+
+
+@cache
+def _place(kind: str, arguments: tuple[tuple[str, str], ...]) -> Place | None:
+    names = {name for _, name in arguments}
+    for found in _CPU_PLACES if kind == "CPU_KERNEL" else _PLACES:
         if names.issuperset({"o", *(word for step in found for word in step if not word.startswith("hx_"))} - {"1"}):
             return found
     return None
@@ -132,13 +138,15 @@ def check_places(signature: Signature, extent: Sequence[int] | None, values: Seq
     [variable, k, j, i], if an array is too small for the variables of the nodes that are visited, or if its address
     does not have the alignment that the kernel needs."""
     where = place(signature)
-    for (_, name), value in zip(signature.arguments, values, strict=True):
-        if name in signature.aligned and _address(value) % CHUNK:
+    if where is None and not signature.aligned:
+        return
+    given = dict(zip((name for _, name in signature.arguments), values, strict=True))
+    for name in signature.aligned:
+        if _address(given[name]) % CHUNK:
             raise misfit(signature, name, f"needs an array that begins at a multiple of {CHUNK} bytes")
     if where is None:
         return
-    given = dict(zip((name for _, name in signature.arguments), values, strict=True)) | {"1": 1}
-    given |= dict(zip(("hx_ni", "hx_nj", "hx_nk"), extent or (), strict=False))
+    given |= {"1": 1, **dict(zip(("hx_ni", "hx_nj", "hx_nk"), extent or (), strict=False))}
     if any(given[count] <= 0 for count, _ in where):
         return
     steps = [(given[count] - 1) * given[stride] for count, stride in where]

@@ -1,7 +1,7 @@
 """The cuda backend: kernels on an NVIDIA GPU, through CuPy."""
 
 import importlib.util
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -154,6 +154,8 @@ class CudaProgram(RecordingProgram):
         self._functions: dict[str, tuple[Any, int]] = {}
         # The function that compiles wrappers of batches, and the compiled ones.
         self._compile_batches, self._entries = batched, dict[Entry, tuple[Any, int]]()
+        # The kernels and wrappers that graphs have launched: CUDA loads one at its first launch, not in a capture.
+        self.loaded = set[Hashable]()
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
         """Return a launch of a kernel, to be made later, as `hiresx.device.interface.Program.call` does."""
@@ -238,7 +240,7 @@ class CudaProgram(RecordingProgram):
         kernel, memory = self._entries[one.entry]
         numbers = [_EXACT[item(kind, self._real)](number) for kind, number in one.numbers]
         tables = [self._cupy.asarray(table) for table in one.tables]
-        return LoadedBatch(kernel, one.grid, one.block, (*numbers, *tables), memory)
+        return LoadedBatch(one.entry, kernel, one.grid, one.block, (*numbers, *tables), memory)
 
     def launch_batch(self, stream: Any, guard: Any, one: "LoadedBatch") -> None:
         """Launch a batch on another CuPy stream, as `launch_on` launches a single call. `one`: a batch that
@@ -262,9 +264,11 @@ class CudaProgram(RecordingProgram):
 
 
 class LoadedBatch(NamedTuple):
-    """A batch as one launch of `kernel`. `grid`: the number of thread blocks (x, y, z). `block`: the number of threads
-    of a block (x, y, z). `arguments`: the arguments of the kernel. `memory`: the bytes of shared memory of a block."""
+    """A batch as one launch of `kernel`, the wrapper `entry`. `grid`: the number of thread blocks (x, y, z). `block`:
+    the number of threads of a block (x, y, z). `arguments`: the arguments of the kernel. `memory`: the bytes of shared
+    memory of a block."""
 
+    entry: Entry
     kernel: Any
     grid: tuple[int, int, int]
     block: tuple[int, int, int]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -75,10 +74,9 @@ def dependencies(
     extent: Callable[[Any], tuple[int, int]] | None = None,
     in_order: Callable[[Call], bool] = lambda call: False,
 ) -> list[list[int]]:
-    """Return, for each call, the numbers of the earlier calls that it waits for. Calls that it waits for indirectly,
-    through other calls, are mostly left out. Calls include those of lists. Dependencies and `extent` are those of
-    `levels`. The calls of a list do not depend on each other. A later call waits for each of them. Calls for which
-    `in_order` is true also wait for each other. Time and memory are proportional to the number of calls."""
+    """Return, for each call, the numbers of the earlier calls that it waits for. Calls include those of lists.
+    Dependencies and `extent` are those of `levels`. The calls of a list do not depend on each other. A later call waits
+    for each of them. Calls for which `in_order` is true also wait for each other."""
     touched, pieces = _memory_accesses(calls, extent or _bytes, in_order)
     # For every piece of memory: the calls that wrote it last, those that read it since, and whether the readers waited
     # for all writers. Readers in the same list as a writer did not.
@@ -98,7 +96,7 @@ def dependencies(
                     if not (write and read[piece] and covered[piece]):
                         waits.update(written[piece])
                     (writers if write else readers).setdefault(piece, []).append(len(found))
-            found.append(sorted(waits - _implied_waits(waits, found)))
+            found.append(sorted(waits))
         for piece, those in writers.items():
             written[piece], read[piece], covered[piece] = those, [], True
         for piece, those in readers.items():
@@ -109,6 +107,16 @@ def dependencies(
 
 # The number of calls that are searched for indirect waits.
 _SEARCH_LIMIT = 64
+
+
+def without_implied(waits: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return, for each call, the earlier calls `waits` that it waits for, mostly without those for which others of them
+    wait."""
+    found: list[list[int]] = []
+    for of_call in waits:
+        implied = _implied_waits(of_call, found)
+        found.append([n for n in of_call if n not in implied])
+    return found
 
 
 def _implied_waits(waits: Collection[int], found: Sequence[Sequence[int]]) -> set[int]:
@@ -144,15 +152,15 @@ def _memory_accesses(
     numbers: dict[int, int] = {}
     extents: list[tuple[int, int]] = [_NOWHERE]
     pointers: dict[int, list[tuple[str, bool]]] = {}
-    places: list[list[tuple[int, bool]]] = []
-    for call in chain.from_iterable(entries):
+    places: dict[int, list[tuple[int, bool]]] = {}  # by call: the stages of a step make the same ones
+    for call in {id(call): call for some in entries for call in some}.values():
         named = pointers.get(id(call.signature))
         if named is None:
             kinds = call.signature.arguments
             named = pointers[id(call.signature)] = [
                 (name, is_written(kind)) for kind, name in kinds if is_pointer(kind)
             ]
-        of_call = [(0, True)] if in_order(call) else []
+        of_call = places[id(call)] = [(0, True)] if in_order(call) else []
         for name, write in named:
             array = call.arguments[name]
             if array is None:
@@ -162,11 +170,10 @@ def _memory_accesses(
                 number = numbers[id(array)] = len(extents)
                 extents.append(extent(array))
             of_call.append((number, write))
-        places.append(of_call)
     ends, found = np.unique(np.array(extents, np.int64), return_inverse=True)
     pieces: list[tuple[int, int]] = [(int(a), int(b)) for a, b in found.reshape(-1, 2)]
-    each = iter([[(*pieces[number], write) for number, write in of_call] for of_call in places])
-    return [list(islice(each, len(some))) for some in entries], len(ends)
+    each = {key: [(*pieces[number], write) for number, write in of_call] for key, of_call in places.items()}
+    return [[each[id(call)] for call in some] for some in entries], len(ends)
 
 
 def _bytes(array: np.ndarray[Any, Any]) -> tuple[int, int]:

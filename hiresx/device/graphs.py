@@ -1,6 +1,6 @@
 """Launches on a GPU as one CUDA graph: independent launches run concurrently, without Python between launches."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from hiresx.device.batches import BatchedLaunch, arrange_batches
@@ -28,7 +28,8 @@ class Graph:
 
     The first call, of launches without a guard the first `IN_ORDER` calls, makes the launches in order, which loads the
     kernels. Later calls make one CUDA graph, in which launches are batched where possible (hiresx.device.batches). If
-    there are batches, the next call makes them in order, which loads their wrappers.
+    there are batches, the next call makes them in order, which loads their wrappers. Launches with a guard whose
+    kernels or wrappers are loaded are not made in order: after a change of blocks the kernels are the same.
     """
 
     def __init__(self, cupy: Any, program: Any, calls: Calls, stream: Any, guard: Any = None):
@@ -45,10 +46,10 @@ class Graph:
             self._program.recorded += self._noted
         elif self._graph is not None:
             self._graph.launch(self._stream)
-        elif self._left or len(self._calls) < 2:
+        elif len(self._calls) < 2 or (self._left and not self._at_once(self._calls)):
             self._in_order(self._calls)
             self._left = max(self._left - 1, 0)
-        elif self._launches is None and (several := self._arrange()):
+        elif self._launches is None and (several := self._arrange()) and not self._at_once(several):
             self._in_order(several)
         else:
             self._graph = self._capture()
@@ -57,13 +58,18 @@ class Graph:
     def _in_order(self, launches: Sequence[Any]) -> None:
         for one in launches:
             self._launch(self._stream, one)
+        self._program.loaded.update(map(_loads, launches))
+
+    def _at_once(self, launches: Sequence[Any]) -> bool:
+        """True if `launches` have a guard and need not be made in order, because all their kernels are loaded."""
+        return self._guard is not None and self._program.loaded.issuperset(map(_loads, launches))
 
     def _arrange(self) -> list[Any]:
         """Form batches. Returns the launches if there are batches, else an empty list."""
         made, waits = arrange_batches(self._noted, self._program.shape, _first, _bytes, _is_message, LEAST)
-        several = {n: one for n, one in enumerate(made) if isinstance(one, BatchedLaunch)}
+        several = {id(one): one for one in made if isinstance(one, BatchedLaunch)}
         loaded = dict(zip(several, self._program.load_batches(several.values()), strict=True))
-        found = [loaded.get(n, one) for n, one in enumerate(made)]
+        found = [loaded.get(id(one), one) for one in made]
         self._launches = found, waits
         return found if loaded else []
 
@@ -133,6 +139,11 @@ def _reach(done: list[int], other: Sequence[int]) -> None:
     """Set `done` to the later of both launches for every stream; `other` may have fewer streams."""
     for n, at in enumerate(other):
         done[n] = max(done[n], at)
+
+
+def _loads(one: Any) -> Hashable:
+    """Return what names the kernel of a launch or a batch."""
+    return one.name if isinstance(one, Call) else one.entry
 
 
 def _is_message(call: Call) -> bool:

@@ -2,6 +2,8 @@
 beginning of a chunk is computed twice, and should be a small share of it. The sizes are chosen for the number of
 threads that an H100 or H200 runs at a time; they suit other GPUs nearly as well."""
 
+from collections.abc import Sequence
+
 MULTIPROCESSORS = 132
 
 # Threads of a block that marches; nodes' worth of work that a chunk takes beside its own; what 0, 1, ... such blocks,
@@ -18,6 +20,13 @@ LANES, WARPS, ENDS, START, LONGEST = 32, 16, 2, 0.05, 1022
 
 # Blocks of a multiprocessor that each march along a tile; what they begin and end with, in planes of a chunk.
 TILES, BEFORE = 2, 3
+
+
+def crowds(points: Sequence[int], small: int) -> list[float]:
+    """Return, for blocks of so many `points`, how many times as many lines as its own are computed beside those of a
+    block. Launches of blocks with at most `small` points are made together; each of the others fills a device."""
+    together = sum(n for n in points if n <= small)
+    return [together / n if n <= small else 1.0 for n in points]
 
 
 def line_chunk(n: int, lines: int, itemsize: int) -> int:

@@ -1,5 +1,6 @@
 """The GPU's plan: the inviscid right-hand side of a direction in one kernel (kernels/fused.h)."""
 
+import math
 from collections.abc import Set
 
 import numpy as np
@@ -42,11 +43,16 @@ class Fused(InviscidPlan):
         if s.strides[d] == 1:
             rows, planes = s.size[1:]
             elements = (rows - 1) * s.strides[1] + n
-            chunk = min(row_chunk(elements, planes), self.longest_row)
+            chunk = min(row_chunk(elements, self._of_all(planes)), self.longest_row)
             extent = (-(-elements // chunk), 1, planes)
             return self.program.call("sweep_along", extent, **s.place, n=n, rows=rows, chunk=chunk, **fields)
         other = 3 - d
-        chunk = min(line_chunk(n, s.size[0] * s.size[other], np.dtype(s.real).itemsize), self.longest)
+        count = self._of_all(s.size[0] * s.size[other])
+        chunk = min(line_chunk(n, count, np.dtype(s.real).itemsize), self.longest)
         extent = (s.size[0], s.size[other], -(-n // chunk))
         lines = {"o": s.origin, "s2": s.strides[other], "sd": s.strides[d]}
         return self.program.call("sweep_across", extent, **lines, n=n, chunk=chunk, **fields)
+
+    def _of_all(self, count: int) -> int:
+        """Return the number of lines or tiles in the launches of all blocks, of which this block has `count`."""
+        return math.ceil(count * self.crowd)

@@ -37,6 +37,7 @@ class InviscidPlan(ABC):
       differences of these fluxes to the rates `r`.
     - `work_variables`: reals of work memory per node, ghosts included, for the gas.
     - `stores_roughness`: whether one kernel stores the field `rough` for the next.
+    - `crowd`: nodes of all blocks whose launches are made together, over those of this one.
     """
 
     work_variables: int
@@ -55,7 +56,9 @@ class InviscidPlan(ABC):
         late: Set[int] = frozenset(),
         walls: Set[str] = frozenset(),
         viscous_fluxes: Mapping[int, Any] | None = None,
+        crowd: float = 1.0,
     ):
+        self.crowd = crowd
         self.program, self.state, self.interpolation, self.walls = program, state, interpolation, walls
         self.viscous_fluxes = viscous_fluxes or {}
         self.flux_arguments = flux_arguments(state)

@@ -68,7 +68,7 @@ class SplitFused(Fused):
         """The split form in these directions; `sensor`: the arguments of the launch that gives that field."""
         s = self.state
         ni, nj, n = s.size
-        chunk = march_chunk(n, -(-ni // TILE[0]) * -(-nj // TILE[1]))
+        chunk = march_chunk(n, self._of_all(-(-ni // TILE[0]) * -(-nj // TILE[1])))
         steps = {f"d{name}": s.strides[d] if d in directions else 0 for d, name in enumerate("ijk")}
         return self.program.call(
             "split_march", (ni, nj, -(-n // chunk)), **s.place, **steps, n=n, chunk=chunk, sv=s.variable_stride, q=s.q,

@@ -1,15 +1,18 @@
 """The assembled right-hand side: the terms of all local blocks as an ordered list of named tasks."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from hiresx.case import Case
+from hiresx.device.batches import LARGE
 from hiresx.device.call import Call, Calls
 from hiresx.device.dependency_graph import flatten_calls
 from hiresx.device.fields import FIELDS
 from hiresx.grid.blocks import direction
 from hiresx.rhs import boundary, compact, viscous
 from hiresx.rhs.axisymmetric import Axisymmetric
+from hiresx.rhs.chunks import crowds
 from hiresx.rhs.face_condition import FaceCondition
 from hiresx.rhs.plans import fluxes_ahead, inviscid_class
 from hiresx.rhs.repeated import repeat_at_faces
@@ -75,11 +78,12 @@ class Terms:
             for s, remote in zip(states, ghosts.halo.remote, strict=True)
             if reynolds is not None and self._is_viscous
         ]
+        crowd = crowds([math.prod(s.size) for s in states], LARGE)
         self.inviscid = [
             plan_class(
                 blocks.program, s, case.scheme.interpolation, {direction(face) for face in remote},
-                conditions.faces_with_flux_sums(s),
-                *([{d: self.viscous[n].fluxes[d] for d in carried}] if carried else []),
+                conditions.faces_with_flux_sums(s), {d: self.viscous[n].fluxes[d] for d in carried},
+                crowd[n],
             )
             for n, (s, remote) in enumerate(zip(states, ghosts.halo.remote, strict=True))
         ]  # fmt: skip

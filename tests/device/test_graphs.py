@@ -64,7 +64,7 @@ class Array(np.ndarray):
 
 class Program(RecordingProgram):
     def __init__(self):
-        self.made, self.order = 0, []
+        self.made, self.order, self.loaded = 0, [], set()
 
     def shape(self, call):
         return (1, 1, 1), (4, 1, 1)
@@ -172,6 +172,23 @@ def test_launches_that_run_a_few_times_are_not_arranged_and_guarded_ones_at_once
         guarded()
         assert (free._launches is not None) == (times > 3)
         assert (guarded._launches is not None) == (times > 1)
+
+
+def test_guarded_launches_of_kernels_that_are_loaded_are_a_graph_at_once(gpu, monkeypatch):
+    """As those of a step are after a change of blocks. Without a guard, or where a kernel is new, they are not."""
+    monkeypatch.setattr(graphs, "LEAST", 2)
+    program, guard = Program(), arrays(1)[0]
+    x, y, u, v = arrays(4)
+    batch, mixed = [scale(x, y), scale(u, v)], [scale(x, y), scale(u, v), scale(x, u, PACK)]
+    made = []
+    for calls, given in ((batch, guard), (batch, guard), (batch, None), (mixed, guard), (mixed, guard)):
+        graph, before = Graph(gpu, program, calls, Stream(), given), program.made
+        graph()
+        made.append(graph._graph is not None)
+        assert program.made - before == len(calls) and (y == 2 * x).all()
+        for _ in range(3):
+            graph()
+    assert made == [False, True, False, False, True]
 
 
 def test_nothing_is_no_graph(gpu):

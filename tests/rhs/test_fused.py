@@ -9,6 +9,7 @@ import pytest
 from hiresx import kernels
 from hiresx.bench import rhs
 from hiresx.case import load
+from hiresx.decomposition import Part, domain
 from hiresx.device import backend, cuda
 from hiresx.device.configuration import Configuration
 from hiresx.device.wrappers import TILE, dynamic_shared_memory, generate
@@ -80,6 +81,20 @@ def test_chunks_cover_a_line():
             found = [chunks.line_chunk(n, lines, 8), chunks.line_chunk(n, lines, 4), chunks.row_chunk(n, lines)]
             for chunk in (*found, chunks.march_chunk(n, lines)):
                 assert 0 < chunk <= n
+
+
+def test_lines_of_many_blocks_are_cut_into_fewer_chunks():
+    """The lines of all blocks fill the device together."""
+    case = load("free-stream", overrides=["grid.n=[34,9,18]"])
+    boxes = [((0, 16), (0, 9), (0, 18)), ((16, 34), (0, 9), (0, 18))]
+    ground = domain(case, parts=lambda whole: [Part(0, box) for box in boxes])
+    blocks = Solver(case, backend("emulated"), domain=ground).terms.inviscid
+    assert [block.crowd for block in blocks] == [34 / 16, 34 / 18]
+    few = [blocks[0].sweep(d, False, frozenset()).arguments["chunk"] for d in range(3)]
+    blocks[0].crowd = 10**5
+    many = [blocks[0].sweep(d, False, frozenset()).arguments["chunk"] for d in range(3)]
+    assert chunks.crowds([100, 300, 5000], 1000) == [4.0, 4 / 3, 1.0]
+    assert few[0] < many[0] and few[1] < many[1] == 9 and few[2] < many[2] == 18
 
 
 @pytest.mark.parametrize(("interpolation", "reach"), [("modified", 3), ("modified7", 4)])

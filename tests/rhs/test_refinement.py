@@ -9,6 +9,7 @@ from ranks import run_ranks
 from hiresx import Simulation, load
 from hiresx.case import Case
 from hiresx.case.refine import RefinedRegion
+from hiresx.device.dependency_graph import flatten_calls
 from hiresx.equations.stencil import Stencil
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid
@@ -290,3 +291,12 @@ def test_the_ghosts_of_a_block_along_a_direction_are_taken_by_one_launch():
     wanted = {(p.block, "ijk".index(p.face[0])) for p in patches if p.condition.type == "patched"}
     assert sorted((t.place, t.direction) for t in takes) == sorted(wanted)
     assert len(wanted) < sum(p.condition.type == "patched" for p in patches)
+
+
+def test_all_ghosts_of_tiles_are_given_and_taken_side_by_side():
+    """The shares go to one buffer, and the ghosts of a block to one array."""
+    case = refined([40, 36, 1], [{"level": 1, "i": [9, 14], "j": [9, 14]}], {"steps": 1, "cfl": 0.5})
+    calls = Simulation(case, backend="emulated").solver.system.launches()
+    for name, least in (("patched_state", 1), ("patched_ghosts", 2)):
+        found = [some for some in calls if any(call.name == name for call in flatten_calls([some]))]
+        assert found and all(isinstance(some, list) and len(some) >= least for some in found)
