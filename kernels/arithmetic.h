@@ -81,15 +81,20 @@ HD int own_thread() {
     real *const name = reinterpret_cast<real *>(hx_given_memory)
 #define PRIVATE(type, name, count) type name[count]
 #define MINE(name) name
-// A number from memory, of the same type, into SHARED or OWN_MEMORY, on its way until FETCHED.
+// A number from memory, of the same type, into SHARED or OWN_MEMORY, on its way until FETCHED. FETCH_ENDS
+// makes a group of those before it; FETCHED_BUT(count) waits for all groups but the last `count`.
 #if __CUDA_ARCH__ >= 800
 #define FETCH(to, from) \
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned)__cvta_generic_to_shared(&(to))), \
                  "l"(from), "n"(sizeof(*(from))) : "memory")
 #define FETCHED asm volatile("cp.async.wait_all;" ::: "memory")
+#define FETCH_ENDS asm volatile("cp.async.commit_group;" ::: "memory")
+#define FETCHED_BUT(count) asm volatile("cp.async.wait_group %0;" ::"n"(count) : "memory")
 #else
 #define FETCH(to, from) to = *(from)
 #define FETCHED
+#define FETCH_ENDS
+#define FETCHED_BUT(count)
 #endif
 #elif (defined(HX_EMULATED) && !defined(HX_CHECKED)) || defined(HX_POINTS)
 #define SHARED
@@ -102,6 +107,8 @@ HD int own_thread() {
 #define OWN(name, at) name[at]
 #define FETCH(to, from) to = *(from)
 #define FETCHED
+#define FETCH_ENDS
+#define FETCHED_BUT(count)
 #endif
 // A visitor written for the CPU alone (see kernels/__init__.py for those that threads share).
 #define CPU_KERNEL(name, ...) extern "C" void name(__VA_ARGS__)

@@ -25,7 +25,7 @@ from hiresx.time.linearised import ImplicitIntegrator
 
 # The kernels of a sweep.
 SWEEPING = (
-    "colour_sweep", "line_right", "line_sweep", "line_sweep_lanes", "product_sweep", "product_right", "face_sweep",
+    "colour_sweep", "line_right", "line_sweep", "line_sweep_ahead", "product_sweep", "product_right", "face_sweep",
     "face_right",
 )  # fmt: skip
 # Sweeps over both colours that are timed at once.

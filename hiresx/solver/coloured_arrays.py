@@ -4,7 +4,7 @@ read on the host."""
 import numpy as np
 
 from hiresx.base.arrays import Reals
-from hiresx.equations.storage import SweepPrecision
+from hiresx.equations.storage import SweepPrecision, packed_reals
 
 _KINDS = {"fp64": np.float64, "fp32": np.float32}
 
@@ -16,6 +16,15 @@ def in_grid_order(array: np.ndarray) -> np.ndarray:
     column = np.arange(row)
     found: np.ndarray = array[..., column // 2 + column % 2 * ((row + 1) // 2)]
     return found
+
+
+def in_line_order(array: np.ndarray, direction: int) -> np.ndarray:
+    """Convert an array (..., k, j, i) of factors of lines along `direction` (kernels/implicit/lines.h) to the order of the
+    grid. In memory those of lines along i come plane by plane of their nodes (..., i, k, j)."""
+    if direction:
+        return in_grid_order(array)
+    *lead, nk, nj, ni = array.shape
+    return np.moveaxis(in_grid_order(array.reshape(*lead, ni, nk, nj)), -3, -1)
 
 
 def in_precision(kept: Reals, numbers: int, precision: SweepPrecision, chunk_bytes: int = 0) -> np.ndarray:
@@ -33,9 +42,11 @@ def in_precision(kept: Reals, numbers: int, precision: SweepPrecision, chunk_byt
     return in_grid_order(ordered.reshape(numbers, *kept.shape[1:]))
 
 
-def inverse_blocks(kept: Reals, variables: int, precision: SweepPrecision) -> np.ndarray:
+def inverse_blocks(kept: Reals, variables: int, precision: SweepPrecision, lines: int | None = None) -> np.ndarray:
     """Return the inverses (row, column, k, j, i) of blocks, as float64 or float32. In `kept`, with float32, each
-    float64 holds two numbers. `variables`: the number of rows and columns of a block."""
-    ordered = in_grid_order(kept)
+    float64 holds two numbers; behind them it may have more. `variables`: the number of rows and columns of a block.
+    `lines`: the direction of the lines whose factors these are."""
+    own = kept[: packed_reals(variables**2, precision)]
+    ordered = in_grid_order(own) if lines is None else in_line_order(own, lines)
     numbers = np.ascontiguousarray(np.moveaxis(ordered, 0, -1)).view(_KINDS[precision])[..., : variables**2]
     return np.moveaxis(numbers, -1, 0).reshape(variables, variables, *kept.shape[1:])

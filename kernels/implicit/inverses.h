@@ -36,6 +36,7 @@ HD real inverse_in(const unsigned long long *words, int row, int column) {
 
 struct kept_inverse {
     unsigned long long words[inverse_reals];
+    HD kept_inverse() = default;
     HD kept_inverse(const real *kept, stride sv) {
         for (int n = 0; n < inverse_reals; ++n) {
             double_bits both;

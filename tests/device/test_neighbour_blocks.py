@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from kernels_alone import with_implicit_program
-from sweep_blocks import diagonal_blocks, neighbour_blocks
+from sweep_blocks import diagonal_blocks, line_blocks, neighbour_blocks
 
 from hiresx.device.configuration import Configuration
 from hiresx.device.cpu import CpuBackend
@@ -15,9 +15,9 @@ from hiresx.device.fields import Layout, declared_field
 from hiresx.device.wrappers import generate
 from hiresx.equations import Equations
 from hiresx.equations.diffusivity import transported_schmidt
-from hiresx.equations.storage import STORAGE, block_reals, neighbour_words, packed_reals
+from hiresx.equations.storage import STORAGE, block_reals, factor_reals, neighbour_words, packed_reals
 from hiresx.solver.coloured_arrays import in_grid_order, in_precision, inverse_blocks
-from hiresx.solver.sweeps import range_of_lines
+from hiresx.solver.sweeps import line_kernel
 
 # The sweeps without what makes the blocks.
 PROGRAM = """
@@ -178,7 +178,8 @@ def test_a_value_that_is_not_finite_is_seen_in_the_diagonal_block(kept):
 @pytest.mark.parametrize("direction", [None, 0, 1, 2])
 def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
     """Of a matrix whose neighbours are of the size of 1, with what is kept of them, of inverses and of the update: the
-    steps of the elimination in FP64, in which NumPy rounds to FP32 what the sweeps keep in it."""
+    steps of the elimination in FP64, in which NumPy rounds to FP32 what the sweeps keep in it. Of the products that lines
+    read instead of blocks it takes what is kept."""
     n, strides = kept.variables, (1, PLACE["sj"], PLACE["sk"])
     rounding = {"fp64": np.float64, "fp32": np.float32}[kept.precision]
     given = kept.given.copy()
@@ -200,20 +201,22 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
     ni, nj, nk = SIZE
     read = {"right": right, "di": 1, "dj": strides[1], "dk": strides[2]}
     extent = ((ni if direction == 0 else (ni + 1) // 2), ((nj + 1) // 2 if direction == 0 else nj), nk)
-    common = {**PLACE, "first": 1, "update": update, "blocks": blocks}
+    common = {**PLACE, "first": 1, "update": update}
     if direction is None:
         kept.program.launch("invert_diagonals", SIZE, **PLACE, blocks=blocks)
         inverses = inverse_blocks(blocks[: packed_reals(n * n, kept.precision)], n, kept.precision)
     else:
         along = {"direction": direction, "length": SIZE[direction]}
-        factors = np.zeros((packed_reals(n * n, kept.precision), *SHAPE))
-        firsts = tuple(1 if d == direction else size for d, size in enumerate(SIZE))
+        factors = np.zeros((factor_reals(kept.storage, n, kept.precision), *SHAPE))
+        across, others = (size for d, size in enumerate(SIZE) if d != direction)
         kept.program.launch(
-            "factor_lines", firsts, **PLACE, step=strides[direction], blocks=blocks, factors=factors, **along
+            "factor_lines", (across, others, 1), **PLACE, step=strides[direction], blocks=blocks, factors=factors, **along
         )
-        inverses = inverse_blocks(factors, n, kept.precision)
-        common |= {"columns": ni, "rows": nj, **along}
+        inverses = inverse_blocks(factors, n, kept.precision, direction)
+        along_line = line_blocks(factors, kept.storage, kept.precision, direction, n, kept.model)
+        common |= along
     inverses = np.where(np.isfinite(inverses), inverses, 0.0).astype(float)
+    error = {"fp32": 2.0**-24, "fp16": 2.0**-11, "int8": 0.0}[kept.storage] * 1.01  # of a row, and of pivots in FP64
 
     def solve(line: list[tuple[int, int, int]]) -> None:
         """The nodes (k, j, i) of a line, one after the other; of a single node its own equations."""
@@ -232,24 +235,30 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
             if m and direction is not None:
                 lower = beside[(2 * direction, ..., *node)]
                 pivot -= lower @ np.linalg.inv(pivots[-1]) @ beside[(2 * direction + 1, ..., *line[m - 1])]
-                rest[m] = rest[m] - lower @ last
             pivots.append(pivot)
             np.testing.assert_allclose(inverses[(..., *node)] @ pivot, np.eye(n), atol=200 * np.finfo(rounding).eps)
-            last = inverses[(..., *node)] @ rest[m]
+            last = inverses[(..., *node)] @ rest[m] - (along_line[(0, ..., *node)] @ last if m else 0.0)
             wanted[(..., *node)] = last
         for node in line[-2::-1]:
-            upper = beside[(2 * direction + 1, ..., *node)]
-            last = wanted[(..., *node)] - inverses[(..., *node)] @ (upper @ last)
+            last = wanted[(..., *node)] - along_line[(1, ..., *node)] @ last
             wanted[(..., *node)] = last
+        for m, node in enumerate(line if direction is not None else []):
+            for side, there in ((0, m > 0), (1, m + 1 < len(line))):
+                exact = np.linalg.solve(pivots[m], beside[(2 * direction + side, ..., *node)]) * there
+                size = np.abs(exact * units(n)[:, 0, 0, 0]).max(axis=1, keepdims=True) / units(n)[:, 0, 0, 0]
+                off = np.abs(along_line[(side, ..., *node)] - exact)
+                assert (off <= max(error, 200 * np.finfo(rounding).eps) * size).all()
 
     for colour in (0, 1):
         if direction is None:
-            kept.program.launch("colour_sweep", extent, **common, **read, length=ni, colour=colour)
+            kept.program.launch("colour_sweep", extent, **common, blocks=blocks, **read, length=ni, colour=colour)
         else:
-            kept.program.launch("line_right", extent, **common, **read, colour=colour)
-            kernel, of_lines = range_of_lines(kept.program, extent, direction)
+            rows = {"columns": ni, "rows": nj, "blocks": blocks}
+            kept.program.launch("line_right", extent, **common, **rows, **read, colour=colour)
+            kernel = line_kernel(kept.program)
             assert (kernel == "line_sweep") == (kept.where == "cpu")
-            kept.program.launch(kernel, of_lines, **common, step=strides[direction], factors=factors, colour=colour)
+            of_lines = {"across": across, "step": strides[direction], "factors": factors}
+            kept.program.launch(kernel, ((across + 1) // 2, others, 1), **common, **of_lines, colour=colour)
         for start in product(*(range(1 if d == direction else size) for d, size in enumerate(SIZE))):
             if (sum(start) + 1) % 2 == colour:
                 length = 1 if direction is None else SIZE[direction]
