@@ -1,6 +1,8 @@
 """Arrays of the implicit integrator as the sweeps keep them (kernels/implicit/coloured.h, neighbours.h, inverses.h),
 read on the host."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from hiresx.base.arrays import Reals
@@ -18,13 +20,15 @@ def in_grid_order(array: np.ndarray) -> np.ndarray:
     return found
 
 
-def in_line_order(array: np.ndarray, direction: int) -> np.ndarray:
-    """Convert an array (..., k, j, i) of factors of lines along `direction` (kernels/implicit/lines.h) to the order of the
-    grid. In memory those of lines along i come plane by plane of their nodes (..., i, k, j)."""
-    if direction:
-        return in_grid_order(array)
-    *lead, nk, nj, ni = array.shape
-    return np.moveaxis(in_grid_order(array.reshape(*lead, ni, nk, nj)), -3, -1)
+def of_lines(kept: np.ndarray, size: Sequence[int], direction: int) -> np.ndarray:
+    """Return an array (words, k, j, i), without ghosts, from factors of lines along `direction` (kernels/implicit/lines.h).
+    `kept`: the words as the sweeps keep them, in an array with ghosts. `size`: the nodes along i, j, k."""
+    length, (across, others) = size[direction], (n for d, n in enumerate(size) if d != direction)
+    lines = across * others
+    b, a = np.indices((others, across))
+    place = (b * across + a) // 2 + (a + b) % 2 * ((lines + 1) // 2)
+    found = kept.reshape(len(kept), -1)[:, : length * lines].reshape(len(kept), length, lines)[..., place]
+    return np.moveaxis(found, 1, 3 - direction)
 
 
 def in_precision(kept: Reals, numbers: int, precision: SweepPrecision, chunk_bytes: int = 0) -> np.ndarray:
@@ -42,11 +46,13 @@ def in_precision(kept: Reals, numbers: int, precision: SweepPrecision, chunk_byt
     return in_grid_order(ordered.reshape(numbers, *kept.shape[1:]))
 
 
-def inverse_blocks(kept: Reals, variables: int, precision: SweepPrecision, lines: int | None = None) -> np.ndarray:
+def inverse_blocks(kept: Reals, variables: int, precision: SweepPrecision) -> np.ndarray:
     """Return the inverses (row, column, k, j, i) of blocks, as float64 or float32. In `kept`, with float32, each
-    float64 holds two numbers; behind them it may have more. `variables`: the number of rows and columns of a block.
-    `lines`: the direction of the lines whose factors these are."""
-    own = kept[: packed_reals(variables**2, precision)]
-    ordered = in_grid_order(own) if lines is None else in_line_order(own, lines)
-    numbers = np.ascontiguousarray(np.moveaxis(ordered, 0, -1)).view(_KINDS[precision])[..., : variables**2]
+    float64 holds two numbers. `variables`: the number of rows and columns of a block."""
+    return unpacked_inverses(in_grid_order(kept), variables, precision)
+
+
+def unpacked_inverses(kept: Reals, variables: int, precision: SweepPrecision) -> np.ndarray:
+    """Return the same of an array in the order of the grid, whose first words are those of the inverses."""
+    numbers = np.ascontiguousarray(np.moveaxis(kept[: packed_reals(variables**2, precision)], 0, -1)).view(_KINDS[precision])[..., : variables**2]
     return np.moveaxis(numbers, -1, 0).reshape(variables, variables, *kept.shape[1:])

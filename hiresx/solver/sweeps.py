@@ -16,7 +16,7 @@ from hiresx.equations.storage import factor_reals, packed_reals
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.solver.block_states import LocalBlocks
-from hiresx.solver.coloured_arrays import inverse_blocks
+from hiresx.solver.coloured_arrays import inverse_blocks, of_lines, unpacked_inverses
 from hiresx.solver.ghosts import Ghosts
 from hiresx.time.linearised import ImplicitSettings
 from hiresx.time.ode_system import Vector
@@ -90,9 +90,10 @@ class Sweeps:
         for s, lines in zip(self._blocks.states, self.lines, strict=True):
             common = {**s.place, "sv": s.variable_stride, "blocks": s.array("implicit_blocks")}
             for n, direction in enumerate(lines):
+                across, others = _across(s.size, direction)
                 self._program.launch(
-                    "factor_lines", (*_across(s.size, direction), 1), step=s.strides[direction], direction=direction,
-                    length=s.size[direction], factors=self._factors(s, n), **common,
+                    "factor_lines", (across, others, 1), across=across, others=others, step=s.strides[direction],
+                    direction=direction, length=s.size[direction], factors=self._factors(s, n), **common,
                 )  # fmt: skip
 
     def _factors(self, s: BlockState, n: int) -> Any:
@@ -107,7 +108,7 @@ class Sweeps:
         s, lines = self._blocks.states[n], self.lines[n]
         of_blocks, device = (s.equations.variables, s.layout.sweep_precision), self._blocks.backend
         for number, direction in enumerate(lines):
-            yield s.interior(inverse_blocks(device.to_host(self._factors(s, number)), *of_blocks, direction))
+            yield unpacked_inverses(of_lines(device.to_host(self._factors(s, number)), s.size, direction), *of_blocks)
         if not lines:
             reals = packed_reals(s.equations.variables**2, s.layout.sweep_precision)
             yield s.interior(inverse_blocks(device.to_host(s.array("implicit_blocks")[:reals]), *of_blocks))
@@ -207,8 +208,8 @@ class Sweeps:
         """The launch that solves the equations of the lines of one colour along `direction`, the n-th of the part."""
         across, others = _across(s.size, direction)
         return self._program.call(
-            line_kernel(self._program), ((across + 1) // 2, others, 1), **s.place, across=across, colour=colour,
-            step=s.strides[direction], sv=s.variable_stride, factors=self._factors(s, n),
+            line_kernel(self._program), ((across + 1) // 2, others, 1), **s.place, across=across, others=others,
+            colour=colour, step=s.strides[direction], sv=s.variable_stride, factors=self._factors(s, n),
             update=s.array("sweep_update"), **_of_lines(s, direction),
         )  # fmt: skip
 

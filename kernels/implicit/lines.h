@@ -35,33 +35,27 @@ struct line_block : neighbour_block {
 constexpr int line_words = HX_LINE_WORDS;
 constexpr int factor_reals = inverse_reals + line_words + line_words;
 
-// Where the factors of the nodes of a line lie: those of neighbouring lines of one colour side by side, of lines along i
-// too, whose nodes lie side by side in all other arrays.
-struct factor_line {
-    long long first;
-    stride step;
-    HD factor_line(long long p, int sj, int sk, stride sv, int direction, int step) : first(coloured(p, sj)), step(step) {
-        if (direction == 0) this->step = sv / sj, first = p % sj * this->step + coloured(p / sj, sk / sj);
-    }
-    HD long long at(int n) const { return first + n * step; }
+// The lines of a block: `across` times `others` along the two other directions, where a line has the numbers a and b. Node n of
+// all lines lies ahead of node n + 1 of any in `factors`, and of these those of the lines with a + b even, which have one
+// colour, ahead of the others. So threads that go along neighbouring lines read what lies side by side, for lines along i too.
+struct block_line {
+    coloured_line nodes;
+    int place, lines;
+    HD block_line(int a, int b, int across, int others, int o, int sj, int sk, int direction, int step)
+        : nodes(o + (direction == 0 ? a * (long long)sj : a) + b * (long long)(direction == 2 ? sj : sk), sj, direction, step),
+          place((b * across + a) / 2 + ((a + b) & 1 ? (across * others + 1) / 2 : 0)), lines(across * others) {}
+    HD long long factors_at(int n) const { return place + (long long)n * lines; }
 };
 
-// The first node of the line whose indices across, in their order, are a and b
-HD long long line_begin(int direction, int a, int b, int o, int sj, int sk) {
-    return o + (direction == 0 ? a * (long long)sj : a) + b * (long long)(direction == 2 ? sj : sk);
-}
-
 // Of all lines of `length` nodes that are `step` apart along `direction`: i and j are the indices of a line across.
-KERNEL(factor_lines, int i, int j, int k, int o, int sj, int sk, int step, int direction, int length, stride sv,
-       const_field<block_reals> blocks, field<factor_reals> factors) {
+KERNEL(factor_lines, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction, int length,
+       stride sv, const_field<block_reals> blocks, field<factor_reals> factors) {
     (void)k;
-    const long long p = line_begin(direction, i, j, o, sj, sk);
-    const coloured_line line(p, sj, direction, step);
-    const factor_line to(p, sj, sk, sv, direction, step);
+    const block_line line(i, j, across, others, o, sj, sk, direction, step);
     real above[block_entries] = {};  // D^-1 U of the node before
     for (int n = 0; n < length; ++n) {
-        const long long c = line.at(n);
-        real *const kept = factors + to.at(n);
+        const long long c = line.nodes.at(n);
+        real *const kept = factors + line.factors_at(n);
         real pivot[block_entries], beside[block_entries], product[block_entries] = {};
         const auto block = [&](int side, bool there) {
             const neighbour_block given(blocks, sv, c, stored_side(direction, side));
@@ -120,20 +114,18 @@ HD void line_step_back(const line_block &upper, const real *given, real *last) {
 
 // The solution of the equations of these lines takes the place of their right-hand sides. i counts every second one of the
 // `across` lines along the first other index, j those along the second.
-KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int across, int step, int direction, int length, int first,
+KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction, int length, int first,
        int colour, stride sv, const_field<factor_reals> factors, field<update_reals> update) {
     (void)k;
     const int a = 2 * i + ((j + first + colour) & 1);
     if (a >= across) return;
-    const long long p = line_begin(direction, a, j, o, sj, sk);
-    const coloured_line line(p, sj, direction, step);
-    const factor_line from(p, sj, sk, sv, direction, step);
+    const block_line line(a, j, across, others, o, sj, sk, direction, step);
     real given[block_variables], last[block_variables] = {};
     for (int way = 0; way < 2; ++way)
         for (int m = 0; m < length; ++m) {
             const int n = way ? length - 1 - m : m;
-            const real *const kept = factors + from.at(n);
-            const auto node = numbers_at<block_variables>(update, sv, line.at(n));
+            const real *const kept = factors + line.factors_at(n);
+            const auto node = numbers_at<block_variables>(update, sv, line.nodes.at(n));
             for (int v = 0; v < block_variables; ++v) given[v] = real(node[v]);
             if (way) line_step_back(line_block(kept + (inverse_reals + line_words) * sv, sv), given, last);
             else line_step(kept_inverse(kept, sv), line_block(kept + inverse_reals * sv, sv), given, last);
@@ -147,24 +139,22 @@ KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int across, int s
 constexpr int line_steps = HX_LINE_STEPS;
 constexpr int step_words = inverse_reals + line_words, step_slots = step_words + block_variables;
 constexpr int line_sweep_ahead_own = line_steps * inverse_reals + line_steps * line_words + line_steps * block_variables;
-LINE_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int across, int step, int direction, int length,
-            int first, int colour, stride sv, const_field<factor_reals> factors, field<update_reals> update) {
+LINE_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction,
+            int length, int first, int colour, stride sv, const_field<factor_reals> factors, field<update_reals> update) {
     OWN_MEMORY(unsigned long long, slots, line_sweep_ahead_own);
     (void)k;
     const int a = 2 * i + ((j + first + colour) & 1);
     if (a >= across) return;
-    const long long p = line_begin(direction, a, j, o, sj, sk);
-    const coloured_line line(p, sj, direction, step);
-    const factor_line from(p, sj, sk, sv, direction, step);
+    const block_line line(a, j, across, others, o, sj, sk, direction, step);
     const auto node = [&](int way, int m) { return way ? length - 1 - m : m; };
     const auto fetch = [&](int way, int m) {
         if (m < length) {
             const int slot = m % line_steps * step_slots, n = node(way, m), count = way ? line_words : step_words;
-            const real *const kept = factors + from.at(n) + (way ? step_words * sv : 0);
+            const real *const kept = factors + line.factors_at(n) + (way ? step_words * sv : 0);
             UNROLLED
             for (int w = 0; w < step_words; ++w)
                 if (w < count) FETCH(OWN(slots, slot + w), reinterpret_cast<const unsigned long long *>(kept + w * sv));
-            const auto given = numbers_at<block_variables>(update, sv, line.at(n));
+            const auto given = numbers_at<block_variables>(update, sv, line.nodes.at(n));
             UNROLLED
             for (int v = 0; v < block_variables; ++v)
                 FETCH(reinterpret_cast<swept_real &>(OWN(slots, slot + step_words + v)), &given[v]);
@@ -190,7 +180,7 @@ LINE_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int ac
                 for (int w = 0; w < inverse_reals; ++w) inverse.words[w] = OWN(slots, slot + w);
                 line_step(inverse, block, given, last);
             }
-            const auto to = numbers_at<block_variables>(update, sv, line.at(node(way, m)));
+            const auto to = numbers_at<block_variables>(update, sv, line.nodes.at(node(way, m)));
             for (int v = 0; v < block_variables; ++v) to[v] = swept_real(last[v]);
         }
     }

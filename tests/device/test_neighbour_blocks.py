@@ -16,7 +16,7 @@ from hiresx.device.wrappers import generate
 from hiresx.equations import Equations
 from hiresx.equations.diffusivity import transported_schmidt
 from hiresx.equations.storage import STORAGE, block_reals, factor_reals, neighbour_words, packed_reals
-from hiresx.solver.coloured_arrays import in_grid_order, in_precision, inverse_blocks
+from hiresx.solver.coloured_arrays import in_grid_order, in_precision, inverse_blocks, of_lines, unpacked_inverses
 from hiresx.solver.sweeps import line_kernel
 
 # The sweeps without what makes the blocks.
@@ -131,6 +131,12 @@ def test_the_field_has_the_numbers_that_kernels_take(storage, schmidt, reals):
     assert takes == {reals} == {declared_field("implicit_blocks").variables(layout)}
 
 
+def with_ghosts(inner: np.ndarray) -> np.ndarray:
+    found = np.zeros((*inner.shape[:-3], *SHAPE))
+    found[WITHIN] = inner
+    return found
+
+
 def units(n: int) -> np.ndarray:
     """The unit of each column of a block: of nu_tilde and of k, which are some hundreds, 1024."""
     return np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1024.0, 1.0])[:n, None, None, None]
@@ -206,14 +212,16 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
         kept.program.launch("invert_diagonals", SIZE, **PLACE, blocks=blocks)
         inverses = inverse_blocks(blocks[: packed_reals(n * n, kept.precision)], n, kept.precision)
     else:
+        across, others = (size for d, size in enumerate(SIZE) if d != direction)
         along = {"direction": direction, "length": SIZE[direction]}
         factors = np.zeros((factor_reals(kept.storage, n, kept.precision), *SHAPE))
-        across, others = (size for d, size in enumerate(SIZE) if d != direction)
+        of_block = {"across": across, "others": others, "step": strides[direction]}
         kept.program.launch(
-            "factor_lines", (across, others, 1), **PLACE, step=strides[direction], blocks=blocks, factors=factors, **along
-        )
-        inverses = inverse_blocks(factors, n, kept.precision, direction)
-        along_line = line_blocks(factors, kept.storage, kept.precision, direction, n, kept.model)
+            "factor_lines", (across, others, 1), **PLACE, **along, **of_block, blocks=blocks, factors=factors
+        )  # fmt: skip
+        of_nodes = of_lines(factors, SIZE, direction)
+        inverses = with_ghosts(unpacked_inverses(of_nodes, n, kept.precision))
+        along_line = with_ghosts(line_blocks(of_nodes, kept.storage, kept.precision, n, kept.model))
         common |= along
     inverses = np.where(np.isfinite(inverses), inverses, 0.0).astype(float)
     error = {"fp32": 2.0**-24, "fp16": 2.0**-11, "int8": 0.0}[kept.storage] * 1.01  # of a row, and of pivots in FP64
@@ -257,8 +265,9 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
             kept.program.launch("line_right", extent, **common, **rows, **read, colour=colour)
             kernel = line_kernel(kept.program)
             assert (kernel == "line_sweep") == (kept.where == "cpu")
-            of_lines = {"across": across, "step": strides[direction], "factors": factors}
-            kept.program.launch(kernel, ((across + 1) // 2, others, 1), **common, **of_lines, colour=colour)
+            kept.program.launch(
+                kernel, ((across + 1) // 2, others, 1), **common, **of_block, factors=factors, colour=colour
+            )  # fmt: skip
         for start in product(*(range(1 if d == direction else size) for d, size in enumerate(SIZE))):
             if (sum(start) + 1) % 2 == colour:
                 length = 1 if direction is None else SIZE[direction]
