@@ -198,20 +198,31 @@ class Sweeps:
         ni, nj, _ = s.size
         return [
             self._program.call(
-                "line_right", nodes_of_lines(s, lines[n]), columns=ni, rows=nj, **_of_lines(s, lines[n]),
+                "line_right", nodes_of_lines(s, lines[n]), columns=ni, rows=nj, direction=lines[n], **_of_lines(s, lines[n]),
                 **_of_sweep(s, colour), **read,
             ),
-            self._line_sweep(s, lines[n], n, colour),
+            *self._line_sweep(s, lines[n], n, colour),
         ]
 
-    def _line_sweep(self, s: BlockState, direction: int, n: int, colour: int) -> Call:
-        """The launch that solves the equations of the lines of one colour along `direction`, the n-th of the part."""
+    def _line_sweep(self, s: BlockState, direction: int, n: int, colour: int) -> list[Call]:
+        """The launches that solve the equations of the lines of one colour along `direction`, the n-th of the part."""
         across, others = _across(s.size, direction)
-        return self._program.call(
-            line_kernel(self._program), ((across + 1) // 2, others, 1), **s.place, across=across, others=others,
-            colour=colour, step=s.strides[direction], sv=s.variable_stride, factors=self._factors(s, n),
-            update=s.array("sweep_update"), **_of_lines(s, direction),
+        common = _of_lines(s, direction) | {
+            **s.place, "across": across, "others": others, "colour": colour, "sv": s.variable_stride,
+        }  # fmt: skip
+        update, ahead = s.array("sweep_update"), AHEAD in self._program.signatures
+        turned = s.array("line_values") if ahead and direction == 0 else None
+        sweep = self._program.call(
+            AHEAD if ahead else "line_sweep", ((across + 1) // 2, others, 1), step=s.strides[direction],
+            direction=direction, factors=self._factors(s, n), values=update if turned is None else turned, **common,
         )  # fmt: skip
+        if turned is None:
+            return [sweep]
+        tiles = -(-s.size[0] // 32), -(-across // 64), others
+        before, behind = (
+            self._program.call("turn_lines", tiles, way=way, update=update, turned=turned, **common) for way in (0, 1)
+        )
+        return [before, sweep, behind]
 
     def _local_copies(self, lists: Sequence[HaloList]) -> list[Call]:
         """The launches that fill ghosts of the update from nodes of parts of this process."""
@@ -286,7 +297,7 @@ def across_lines(s: BlockState, direction: int) -> int:
 
 
 def _of_lines(s: BlockState, direction: int) -> dict[str, Any]:
-    return {"direction": direction, "length": s.size[direction], "first": across_lines(s, direction)}
+    return {"length": s.size[direction], "first": across_lines(s, direction)}
 
 
 def directions_of(counts: Sequence[float] | np.ndarray, nodes: int) -> tuple[int, ...]:
@@ -318,11 +329,6 @@ def _first_ghosts(s: BlockState, places: np.ndarray) -> np.ndarray:
     beyond = [np.maximum(h - n, n - (h + size - 1)) for n, h, size in zip(index, s.halo, s.size, strict=True)]
     near: np.ndarray = np.max(beyond, axis=0) <= 1
     return near
-
-
-def line_kernel(program: Program) -> str:
-    """Return the name of the kernel that solves for the lines of one colour."""
-    return AHEAD if AHEAD in program.signatures else "line_sweep"
 
 
 def _across(size: Sequence[int], direction: int) -> tuple[int, int]:

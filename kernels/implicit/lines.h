@@ -115,7 +115,7 @@ HD void line_step_back(const line_block &upper, const real *given, real *last) {
 // The solution of the equations of these lines takes the place of their right-hand sides. i counts every second one of the
 // `across` lines along the first other index, j those along the second.
 KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction, int length, int first,
-       int colour, stride sv, const_field<factor_reals> factors, field<update_reals> update) {
+       int colour, stride sv, const_field<factor_reals> factors, field<update_reals> values) {
     (void)k;
     const int a = 2 * i + ((j + first + colour) & 1);
     if (a >= across) return;
@@ -125,7 +125,7 @@ KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int across, int o
         for (int m = 0; m < length; ++m) {
             const int n = way ? length - 1 - m : m;
             const real *const kept = factors + line.factors_at(n);
-            const auto node = numbers_at<block_variables>(update, sv, line.nodes.at(n));
+            const auto node = numbers_at<block_variables>(values, sv, line.nodes.at(n));
             for (int v = 0; v < block_variables; ++v) given[v] = real(node[v]);
             if (way) line_step_back(line_block(kept + (inverse_reals + line_words) * sv, sv), given, last);
             else line_step(kept_inverse(kept, sv), line_block(kept + inverse_reals * sv, sv), given, last);
@@ -139,14 +139,20 @@ KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int across, int o
 constexpr int line_steps = HX_LINE_STEPS;
 constexpr int step_words = inverse_reals + line_words, step_slots = step_words + block_variables;
 constexpr int line_sweep_ahead_own = line_steps * inverse_reals + line_steps * line_words + line_steps * block_variables;
+//
+// Right-hand sides and solutions are numbers of `values`: of the update, or for lines along i of an array in which they lie
+// as the factors do.
 LINE_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction,
-            int length, int first, int colour, stride sv, const_field<factor_reals> factors, field<update_reals> update) {
+            int length, int first, int colour, stride sv, const_field<factor_reals> factors, field<update_reals> values) {
     OWN_MEMORY(unsigned long long, slots, line_sweep_ahead_own);
     (void)k;
     const int a = 2 * i + ((j + first + colour) & 1);
     if (a >= across) return;
     const block_line line(a, j, across, others, o, sj, sk, direction, step);
     const auto node = [&](int way, int m) { return way ? length - 1 - m : m; };
+    const auto numbers = [&](int n) {
+        return numbers_at<block_variables>(values, sv, direction == 0 ? line.factors_at(n) : line.nodes.at(n));
+    };
     const auto fetch = [&](int way, int m) {
         if (m < length) {
             const int slot = m % line_steps * step_slots, n = node(way, m), count = way ? line_words : step_words;
@@ -154,7 +160,7 @@ LINE_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int ac
             UNROLLED
             for (int w = 0; w < step_words; ++w)
                 if (w < count) FETCH(OWN(slots, slot + w), reinterpret_cast<const unsigned long long *>(kept + w * sv));
-            const auto given = numbers_at<block_variables>(update, sv, line.nodes.at(n));
+            const auto given = numbers(n);
             UNROLLED
             for (int v = 0; v < block_variables; ++v)
                 FETCH(reinterpret_cast<swept_real &>(OWN(slots, slot + step_words + v)), &given[v]);
@@ -180,8 +186,36 @@ LINE_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int ac
                 for (int w = 0; w < inverse_reals; ++w) inverse.words[w] = OWN(slots, slot + w);
                 line_step(inverse, block, given, last);
             }
-            const auto to = numbers_at<block_variables>(update, sv, line.nodes.at(node(way, m)));
+            const auto to = numbers(node(way, m));
             for (int v = 0; v < block_variables; ++v) to[v] = swept_real(last[v]);
+        }
+    }
+}
+
+// The numbers of lines of one colour along i from the update to `turned` (`way` 0), where those of neighbouring lines lie side
+// by side, or back (1): a warp takes 32 nodes, the i-th ones, of the j-th 32 lines of plane k.
+ROW_KERNEL(turn_lines, int i, int j, int k, int o, int sj, int sk, int across, int others, int length, int first, int colour,
+           int way, stride sv, field<update_reals> update, field<update_reals> turned) {
+    SHARED swept_real tile[32][33];
+    const int begin = 64 * j + ((k + first + colour) & 1);
+    const auto number = [&](bool of_update, int v, int line, int node) -> swept_real & {
+        const block_line found(begin + 2 * line, k, across, others, o, sj, sk, 0, 1);
+        const int n = 32 * i + node;
+        return numbers_at<block_variables>(of_update ? update : turned, sv, of_update ? found.nodes.at(n) : found.factors_at(n))[v];
+    };
+    const auto there = [&](int line, int node) { return begin + 2 * line < across && 32 * i + node < length; };
+    for (int v = 0; v < block_variables; ++v) {
+        LANES {
+            for (int m = 0; m < 32; ++m) {
+                const int line = way ? lane : m, node = way ? m : lane;
+                if (there(line, node)) tile[line][node] = number(!way, v, line, node);
+            }
+        }
+        LANES {
+            for (int m = 0; m < 32; ++m) {
+                const int line = way ? m : lane, node = way ? lane : m;
+                if (there(line, node)) number(way, v, line, node) = tile[line][node];
+            }
         }
     }
 }

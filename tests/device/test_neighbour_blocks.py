@@ -17,7 +17,7 @@ from hiresx.equations import Equations
 from hiresx.equations.diffusivity import transported_schmidt
 from hiresx.equations.storage import STORAGE, block_reals, factor_reals, neighbour_words, packed_reals
 from hiresx.solver.coloured_arrays import in_grid_order, in_precision, inverse_blocks, of_lines, unpacked_inverses
-from hiresx.solver.sweeps import line_kernel
+from hiresx.solver.sweeps import AHEAD
 
 # The sweeps without what makes the blocks.
 PROGRAM = """
@@ -207,7 +207,8 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
     ni, nj, nk = SIZE
     read = {"right": right, "di": 1, "dj": strides[1], "dk": strides[2]}
     extent = ((ni if direction == 0 else (ni + 1) // 2), ((nj + 1) // 2 if direction == 0 else nj), nk)
-    common = {**PLACE, "first": 1, "update": update}
+    of_place, turned = {**PLACE, "first": 1}, np.zeros_like(update)
+    common = {**of_place, "update": update}
     if direction is None:
         kept.program.launch("invert_diagonals", SIZE, **PLACE, blocks=blocks)
         inverses = inverse_blocks(blocks[: packed_reals(n * n, kept.precision)], n, kept.precision)
@@ -263,11 +264,19 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
         else:
             rows = {"columns": ni, "rows": nj, "blocks": blocks}
             kept.program.launch("line_right", extent, **common, **rows, **read, colour=colour)
-            kernel = line_kernel(kept.program)
-            assert (kernel == "line_sweep") == (kept.where == "cpu")
+            ahead = AHEAD in kept.program.signatures
+            assert ahead == (kept.where == "emulated")
+            numbers = turned if ahead and direction == 0 else update
+            place = {**of_place, "colour": colour, "length": SIZE[direction], "across": across, "others": others}
+            turns = [] if numbers is update else [0, 1]
+            for way in turns[:1]:
+                kept.program.launch("turn_lines", (1, 1, nk), **place, way=way, update=update, turned=turned)
             kept.program.launch(
-                kernel, ((across + 1) // 2, others, 1), **common, **of_block, factors=factors, colour=colour
+                AHEAD if ahead else "line_sweep", ((across + 1) // 2, others, 1), **place, direction=direction,
+                step=strides[direction], factors=factors, values=numbers,
             )  # fmt: skip
+            for way in turns[1:]:
+                kept.program.launch("turn_lines", (1, 1, nk), **place, way=way, update=update, turned=turned)
         for start in product(*(range(1 if d == direction else size) for d, size in enumerate(SIZE))):
             if (sum(start) + 1) % 2 == colour:
                 length = 1 if direction is None else SIZE[direction]
