@@ -20,9 +20,7 @@ def neighbour_blocks(blocks: Reals, storage: BlockStorage, variables: int, model
     return _numbers(in_grid_order(blocks[variables**2 :]), 6, storage, variables, model)
 
 
-def line_blocks(
-    factors: Reals, storage: BlockStorage, precision: SweepPrecision, variables: int, model: str
-) -> Reals:
+def line_blocks(factors: Reals, storage: BlockStorage, precision: SweepPrecision, variables: int, model: str) -> Reals:
     """Return the inverse of the pivot times the blocks before and behind a node, (2, row, column, k, j, i), from the
     `factors` of lines in the order of the grid (hiresx.solver.coloured_arrays.of_lines)."""
     first, words = packed_reals(variables**2, precision), line_words(storage, variables, precision)

@@ -31,8 +31,8 @@ from hiresx.errors import HiresxError
 Target = Literal["cpu", "cuda", "emulated"]
 INVISCID = "none"
 
-# How many steps of a line a thread of a GPU has on their way at most, and the reals that they may take: with these a block
-# of 64 threads has the 64 KiB that every GPU gives it.
+# How many steps of a line a thread of a GPU has on their way at most, and the reals that they may take: with these a
+# block of 64 threads has the 64 KiB that every GPU gives it.
 LINE_STEPS, LINE_REALS = 8, 128
 
 

@@ -21,8 +21,9 @@ def in_grid_order(array: np.ndarray) -> np.ndarray:
 
 
 def of_lines(kept: np.ndarray, size: Sequence[int], direction: int) -> np.ndarray:
-    """Return an array (words, k, j, i), without ghosts, from factors of lines along `direction` (kernels/implicit/lines.h).
-    `kept`: the words as the sweeps keep them, in an array with ghosts. `size`: the nodes along i, j, k."""
+    """Return an array (words, k, j, i), without ghosts, of factors of lines along `direction`
+    (kernels/implicit/lines.h). `kept`: the words as the sweeps keep them, in an array with ghosts. `size`: the nodes
+    along i, j, k."""
     length, (across, others) = size[direction], (n for d, n in enumerate(size) if d != direction)
     lines = across * others
     b, a = np.indices((others, across))
@@ -54,5 +55,6 @@ def inverse_blocks(kept: Reals, variables: int, precision: SweepPrecision) -> np
 
 def unpacked_inverses(kept: Reals, variables: int, precision: SweepPrecision) -> np.ndarray:
     """Return the same of an array in the order of the grid, whose first words are those of the inverses."""
-    numbers = np.ascontiguousarray(np.moveaxis(kept[: packed_reals(variables**2, precision)], 0, -1)).view(_KINDS[precision])[..., : variables**2]
+    own = kept[: packed_reals(variables**2, precision)]
+    numbers = np.ascontiguousarray(np.moveaxis(own, 0, -1)).view(_KINDS[precision])[..., : variables**2]
     return np.moveaxis(numbers, -1, 0).reshape(variables, variables, *kept.shape[1:])

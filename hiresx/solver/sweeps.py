@@ -196,13 +196,11 @@ class Sweeps:
             ]  # fmt: skip
         n = turn % len(lines)
         ni, nj, _ = s.size
-        return [
-            self._program.call(
-                "line_right", nodes_of_lines(s, lines[n]), columns=ni, rows=nj, direction=lines[n], **_of_lines(s, lines[n]),
-                **_of_sweep(s, colour), **read,
-            ),
-            *self._line_sweep(s, lines[n], n, colour),
-        ]
+        beside = self._program.call(
+            "line_right", nodes_of_lines(s, lines[n]), columns=ni, rows=nj, direction=lines[n],
+            **_of_lines(s, lines[n]), **_of_sweep(s, colour), **read,
+        )  # fmt: skip
+        return [beside, *self._line_sweep(s, lines[n], n, colour)]
 
     def _line_sweep(self, s: BlockState, direction: int, n: int, colour: int) -> list[Call]:
         """The launches that solve the equations of the lines of one colour along `direction`, the n-th of the part."""

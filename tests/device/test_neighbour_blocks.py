@@ -184,8 +184,8 @@ def test_a_value_that_is_not_finite_is_seen_in_the_diagonal_block(kept):
 @pytest.mark.parametrize("direction", [None, 0, 1, 2])
 def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
     """Of a matrix whose neighbours are of the size of 1, with what is kept of them, of inverses and of the update: the
-    steps of the elimination in FP64, in which NumPy rounds to FP32 what the sweeps keep in it. Of the products that lines
-    read instead of blocks it takes what is kept."""
+    steps of the elimination in FP64, in which NumPy rounds to FP32 what the sweeps keep in it. It takes the products
+    that lines read instead of blocks as they are kept."""
     n, strides = kept.variables, (1, PLACE["sj"], PLACE["sk"])
     rounding = {"fp64": np.float64, "fp32": np.float32}[kept.precision]
     given = kept.given.copy()
@@ -319,3 +319,25 @@ def test_the_update_goes_to_the_exchange_and_back(kept):
     natural[:] = 0.0
     kept.program.launch("update_to_exchange", (len(places), 1, 1), **common, exchanged=natural)
     np.testing.assert_array_equal(natural.reshape(n, -1), found)
+
+
+def test_what_lines_along_i_solve_for_is_turned_and_turned_back(kept):
+    """The numbers of the lines of one colour, from the order of the update to that of the factors, in several tiles."""
+    if kept.where == "cpu":
+        assert "turn_lines" not in kept.program.signatures
+        return
+    size, shape = (35, 67, 2), (4, 69, 37)
+    reals = packed_reals(kept.variables, kept.precision)
+    given = np.arange(1.0, reals * np.prod(shape) + 1).reshape(reals, *shape)
+    turned, back = np.zeros_like(given), np.zeros_like(given)
+    place = {"o": 1 + 37 + 37 * 69, "sj": 37, "sk": 37 * 69, "sv": 37 * 69 * 4, "first": 1, "colour": 1}
+    place |= {"length": 35, "across": 67, "others": 2}
+    kept.program.launch("turn_lines", (2, 2, 2), **place, way=0, update=given, turned=turned)
+    kept.program.launch("turn_lines", (2, 2, 2), **place, way=1, update=back, turned=turned)
+    rows = (np.arange(67) + np.arange(2)[:, None]) % 2 == 0  # the sum of indices and of `first` is odd
+    in_grid = in_precision(given, kept.variables, kept.precision)[WITHIN]
+    wanted = np.where(rows[..., None], in_grid, 0.0)
+    of_kind = in_precision(given, kept.variables, kept.precision).dtype
+    found = of_lines(turned.reshape(-1).view(of_kind)[: kept.variables * place["sv"]].reshape(-1, *shape), size, 0)
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(in_precision(back, kept.variables, kept.precision)[WITHIN], wanted)
