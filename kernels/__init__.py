@@ -63,7 +63,7 @@ class Signature(NamedTuple):
     """What a kernel takes besides the i, j, k of a point kernel and the begin, end of a CPU kernel that is `shared`:
     `arguments` is ((type, name), ...), `parameters` the same as written, `kind` the word it is declared with, `holds`
     by name how many variables of every node the fields among the arguments must hold, `own` how many reals each thread
-    of a line kernel, or each block of a tile kernel, keeps on the chip: the constant <name>_own. `passed`: what its
+    of a line kernel, or each block of a tile or row kernel, keeps on the chip: the constant <name>_own. `passed`: what its
     body gets in their order, null pointers for fields of no variables among them. `optional`: the arrays that may be
     None. `aligned`: those that begin at a multiple of 16 bytes."""
 

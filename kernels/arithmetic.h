@@ -47,7 +47,7 @@ void free(void *) noexcept;
 // The same, written with load<T> and store alone and contiguous in i, so that the CPU may visit packs of points.
 #define VECTOR_KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
 // The work of a warp, for GPUs only. The lanes execute LANES { ... } each for itself and synchronise after it; only
-// these blocks may differ between lanes. They share variables declared SHARED.
+// these blocks may differ between lanes. They share variables declared SHARED, and BLOCK_MEMORY as a tile kernel does.
 #define ROW_KERNEL(name, ...) HD void name##_row(__VA_ARGS__)
 // The work of a block of HX_TILE_THREADS threads, for GPUs alone, on a tile of HX_TILE_I by HX_TILE_J of ni by nj nodes:
 // i and j are its first one, k a chunk of what lies along k. The threads meet behind every THREADS { ... }, share the reals

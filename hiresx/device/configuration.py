@@ -31,9 +31,9 @@ from hiresx.errors import HiresxError
 Target = Literal["cpu", "cuda", "emulated"]
 INVISCID = "none"
 
-# How many steps of a line a thread of a GPU has on their way at most, and the reals that they may take: with these a
-# block of 64 threads has the 64 KiB that every GPU gives it.
-LINE_STEPS, LINE_REALS = 8, 128
+# How many steps of a line a GPU has on their way at most, and the reals of the 64 KiB that every GPU gives a block of
+# threads, here a warp.
+LINE_STEPS, BLOCK_REALS = 8, 8192
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def _sizes(c: Configuration, root: Path) -> dict[str, int]:
         "HX_SWEEP_BITS": 64 if c.sweep_precision == "fp64" else 32,
         "HX_INVERSE_REALS": packed_reals(variables**2, c.sweep_precision),
         "HX_LINE_WORDS": line_words(storage, variables, c.sweep_precision),
-        "HX_LINE_STEPS": _line_steps(storage, variables, c.sweep_precision),
+        **_line_steps(storage, variables, c.sweep_precision),
         "HX_UPDATE_REALS": packed_reals(variables, c.sweep_precision),
         "HX_RIGHT_REALS": packed_reals(variables, c.sweep_precision if free else "fp64"),
         "HX_RECORD_REALS": packed_reals(records, c.sweep_precision),
@@ -231,10 +231,12 @@ def _sizes(c: Configuration, root: Path) -> dict[str, int]:
     }
 
 
-def _line_steps(storage: BlockStorage, variables: int, precision: SweepPrecision) -> int:
-    """How many steps of a line a thread of a GPU has on their way at once (kernels/implicit/lines.h)."""
-    of_step = packed_reals(variables**2, precision) + line_words(storage, variables, precision) + variables
-    return max(1, min(LINE_STEPS, LINE_REALS // of_step))
+def _line_steps(storage: BlockStorage, variables: int, precision: SweepPrecision) -> dict[str, int]:
+    """How many steps of its lines a warp of a GPU has on their way at once, and the reals of each
+    (kernels/implicit/lines.h)."""
+    of_node = packed_reals(variables**2, precision) + line_words(storage, variables, precision)
+    reals = 32 * (of_node + packed_reals(variables, precision))
+    return {"HX_LINE_STEPS": max(1, min(LINE_STEPS, BLOCK_REALS // reals)), "HX_LINE_STEP_REALS": reals}
 
 
 def _of_diffusion(c: Configuration, root: Path) -> list[str]:

@@ -208,18 +208,21 @@ class Sweeps:
         common = _of_lines(s, direction) | {
             **s.place, "across": across, "others": others, "colour": colour, "sv": s.variable_stride,
         }  # fmt: skip
-        update, ahead = s.array("sweep_update"), AHEAD in self._program.signatures
-        turned = s.array("line_values") if ahead and direction == 0 else None
-        sweep = self._program.call(
-            AHEAD if ahead else "line_sweep", ((across + 1) // 2, others, 1), step=s.strides[direction],
-            direction=direction, factors=self._factors(s, n), values=update if turned is None else turned, **common,
-        )  # fmt: skip
-        if turned is None:
+        along = {"step": s.strides[direction], "direction": direction, "factors": self._factors(s, n)}
+        along["update"], half = s.array("sweep_update"), (across + 1) // 2
+        if AHEAD not in self._program.signatures:
+            return [self._program.call("line_sweep", (half, others, 1), **along, **common)]
+        values = s.array("line_values")
+        sweep = self._program.call(AHEAD, (-(-half * others // 32), 1, 1), values=values, **along, **common)
+        if direction != 0:
             return [sweep]
-        tiles = -(-s.size[0] // 32), -(-across // 64), others
         before, behind = (
-            self._program.call("turn_lines", tiles, way=way, update=update, turned=turned, **common) for way in (0, 1)
-        )
+            self._program.call(
+                "turn_lines", (-(-s.size[0] // 32), -(-across // 64), others), way=way, update=along["update"],
+                values=values, **common,
+            )
+            for way in (0, 1)
+        )  # fmt: skip
         return [before, sweep, behind]
 
     def _local_copies(self, lists: Sequence[HaloList]) -> list[Call]:

@@ -131,7 +131,7 @@ class ImplicitIntegrator(Integrator):
             "sweep_update": 1,
             "update": 1,
             "line_factors": given.directions * factor_reals(given.storage, variables, precision),
-            "line_values": int(given.lines in ("i", "auto")),
+            "line_values": int(given.directions > 0),
             "sweep_records": packed_reals(records, precision),
             "sweep_inverses": int(is_free and not given.directions),
         }

@@ -44,10 +44,10 @@ struct kept_inverse {
             words[n] = both.bits;
         }
     }
-    HD void multiply(const real *x, real *product) const {
+    template <class Number> HD void multiply(const Number *x, Number *product) const {
         for (int a = 0; a < block_variables; ++a) {
-            real sum = real(0);
-            for (int b = 0; b < block_variables; ++b) sum += inverse_in(words, a, b) * x[b];
+            Number sum = Number(0);
+            for (int b = 0; b < block_variables; ++b) sum += Number(inverse_in(words, a, b)) * x[b];
             product[a] = sum;
         }
     }

@@ -14,11 +14,6 @@ struct line_block : kept_inverse {
     HD line_block() = default;
     HD line_block(const real *kept, stride sv) : kept_inverse(kept, sv) {}
     HD static void keep(const real *block, stride sv, real *kept) { keep_inverse(block, sv, kept); }
-    HD void take(const real *x, real *rest) const {
-        real product[block_variables];
-        multiply(x, product);
-        for (int v = 0; v < block_variables; ++v) rest[v] -= product[v];
-    }
 };
 #else
 struct line_block : neighbour_block {
@@ -29,6 +24,22 @@ struct line_block : neighbour_block {
         neighbour_block found;
         found.keep(block, lost);
         found.store(neighbour_place(kept, sv), 0);
+    }
+    // In the numbers of the sweeps. FP16 entries are 2^-112 times what they stand for (neighbours.h): their products with the
+    // small updates of a converging run would be less than the least number of FP32.
+    HD void multiply(const swept_real *x, swept_real *product) const {
+        constexpr bool narrow = HX_NEIGHBOUR_BITS == 16;
+        constexpr swept_real raised = narrow ? swept_real(0x1p64) : swept_real(1), lowered = swept_real(0x1p48);
+        swept_real sum[block_variables] = {};
+        for (int b = 0; b < block_variables; ++b) {
+            const swept_real value = x[b] * (swept_real(over_unit(b)) * raised);
+            for (int a = 0; a < block_variables; ++a) sum[a] += swept_real(number_in(words, a, b)) * value;
+        }
+        for (int a = 0; a < block_variables; ++a) {
+            float_bits power;
+            power.bits = unsigned(exponent_in(words, a)) << 23;
+            product[a] = narrow ? sum[a] * swept_real(power.number) * lowered : sum[a];
+        }
     }
 };
 #endif
@@ -98,110 +109,115 @@ KERNEL(line_right, int i, int j, int k, int o, int sj, int sk, int rows, int col
 
 // A step from node to node, from y = `last` of the node before to that of this one, whose right-hand side is `given`:
 // y_n = D_n^-1 given_n - D_n^-1 L_n y_(n-1)
-HD void line_step(const kept_inverse &inverse, const line_block &lower, const real *given, real *last) {
-    real found[block_variables];
+HD void line_step(const kept_inverse &inverse, const line_block &lower, const swept_real *given, swept_real *last) {
+    swept_real found[block_variables], before[block_variables];
     inverse.multiply(given, found);
-    lower.take(last, found);
-    for (int v = 0; v < block_variables; ++v) last[v] = found[v];
+    lower.multiply(last, before);
+    for (int v = 0; v < block_variables; ++v) last[v] = found[v] - before[v];
 }
 // And back: x_n = y_n - D_n^-1 U_n x_(n+1)
-HD void line_step_back(const line_block &upper, const real *given, real *last) {
-    real found[block_variables];
-    for (int v = 0; v < block_variables; ++v) found[v] = given[v];
-    upper.take(last, found);
-    for (int v = 0; v < block_variables; ++v) last[v] = found[v];
+HD void line_step_back(const line_block &upper, const swept_real *given, swept_real *last) {
+    swept_real behind[block_variables];
+    upper.multiply(last, behind);
+    for (int v = 0; v < block_variables; ++v) last[v] = given[v] - behind[v];
 }
 
 // The solution of the equations of these lines takes the place of their right-hand sides. i counts every second one of the
 // `across` lines along the first other index, j those along the second.
 KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction, int length, int first,
-       int colour, stride sv, const_field<factor_reals> factors, field<update_reals> values) {
+       int colour, stride sv, const_field<factor_reals> factors, field<update_reals> update) {
     (void)k;
     const int a = 2 * i + ((j + first + colour) & 1);
     if (a >= across) return;
     const block_line line(a, j, across, others, o, sj, sk, direction, step);
-    real given[block_variables], last[block_variables] = {};
+    swept_real given[block_variables], last[block_variables] = {};
     for (int way = 0; way < 2; ++way)
         for (int m = 0; m < length; ++m) {
             const int n = way ? length - 1 - m : m;
             const real *const kept = factors + line.factors_at(n);
-            const auto node = numbers_at<block_variables>(values, sv, line.nodes.at(n));
-            for (int v = 0; v < block_variables; ++v) given[v] = real(node[v]);
+            const auto node = numbers_at<block_variables>(update, sv, line.nodes.at(n));
+            for (int v = 0; v < block_variables; ++v) given[v] = node[v];
             if (way) line_step_back(line_block(kept + (inverse_reals + line_words) * sv, sv), given, last);
             else line_step(kept_inverse(kept, sv), line_block(kept + inverse_reals * sv, sv), given, last);
-            for (int v = 0; v < block_variables; ++v) node[v] = swept_real(last[v]);
+            for (int v = 0; v < block_variables; ++v) node[v] = last[v];
         }
 }
 
 #ifndef HX_CPU
-// The same for a GPU. A node of a line waits for the one before it, but what a step reads does not: that of the next steps is
-// on its way meanwhile, and there is space on the chip for `line_steps` of them.
+// The same for a GPU, where the i-th warp takes 32 of these lines. A node of a line waits for the one before it, but what a
+// step reads does not: that of the next steps is on its way meanwhile, and there is space on the chip for `line_steps` of them.
+// What has the order of the factors is read and written fastest: `values`, where y is kept, and for lines along i also the
+// right-hand sides and solutions (turn_lines).
 constexpr int line_steps = HX_LINE_STEPS;
-constexpr int step_words = inverse_reals + line_words, step_slots = step_words + block_variables;
-constexpr int line_sweep_ahead_own = line_steps * inverse_reals + line_steps * line_words + line_steps * block_variables;
-//
-// Right-hand sides and solutions are numbers of `values`: of the update, or for lines along i of an array in which they lie
-// as the factors do.
-LINE_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction,
-            int length, int first, int colour, stride sv, const_field<factor_reals> factors, field<update_reals> values) {
-    OWN_MEMORY(unsigned long long, slots, line_sweep_ahead_own);
-    (void)k;
-    const int a = 2 * i + ((j + first + colour) & 1);
-    if (a >= across) return;
-    const block_line line(a, j, across, others, o, sj, sk, direction, step);
-    const auto node = [&](int way, int m) { return way ? length - 1 - m : m; };
-    const auto numbers = [&](int n) {
-        return numbers_at<block_variables>(values, sv, direction == 0 ? line.factors_at(n) : line.nodes.at(n));
-    };
-    const auto fetch = [&](int way, int m) {
-        if (m < length) {
-            const int slot = m % line_steps * step_slots, n = node(way, m), count = way ? line_words : step_words;
-            const real *const kept = factors + line.factors_at(n) + (way ? step_words * sv : 0);
-            UNROLLED
-            for (int w = 0; w < step_words; ++w)
-                if (w < count) FETCH(OWN(slots, slot + w), reinterpret_cast<const unsigned long long *>(kept + w * sv));
-            const auto given = numbers(n);
-            UNROLLED
-            for (int v = 0; v < block_variables; ++v)
-                FETCH(reinterpret_cast<swept_real &>(OWN(slots, slot + step_words + v)), &given[v]);
-        }
-        FETCH_ENDS;
-    };
-    real given[block_variables], last[block_variables] = {};
-    for (int way = 0; way < 2; ++way) {
-        for (int m = 0; m + 1 < line_steps; ++m) fetch(way, m);
-        for (int m = 0; m < length; ++m) {
-            fetch(way, m + line_steps - 1);
-            FETCHED_BUT(line_steps - 1);
-            const int slot = m % line_steps * step_slots;
-            for (int v = 0; v < block_variables; ++v)
-                given[v] = real(reinterpret_cast<const swept_real &>(OWN(slots, slot + step_words + v)));
-            line_block block;
-            const int begin = way ? 0 : inverse_reals;
-            for (int w = 0; w < line_words; ++w) block.words[w] = OWN(slots, slot + begin + w);
-            if (way) {
-                line_step_back(block, given, last);
-            } else {
-                kept_inverse inverse;
-                for (int w = 0; w < inverse_reals; ++w) inverse.words[w] = OWN(slots, slot + w);
-                line_step(inverse, block, given, last);
+constexpr int line_sweep_ahead_own = HX_LINE_STEPS * HX_LINE_STEP_REALS;
+ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction,
+           int length, int first, int colour, stride sv, const_field<factor_reals> factors, field<update_reals> update,
+           field<update_reals> values) {
+    BLOCK_MEMORY(space, line_sweep_ahead_own);
+    constexpr int step_words = inverse_reals + line_words;
+    auto *const words = reinterpret_cast<unsigned long long *>(space);  // those of a step lane by lane
+    auto *const numbers = reinterpret_cast<swept_real *>(words + line_steps * step_words * 32);
+    (void)j, (void)k;
+    LANES {
+        const int half = (across + 1) / 2, at = 32 * i + lane, b = at / half, a = 2 * (at % half) + ((b + first + colour) & 1);
+        const bool there = a < across && b < others;
+        const block_line line(there ? a : 0, there ? b : 0, across, others, o, sj, sk, direction, step);
+        const auto node = [&](int way, int m) { return way ? length - 1 - m : m; };
+        const auto number = [&](bool of_update, int n, int v) -> swept_real & {
+            return of_update && direction != 0 ? numbers_at<block_variables>(update, sv, line.nodes.at(n))[v]
+                                               : kept_update(values)[v * sv + line.factors_at(n)];
+        };
+        const auto fetch = [&](int way, int m) {
+            if (there && m < length) {
+                const int slot = m % line_steps, n = node(way, m), count = way ? line_words : step_words;
+                const real *const kept = factors + line.factors_at(n) + (way ? step_words * sv : 0);
+                UNROLLED
+                for (int w = 0; w < step_words; ++w)
+                    if (w < count)
+                        FETCH(words[(slot * step_words + w) * 32 + lane],
+                              reinterpret_cast<const unsigned long long *>(kept + w * sv));
+                UNROLLED
+                for (int v = 0; v < block_variables; ++v)
+                    FETCH(numbers[(slot * block_variables + v) * 32 + lane], &number(way == 0, n, v));
             }
-            const auto to = numbers(node(way, m));
-            for (int v = 0; v < block_variables; ++v) to[v] = swept_real(last[v]);
+            FETCH_ENDS;
+        };
+        swept_real given[block_variables], last[block_variables] = {};
+        for (int way = 0; way < 2; ++way) {
+            for (int m = 0; m + 1 < line_steps; ++m) fetch(way, m);
+            for (int m = 0; m < length && there; ++m) {
+                fetch(way, m + line_steps - 1);
+                FETCHED_BUT(line_steps - 1);
+                const int slot = m % line_steps, n = node(way, m);
+                const auto word = [&](int w) { return words[(slot * step_words + w) * 32 + lane]; };
+                for (int v = 0; v < block_variables; ++v) given[v] = numbers[(slot * block_variables + v) * 32 + lane];
+                line_block block;
+                const int begin = way ? 0 : inverse_reals;
+                for (int w = 0; w < line_words; ++w) block.words[w] = word(begin + w);
+                if (way) {
+                    line_step_back(block, given, last);
+                } else {
+                    kept_inverse inverse;
+                    for (int w = 0; w < inverse_reals; ++w) inverse.words[w] = word(w);
+                    line_step(inverse, block, given, last);
+                }
+                for (int v = 0; v < block_variables; ++v) number(way == 1, n, v) = last[v];
+            }
         }
     }
 }
 
-// The numbers of lines of one colour along i from the update to `turned` (`way` 0), where those of neighbouring lines lie side
-// by side, or back (1): a warp takes 32 nodes, the i-th ones, of the j-th 32 lines of plane k.
+// Lines of one colour along i, from the update to `values` (`way` 0) or back (1): a warp takes 32 nodes, the i-th ones, of the
+// j-th 32 lines of plane k.
 ROW_KERNEL(turn_lines, int i, int j, int k, int o, int sj, int sk, int across, int others, int length, int first, int colour,
-           int way, stride sv, field<update_reals> update, field<update_reals> turned) {
+           int way, stride sv, field<update_reals> update, field<update_reals> values) {
     SHARED swept_real tile[32][33];
     const int begin = 64 * j + ((k + first + colour) & 1);
     const auto number = [&](bool of_update, int v, int line, int node) -> swept_real & {
         const block_line found(begin + 2 * line, k, across, others, o, sj, sk, 0, 1);
         const int n = 32 * i + node;
-        return numbers_at<block_variables>(of_update ? update : turned, sv, of_update ? found.nodes.at(n) : found.factors_at(n))[v];
+        return of_update ? numbers_at<block_variables>(update, sv, found.nodes.at(n))[v]
+                         : kept_update(values)[v * sv + found.factors_at(n)];
     };
     const auto there = [&](int line, int node) { return begin + 2 * line < across && 32 * i + node < length; };
     for (int v = 0; v < block_variables; ++v) {

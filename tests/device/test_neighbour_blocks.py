@@ -207,8 +207,7 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
     ni, nj, nk = SIZE
     read = {"right": right, "di": 1, "dj": strides[1], "dk": strides[2]}
     extent = ((ni if direction == 0 else (ni + 1) // 2), ((nj + 1) // 2 if direction == 0 else nj), nk)
-    of_place, turned = {**PLACE, "first": 1}, np.zeros_like(update)
-    common = {**of_place, "update": update}
+    common, values = {**PLACE, "first": 1, "update": update}, np.zeros_like(update)
     if direction is None:
         kept.program.launch("invert_diagonals", SIZE, **PLACE, blocks=blocks)
         inverses = inverse_blocks(blocks[: packed_reals(n * n, kept.precision)], n, kept.precision)
@@ -266,17 +265,18 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
             kept.program.launch("line_right", extent, **common, **rows, **read, colour=colour)
             ahead = AHEAD in kept.program.signatures
             assert ahead == (kept.where == "emulated")
-            numbers = turned if ahead and direction == 0 else update
-            place = {**of_place, "colour": colour, "length": SIZE[direction], "across": across, "others": others}
-            turns = [] if numbers is update else [0, 1]
-            for way in turns[:1]:
-                kept.program.launch("turn_lines", (1, 1, nk), **place, way=way, update=update, turned=turned)
-            kept.program.launch(
-                AHEAD if ahead else "line_sweep", ((across + 1) // 2, others, 1), **place, direction=direction,
-                step=strides[direction], factors=factors, values=numbers,
-            )  # fmt: skip
-            for way in turns[1:]:
-                kept.program.launch("turn_lines", (1, 1, nk), **place, way=way, update=update, turned=turned)
+            given = {**common, **of_block, "factors": factors, "colour": colour}
+            turning = {**given, "values": values}
+            for name in ("direction", "step", "factors"):
+                del turning[name]
+            if ahead and direction == 0:
+                kept.program.launch("turn_lines", (1, 1, nk), **turning, way=0)
+            if ahead:
+                kept.program.launch(AHEAD, (1, 1, 1), **given, values=values)
+            else:
+                kept.program.launch("line_sweep", ((across + 1) // 2, others, 1), **given)
+            if ahead and direction == 0:
+                kept.program.launch("turn_lines", (1, 1, nk), **turning, way=1)
         for start in product(*(range(1 if d == direction else size) for d, size in enumerate(SIZE))):
             if (sum(start) + 1) % 2 == colour:
                 length = 1 if direction is None else SIZE[direction]
@@ -332,8 +332,8 @@ def test_what_lines_along_i_solve_for_is_turned_and_turned_back(kept):
     turned, back = np.zeros_like(given), np.zeros_like(given)
     place = {"o": 1 + 37 + 37 * 69, "sj": 37, "sk": 37 * 69, "sv": 37 * 69 * 4, "first": 1, "colour": 1}
     place |= {"length": 35, "across": 67, "others": 2}
-    kept.program.launch("turn_lines", (2, 2, 2), **place, way=0, update=given, turned=turned)
-    kept.program.launch("turn_lines", (2, 2, 2), **place, way=1, update=back, turned=turned)
+    kept.program.launch("turn_lines", (2, 2, 2), **place, way=0, update=given, values=turned)
+    kept.program.launch("turn_lines", (2, 2, 2), **place, way=1, update=back, values=turned)
     rows = (np.arange(67) + np.arange(2)[:, None]) % 2 == 0  # the sum of indices and of `first` is odd
     in_grid = in_precision(given, kept.variables, kept.precision)[WITHIN]
     wanted = np.where(rows[..., None], in_grid, 0.0)
