@@ -48,7 +48,7 @@ void free(void *) noexcept;
 // The same, written with load<T> and store alone and contiguous in i, so that the CPU may visit packs of points.
 #define VECTOR_KERNEL(name, ...) template <class T = real> HD void name##_point(__VA_ARGS__)
 // The work of a warp, for GPUs only. The lanes execute LANES { ... } each for itself and synchronise after it; only
-// these blocks may differ between lanes. They share variables declared SHARED.
+// these blocks may differ between lanes. They share variables declared SHARED, and BLOCK_MEMORY as a tile kernel does.
 #define ROW_KERNEL(name, ...) HD void name##_row(__VA_ARGS__)
 // The work of a block of HX_TILE_THREADS threads, for GPUs alone, on a tile of HX_TILE_I by HX_TILE_J of ni by nj nodes:
 // i and j are its first one, k a chunk of what lies along k. The threads meet behind every THREADS { ... }, share the reals
@@ -82,15 +82,20 @@ HD int own_thread() {
     real *const name = reinterpret_cast<real *>(hx_given_memory)
 #define PRIVATE(type, name, count) type name[count]
 #define MINE(name) name
-// A number from memory, of the same type, into SHARED or OWN_MEMORY, on its way until FETCHED.
+// A number from memory, of the same type, into SHARED or OWN_MEMORY, on its way until FETCHED. FETCH_ENDS
+// makes a group of those before it; FETCHED_BUT(count) waits for all groups but the last `count`.
 #if __CUDA_ARCH__ >= 800
 #define FETCH(to, from) \
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned)__cvta_generic_to_shared(&(to))), \
                  "l"(from), "n"(sizeof(*(from))) : "memory")
 #define FETCHED asm volatile("cp.async.wait_all;" ::: "memory")
+#define FETCH_ENDS asm volatile("cp.async.commit_group;" ::: "memory")
+#define FETCHED_BUT(count) asm volatile("cp.async.wait_group %0;" ::"n"(count) : "memory")
 #else
 #define FETCH(to, from) to = *(from)
 #define FETCHED
+#define FETCH_ENDS
+#define FETCHED_BUT(count)
 #endif
 #elif (defined(HX_EMULATED) && !defined(HX_CHECKED)) || defined(HX_POINTS)
 #define SHARED
@@ -103,6 +108,8 @@ HD int own_thread() {
 #define OWN(name, at) name[at]
 #define FETCH(to, from) to = *(from)
 #define FETCHED
+#define FETCH_ENDS
+#define FETCHED_BUT(count)
 #endif
 // A visitor written for the CPU alone (see kernels/__init__.py for those that threads share).
 #define CPU_KERNEL(name, ...) extern "C" void name(__VA_ARGS__)

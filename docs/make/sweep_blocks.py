@@ -3,9 +3,9 @@
 import numpy as np
 
 from hiresx.base.arrays import Reals
-from hiresx.equations.storage import BLOCK_BITS, BlockStorage, neighbour_words
+from hiresx.equations.storage import BLOCK_BITS, BlockStorage, SweepPrecision, line_words, neighbour_words, packed_reals
 from hiresx.equations.system import transported_units
-from hiresx.solver.coloured_arrays import in_grid_order
+from hiresx.solver.coloured_arrays import in_grid_order, unpacked_inverses
 
 
 def diagonal_blocks(blocks: Reals, variables: int) -> Reals:
@@ -17,17 +17,31 @@ def diagonal_blocks(blocks: Reals, variables: int) -> Reals:
 def neighbour_blocks(blocks: Reals, storage: BlockStorage, variables: int, model: str = "none") -> Reals:
     """Return the blocks that couple a node with its six neighbours, (side, row, column, k, j, i), from the field
     `implicit_blocks`. `variables`: how many a block has; the last ones are those of the turbulence model `model`."""
-    bits, words = BLOCK_BITS[storage], neighbour_words(storage, variables)
-    shape = blocks.shape[1:]
-    kept = in_grid_order(blocks[variables**2 :]).reshape(6, words, -1)
+    return _numbers(in_grid_order(blocks[variables**2 :]), 6, storage, variables, model)
+
+
+def line_blocks(factors: Reals, storage: BlockStorage, precision: SweepPrecision, variables: int, model: str) -> Reals:
+    """Return the inverse of the pivot times the blocks before and behind a node, (2, row, column, k, j, i), from the
+    `factors` of lines in the order of the grid (hiresx.solver.coloured_arrays.of_lines)."""
+    first, words = packed_reals(variables**2, precision), line_words(storage, variables, precision)
+    if BLOCK_BITS[storage] == 8:
+        starts = (first, first + words)
+        return np.stack([unpacked_inverses(factors[n:], variables, precision) for n in starts]).astype(float)
+    return _numbers(factors[first:], 2, storage, variables, model)
+
+
+def _numbers(kept: Reals, blocks: int, storage: BlockStorage, variables: int, model: str) -> Reals:
+    """The numbers of so many blocks of each node, of the words (words, k, j, i) in the order of the grid."""
+    bits, shape = BLOCK_BITS[storage], kept.shape[1:]
+    kept = kept.reshape(blocks, neighbour_words(storage, variables), -1)
     of_node = np.ascontiguousarray(kept.transpose(0, 2, 1)).view(np.uint8)  # side, node, byte
     entries = variables**2 * bits // 8
     kind = {32: np.float32, 16: np.float16, 8: np.int8}[bits]
     numbers = np.ascontiguousarray(of_node[..., :entries]).view(kind).astype(float)
-    found: Reals = numbers.reshape(6, -1, variables, variables)
+    found: Reals = numbers.reshape(blocks, -1, variables, variables)
     if bits < 32:
         exponents = of_node[..., entries : entries + variables].astype(int)
         found *= (2.0 ** (exponents - 127))[..., None]
         units = transported_units(model)
         found[..., variables - len(units) :] /= units
-    return np.moveaxis(found, 1, -1).reshape(6, variables, variables, *shape)
+    return np.moveaxis(found, 1, -1).reshape(blocks, variables, variables, *shape)

@@ -25,8 +25,8 @@ from hiresx.time.linearised import ImplicitIntegrator
 
 # The kernels of a sweep.
 SWEEPING = (
-    "colour_sweep", "line_right", "line_sweep", "line_sweep_lanes", "product_sweep", "product_right", "face_sweep",
-    "face_right",
+    "colour_sweep", "line_right", "line_sweep", "line_sweep_ahead", "turn_lines", "product_sweep", "product_right",
+    "face_sweep", "face_right",
 )  # fmt: skip
 # Sweeps over both colours that are timed at once.
 SWEEPS = 4

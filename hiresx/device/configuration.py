@@ -20,6 +20,7 @@ from hiresx.equations.storage import (
     Storage,
     SweepPrecision,
     block_reals,
+    line_words,
     neighbour_words,
     packed_reals,
     record_numbers,
@@ -29,6 +30,10 @@ from hiresx.errors import HiresxError
 
 Target = Literal["cpu", "cuda", "emulated"]
 INVISCID = "none"
+
+# How many steps of a line a GPU has on their way at most, and the reals of the 64 KiB that every GPU gives a block of
+# threads, here a warp.
+LINE_STEPS, BLOCK_REALS = 8, 8192
 
 
 @dataclass(frozen=True)
@@ -219,6 +224,8 @@ def _sizes(c: Configuration, root: Path) -> dict[str, int]:
         "HX_NEIGHBOUR_WORDS": neighbour_words(storage, variables),
         "HX_SWEEP_BITS": 64 if c.sweep_precision == "fp64" else 32,
         "HX_INVERSE_REALS": packed_reals(variables**2, c.sweep_precision),
+        "HX_LINE_WORDS": line_words(storage, variables, c.sweep_precision),
+        **_line_steps(storage, variables, c.sweep_precision),
         "HX_UPDATE_REALS": packed_reals(variables, c.sweep_precision),
         "HX_RIGHT_REALS": packed_reals(variables, c.sweep_precision if free else "fp64"),
         "HX_RECORD_REALS": packed_reals(records, c.sweep_precision),
@@ -230,6 +237,14 @@ def _sizes(c: Configuration, root: Path) -> dict[str, int]:
         "HX_SCALARS": len(c.schmidt),
         "HX_GHOST_LAYERS": stencil(c.interpolation, root, c.filter_reach).halo,
     }
+
+
+def _line_steps(storage: BlockStorage, variables: int, precision: SweepPrecision) -> dict[str, int]:
+    """How many steps of its lines a warp of a GPU has on their way at once, and the reals of each
+    (kernels/implicit/lines.h)."""
+    of_node = packed_reals(variables**2, precision) + line_words(storage, variables, precision)
+    reals = 32 * (of_node + packed_reals(variables, precision))
+    return {"HX_LINE_STEPS": max(1, min(LINE_STEPS, BLOCK_REALS // reals)), "HX_LINE_STEP_REALS": reals}
 
 
 def _of_diffusion(c: Configuration, root: Path) -> list[str]:

@@ -298,11 +298,13 @@ FIELDS: tuple[Field, ...] = (
     # of the implicit integrator, at the places of kernels/implicit/coloured.h: a block of 25 reals for each node, 36
     # and 49 with one and two variables of a model of turbulence, and behind it the blocks of its six neighbours in
     # fewer bits (kernels/implicit/neighbours.h); the right-hand side and the update of the sweeps; and of line-implicit
-    # ones the inverses of pivots, of lines along each direction that a block may have
+    # ones the factors (kernels/implicit/lines.h) of lines along each direction that a block may have
     Field("implicit_blocks", "real", NEEDED),
     Field("sweep_right", "real", NEEDED),
     Field("sweep_update", "real", _of_update, optional=True, chunked=True),
-    Field("line_factors", "real", _of_inverse, optional=True),
+    Field("line_factors", "real", NEEDED),
+    # on a GPU, what the sweeps over lines keep in the order of their factors
+    Field("line_values", "real", _of_update, optional=True),
     # of sweeps that store no blocks of neighbours: what products with them are computed from
     # (kernels/implicit/records.h), and, of sweeps over nodes, the inverses of the diagonal blocks
     Field("sweep_records", "real", NEEDED, chunked=True),

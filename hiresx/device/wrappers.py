@@ -345,9 +345,9 @@ def _in_slabs(name: str, grid: tuple[int, int, int]) -> tuple[int, int, int]:
 def dynamic_shared_memory(kernel: kernels.Signature, real: str) -> int:
     """Return the bytes of dynamic shared memory of a CUDA block for a kernel whose reals are `real`; 0 where its data
     fit the default size."""
-    tile = kernel.kind == "TILE_KERNEL"
-    needed = kernel.own * (1 if tile else LINE_BLOCK) * np.dtype(real).itemsize
-    return needed if tile or needed > ORDINARY_MEMORY else 0
+    of_thread = kernel.kind == "LINE_KERNEL"
+    needed = kernel.own * (LINE_BLOCK if of_thread else 1) * np.dtype(real).itemsize
+    return 0 if of_thread and needed <= ORDINARY_MEMORY else needed
 
 
 @lru_cache(maxsize=4096)

@@ -1,10 +1,12 @@
 """Arrays of the implicit integrator as the sweeps keep them (kernels/implicit/coloured.h, neighbours.h, inverses.h),
 read on the host."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from hiresx.base.arrays import Reals
-from hiresx.equations.storage import SweepPrecision
+from hiresx.equations.storage import SweepPrecision, packed_reals
 
 _KINDS = {"fp64": np.float64, "fp32": np.float32}
 
@@ -16,6 +18,18 @@ def in_grid_order(array: np.ndarray) -> np.ndarray:
     column = np.arange(row)
     found: np.ndarray = array[..., column // 2 + column % 2 * ((row + 1) // 2)]
     return found
+
+
+def of_lines(kept: np.ndarray, size: Sequence[int], direction: int) -> np.ndarray:
+    """Return an array (words, k, j, i), without ghosts, of factors of lines along `direction`
+    (kernels/implicit/lines.h). `kept`: the words as the sweeps keep them, in an array with ghosts. `size`: the nodes
+    along i, j, k."""
+    length, (across, others) = size[direction], (n for d, n in enumerate(size) if d != direction)
+    lines = across * others
+    b, a = np.indices((others, across))
+    place = (b * across + a) // 2 + (a + b) % 2 * ((lines + 1) // 2)
+    found = kept.reshape(len(kept), -1)[:, : length * lines].reshape(len(kept), length, lines)[..., place]
+    return np.moveaxis(found, 1, 3 - direction)
 
 
 def in_precision(kept: Reals, numbers: int, precision: SweepPrecision, chunk_bytes: int = 0) -> np.ndarray:
@@ -38,6 +52,12 @@ def inverse_blocks(kept: Reals, variables: int, precision: SweepPrecision) -> np
     """Return the inverses (row, column, k, j, i) of the matrix blocks of nodes, as float64 or float32. `kept`: the
     stored array; with float32, each float64 contains two numbers. `variables`: the number of rows and columns of a
     block. `precision`: the number format of the sweeps."""
-    ordered = in_grid_order(kept)
-    numbers = np.ascontiguousarray(np.moveaxis(ordered, 0, -1)).view(_KINDS[precision])[..., : variables**2]
+    return unpacked_inverses(in_grid_order(kept), variables, precision)
+
+
+def unpacked_inverses(kept: Reals, variables: int, precision: SweepPrecision) -> np.ndarray:
+    """Return the same as `inverse_blocks` from an array in the order of the grid, whose first words are those of the
+    inverses."""
+    own = kept[: packed_reals(variables**2, precision)]
+    numbers = np.ascontiguousarray(np.moveaxis(own, 0, -1)).view(_KINDS[precision])[..., : variables**2]
     return np.moveaxis(numbers, -1, 0).reshape(variables, variables, *kept.shape[1:])

@@ -12,11 +12,11 @@ from hiresx.device.configuration import Configuration
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS
-from hiresx.equations.storage import packed_reals
+from hiresx.equations.storage import factor_reals, packed_reals
 from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.solver.block_states import LocalBlocks
-from hiresx.solver.coloured_arrays import inverse_blocks
+from hiresx.solver.coloured_arrays import inverse_blocks, of_lines, unpacked_inverses
 from hiresx.solver.ghosts import Ghosts
 from hiresx.time.linearised import ImplicitSettings
 from hiresx.time.ode_system import Vector
@@ -25,8 +25,8 @@ from hiresx.time.ode_system import Vector
 # a block takes lines along every direction for which at least this share of its nodes count.
 STIFF, WORTH = 4.0, 0.1
 _NAMES = "ijk"
-# The kernel of lines for GPUs, and how many lines a warp takes (kernels/implicit/lines.h).
-LANES, LINES_OF_WARP = "line_sweep_lanes", 4
+# The kernel of lines for GPUs (kernels/implicit/lines.h).
+AHEAD = "line_sweep_ahead"
 
 
 def check_lines(lines: str, blocks: Sequence[Block]) -> None:
@@ -59,6 +59,7 @@ class Sweeps:
     def __init__(self, given: SweepInputs):
         self._settings, self._blocks, self._ghosts = settings, blocks, ghosts = given[:3]
         self._program, self._inverse_reynolds = given.program, given.inverse_reynolds
+        self._storage = given.configuration.implicit_storage
         self._prepared: dict[Any, Callable[[], None]] = {}
         # where all ghosts come from nodes of this process, the copies that fill them; else, of each part, the nodes
         # whose values are exchanged and the ghosts that exchanges fill
@@ -88,22 +89,29 @@ class Sweeps:
     def _factor_lines(self) -> None:
         for s, lines in zip(self._blocks.states, self.lines, strict=True):
             common = {**s.place, "sv": s.variable_stride, "blocks": s.array("implicit_blocks")}
-            for factors, direction in zip(s.fields["line_factors"], lines, strict=False):
+            for n, direction in enumerate(lines):
+                across, others = _across(s.size, direction)
                 self._program.launch(
-                    "factor_lines", _first(s.size, direction), step=s.strides[direction], direction=direction,
-                    length=s.size[direction], factors=factors, **common,
+                    "factor_lines", (across, others, 1), across=across, others=others, step=s.strides[direction],
+                    direction=direction, length=s.size[direction], factors=self._factors(s, n), **common,
                 )  # fmt: skip
+
+    def _factors(self, s: BlockState, n: int) -> Any:
+        """What is stored of a part for lines along the n-th of their directions."""
+        count = factor_reals(self._storage, s.equations.variables, s.layout.sweep_precision)
+        return s.array("line_factors")[n * count : (n + 1) * count]
 
     def inverses(self, n: int) -> Iterator[np.ndarray]:
         """Yield the inverses of the matrix blocks of the part `states[n]`, as arrays (row, column, k, j, i) on the
         host. Sweeps over nodes have one array, for the diagonal blocks. Sweeps over lines have one array for each
         direction of lines, for the pivots."""
         s, lines = self._blocks.states[n], self.lines[n]
-        variables = s.equations.variables
-        precision = s.layout.sweep_precision
-        reals = packed_reals(variables**2, precision)
-        for kept in s.fields["line_factors"][: len(lines)] if lines else (s.array("implicit_blocks")[:reals],):
-            yield s.interior(inverse_blocks(self._blocks.backend.to_host(kept), variables, precision))
+        of_blocks, device = (s.equations.variables, s.layout.sweep_precision), self._blocks.backend
+        for number, direction in enumerate(lines):
+            yield unpacked_inverses(of_lines(device.to_host(self._factors(s, number)), s.size, direction), *of_blocks)
+        if not lines:
+            reals = packed_reals(s.equations.variables**2, s.layout.sweep_precision)
+            yield s.interior(inverse_blocks(device.to_host(s.array("implicit_blocks")[:reals]), *of_blocks))
 
     def __call__(self, right: Vector, into: Vector) -> None:
         """Solve roughly for the update `into`, from 0."""
@@ -187,19 +195,35 @@ class Sweeps:
                 )
             ]  # fmt: skip
         n = turn % len(lines)
-        extent, common = _of_lines(s, lines[n], colour)
-        return [
-            self._program.call("line_right", extent, **common, **read),
-            self._line_sweep(s, lines[n], n, colour),
-        ]
-
-    def _line_sweep(self, s: BlockState, direction: int, n: int, colour: int) -> Call:
-        """The launch that solves the equations of the lines of one colour along `direction`, the n-th of the part."""
-        extent, common = _of_lines(s, direction, colour)
-        return self._program.call(
-            *range_of_lines(self._program, extent, direction), step=s.strides[direction],
-            factors=s.fields["line_factors"][n], **common,
+        ni, nj, _ = s.size
+        beside = self._program.call(
+            "line_right", nodes_of_lines(s, lines[n]), columns=ni, rows=nj, direction=lines[n],
+            **_of_lines(s, lines[n]), **_of_sweep(s, colour), **read,
         )  # fmt: skip
+        return [beside, *self._line_sweep(s, lines[n], n, colour)]
+
+    def _line_sweep(self, s: BlockState, direction: int, n: int, colour: int) -> list[Call]:
+        """The launches that solve the equations of the lines of one colour along `direction`, the n-th of the part."""
+        across, others = _across(s.size, direction)
+        common = _of_lines(s, direction) | {
+            **s.place, "across": across, "others": others, "colour": colour, "sv": s.variable_stride,
+        }  # fmt: skip
+        along = {"step": s.strides[direction], "direction": direction, "factors": self._factors(s, n)}
+        along["update"], half = s.array("sweep_update"), (across + 1) // 2
+        if AHEAD not in self._program.signatures:
+            return [self._program.call("line_sweep", (half, others, 1), **along, **common)]
+        values = s.array("line_values")
+        sweep = self._program.call(AHEAD, (-(-half * others // 32), 1, 1), values=values, **along, **common)
+        if direction != 0:
+            return [sweep]
+        before, behind = (
+            self._program.call(
+                "turn_lines", (-(-s.size[0] // 32), -(-across // 64), others), way=way, update=along["update"],
+                values=values, **common,
+            )
+            for way in (0, 1)
+        )  # fmt: skip
+        return [before, sweep, behind]
 
     def _local_copies(self, lists: Sequence[HaloList]) -> list[Call]:
         """The launches that fill ghosts of the update from nodes of parts of this process."""
@@ -273,13 +297,8 @@ def across_lines(s: BlockState, direction: int) -> int:
     return sum(s.first) - s.first[direction]
 
 
-def _of_lines(s: BlockState, direction: int, colour: int) -> tuple[tuple[int, int, int], dict[str, Any]]:
-    """The range of the nodes of the lines of one colour, and the arguments of kernels on them."""
-    ni, nj, _ = s.size
-    return nodes_of_lines(s, direction), _of_sweep(s, colour) | {
-        "columns": ni, "rows": nj, "direction": direction, "length": s.size[direction],
-        "first": across_lines(s, direction),
-    }  # fmt: skip
+def _of_lines(s: BlockState, direction: int) -> dict[str, Any]:
+    return {"length": s.size[direction], "first": across_lines(s, direction)}
 
 
 def directions_of(counts: Sequence[float] | np.ndarray, nodes: int) -> tuple[int, ...]:
@@ -313,18 +332,7 @@ def _first_ghosts(s: BlockState, places: np.ndarray) -> np.ndarray:
     return near
 
 
-def range_of_lines(program: Program, extent: Sequence[int], direction: int) -> tuple[str, tuple[int, int, int]]:
-    """Return the name of the kernel that solves for the lines of one colour, and the range to launch it over. `extent`:
-    the nodes of these lines. Each point of the range solves a line; on a GPU a warp solves several lines. `direction`:
-    the direction of the lines."""
-    first = _first(extent, direction)
-    if LANES not in program.signatures:
-        return "line_sweep", first
-    along, across = (first[1], first[2]) if direction == 0 else (first[0], first[1] * first[2])
-    return LANES, (-(-along // LINES_OF_WARP), across, 1)
-
-
-def _first(extent: Sequence[int], direction: int) -> tuple[int, int, int]:
-    """The range of the first nodes of the lines along a direction."""
-    ni, nj, nk = (1 if d == direction else n for d, n in enumerate(extent))
-    return ni, nj, nk
+def _across(size: Sequence[int], direction: int) -> tuple[int, int]:
+    """The numbers of lines along a direction of a part, along the two other directions."""
+    first, second = (n for d, n in enumerate(size) if d != direction)
+    return first, second

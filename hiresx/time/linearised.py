@@ -8,7 +8,7 @@ from hiresx.case import Case
 from hiresx.case.implicit import Implicit as Given
 from hiresx.case.implicit import viscous_damping
 from hiresx.equations import equations
-from hiresx.equations.storage import MATRIX_FREE, block_reals, packed_reals, record_numbers
+from hiresx.equations.storage import MATRIX_FREE, block_reals, factor_reals, packed_reals, record_numbers
 from hiresx.equations.system import recorded_terms
 from hiresx.time.gmres import FlexibleGmres, LinearSolver, PreconditionedGmres, PreconditionerAlone
 from hiresx.time.integrator import Integrator
@@ -131,7 +131,8 @@ class ImplicitIntegrator(Integrator):
             "sweep_right": packed_reals(variables, precision if is_free else "fp64"),
             "sweep_update": 1,
             "update": 1,
-            "line_factors": given.directions,
+            "line_factors": given.directions * factor_reals(given.storage, variables, precision),
+            "line_values": int(given.directions > 0),
             "sweep_records": packed_reals(records, precision),
             "sweep_inverses": int(is_free and not given.directions),
         }

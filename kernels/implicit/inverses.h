@@ -36,6 +36,7 @@ HD real inverse_in(const unsigned long long *words, int row, int column) {
 
 struct kept_inverse {
     unsigned long long words[inverse_reals];
+    HD kept_inverse() = default;
     HD kept_inverse(const real *kept, stride sv) {
         for (int n = 0; n < inverse_reals; ++n) {
             double_bits both;
@@ -43,10 +44,10 @@ struct kept_inverse {
             words[n] = both.bits;
         }
     }
-    HD void multiply(const real *x, real *product) const {
+    template <class Number> HD void multiply(const Number *x, Number *product) const {
         for (int a = 0; a < block_variables; ++a) {
-            real sum = real(0);
-            for (int b = 0; b < block_variables; ++b) sum += inverse_in(words, a, b) * x[b];
+            Number sum = Number(0);
+            for (int b = 0; b < block_variables; ++b) sum += Number(inverse_in(words, a, b)) * x[b];
             product[a] = sum;
         }
     }

@@ -6,36 +6,83 @@
 #include "inverses.h"
 #include "neighbours.h"
 
-// product = A B
-HD void multiply_neighbour(const neighbour_block &a, const real *b, real *product) {
-    for (int r = 0; r < block_variables; ++r)
-        for (int c = 0; c < block_variables; ++c) {
-            real sum = real(0);
-            for (int l = 0; l < block_variables; ++l) sum += a(r, l) * b[l * block_variables + c];
-            product[r * block_variables + c] = sum;
+// What the sweeps read of a node n of a line with the blocks L_n, A_n, U_n, made once for a matrix: the inverse of its pivot
+// D_n = A_n - L_n D_(n-1)^-1 U_(n-1), and the products D_n^-1 L_n and D_n^-1 U_n, in the numbers of the blocks of neighbours,
+// or in those of the inverse where these have 8 bits, which are too few for what is multiplied from node to node.
+#if HX_NEIGHBOUR_BITS == 8
+struct line_block : kept_inverse {
+    HD line_block() = default;
+    HD line_block(const real *kept, stride sv) : kept_inverse(kept, sv) {}
+    HD static void keep(const real *block, stride sv, real *kept) { keep_inverse(block, sv, kept); }
+};
+#else
+struct line_block : neighbour_block {
+    HD line_block() = default;
+    HD line_block(const real *kept, stride sv) : neighbour_block(kept, sv, 0) {}
+    HD static void keep(const real *block, stride sv, real *kept) {
+        real lost[block_entries] = {};
+        neighbour_block found;
+        found.keep(block, lost);
+        found.store(neighbour_place(kept, sv), 0);
+    }
+    // In the numbers of the sweeps. FP16 entries are 2^-112 times what they stand for (neighbours.h): their products with the
+    // small updates of a converging run would be less than the least number of FP32.
+    HD void multiply(const swept_real *x, swept_real *product) const {
+        constexpr bool narrow = HX_NEIGHBOUR_BITS == 16;
+        constexpr swept_real raised = narrow ? swept_real(0x1p64) : swept_real(1), lowered = swept_real(0x1p48);
+        swept_real sum[block_variables] = {};
+        for (int b = 0; b < block_variables; ++b) {
+            const swept_real value = x[b] * (swept_real(over_unit(b)) * raised);
+            for (int a = 0; a < block_variables; ++a) sum[a] += swept_real(number_in(words, a, b)) * value;
         }
-}
+        for (int a = 0; a < block_variables; ++a) {
+            float_bits power;
+            power.bits = unsigned(exponent_in(words, a)) << 23;
+            product[a] = narrow ? sum[a] * swept_real(power.number) * lowered : sum[a];
+        }
+    }
+};
+#endif
+constexpr int line_words = HX_LINE_WORDS;
+constexpr int factor_reals = inverse_reals + line_words + line_words;
 
-// Inverses of the pivots D_n - L_n D'_(n-1)^-1 U_(n-1) of the lines of `length` nodes that are `step` apart along
-// `direction`, of which the range has the first node alone.
-KERNEL(factor_lines, int i, int j, int k, int o, int sj, int sk, int step, int direction, int length, stride sv,
-       const_field<block_reals> blocks, field<inverse_reals> factors) {
-    const coloured_line line(o + i + (long long)j * sj + (long long)k * sk, sj, direction, step);
-    real pivot[block_entries];  // and its inverse
-    neighbour_block upper;
+// The lines of a block: `across` times `others` along the two other directions, where a line has the numbers a and b. Node n of
+// all lines lies ahead of node n + 1 of any in `factors`, and of these those of the lines with a + b even, which have one
+// colour, ahead of the others. So threads that go along neighbouring lines read what lies side by side, for lines along i too.
+struct block_line {
+    coloured_line nodes;
+    int place, lines;
+    HD block_line(int a, int b, int across, int others, int o, int sj, int sk, int direction, int step)
+        : nodes(o + (direction == 0 ? a * (long long)sj : a) + b * (long long)(direction == 2 ? sj : sk), sj, direction, step),
+          place((b * across + a) / 2 + ((a + b) & 1 ? (across * others + 1) / 2 : 0)), lines(across * others) {}
+    HD long long factors_at(int n) const { return place + (long long)n * lines; }
+};
+
+// Of all lines of `length` nodes that are `step` apart along `direction`: i and j are the indices of a line across.
+KERNEL(factor_lines, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction, int length,
+       stride sv, const_field<block_reals> blocks, field<factor_reals> factors) {
+    (void)k;
+    const block_line line(i, j, across, others, o, sj, sk, direction, step);
+    real above[block_entries] = {};  // D^-1 U of the node before
     for (int n = 0; n < length; ++n) {
-        const long long c = line.at(n);
-        real above[block_entries] = {};
-        if (n > 0) {
-            real product[block_entries];
-            for (int e = 0; e < block_entries; ++e) above[e] = upper(e / block_variables, e % block_variables);
-            multiply_blocks(pivot, above, real(1), product);
-            multiply_neighbour(neighbour_block(blocks, sv, c, stored_side(direction, 0)), product, above);
-        }
-        for (int e = 0; e < block_entries; ++e) pivot[e] = blocks[e * sv + c] - above[e];
+        const long long c = line.nodes.at(n);
+        real *const kept = factors + line.factors_at(n);
+        real pivot[block_entries], beside[block_entries], product[block_entries] = {};
+        const auto block = [&](int side, bool there) {
+            const neighbour_block given(blocks, sv, c, stored_side(direction, side));
+            for (int e = 0; e < block_entries; ++e)
+                beside[e] = there ? given(e / block_variables, e % block_variables) : real(0);
+        };
+        block(0, n > 0);
+        multiply_blocks(beside, above, real(1), product);
+        for (int e = 0; e < block_entries; ++e) pivot[e] = blocks[e * sv + c] - product[e];
         invert_block(pivot);
-        keep_inverse(pivot, sv, factors + c);
-        upper = neighbour_block(blocks, sv, c, stored_side(direction, 1));
+        keep_inverse(pivot, sv, kept);
+        multiply_blocks(pivot, beside, real(1), product);
+        line_block::keep(product, sv, kept + inverse_reals * sv);
+        block(1, n + 1 < length);
+        multiply_blocks(pivot, beside, real(1), above);
+        line_block::keep(above, sv, kept + (inverse_reals + line_words) * sv);
     }
 }
 
@@ -60,98 +107,130 @@ KERNEL(line_right, int i, int j, int k, int o, int sj, int sk, int rows, int col
     for (int v = 0; v < block_variables; ++v) numbers_at<block_variables>(update, sv, node.at)[v] = swept_real(rest[v]);
 }
 
-// The solution of the equations of these lines takes the place of their right-hand sides; the range has their first nodes.
-// From the first node on with the blocks of the nodes before (`way` 0), then back with those of the nodes behind (1).
-KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int rows, int columns, int step, int direction, int length,
-       int first, int colour, stride sv, const_field<block_reals> blocks, const_field<inverse_reals> factors,
-       field<update_reals> update) {
-    const int column = direction == 0 ? 0 : 2 * i + (((direction == 1 ? k : j) + first + colour) & 1);
-    const int row = direction == 0 ? 2 * j + ((k + first + colour) & 1) : j;
-    if (column >= columns || row >= rows) return;
-    const coloured_line line(o + column + (long long)row * sj + (long long)k * sk, sj, direction, step);
-    for (int way = 0; way < 2; ++way) {
-        real last[block_variables], rest[block_variables], found[block_variables];
-        for (int n = 0; n < length; ++n) {
-            const long long c = line.at(way ? length - 1 - n : n);
-            const auto kept = numbers_at<block_variables>(update, sv, c);
-            for (int v = 0; v < block_variables; ++v) rest[v] = way ? real(0) : real(kept[v]);
-            if (n > 0) neighbour_block(blocks, sv, c, stored_side(direction, way)).take(last, rest);
-            kept_inverse(factors + c, sv).multiply(rest, found);
-            for (int v = 0; v < block_variables; ++v) {
-                last[v] = way ? real(kept[v]) + found[v] : found[v];
-                kept[v] = swept_real(last[v]);
+// A step from node to node, from y = `last` of the node before to that of this one, whose right-hand side is `given`:
+// y_n = D_n^-1 given_n - D_n^-1 L_n y_(n-1)
+HD void line_step(const kept_inverse &inverse, const line_block &lower, const swept_real *given, swept_real *last) {
+    swept_real found[block_variables], before[block_variables];
+    inverse.multiply(given, found);
+    lower.multiply(last, before);
+    for (int v = 0; v < block_variables; ++v) last[v] = found[v] - before[v];
+}
+// And back: x_n = y_n - D_n^-1 U_n x_(n+1)
+HD void line_step_back(const line_block &upper, const swept_real *given, swept_real *last) {
+    swept_real behind[block_variables];
+    upper.multiply(last, behind);
+    for (int v = 0; v < block_variables; ++v) last[v] = given[v] - behind[v];
+}
+
+// The solution of the equations of these lines takes the place of their right-hand sides. i counts every second one of the
+// `across` lines along the first other index, j those along the second.
+KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction, int length, int first,
+       int colour, stride sv, const_field<factor_reals> factors, field<update_reals> update) {
+    (void)k;
+    const int a = 2 * i + ((j + first + colour) & 1);
+    if (a >= across) return;
+    const block_line line(a, j, across, others, o, sj, sk, direction, step);
+    swept_real given[block_variables], last[block_variables] = {};
+    for (int way = 0; way < 2; ++way)
+        for (int m = 0; m < length; ++m) {
+            const int n = way ? length - 1 - m : m;
+            const real *const kept = factors + line.factors_at(n);
+            const auto node = numbers_at<block_variables>(update, sv, line.nodes.at(n));
+            for (int v = 0; v < block_variables; ++v) given[v] = node[v];
+            if (way) line_step_back(line_block(kept + (inverse_reals + line_words) * sv, sv), given, last);
+            else line_step(kept_inverse(kept, sv), line_block(kept + inverse_reals * sv, sv), given, last);
+            for (int v = 0; v < block_variables; ++v) node[v] = last[v];
+        }
+}
+
+#ifndef HX_CPU
+// The same for a GPU, where the i-th warp takes 32 of these lines. A node of a line waits for the one before it, but what a
+// step reads does not: that of the next steps is on its way meanwhile, and there is space on the chip for `line_steps` of them.
+// What has the order of the factors is read and written fastest: `values`, where y is kept, and for lines along i also the
+// right-hand sides and solutions (turn_lines).
+constexpr int line_steps = HX_LINE_STEPS;
+constexpr int line_sweep_ahead_own = HX_LINE_STEPS * HX_LINE_STEP_REALS;
+ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction,
+           int length, int first, int colour, stride sv, const_field<factor_reals> factors, field<update_reals> update,
+           field<update_reals> values) {
+    BLOCK_MEMORY(space, line_sweep_ahead_own);
+    constexpr int step_words = inverse_reals + line_words;
+    auto *const words = reinterpret_cast<unsigned long long *>(space);  // those of a step lane by lane
+    auto *const numbers = reinterpret_cast<swept_real *>(words + line_steps * step_words * 32);
+    (void)j, (void)k;
+    LANES {
+        const int half = (across + 1) / 2, at = 32 * i + lane, b = at / half, a = 2 * (at % half) + ((b + first + colour) & 1);
+        const bool there = a < across && b < others;
+        const block_line line(there ? a : 0, there ? b : 0, across, others, o, sj, sk, direction, step);
+        const auto node = [&](int way, int m) { return way ? length - 1 - m : m; };
+        const auto number = [&](bool of_update, int n, int v) -> swept_real & {
+            return of_update && direction != 0 ? numbers_at<block_variables>(update, sv, line.nodes.at(n))[v]
+                                               : kept_update(values)[v * sv + line.factors_at(n)];
+        };
+        const auto fetch = [&](int way, int m) {
+            if (there && m < length) {
+                const int slot = m % line_steps, n = node(way, m), count = way ? line_words : step_words;
+                const real *const kept = factors + line.factors_at(n) + (way ? step_words * sv : 0);
+                UNROLLED
+                for (int w = 0; w < step_words; ++w)
+                    if (w < count)
+                        FETCH(words[(slot * step_words + w) * 32 + lane],
+                              reinterpret_cast<const unsigned long long *>(kept + w * sv));
+                UNROLLED
+                for (int v = 0; v < block_variables; ++v)
+                    FETCH(numbers[(slot * block_variables + v) * 32 + lane], &number(way == 0, n, v));
+            }
+            FETCH_ENDS;
+        };
+        swept_real given[block_variables], last[block_variables] = {};
+        for (int way = 0; way < 2; ++way) {
+            for (int m = 0; m + 1 < line_steps; ++m) fetch(way, m);
+            for (int m = 0; m < length && there; ++m) {
+                fetch(way, m + line_steps - 1);
+                FETCHED_BUT(line_steps - 1);
+                const int slot = m % line_steps, n = node(way, m);
+                const auto word = [&](int w) { return words[(slot * step_words + w) * 32 + lane]; };
+                for (int v = 0; v < block_variables; ++v) given[v] = numbers[(slot * block_variables + v) * 32 + lane];
+                line_block block;
+                const int begin = way ? 0 : inverse_reals;
+                for (int w = 0; w < line_words; ++w) block.words[w] = word(begin + w);
+                if (way) {
+                    line_step_back(block, given, last);
+                } else {
+                    kept_inverse inverse;
+                    for (int w = 0; w < inverse_reals; ++w) inverse.words[w] = word(w);
+                    line_step(inverse, block, given, last);
+                }
+                for (int v = 0; v < block_variables; ++v) number(way == 1, n, v) = last[v];
             }
         }
     }
 }
 
-#ifndef HX_CPU
-// The same for a GPU. A node of a line waits for the one before it, so that the time of a step decides and not memory: a
-// lane for each equation of a node, four lines to a warp, and what a step reads is on its way during the step before.
-// Lines 4 i to 4 i + 3 of the range along j, for lines along i, else along i; j counts the other index across.
-constexpr int lanes_of_line = 8, lines_of_warp = 32 / lanes_of_line, words_of_step = neighbour_words + inverse_reals;
-static_assert(block_variables <= lanes_of_line, "a lane for each equation");
-ROW_KERNEL(line_sweep_lanes, int i, int j, int k, int o, int sj, int sk, int rows, int columns, int step, int direction,
-           int length, int first, int colour, stride sv, const_field<block_reals> blocks,
-           const_field<inverse_reals> factors, field<update_reals> update) {
-    SHARED coloured_line lines[lines_of_warp];
-    SHARED int there[lines_of_warp];
-    SHARED unsigned long long words[2][lines_of_warp][words_of_step];
-    SHARED swept_real values[2][lines_of_warp][block_variables];
-    SHARED real last[lines_of_warp][block_variables], rest[lines_of_warp][block_variables];
-    (void)k;
-    LANES {
-        if (lane < lines_of_warp) {
-            const int across = 2 * (lines_of_warp * i + lane) + ((j + first + colour) & 1);
-            const int column = direction == 0 ? 0 : across, row = direction == 0 ? across : direction == 1 ? 0 : j;
-            there[lane] = column < columns && row < rows;
-            const long long p = o + column + (long long)row * sj + (long long)(direction == 2 ? 0 : j) * sk;
-            lines[lane] = coloured_line(there[lane] ? p : o, sj, direction, step);
-        }
-    }
-    // what step n of a way reads
-    const auto fetch = [&](int lane, int way, int n) {
-        const int l = lane / lanes_of_line;
-        if (!there[l]) return;
-        const long long c = lines[l].at(way ? length - 1 - n : n);
-        const int side = stored_side(direction, way);
-        for (int w = lane % lanes_of_line; w < words_of_step; w += lanes_of_line) {
-            const real *from = w < neighbour_words ? blocks + (block_entries + side * neighbour_words + w) * sv + c
-                                                   : factors + (w - neighbour_words) * sv + c;
-            FETCH(words[n & 1][l][w], reinterpret_cast<const unsigned long long *>(from));
-        }
-        const int v = lane % lanes_of_line;
-        if (v < block_variables) FETCH(values[n & 1][l][v], &numbers_at<block_variables>(update, sv, c)[v]);
+// Lines of one colour along i, from the update to `values` (`way` 0) or back (1): a warp takes 32 nodes, the i-th ones, of the
+// j-th 32 lines of plane k.
+ROW_KERNEL(turn_lines, int i, int j, int k, int o, int sj, int sk, int across, int others, int length, int first, int colour,
+           int way, stride sv, field<update_reals> update, field<update_reals> values) {
+    SHARED swept_real tile[32][33];
+    const int begin = 64 * j + ((k + first + colour) & 1);
+    const auto number = [&](bool of_update, int v, int line, int node) -> swept_real & {
+        const block_line found(begin + 2 * line, k, across, others, o, sj, sk, 0, 1);
+        const int n = 32 * i + node;
+        return of_update ? numbers_at<block_variables>(update, sv, found.nodes.at(n))[v]
+                         : kept_update(values)[v * sv + found.factors_at(n)];
     };
-    for (int way = 0; way < 2; ++way) {
+    const auto there = [&](int line, int node) { return begin + 2 * line < across && 32 * i + node < length; };
+    for (int v = 0; v < block_variables; ++v) {
         LANES {
-            fetch(lane, way, 0);
-            FETCHED;
-        }
-        for (int n = 0; n < length; ++n) {
-            LANES {
-                const int l = lane / lanes_of_line, a = lane % lanes_of_line;
-                if (n + 1 < length) fetch(lane, way, n + 1);
-                if (a < block_variables) {
-                    real sum = real(0);
-                    if (n > 0)
-                        for (int b = 0; b < block_variables; ++b)
-                            sum += real(number_in(words[n & 1][l], a, b)) * (last[l][b] * over_unit(b));
-                    const real begin = way ? real(0) : real(values[n & 1][l][a]);
-                    rest[l][a] = n > 0 ? begin - power_of_row(exponent_in(words[n & 1][l], a)) * sum : begin;
-                }
+            for (int m = 0; m < 32; ++m) {
+                const int line = way ? lane : m, node = way ? m : lane;
+                if (there(line, node)) tile[line][node] = number(!way, v, line, node);
             }
-            LANES {
-                const int l = lane / lanes_of_line, a = lane % lanes_of_line;
-                if (there[l] && a < block_variables) {
-                    real found = real(0);
-                    for (int b = 0; b < block_variables; ++b)
-                        found += real(inverse_in(words[n & 1][l] + neighbour_words, a, b)) * rest[l][b];
-                    if (way) found = real(values[n & 1][l][a]) + found;
-                    last[l][a] = found;
-                    numbers_at<block_variables>(update, sv, lines[l].at(way ? length - 1 - n : n))[a] = swept_real(found);
-                }
-                FETCHED;
+        }
+        LANES {
+            for (int m = 0; m < 32; ++m) {
+                const int line = way ? m : lane, node = way ? lane : m;
+                if (there(line, node)) number(way, v, line, node) = tile[line][node];
             }
         }
     }

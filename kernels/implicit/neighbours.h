@@ -234,8 +234,7 @@ struct neighbour_block {
         for (int a = 0; a < block_variables; ++a) rest[a] -= power_of_row(exponent_in(words, a)) * sum[a];
     }
     HD void keep(const real *block, real *lost) { keep_block(block, lost, words); }
-
-  private:
+    // Number `side` of those whose words begin at `first`
     HD neighbour_block(const real *first, stride apart, int side) {
         for (int n = 0; n < neighbour_words; ++n) {
             double_bits x;

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from kernels_alone import with_implicit_program
-from sweep_blocks import diagonal_blocks, neighbour_blocks
+from sweep_blocks import diagonal_blocks, line_blocks, neighbour_blocks
 
 from hiresx.device.configuration import Configuration
 from hiresx.device.cpu import CpuBackend
@@ -15,9 +15,9 @@ from hiresx.device.fields import Layout, declared_field
 from hiresx.device.wrappers import generate
 from hiresx.equations import Equations
 from hiresx.equations.diffusivity import transported_schmidt
-from hiresx.equations.storage import STORAGE, block_reals, neighbour_words, packed_reals
-from hiresx.solver.coloured_arrays import in_grid_order, in_precision, inverse_blocks
-from hiresx.solver.sweeps import range_of_lines
+from hiresx.equations.storage import STORAGE, block_reals, factor_reals, neighbour_words, packed_reals
+from hiresx.solver.coloured_arrays import in_grid_order, in_precision, inverse_blocks, of_lines, unpacked_inverses
+from hiresx.solver.sweeps import AHEAD
 
 # The sweeps without what makes the blocks.
 PROGRAM = """
@@ -131,6 +131,12 @@ def test_the_field_has_the_numbers_that_kernels_take(storage, schmidt, reals):
     assert takes == {reals} == {declared_field("implicit_blocks").variables(layout)}
 
 
+def with_ghosts(inner: np.ndarray) -> np.ndarray:
+    found = np.zeros((*inner.shape[:-3], *SHAPE))
+    found[WITHIN] = inner
+    return found
+
+
 def units(n: int) -> np.ndarray:
     """The unit of each column of a block: of nu_tilde and of k, which are some hundreds, 1024."""
     return np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1024.0, 1.0])[:n, None, None, None]
@@ -178,7 +184,8 @@ def test_a_value_that_is_not_finite_is_seen_in_the_diagonal_block(kept):
 @pytest.mark.parametrize("direction", [None, 0, 1, 2])
 def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
     """Of a matrix whose neighbours are of the size of 1, with what is kept of them, of inverses and of the update: the
-    steps of the elimination in FP64, in which NumPy rounds to FP32 what the sweeps keep in it."""
+    steps of the elimination in FP64, in which NumPy rounds to FP32 what the sweeps keep in it. It takes the products
+    that lines read instead of blocks as they are kept."""
     n, strides = kept.variables, (1, PLACE["sj"], PLACE["sk"])
     rounding = {"fp64": np.float64, "fp32": np.float32}[kept.precision]
     given = kept.given.copy()
@@ -200,20 +207,24 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
     ni, nj, nk = SIZE
     read = {"right": right, "di": 1, "dj": strides[1], "dk": strides[2]}
     extent = ((ni if direction == 0 else (ni + 1) // 2), ((nj + 1) // 2 if direction == 0 else nj), nk)
-    common = {**PLACE, "first": 1, "update": update, "blocks": blocks}
+    common, values = {**PLACE, "first": 1, "update": update}, np.zeros_like(update)
     if direction is None:
         kept.program.launch("invert_diagonals", SIZE, **PLACE, blocks=blocks)
         inverses = inverse_blocks(blocks[: packed_reals(n * n, kept.precision)], n, kept.precision)
     else:
+        across, others = (size for d, size in enumerate(SIZE) if d != direction)
         along = {"direction": direction, "length": SIZE[direction]}
-        factors = np.zeros((packed_reals(n * n, kept.precision), *SHAPE))
-        firsts = tuple(1 if d == direction else size for d, size in enumerate(SIZE))
+        factors = np.zeros((factor_reals(kept.storage, n, kept.precision), *SHAPE))
+        of_block = {"across": across, "others": others, "step": strides[direction]}
         kept.program.launch(
-            "factor_lines", firsts, **PLACE, step=strides[direction], blocks=blocks, factors=factors, **along
-        )
-        inverses = inverse_blocks(factors, n, kept.precision)
-        common |= {"columns": ni, "rows": nj, **along}
+            "factor_lines", (across, others, 1), **PLACE, **along, **of_block, blocks=blocks, factors=factors
+        )  # fmt: skip
+        of_nodes = of_lines(factors, SIZE, direction)
+        inverses = with_ghosts(unpacked_inverses(of_nodes, n, kept.precision))
+        along_line = with_ghosts(line_blocks(of_nodes, kept.storage, kept.precision, n, kept.model))
+        common |= along
     inverses = np.where(np.isfinite(inverses), inverses, 0.0).astype(float)
+    error = {"fp32": 2.0**-24, "fp16": 2.0**-11, "int8": 0.0}[kept.storage] * 1.01  # of a row, and of pivots in FP64
 
     def solve(line: list[tuple[int, int, int]]) -> None:
         """The nodes (k, j, i) of a line, one after the other; of a single node its own equations."""
@@ -232,24 +243,40 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
             if m and direction is not None:
                 lower = beside[(2 * direction, ..., *node)]
                 pivot -= lower @ np.linalg.inv(pivots[-1]) @ beside[(2 * direction + 1, ..., *line[m - 1])]
-                rest[m] = rest[m] - lower @ last
             pivots.append(pivot)
             np.testing.assert_allclose(inverses[(..., *node)] @ pivot, np.eye(n), atol=200 * np.finfo(rounding).eps)
-            last = inverses[(..., *node)] @ rest[m]
+            last = inverses[(..., *node)] @ rest[m] - (along_line[(0, ..., *node)] @ last if m else 0.0)
             wanted[(..., *node)] = last
         for node in line[-2::-1]:
-            upper = beside[(2 * direction + 1, ..., *node)]
-            last = wanted[(..., *node)] - inverses[(..., *node)] @ (upper @ last)
+            last = wanted[(..., *node)] - along_line[(1, ..., *node)] @ last
             wanted[(..., *node)] = last
+        for m, node in enumerate(line if direction is not None else []):
+            for side, there in ((0, m > 0), (1, m + 1 < len(line))):
+                exact = np.linalg.solve(pivots[m], beside[(2 * direction + side, ..., *node)]) * there
+                size = np.abs(exact * units(n)[:, 0, 0, 0]).max(axis=1, keepdims=True) / units(n)[:, 0, 0, 0]
+                off = np.abs(along_line[(side, ..., *node)] - exact)
+                assert (off <= max(error, 200 * np.finfo(rounding).eps) * size).all()
 
     for colour in (0, 1):
         if direction is None:
-            kept.program.launch("colour_sweep", extent, **common, **read, length=ni, colour=colour)
+            kept.program.launch("colour_sweep", extent, **common, blocks=blocks, **read, length=ni, colour=colour)
         else:
-            kept.program.launch("line_right", extent, **common, **read, colour=colour)
-            kernel, of_lines = range_of_lines(kept.program, extent, direction)
-            assert (kernel == "line_sweep") == (kept.where == "cpu")
-            kept.program.launch(kernel, of_lines, **common, step=strides[direction], factors=factors, colour=colour)
+            rows = {"columns": ni, "rows": nj, "blocks": blocks}
+            kept.program.launch("line_right", extent, **common, **rows, **read, colour=colour)
+            ahead = AHEAD in kept.program.signatures
+            assert ahead == (kept.where == "emulated")
+            given = {**common, **of_block, "factors": factors, "colour": colour}
+            turning = {**given, "values": values}
+            for name in ("direction", "step", "factors"):
+                del turning[name]
+            if ahead and direction == 0:
+                kept.program.launch("turn_lines", (1, 1, nk), **turning, way=0)
+            if ahead:
+                kept.program.launch(AHEAD, (1, 1, 1), **given, values=values)
+            else:
+                kept.program.launch("line_sweep", ((across + 1) // 2, others, 1), **given)
+            if ahead and direction == 0:
+                kept.program.launch("turn_lines", (1, 1, nk), **turning, way=1)
         for start in product(*(range(1 if d == direction else size) for d, size in enumerate(SIZE))):
             if (sum(start) + 1) % 2 == colour:
                 length = 1 if direction is None else SIZE[direction]
@@ -292,3 +319,25 @@ def test_the_update_goes_to_the_exchange_and_back(kept):
     natural[:] = 0.0
     kept.program.launch("update_to_exchange", (len(places), 1, 1), **common, exchanged=natural)
     np.testing.assert_array_equal(natural.reshape(n, -1), found)
+
+
+def test_what_lines_along_i_solve_for_is_turned_and_turned_back(kept):
+    """The numbers of the lines of one colour, from the order of the update to that of the factors, in several tiles."""
+    if kept.where == "cpu":
+        assert "turn_lines" not in kept.program.signatures
+        return
+    size, shape = (35, 67, 2), (4, 69, 37)
+    reals = packed_reals(kept.variables, kept.precision)
+    given = np.arange(1.0, reals * np.prod(shape) + 1).reshape(reals, *shape)
+    turned, back = np.zeros_like(given), np.zeros_like(given)
+    place = {"o": 1 + 37 + 37 * 69, "sj": 37, "sk": 37 * 69, "sv": 37 * 69 * 4, "first": 1, "colour": 1}
+    place |= {"length": 35, "across": 67, "others": 2}
+    kept.program.launch("turn_lines", (2, 2, 2), **place, way=0, update=given, values=turned)
+    kept.program.launch("turn_lines", (2, 2, 2), **place, way=1, update=back, values=turned)
+    rows = (np.arange(67) + np.arange(2)[:, None]) % 2 == 0  # the sum of indices and of `first` is odd
+    in_grid = in_precision(given, kept.variables, kept.precision)[WITHIN]
+    wanted = np.where(rows[..., None], in_grid, 0.0)
+    of_kind = in_precision(given, kept.variables, kept.precision).dtype
+    found = of_lines(turned.reshape(-1).view(of_kind)[: kept.variables * place["sv"]].reshape(-1, *shape), size, 0)
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(in_precision(back, kept.variables, kept.precision)[WITHIN], wanted)

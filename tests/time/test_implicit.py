@@ -28,7 +28,7 @@ from hiresx.output.watch import history
 from hiresx.output.watch.monitors.implicit import stall
 from hiresx.rhs import closed, frozen
 from hiresx.solver import Solver
-from hiresx.solver.coloured_arrays import in_grid_order
+from hiresx.solver.coloured_arrays import of_lines
 from hiresx.solver.implicit_operators import connect
 from hiresx.time.integrators import integrator
 from hiresx.verify.turned_blocks import difference
@@ -346,9 +346,9 @@ def test_a_singular_block_is_named():
     solver = solver_of(bump(), "cpu", 1)
     swept(solver)
     (state,) = solver.states
-    factors = state.fields["line_factors"][0]
-    places = in_grid_order(np.arange(factors[0].size).reshape(state.shape))
-    factors[3].reshape(-1)[state.interior(places)[0, 4, 2]] = np.nan
+    factors, (direction, *_) = state.array("line_factors"), solver.integrator._linear._sweeps.lines[0]
+    places = of_lines(np.arange(factors[0].size).reshape(1, *state.shape), state.size, direction)
+    factors[3].reshape(-1)[places[0, 0, 4, 2]] = np.nan
     with pytest.raises(HiresxError, match=r"node \(i, j, k\) = \(2, 4, 0\) of block 'channel' are singular"):
         solver.integrator._linear.check_blocks()
 
