@@ -14,9 +14,10 @@ typedef single block_number;
 typedef real block_number;
 #endif
 
-constexpr int tile_faces = HX_TILE_I * HX_TILE_J + (HX_TILE_I > HX_TILE_J ? HX_TILE_I : HX_TILE_J);
+constexpr int tile_faces = HX_TILE_I * HX_TILE_J + HX_TILE_I;
+static_assert(HX_TILE_I >= HX_TILE_J, "of one direction a tile has no more faces");
 // of faces: the derivatives by the left state, then those by the right one
-constexpr int block_tiles_own = int((2 * block_entries * tile_faces * sizeof(block_number) + sizeof(real) - 1) / sizeof(real));
+constexpr int block_tiles_own = 2 * HX_INVERSE_REALS * tile_faces;
 constexpr int block_tiles_blocks = sizeof(block_number) == 4 ? 2 : 1;
 
 // What neighbours.h does with the bits of numbers
