@@ -166,9 +166,11 @@ class ImplicitOperators(Linearised):
             return
         for s in self._blocks.states:
             ni, nj, n = s.size
-            chunk = march_chunk(n, -(-ni // TILE[0]) * -(-nj // TILE[1]))
+            tiles = -(-((nj - 1) * s.strides[1] + ni) // (TILE[0] * TILE[1] - 1))
+            chunk = march_chunk(n, tiles)
             self._program.launch(
-                "block_tiles", (ni, nj, -(-n // chunk)), **s.place, n=n, chunk=chunk, sv=s.variable_stride,
+                "block_tiles", (tiles * TILE[0], 1, -(-n // chunk)), **s.place, width=ni, rows=nj, n=n, chunk=chunk,
+                sv=s.variable_stride,
                 **self._of_flow(s), direction=self._along, **given,
             )  # fmt: skip
 

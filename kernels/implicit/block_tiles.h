@@ -14,10 +14,8 @@ typedef single block_number;
 typedef real block_number;
 #endif
 
-constexpr int tile_faces = HX_TILE_I * HX_TILE_J + HX_TILE_I;
-static_assert(HX_TILE_I >= HX_TILE_J, "of one direction a tile has no more faces");
-// of faces: the derivatives by the left state, then those by the right one
-constexpr int block_tiles_own = 2 * HX_INVERSE_REALS * tile_faces;
+// of the faces of a tile: the derivatives by the left state, then those by the right one
+constexpr int block_tiles_own = 2 * HX_INVERSE_REALS * HX_TILE_THREADS;
 constexpr int block_tiles_blocks = sizeof(block_number) == 4 ? 2 : 1;
 
 // What neighbours.h does with the bits of numbers
@@ -55,7 +53,7 @@ HD real power_below(real a) { return number_of_bits(bits_of(a) >> 52 << 52); }
 HD real over_power_below(real a) { return number_of_bits((2046ull << 52) - (bits_of(a) >> 52 << 52)); }
 
 // The derivatives of the flux through the face between the nodes l and r of direction d, times a power of two near the time step
-// over the volume of the node `of`
+// over the volume of the node `of`: put(0 by l or 1 by r, entry, its value)
 template <class Put>
 HD void derivatives_of_face(const_state_pointer q, const work_real *m, const work_real *jacobian, const real *dt, long long l,
                             long long r, long long of, stride sv, int d, real inverse_reynolds, const Put &put) {
@@ -63,7 +61,8 @@ HD void derivatives_of_face(const_state_pointer q, const work_real *m, const wor
     const real step = dt[of] * jacobian[of], scale = power_below(step);
     const TransportedConstants<T> known;
     T left[block_variables], right[block_variables], area[3];
-    for (int v = 0; v < block_variables; ++v) left[v] = T(load<real>(q + v * sv + l)), right[v] = T(load<real>(q + v * sv + r));
+    for (int v = 0; v < block_variables; ++v)
+        left[v] = T(load<real>(q + v * sv + l)), right[v] = T(load<real>(q + v * sv + r));
     for (int c = 0; c < 3; ++c) area[c] = T(real(0.5) * scale * (m[(3 * d + c) * sv + l] + m[(3 * d + c) * sv + r]));
     // where there is no area FP32 does not hold no_area
     if (sizeof(T) == 4) area[0] = select(area[0] == T(real(0)), T(real(1e-18)), area[0]);
@@ -83,94 +82,96 @@ HD void derivatives_of_face(const_state_pointer q, const work_real *m, const wor
     }
 }
 
-// Columns of n nodes, in chunks of `chunk`; all else as for implicit_blocks
-TILE_KERNEL(block_tiles, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int n, int chunk, stride sv,
-            const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> dt,
-            const_work_field<HX_WALL_DISTANCE> wall_distance, const_work_field<HX_SPACINGS> grid_spacings,
+// Of nodes of planes with `rows` rows of `width` nodes, n planes in chunks of `chunk`; all else as for implicit_blocks. Point
+// i = HX_TILE_I t stands for tile t, in which the places of a plane follow each other with the ghosts between rows: so threads
+// write long pieces of memory. The first place of a tile is the last one of that before it.
+TILE_KERNEL(block_tiles, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int width, int rows, int n, int chunk,
+            stride sv, const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian,
+            const_field<1> dt, const_work_field<HX_WALL_DISTANCE> wall_distance, const_work_field<HX_SPACINGS> grid_spacings,
             const_work_field<HX_EDDY_FIELDS> eddies, const int *sides, int direction, real inverse_reynolds, real over_cfl,
             real over_time, field<block_reals> blocks) {
     typedef block_number T;
     BLOCK_MEMORY(memory, block_tiles_own);
     PRIVATE(T, sums, block_entries);  // of the diagonal block
 #if HX_TRANSPORTED
-    PRIVATE(T, along, 6 * source_entries);
+    PRIVATE(T, along, 6 * source_entries);  // what its node takes of the sources
 #endif
     T *const faces = reinterpret_cast<T *>(memory);
-    const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
-    const long long corner = o + i + (long long)j * sj;
+    const int apart[3] = {di, dj, dk}, begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
+    const int first = i / HX_TILE_I * (HX_TILE_THREADS - 1);
+    (void)ni, (void)nj, (void)j;
     for (int l = begin - 1; l < end; ++l) {
+        // the upper face of each node along i, j and k; along j then the lower one, whose other node is in another tile
         ROLLED
-        for (int d = l < begin ? 2 : 0; d < 3; ++d) {
-            const int apart = d == 0 ? di : d == 1 ? dj : dk;
-            const int before_i = d == 0, before_j = d == 1, row = HX_TILE_I + before_i;
-            const long long plane = corner + (long long)l * sk;
-            if (apart) {
-                THREADS for (int e = thread; e < row * (HX_TILE_J + before_j); e += HX_TILE_THREADS) {
-                    const int x = e % row - before_i, y = e / row - before_j;
-                    if (i + x >= ni || j + y >= nj) continue;
-                    const long long p = plane + x + (long long)y * sj;
-                    const bool within = (d == 0 ? i + x + 1 < ni : d == 1 ? j + y + 1 < nj : l + 1 < n);
-                    derivatives_of_face(q, m, jacobian, dt, p, p + apart, within ? p + apart : p, sv, d, inverse_reynolds,
-                                        [&](int of, int entry, T value) { faces[(of * block_entries + entry) * tile_faces + e] = value; });
+        for (int turn = l < begin ? 3 : 0; turn < 4; ++turn) {
+            const int d = turn < 2 ? turn : turn - 1, below = turn == 2, away = d == 0 ? di : d == 1 ? dj : dk;
+            THREADS {
+                const int column = (first + thread) % sj - 1, row = (first + thread) / sj;
+                const long long p = o + first + thread - 1 + (long long)l * sk, left = below ? p - away : p;
+                if (away && row < rows && column < width && (column >= 0 || d == 0)) {
+                    const bool within = d == 0 ? column + 1 < width : d == 1 ? below || row + 1 < rows : l + 1 < n;
+                    derivatives_of_face(q, m, jacobian, dt, left, left + away, within ? left + away : left, sv, d, inverse_reynolds,
+                                        [&](int of, int entry, T value) {
+                                            faces[(of * block_entries + entry) * HX_TILE_THREADS + thread] = value;
+                                        });
                 }
             }
             THREADS {
-                const int x = thread % HX_TILE_I, y = thread / HX_TILE_I;
-                const bool there = i + x < ni && j + y < nj;
-                const long long p = plane + x + (long long)y * sj;
+                const int column = (first + thread) % sj - 1, row = (first + thread) / sj;
+                const bool there = thread > 0 && row < rows && column >= 0 && column < width;
+                const long long p = o + first + thread - 1 + (long long)l * sk;
                 T *const sum = MINE(sums);
-                // what a node gets through its face on side `side`, in place `at` of them; `scale_of`: the node of its scale
-                const auto take = [&](long long node, int side, int at, long long scale_of) {
-                    const real step = dt[node] * jacobian[node];
-                    const T share = T(step * over_power_below(dt[scale_of] * jacobian[scale_of])), signed_share = side ? share : -share;
-                    const T *const own = faces + (side ? 0 : block_entries) * tile_faces + at;
-                    const T *const other = faces + (side ? block_entries : 0) * tile_faces + at;
+                // what a node gets of its face on a side, place `at` among the faces, whose scale is that of the node `of`
+                const auto take = [&](long long node, int side, int at, long long of) {
+                    const T size = T(dt[node] * jacobian[node] * over_power_below(dt[of] * jacobian[of])), share = side ? size : -size;
+                    const T *const own = faces + (side ? 0 : block_entries) * HX_TILE_THREADS + at;
+                    const T *const other = faces + (side ? block_entries : 0) * HX_TILE_THREADS + at;
                     UNROLLED
-                    for (int e = 0; e < block_entries; ++e) sum[e] = sum[e] + signed_share * own[e * tile_faces];
+                    for (int e = 0; e < block_entries; ++e) sum[e] = sum[e] + share * own[e * HX_TILE_THREADS];
                     if (HX_STORED_DIRECTIONS < 3 && d != direction) return;
                     T block[block_entries];
                     word<T> words[neighbour_words];
                     UNROLLED
-                    for (int e = 0; e < block_entries; ++e) block[e] = signed_share * other[e * tile_faces];
+                    for (int e = 0; e < block_entries; ++e) block[e] = share * other[e * HX_TILE_THREADS];
 #if HX_TRANSPORTED
                     take_transported(MINE(along) + (2 * d + side) * source_entries, T(real(1)), block);
 #endif
                     keep_block(block, sum, words);
-                    real *const to = blocks + block_entries * sv + coloured(node, sj);
+                    real *const to = blocks + (block_entries + stored_side(d, side) * neighbour_words) * sv + coloured(node, sj);
                     UNROLLED
-                    for (int w = 0; w < neighbour_words; ++w)
-                        to[(stored_side(d, side) * neighbour_words + w) * sv] = number_of_bits(words[w]);
+                    for (int w = 0; w < neighbour_words; ++w) to[w * sv] = number_of_bits(words[w]);
                 };
-                const bool within = d == 0 ? i + x + 1 < ni : d == 1 ? j + y + 1 < nj : l + 1 < n;
-                const int upper = (y + before_j) * row + x + before_i;
                 const bool own = there && l >= begin && !sides[p];
-                if (own && apart) take(p, 1, upper, within ? p + apart : p);
-                if (d == 2 && own) {
+                const bool within = d == 0 ? column + 1 < width : d == 1 ? row + 1 < rows : l + 1 < n;
+                if (own && away && !below) take(p, 1, thread, within ? p + away : p);
+                if (own && d == 2) {
                     const long long c = coloured(p, sj);
                     UNROLLED
                     for (int e = 0; e < block_entries; ++e) blocks[e * sv + c] = to_real(sum[e]);
                 }
                 const bool next = d == 2 && there && l + 1 < end && !sides[p + sk];
-                const long long lower = d == 2 ? p + sk : p;
                 if (next) {
-                    const real time = dt[lower];
+                    const real time = dt[p + sk];
                     UNROLLED
                     for (int e = 0; e < block_entries; ++e)
                         sum[e] = T(e % (block_variables + 1) ? real(0) : over_cfl + time * over_time);
 #if HX_TRANSPORTED
-                    const int strides[3] = {di, dj, dk};
-                    const node_terms<real> terms(q, m, jacobian, wall_distance, grid_spacings, eddies, lower, sv, strides, inverse_reynolds);
-                    T of_node[source_entries];
+                    const node_terms<real> terms(q, m, jacobian, wall_distance, grid_spacings, eddies, p + sk, sv, apart,
+                                                 inverse_reynolds);
                     for (int e = 0; e < source_entries; ++e) {
-                        of_node[e] = T(time * terms.own[e]);
-                        for (int side = 0; side < 6; ++side) MINE(along)[side * source_entries + e] = T(time * terms.along[side][e]);
+                        const int entry = (transported_at + e / HX_TRANSPORTED) * block_variables + transported_at + e % HX_TRANSPORTED;
+                        sum[entry] = sum[entry] - T(time * terms.own[e]);
+                        for (int side = 0; side < 6; ++side)
+                            MINE(along)[side * source_entries + e] = T(time * terms.along[side][e]);
                     }
-                    take_transported(of_node, T(real(1)), sum);
 #else
-                    (void)wall_distance, (void)grid_spacings, (void)eddies;
+                    (void)wall_distance, (void)grid_spacings, (void)eddies, (void)apart;
 #endif
                 }
-                if ((d == 2 ? next : own) && apart) take(lower, 0, d == 2 ? upper : upper - (d == 0 ? 1 : row), lower);
+                if (away && (below || d != 1) && (d == 2 ? next : own)) {
+                    const long long node = d == 2 ? p + sk : p;
+                    take(node, 0, d == 0 ? thread - 1 : thread, node);
+                }
             }
         }
     }
