@@ -68,8 +68,8 @@ class Signature(NamedTuple):
     - `kind`: the macro that declares it.
     - `shared`: whether it is a CPU kernel whose work is divided among threads.
     - `holds`: for each argument that is a field, the number of variables per node that its array must have.
-    - `own`: the number of reals that each thread of a line kernel, or each block of a tile or row kernel, stores in on-chip
-      memory (the constant <name>_own).
+    - `own`: the number of reals that each thread of a line kernel, or each block of a tile or row kernel, stores in
+      on-chip memory (the constant <name>_own).
     - `passed`: the arguments of its body in their order. Fields without variables are null pointers there.
     - `optional`: the arrays that may be None.
     - `aligned`: the arrays whose address must be a multiple of 16 bytes.

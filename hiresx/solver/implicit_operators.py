@@ -10,9 +10,12 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.case.implicit import NAME, STEADY_SWEEPS, UNSTEADY_SWEEPS
 from hiresx.device.state import BlockState
+from hiresx.device.wrappers import TILE
 from hiresx.equations import equations
+from hiresx.equations.system import node_constants
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import FACES, slices
+from hiresx.rhs.chunks import march_chunk
 from hiresx.solver.block_arguments import of_flow
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
@@ -75,6 +78,8 @@ class ImplicitOperators(Linearised):
             face_formulas=(),
         )
         self._program = blocks.compile_kernels(chosen)
+        # whether the derivatives of a face are computed once for both of its nodes (kernels/implicit/block_tiles.h)
+        self._shares_faces = "block_tiles" in self._program.signatures and not node_constants(chosen.turbulence)
         device, sides = blocks.backend.to_device, _sides(blocks)
         self._sides = [device(of_part) for of_part in sides]
         self._faces = face_blocks(case, blocks, sides)
@@ -150,9 +155,24 @@ class ImplicitOperators(Linearised):
         given = {"inverse_reynolds": self._inverse_reynolds, "over_cfl": float(over_cfl), "over_time": self._over_time}
         self._launch("condition_blocks", lambda s: {**self._of_flow(s), **self._of_faces(s)}, **given)
         if self._stored:
-            self._launch("implicit_blocks", self._of_flow, direction=self._along, **given)
+            self._interior_blocks(given)
         self._outflow_blocks(over_cfl)
         self._sweeps.factor(float(over_cfl), self._over_time)
+
+    def _interior_blocks(self, given: dict[str, Any]) -> None:
+        """Compute the blocks of nodes without conditions."""
+        if not self._shares_faces:
+            self._launch("implicit_blocks", self._of_flow, direction=self._along, **given)
+            return
+        for s in self._blocks.states:
+            ni, nj, n = s.size
+            tiles = -(-((nj - 1) * s.strides[1] + ni) // (TILE[0] * TILE[1] - 1))
+            chunk = march_chunk(n, tiles)
+            self._program.launch(
+                "block_tiles", (tiles * TILE[0], 1, -(-n // chunk)), **s.place, width=ni, rows=nj, n=n, chunk=chunk,
+                sv=s.variable_stride,
+                **self._of_flow(s), direction=self._along, **given,
+            )  # fmt: skip
 
     def _outflow_blocks(self, over_cfl: float) -> None:
         for s, nodes, faces, kept in self._outflow:
