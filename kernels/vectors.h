@@ -55,30 +55,31 @@ VECTOR_KERNEL(carried_vector_to_state, int i, int j, int k, int o, int sj, int s
 }
 #endif
 
-// Per column: the sum of the products of all variables, those of scalar number n times weights[n].
-VECTOR_KERNEL(column_products, int i, int j, int k, int o, int sj, int sk, int height, stride sv,
+// Per piece k of a column, of `height` of the `nodes` along k: the sum of the products of all variables, those of scalar
+// number n times weights[n].
+VECTOR_KERNEL(column_products, int i, int j, int k, int o, int sj, int sk, int rows, int nodes, int height, stride sv,
               const_field<conserved_variables> x, const_field<conserved_variables> y, const real *weights, int width,
               real *partial) {
     T sum = T(real(0));
-    for (int l = 0; l < height; ++l) {
+    for (int l = k * height; l < nodes && l < (k + 1) * height; ++l) {
         const long long p = o + i + (long long)j * sj + (long long)l * sk;
         for (int v = 0; v < conserved_variables; ++v) {
             const T product = load<T>(x + v * sv + p) * load<T>(y + v * sv + p);
             sum = sum + (v < gas_variables ? product : real(weights[v - gas_variables]) * product);
         }
     }
-    store(partial + (long long)j * width + i, sum);
+    store(partial + ((long long)k * rows + j) * width + i, sum);
 }
 
 // The same of x with vectors `first` to `first` + 7 of a basis, of `count` that are `apart` in memory: a sum for each of
 // them, of those beyond the last one 0.
 constexpr int products_at_once = 8;
-VECTOR_KERNEL(basis_products, int i, int j, int k, int o, int sj, int sk, int height, stride sv, long long apart, int first,
-              int count, const real *basis, const_field<conserved_variables> x, const real *weights, int width, int columns,
-              real *partial) {
+VECTOR_KERNEL(basis_products, int i, int j, int k, int o, int sj, int sk, int rows, int nodes, int height, stride sv,
+              long long apart, int first, int count, const real *basis, const_field<conserved_variables> x,
+              const real *weights, int width, int columns, real *partial) {
     T sum[products_at_once];
     for (int m = 0; m < products_at_once; ++m) sum[m] = T(real(0));
-    for (int l = 0; l < height; ++l) {
+    for (int l = k * height; l < nodes && l < (k + 1) * height; ++l) {
         const long long p = o + i + (long long)j * sj + (long long)l * sk;
         for (int v = 0; v < conserved_variables; ++v) {
             const real weight = v < gas_variables ? real(1) : weights[v - gas_variables];
@@ -88,7 +89,8 @@ VECTOR_KERNEL(basis_products, int i, int j, int k, int o, int sj, int sk, int he
                 if (first + m < count) sum[m] = sum[m] + value * load<T>(other + m * apart);
         }
     }
-    for (int m = 0; m < products_at_once; ++m) store(partial + m * (long long)columns + (long long)j * width + i, sum[m]);
+    for (int m = 0; m < products_at_once; ++m)
+        store(partial + m * (long long)columns + ((long long)k * rows + j) * width + i, sum[m]);
 }
 
 // x = x + the sum of the first `count` vectors of such a basis, times their weights

@@ -13,7 +13,7 @@ from hiresx.equations import GAS_CONSERVED
 from hiresx.grid.blocks import slices
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.time.ode_system import Basis, Vector
-from hiresx.time.reduction import THREADS
+from hiresx.time.reduction import THREADS, pieces
 
 # Products that are summed at once, as in kernels/vectors.h.
 AT_ONCE = 8
@@ -89,15 +89,15 @@ class Vectors:
         `of_last`. Collective."""
         found = 0.0
         for s, one, other in zip(self._blocks.states, x.arrays, y.arrays, strict=True):
-            (ni, nj, nk), backend = s.size, self._blocks.backend
-            threads = min(THREADS, ni * nj)
-            partial, result = backend.zeros((ni * nj,), self._real), backend.zeros((threads,), self._real)
+            extent, columns, cut = _columns(s)
+            backend, threads = self._blocks.backend, min(THREADS, columns)
+            partial, result = backend.zeros((columns,), self._real), backend.zeros((threads,), self._real)
             self._program.launch(
-                "column_products", (ni, nj, 1), **s.place, height=nk, sv=s.variable_stride, x=one, y=other,
-                weights=self._weights, width=ni, partial=partial,
+                "column_products", extent, **cut, sv=s.variable_stride, x=one, y=other, weights=self._weights,
+                partial=partial,
             )  # fmt: skip
             self._program.launch(
-                "reduce", (threads, 1, 1), count=ni * nj, threads=threads, how=0, values=partial, result=result
+                "reduce", (threads, 1, 1), count=columns, threads=threads, how=0, values=partial, result=result
             )
             found += float(backend.to_host(result).sum(dtype=float))
         return float(self._blocks.comm.sum([found])[0])
@@ -107,19 +107,18 @@ class Vectors:
         Collective."""
         found = np.zeros(count)
         for s, many, one in zip(self._blocks.states, basis.arrays, x.arrays, strict=True):
-            (ni, nj, nk), backend = s.size, self._blocks.backend
-            threads = min(THREADS, ni * nj)
-            partial = backend.zeros((AT_ONCE, ni * nj), self._real)
+            extent, columns, cut = _columns(s)
+            backend, threads = self._blocks.backend, min(THREADS, columns)
+            partial = backend.zeros((AT_ONCE, columns), self._real)
             rounds = -(-count // AT_ONCE)
             result = backend.zeros((rounds, AT_ONCE, threads), self._real)
             for n in range(rounds):
                 self._program.launch(
-                    "basis_products", (ni, nj, 1), **s.place, height=nk, sv=s.variable_stride, apart=one.size,
-                    first=n * AT_ONCE, count=count, basis=many, x=one, weights=self._weights, width=ni,
-                    columns=ni * nj, partial=partial,
+                    "basis_products", extent, **cut, sv=s.variable_stride, apart=one.size, first=n * AT_ONCE,
+                    count=count, basis=many, x=one, weights=self._weights, columns=columns, partial=partial,
                 )  # fmt: skip
                 self._program.launch(
-                    "reduce", (threads, AT_ONCE, 1), count=ni * nj, threads=threads, how=0, values=partial,
+                    "reduce", (threads, AT_ONCE, 1), count=columns, threads=threads, how=0, values=partial,
                     result=result[n],
                 )  # fmt: skip
             found += backend.to_host(result).reshape(-1, threads)[:count].sum(axis=1, dtype=float)
@@ -173,6 +172,17 @@ class Vectors:
 
     def _launch(self, s: BlockState, kernel: str, beside: dict[str, Any] | None = None, /, **arguments: Any) -> None:
         self._program.launch(kernel, s.size, **s.place, sv=s.variable_stride, **(beside or {}), **arguments)
+
+
+def _columns(s: BlockState) -> tuple[tuple[int, int, int], int, dict[str, Any]]:
+    """How kernels sum over the nodes of a block: the extent of a launch, with a thread for each piece of each column
+    along k, so that a GPU is filled; the number of these threads; and arguments that tell the pieces."""
+    (ni, nj, nk), count = s.size, pieces(s.size)
+    return (
+        (ni, nj, count),
+        ni * nj * count,
+        {**s.place, "rows": nj, "nodes": nk, "height": -(-nk // count), "width": ni},
+    )
 
 
 def _compensated_kernel(state: BlockState, kernel: str) -> tuple[str, dict[str, Any]]:

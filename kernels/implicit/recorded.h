@@ -44,7 +44,8 @@ KERNEL(record_turbulence, int i, int j, int k, int o, int sj, int sk, int di, in
     for (int e = 0; e < source_entries; ++e) {
         found[transported_constants + e] = terms.own[e];
         for (int d = 0; d < 3; ++d)
-            found[transported_constants + (d + 1) * source_entries + e] = q[p + apart[d]] * terms.along[2 * d + 1][e];
+            found[transported_constants + (d + 1) * source_entries + e] =
+                real(0.5) * (q[p + apart[d]] * terms.along[2 * d + 1][e] - q[p - apart[d]] * terms.along[2 * d][e]);
     }
 #else
     found[0] = terms.eddies;

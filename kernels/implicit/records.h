@@ -65,10 +65,11 @@ template <class T> struct recorded_terms {
 #if HX_TRANSPORTED
         const T share = real(side ? 1 : -1) / (rho * record[record_jacobian]);
         for (int r = 0; r < HX_TRANSPORTED; ++r)
-            for (int v = 0; v < HX_TRANSPORTED; ++v)
-                sum[transported_at + r] =
-                    sum[transported_at + r]
-                    - record[of_change + d * source_entries + r * HX_TRANSPORTED + v] * (share * x[transported_at + v]);
+            for (int v = 0; v < HX_TRANSPORTED; ++v) {
+                const T change = record[of_change + d * source_entries + r * HX_TRANSPORTED + v];
+                const T upwind = r == v ? change + real(side ? 1 : -1) * absolute(change) : change;
+                sum[transported_at + r] = sum[transported_at + r] - upwind * (share * x[transported_at + v]);
+            }
 #else
         (void)record, (void)d, (void)rho, (void)x, (void)sum;
 #endif

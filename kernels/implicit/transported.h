@@ -33,8 +33,10 @@ typedef dual<source_variables> source_dual;
 
 // Of the rates of rho s of a node, whose states along direction d are at p +- apart[d]: the derivatives of the sources by rho
 // s of the node, row by row, where those on the diagonal are negative, so that it only grows, and along[2 d], along[2 d + 1]
-// by rho s of the neighbours. Gradients are second-order differences. What the velocity, the density and the conversion of
-// the diffusion to the model's form change is left out; so is what changes the length of a detached-eddy model, and what the
+// by rho s of the neighbours. Gradients are second-order differences. In the row of the same variable they act as a convection,
+// which is taken upwind: the central derivative of |grad s|^2 exceeds that of the diffusion at the front of a turbulent layer,
+// where s falls to 0 within a cell, and sweeps diverged there. What the velocity, the density and the conversion of the
+// diffusion to the model's form change is left out; so is what changes the length of a detached-eddy model, and what the
 // model takes as constants, which are returned.
 HD_LONG TransportedConstants<> transported_derivatives(const real *q, const real *m, const real *jacobian, long long p,
                                                        long long sv, const int *apart, const work_real *distance,
@@ -102,8 +104,10 @@ HD_LONG TransportedConstants<> transported_derivatives(const real *q, const real
             own[r * count + v] = r == v ? smaller(change, real(0)) : change;
             for (int d = 0; d < 3; ++d) {
                 const real by_difference = apart[d] ? real(found[r].slope[(d + 1) * count + v]) : real(0);
-                along[2 * d][r * count + v] = apart[d] ? -by_difference / q[p - apart[d]] : real(0);
-                along[2 * d + 1][r * count + v] = apart[d] ? by_difference / q[p + apart[d]] : real(0);
+                const real size = r == v ? absolute(by_difference) : real(0);
+                own[r * count + v] -= real(2) * size / rho;
+                along[2 * d][r * count + v] = apart[d] ? (size - by_difference) / q[p - apart[d]] : real(0);
+                along[2 * d + 1][r * count + v] = apart[d] ? (size + by_difference) / q[p + apart[d]] : real(0);
             }
         }
     return known;
