@@ -35,9 +35,9 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
     - behind the axis of axisymmetric flow, if lines meet it at right angles: at the mirror image (x, -y, z) of the
       node before it;
     - behind the plane of symmetry of half a ring around a pole: at its mirror image;
-    - behind a patched face and a no-slip wall, behind an open face (`hiresx.decomposition.open_faces`), and behind a wall
-      whose ghosts take the flow at mirrored places (`hiresx.decomposition.oblique_walls`), where polynomials are safe:
-      on a polynomial through the nodes before it (`hiresx.grid.patched`);
+    - behind a patched face, a no-slip wall, an open face (`hiresx.decomposition.open_faces`), and a wall whose ghosts
+      take the flow at mirrored places (`hiresx.decomposition.oblique_walls`), where polynomials are safe: on a
+      polynomial through the nodes before it (`hiresx.grid.patched`);
     - behind any other physical boundary: at the point reflection x_{-m} = 2 x_0 - x_m.
 
     Singleton directions are extruded by unit steps along their axis (j along y, k along z). The ghosts of edges and
