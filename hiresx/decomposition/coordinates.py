@@ -12,6 +12,7 @@ import numpy as np
 from hiresx.base.threads import map_all, planes
 from hiresx.decomposition.ghost_layers import GhostLayers
 from hiresx.decomposition.oblique_walls import inward_rows, mirrored_places, mirrors
+from hiresx.decomposition.open_faces import open_degrees
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.grid.blocks import FACES, Block, Range, direction
 from hiresx.grid.connections import Connection
@@ -34,9 +35,9 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
     - behind the axis of axisymmetric flow, if lines meet it at right angles: at the mirror image (x, -y, z) of the
       node before it;
     - behind the plane of symmetry of half a ring around a pole: at its mirror image;
-    - behind a patched face, and behind a wall whose ghosts take the flow at mirrored places
-      (`hiresx.decomposition.oblique_walls`) if all lines there are smooth: on a polynomial through the nodes before it
-      (`hiresx.grid.patched`);
+    - behind a patched face, a no-slip wall, an open face (`hiresx.decomposition.open_faces`), and a wall whose ghosts
+      take the flow at mirrored places (`hiresx.decomposition.oblique_walls`), where polynomials are safe: on a
+      polynomial through the nodes before it (`hiresx.grid.patched`);
     - behind any other physical boundary: at the point reflection x_{-m} = 2 x_0 - x_m.
 
     Singleton directions are extruded by unit steps along their axis (j along y, k along z). The ghosts of edges and
@@ -60,7 +61,7 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
         connections[c.block].append((c, layout_of(c, blocks) == "offset"))
     lines: list[list[tuple[str, Range, int]]] = [[] for _ in blocks]
     images: list[list[tuple[Patch, Motion]]] = [[] for _ in blocks]
-    mirrored = mirrored_places(decomposition)
+    mirrored, degrees = mirrored_places(decomposition), open_degrees(decomposition)
     for n, patch in enumerate(decomposition.patches):
         if patch.condition.type == PATCHED:
             lines[patch.block].append(
@@ -68,6 +69,8 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
             )
         elif n in mirrored and mirrored[n].smooth:
             lines[patch.block].append((patch.face, patch.range, HIGHEST))
+        elif degrees.get(n, 1) > 1:
+            lines[patch.block].append((patch.face, patch.range, degrees[n]))
         elif patch.condition.kernel == "no_slip":
             degree = min(_degree(blocks[patch.block], patch.face, patch.range, halo), 3)
             if degree > 1:

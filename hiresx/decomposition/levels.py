@@ -227,7 +227,7 @@ def _halfway(c: np.ndarray, coarse: Decomposition, b: int, size: tuple[int, int,
             c = np.take(c, [halo], axis=2 - d)
     for d in whole.active:
         axis, n = 2 - d, whole.size[d]
-        # Across a join the grid goes on smoothly; behind a boundary ghosts are reflected points.
+        # Across a join the grid goes on smoothly; behind a boundary ghosts are only extrapolated.
         low = -halo if _whole(coarse, b, FACES[2 * d]) else 0
         high = n + halo if _whole(coarse, b, FACES[2 * d + 1]) else n
         own = np.array([m for block, e, m in kinks if (block, e) == (b, d)], int)

@@ -1,7 +1,7 @@
 """Slip walls, planes of symmetry and axes whose ghosts are not mirror images of nodes: walls that grid lines do not
 meet at right angles, curved walls, and walls against which a body force pushes the gas."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -161,12 +161,15 @@ def is_broad(block: Block, patch: "Patch") -> bool:
     return all(patch.range[e][1] - patch.range[e][0] > 1 for e in block.active if e != d)
 
 
-def groups(whole: "Decomposition", places: Sequence[int]) -> list[list[int]]:
-    """Group the patches with the numbers `places`. Two patches are in one group if they continue each other and their
-    conditions are equal. Conditions that differ only in the faces or blocks that they name count as equal, since one
-    condition may be given for each block separately. `whole`: the whole blocks."""
+def groups(
+    whole: "Decomposition", places: Sequence[int], kind: Callable[[Condition], object] | None = None
+) -> list[list[int]]:
+    """Group the patches with the numbers `places`. Two patches are in one group if they continue each other and `kind`
+    returns the same for their conditions. Without `kind` the conditions must be equal. Conditions that differ only in
+    the faces or blocks that they name count as equal, since one condition may be given for each block separately.
+    `whole`: the whole blocks."""
     found = {place: [place] for place in places}
-    held = {place: _what_holds(whole.patches[place].condition) for place in places}
+    held = {place: (kind or _what_holds)(whole.patches[place].condition) for place in places}
     for place in places:
         patch = whole.patches[place]
         beyond = list(_beyond(whole, patch))

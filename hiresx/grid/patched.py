@@ -38,22 +38,20 @@ def extrapolate(nodes: np.ndarray, degree: int, layers: int) -> np.ndarray:
 
 def degree_of(nodes: np.ndarray, layers: int) -> int:
     """Return the highest degree, at most `HIGHEST`, of the polynomials by which all grid lines can be extrapolated
-    beyond a face. The extrapolated lines must run forwards over all `layers` ghosts, with steps that neither grow nor
-    shrink too fast. If no degree meets this, the result is 1. `nodes` (n >= 5, 3, ...): positions from the face
-    inwards."""
+    beyond a face (`continues_forward`). If there is none, the result is 1. `nodes` (n >= 5, 3, ...): positions from the
+    face inwards. `layers`: the number of ghosts."""
+    return next((n for n in range(HIGHEST, 1, -1) if continues_forward(nodes, n, layers)), 1)
+
+
+def continues_forward(nodes: np.ndarray, degree: int, layers: int) -> bool:
+    """Return whether polynomials of `degree` continue all grid lines forwards over `layers` ghosts, with steps that
+    neither grow nor shrink too fast. `nodes` (n > degree, 3, ...): positions from the face inwards."""
     last = nodes[0] - nodes[1]
     length = np.linalg.norm(last, axis=0)
-    for degree in range(HIGHEST, 1, -1):
-        steps = np.diff(extrapolate(nodes, degree, layers), axis=0, prepend=nodes[:1])
-        size = np.linalg.norm(steps, axis=1)
-        along = np.sum(steps * last, axis=1)
-        if (
-            (along > 0.7 * size * length).all()
-            and (size < STEEPEST * length).all()
-            and (STEEPEST * size > length).all()
-        ):
-            return degree
-    return 1
+    steps = np.diff(extrapolate(nodes, degree, layers), axis=0, prepend=nodes[:1])
+    size = np.linalg.norm(steps, axis=1)
+    forwards = np.sum(steps * last, axis=1) > 0.7 * size * length
+    return bool((forwards & (size < STEEPEST * length) & (STEEPEST * size > length)).all())
 
 
 def lagrange(t: np.ndarray, width: int = WIDTH) -> tuple[np.ndarray, np.ndarray]:

@@ -195,7 +195,7 @@ def test_point_reflection_and_extrusion():
 
 def test_jet_ghosts_lie_on_their_neighbours():
     grid = jet()
-    d = decomposed(grid, FAR)
+    d = decomposed(grid, SlipWall(faces="all", range="walls"), FAR)
     extended = extended_coordinates(d)
     b = {block.name: n for n, block in enumerate(grid.blocks)}
     x = grid.blocks[b["jet"]].x[0, 0]

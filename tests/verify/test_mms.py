@@ -159,6 +159,7 @@ def test_an_unsteady_flow_stays_with_its_source(where):
                 "no-slip, heat flux: Navier-Stokes, oblique lines",
                 "no-slip, moving, blowing: Navier-Stokes, oblique lines",
                 "total-pressure-inflow: Euler, oblique lines",
+                "total-pressure-inflow: Euler, stretched lines",
                 "pressure-outflow, mass flux: Euler, oblique lines",
                 "axis: Navier-Stokes, oblique lines",
                 "patched: Euler",
