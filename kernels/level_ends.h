@@ -3,21 +3,25 @@
 //
 // `sums` are of the defect of a group of levels, and of what its parts are measured by: density, momentum, energy and
 // every scalar have a norm of dq/dt each, and an even share in proportion to rho, sqrt(rho e), e (the internal energy of
-// a volume) and rho.
+// a volume) and rho. Behind both is what such shares carry: momentum and energy with mass, energy with momentum.
 constexpr int norms = conserved_variables - 2, even_shares = 3;
-constexpr int defect_sums = conserved_variables + norms + even_shares;
+constexpr int carried_sums = 7, even_sums = even_shares + carried_sums;
+constexpr int defect_sums = conserved_variables + norms + even_sums + carried_sums;
 
-// The norm and the even share to which a variable belongs
+// The norm to which a variable belongs
 HD constexpr int norm_of(int variable) { return variable == 0 ? 0 : variable < 4 ? 1 : variable - 2; }
-HD constexpr int even_of(int variable) { return norm_of(variable) < even_shares ? norm_of(variable) : 0; }
 
-// Of density, momentum, energy and scalars
-template <class Values> HD void norms_of(const Values *of, long long apart, real *norm) {
-    real square = real(0);
-    for (int v = 1; v < 4; ++v) square += real(of[v * apart]) * real(of[v * apart]);
+// Of density, momentum, energy and scalars, as an observer sees them who moves with the gas of state q
+HD void norms_of(const real *q, const rate_real *of, long long apart, real *norm) {
+    real square = real(0), energy = real(of[4 * apart]);
+    for (int c = 1; c < 4; ++c) {
+        const real u = q[c] / q[0], momentum = real(of[c * apart]) - u * real(of[0]);
+        energy -= u * (real(of[c * apart]) - real(0.5) * u * real(of[0]));
+        square += momentum * momentum;
+    }
     for (int v = 0; v < conserved_variables; ++v)
-        if (v < 1 || v > 3) norm[norm_of(v)] = absolute(real(of[v * apart]));
-    norm[1] = square_root(square);
+        if (v < 1 || v > 4) norm[norm_of(v)] = absolute(real(of[v * apart]));
+    norm[1] = square_root(square), norm[2] = absolute(energy);
 }
 
 HD void even_shares_of(const real *q, real *even) {
@@ -53,6 +57,33 @@ HD bool bears(const real *q, const real *d) {
            real(36) * momentum < q[0] * q[0] * internal;
 }
 
+// To what shares carry with them: momentum and kinetic energy with mass, in 4 sums, and energy with momentum in 3
+HD void add_carried(const real *q, real of_mass, real of_momentum, real *sum) {
+    for (int c = 0; c < 3; ++c) {
+        const real u = q[c + 1] / q[0];
+        sum[c] += of_mass * u, sum[3] += real(0.5) * of_mass * u * u, sum[4 + c] += of_momentum * u;
+    }
+}
+
+HD void add_even(const real *q, const real *even, real mass, real *sum) {
+    for (int v = 0; v < even_shares; ++v) sum[v] += mass * even[v];
+    add_carried(q, mass * even[0], mass * even[1], sum + even_shares);
+}
+
+// Adds to `taken` what a node in the state q takes with the shares `share` of mass, momentum and energy of what is `given` to
+// all: mass has the velocity of the node, and momentum the energy of which an observer who moves with the node sees
+// nothing. The kinetic energy of fast and cold gas is much more than it could bear.
+HD void add_shares(const real *q, const real *given, const real *share, real *taken) {
+    const real mass = given[0] * share[0];
+    taken[0] += mass;
+    taken[4] += given[4] * share[2];
+    for (int c = 1; c < 4; ++c) {
+        const real u = q[c] / q[0], momentum = given[c] * share[1];
+        taken[c] += mass * u + momentum;
+        taken[4] += u * (real(0.5) * mass * u + momentum);
+    }
+}
+
 // partial[v][i]: of the entries i first, i first + apart, ..., `height` of them at most, the sums of which the first are
 // the weighted rates, and the others are over the entries among the first `ends`, where the defect is taken back.
 KERNEL(level_sums, int i, int j, int k, const int *nodes, const real *weights, int count, int ends, int first, int apart,
@@ -66,19 +97,19 @@ KERNEL(level_sums, int i, int j, int k, const int *nodes, const real *weights, i
         const long long p = nodes[n];
         for (int v = 0; v < conserved_variables; ++v) sum[v] += weights[n] * r[v * sv + p];
         if (n >= ends) continue;
-        norms_of(r + p, sv, norm);
-        for (int v = 0; v < norms; ++v) sum[conserved_variables + v] += weights[n] * norm[v];
         for (int v = 0; v < conserved_variables; ++v) state[v] = q[v * sv + p];
+        norms_of(state, r + p, sv, norm);
         even_shares_of(state, even);
-        const real mass = weights[n] / jacobian[p];
-        for (int v = 0; v < even_shares; ++v) sum[conserved_variables + norms + v] += mass * even[v];
+        for (int v = 0; v < norms; ++v) sum[conserved_variables + v] += weights[n] * norm[v];
+        add_even(state, even, weights[n] / jacobian[p], sum + conserved_variables + norms);
+        add_carried(state, weights[n] * norm[0], weights[n] * norm[1], sum + conserved_variables + norms + even_sums);
     }
     for (int v = 0; v < defect_sums; ++v) partial[(long long)v * columns + i] = sum[v];
 }
 
 // parts[n][v]: the part of the defect, in dq/dt, that the node of the entry n < `ends` takes. That of every variable is in
-// proportion to the norm of its own rates: a shock that crosses the end of a level takes nearly all of it, and cold gas
-// ahead of the shock none of its energy. To the norm a tenth of that of an even distribution is added, so that where no
+// proportion to the norm of its own rates, as an observer sees them who moves with the node: a shock that crosses the end
+// of a level takes nearly all of it, and cold gas ahead of the shock none of its energy, however fast it is. To the norm a tenth of that of an even distribution is added, so that where no
 // node has large rates none takes much. What would change the state at the beginning of the step dt or at its end by more
 // than half is left to other nodes. partial: as of level_sums, what is left of the defect.
 KERNEL(level_parts, int i, int j, int k, const int *nodes, const real *weights, int ends, int first, int apart, int height,
@@ -88,14 +119,21 @@ KERNEL(level_parts, int i, int j, int k, const int *nodes, const real *weights, 
     real left[conserved_variables], norm[norms], by_rates[norms], evenly[norms], even[even_shares];
     real defect[conserved_variables], state[conserved_variables], next[conserved_variables], part[conserved_variables];
     real change[conserved_variables];
-    norms_of(sums, 1, norm);
-    for (int n = 0; n < norms; ++n) {
-        const int of = n < even_shares ? n : 0;
-        const real added = real(0.1) * norm[n], total = sums[conserved_variables + n] + added;
-        by_rates[n] = total > real(0) ? real(1) / total : real(0);
-        evenly[n] = by_rates[n] * added / sums[conserved_variables + norms + of];
-    }
     for (int v = 0; v < conserved_variables; ++v) left[v] = real(0), defect[v] = sums[v];
+    const real *total = sums + conserved_variables, *evens = total + norms, *carried = evens + even_sums;
+    for (int n = 0; n < norms; ++n) {
+        const int v = n < 2 ? n : n + 2;
+        real size = absolute(defect[v]);
+        if (n == 1) size = square_root(defect[1] * defect[1] + defect[2] * defect[2] + defect[3] * defect[3]);
+        const real added = real(0.1) * size, all = total[n] + added;
+        by_rates[n] = all > real(0) ? real(1) / all : real(0);
+        evenly[n] = by_rates[n] * added / evens[n < even_shares ? n : 0];
+        auto with = [&](int c) { return by_rates[n] * carried[c] + evenly[n] * evens[even_shares + c]; };
+        if (n == 0)
+            for (int c = 0; c < 4; ++c) defect[c + 1] -= defect[0] * with(c);
+        if (n == 1)
+            for (int c = 0; c < 3; ++c) defect[4] -= defect[c + 1] * with(c + 4);
+    }
     const real step = dt[0];
     for (int m = 0; m < height; ++m) {
         const long long n = (long long)i * first + (long long)m * apart;
@@ -103,12 +141,14 @@ KERNEL(level_parts, int i, int j, int k, const int *nodes, const real *weights, 
         const long long p = nodes[n];
         const real scale = jacobian[p];
         for (int v = 0; v < conserved_variables; ++v) state[v] = q[v * sv + p];
-        norms_of(r + p, sv, norm);
+        norms_of(state, r + p, sv, norm);
         even_shares_of(state, even);
-        for (int v = 0; v < conserved_variables; ++v) {
-            const real share = by_rates[norm_of(v)] * scale * norm[norm_of(v)] + evenly[norm_of(v)] * even[even_of(v)];
-            part[v] = defect[v] * share, change[v] = step * part[v], next[v] = state[v] + step * scale * r[v * sv + p];
-        }
+        for (int s = 0; s < norms; ++s)
+            norm[s] = by_rates[s] * scale * norm[s] + evenly[s] * even[s < even_shares ? s : 0];
+        for (int v = 0; v < conserved_variables; ++v) part[v] = v < gas_variables ? real(0) : defect[v] * norm[norm_of(v)];
+        add_shares(state, defect, norm, part);
+        for (int v = 0; v < conserved_variables; ++v)
+            change[v] = step * part[v], next[v] = state[v] + step * scale * r[v * sv + p];
         if (!bears(state, change) || !bears(next, change)) {
             const real taken = most / larger(larger(relative_change(state, change), relative_change(next, change)), most);
             for (int v = 0; v < conserved_variables; ++v) {
@@ -127,11 +167,15 @@ HD void taken_by(const_state_pointer q, long long p, stride sv, const real *part
     bool nothing = true;
     for (int v = 0; v < conserved_variables; ++v) taken[v] = part[v], nothing = nothing && left[v] == real(0);
     if (nothing) return;
-    real state[conserved_variables], even[even_shares];
-    for (int v = 0; v < conserved_variables; ++v) state[v] = q[v * sv + p];
-    even_shares_of(state, even);
-    for (int v = 0; v < conserved_variables; ++v)
-        taken[v] += left[v] * (even[even_of(v)] / sums[conserved_variables + norms + even_of(v)]);
+    real state[conserved_variables], given[conserved_variables], share[even_shares];
+    for (int v = 0; v < conserved_variables; ++v) state[v] = q[v * sv + p], given[v] = left[v];
+    const real *evens = sums + conserved_variables + norms;
+    even_shares_of(state, share);
+    for (int n = 0; n < even_shares; ++n) share[n] /= evens[n];
+    for (int c = 0; c < 4; ++c) given[c + 1] -= given[0] / evens[0] * evens[even_shares + c];
+    for (int c = 0; c < 3; ++c) given[4] -= given[c + 1] / evens[1] * evens[even_shares + c + 4];
+    add_shares(state, given, share, taken);
+    for (int v = gas_variables; v < conserved_variables; ++v) taken[v] += left[v] * share[0];
 }
 
 // Takes the defect back from the rates

@@ -80,9 +80,9 @@ class LevelConservation:
         self._able = float(blocks.comm.sum([float(sum(one.able for one in self._lists))])[0]) > 0
         with blocks.comm.together():
             # Behind the defect the sums by which it is shared (kernels/level_ends.h): three norms and three even shares
-            # of the gas, and a norm of every scalar.
+            # of the gas, a norm of every scalar, and what both kinds of shares carry, seven each.
             scalars = self._variables - len(GAS_CONSERVED)
-            self._sums, self._rest = self._zeros(self._variables + 6 + scalars), self._zeros(self._variables)
+            self._sums, self._rest = self._zeros(self._variables + 20 + scalars), self._zeros(self._variables)
             self._of_rates = self._launches("level_ends", lambda one: one.ends)
 
     def task(self) -> Task:
