@@ -297,13 +297,12 @@ def _stays(block: Block, range_: Range, plane: Motion) -> bool:
 def inward_rows(block: Block, face: str, range_: Range, count: int) -> np.ndarray:
     """Return the coordinates of the nodes `range_` of a face and of the layers of nodes behind them in the block,
     `count` layers in all: (count, 3, nk, nj, ni), with one node in the direction normal to the face."""
-    d, inwards = direction(face), -side(face)
-    rows = []
-    for step in range(count):
-        box = [slice(lo, hi) for lo, hi in range_]
-        box[d] = slice(range_[d][0] + inwards * step, range_[d][0] + inwards * step + 1)
-        rows.append(np.stack([c[box[2], box[1], box[0]] for c in (block.x, block.y, block.z)]))
-    return np.stack(rows)
+    d, edge = direction(face), range_[direction(face)][0]
+    box = [slice(lo, hi) for lo, hi in range_]
+    box[d] = slice(edge, edge + count) if side(face) < 0 else slice(edge - count + 1, edge + 1)
+    nodes = block.at((box[2], box[1], box[0]))
+    rows = np.expand_dims(np.moveaxis(nodes, 3 - d, 0), 4 - d)
+    return rows if side(face) < 0 else rows[::-1]
 
 
 def check_pushed_planes(whole: "Decomposition") -> None:

@@ -111,7 +111,7 @@ class NoSlip(FaceCondition):
         self._launch("no_slip_ghost", self._box, **self._face, **self._gas, m=area, q=self.state.q)
 
     def bend(self) -> None:
-        given = {"temperature": self._temperature, "curved": int(self._curved), "m": self.state.areas[self._direction]}
+        given = {"cubic": int(self._curved or self._heat is not None), "m": self.state.areas[self._direction]}
         self._launch("no_slip_bend", self._box, **self._face, **self._gas, **given, q=self.state.q)
 
     def rate(self) -> None:

@@ -272,12 +272,13 @@ HD OddPart odd_part(const real *f) {
 // of the cubic, and the whole velocity with the curvature of the cubic, through the face's node and those before it. So p
 // is right where friction or an oblique line give it a slope. The velocity normal to the wall is continued with the even
 // part of the quartic, since it enters the equation of mass, which alone determines the density of the wall's node.
-// Where the temperature is given and the wall is `curved`, the density goes on by the cubic, as the flux splittings
-// interpolate it: the parabola of T leaves an error of second order in the rate of mass of the wall's node. Where
+// `cubic`: where the temperature is given and the wall is curved, or a heat flux is given, the density goes on by the
+// cubic, as the flux splittings interpolate it. There the parabola of T, whose slope is not zero, leaves an error of
+// lower order in the rate of mass of the wall's node. Where
 // density or pressure jumps, and as far as velocity, pressure and temperature would leave their range, the mirror image
 // is used. m: area vectors of the wall's direction.
 KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int n1, real direction, real u,
-       real v, real w, optional<const real *> blown, int of_mass, int curved, real temperature, const_work_field<3> m,
+       real v, real w, optional<const real *> blown, int of_mass, int cubic, const_work_field<3> m,
        state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real wall[3];
@@ -319,7 +320,7 @@ KERNEL(no_slip_bend, int i, int j, int k, int o, int s1, int s2, int sn, stride 
         const real mirror[3] = {s.u, s.v, s.w};
         const real found = s.p - share * odd.at(l);
         real density = s.rho * found / s.p;
-        if (temperature > real(0) && curved) {
+        if (cubic) {
             auto rho = [&](int n) { return real(q[p + (long long)n * sn]); };
             const real a = rho(0), b = rho(1), c = rho(2), third = rho(3) - real(3) * (c - b) - a;
             const real cubic = a - real(l) * (b - a) + real(l * (l + 1) / 2) * (a - real(2) * b + c)

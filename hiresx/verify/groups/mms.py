@@ -12,8 +12,8 @@ The scheme has order 5. These conditions have less, in Linf or everywhere:
 - Viscous flow next to planes of symmetry and slip walls is of order 3 to 3.6 where grid lines meet them obliquely (up
   to 11 degrees here), since the ghosts of viscous fluxes there are parabolas. On lines normal to the plane it is of
   order 5. The same holds for the axis, where the order on oblique lines is 3.9 and more.
-- No-slip walls are of order 4.1 and more in L1. In Linf they are of order 3.2 and more, and of 2.9 where a moving wall
-  blows gas that another one sucks.
+- No-slip walls are of order 4.1 and more in L1. In Linf they are of order 3.2 and more, those of given heat flux or
+  none of 3.9 and more, and of 2.9 where a moving wall blows gas that another one sucks.
 - `pressure-outflow` has order 4.2 in Linf and 4.7 in L1 in inviscid flow and where the Reynolds numbers of cells, c
   d/nu, are above 20, since ghosts behind it are cubics there (Numerics, Boundaries, has the reason).
 - Viscous flow through subsonic outflows is of order 4.9 and more on straight lines. On oblique ones it is of order 4.9
@@ -390,7 +390,7 @@ _CONDITIONS: dict[str, tuple[Formulas, str, float, float | None, float | None, f
     "axis": (ROUND, "x", 100.0, 4.4, 4.8, 3.6),
     "no-slip, T given": (ISOTHERMAL, "x", 100.0, None, 3.0, 3.0),
     "no-slip, adiabatic": (ADIABATIC, "x", 100.0, None, 3.2, 3.0),
-    "no-slip, heat flux": (ISOTHERMAL, "x", 100.0, None, 3.0, 3.0),
+    "no-slip, heat flux": (ISOTHERMAL, "x", 100.0, None, 3.9, 3.7),
     "no-slip, moving, blowing": (BLOWING, "x", 100.0, None, 2.7, 3.2),
 }
 # Subsonic open faces at other Re_c: least order on straight and on oblique lines. The Reynolds numbers of the cells,
