@@ -187,7 +187,7 @@ def modelled_wall_errors(case: Any) -> Iterator[PydanticCustomError]:
         if case.gas.reynolds is None:
             yield case_error(f'{place} needs viscosity: give gas.reynolds, or take "slip-wall"')
         if case.axisymmetric:
-            yield case_error(f'{place} is not there for axisymmetric flow; take "no-slip-wall"')
+            yield case_error(f'{place} is not supported in axisymmetric flow; take "no-slip-wall"')
 
 
 class SupersonicInflow(Condition, Scalars):

@@ -56,5 +56,6 @@ def scalar_errors(case: Any) -> Iterator[PydanticCustomError]:
         missing = [name for name in names if name not in given]
         if kernel in ("prescribe", "characteristic", "total_inflow", "precursor") and missing:
             yield case_error(
-                f'{place} ({table.type}): say what enters of "{missing[0]}": scalars = {{ {missing[0]} = 0.0 }}'
+                f'{place} ({table.type}): give the value of "{missing[0]}" that enters: '
+                f"scalars = {{ {missing[0]} = 0.0 }}"
             )

@@ -155,4 +155,4 @@ def _usage(error: Any, arguments: Sequence[str]) -> tuple[str, str]:
     # numbers that are wrong are described by pydantic in newer versions of Typer
     message = message.replace("Input should be ", "must be ").replace("greater than or equal to", "at least")
     message = re.sub(r"a valid integer.*", "a whole number", re.sub(r"a valid number.*", "a number", message))
-    return message, "see that it may be read" if "is not readable" in message else f"see {path} --help"
+    return message, "check its permissions" if "is not readable" in message else f"see {path} --help"

@@ -123,7 +123,7 @@ def check(case: Case, blocks: Sequence[Block]) -> None:
         outside = (all_low - start) if end > start else (start - all_high)
         if outside > FLAT * (all_high - all_low):
             raise HiresxError(
-                f"{where} leaves no node alone: it starts outside of the grid, which reaches from {all_low:g} to "
+                f"{where} covers every node: it starts outside of the grid, which reaches from {all_low:g} to "
                 f"{all_high:g}",
                 "let it start within the grid",
             )

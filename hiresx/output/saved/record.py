@@ -129,7 +129,7 @@ def no_averages(directory: Path) -> HiresxError:
         return HiresxError(
             f"{directory} has no averages yet: the run is at time {kept.get('time') or 0.0:g}, and average.start is "
             f"{asked.get('start') or 0.0:g}",
-            f"take it on past that: hiresx run --restart {quote(directory)} --set time.end=...",
+            f"continue it beyond that time: hiresx run --restart {quote(directory)} --set time.end=...",
         )
     return HiresxError(
         f"{directory} has no averages", "add [average] to the case (start = ..., every = ...) and run it again"

@@ -128,7 +128,7 @@ class History:
             if restarted and there:
                 self._set_aside(kept)
             elif restarted and kept:
-                self.notes.append(f"{self.path} is not there, which had {plural(kept, 'sample')}: a new history begins")
+                self.notes.append(f"{self.path} is missing, which had {plural(kept, 'sample')}: a new history begins")
             self._create()
         return self.samples
 
