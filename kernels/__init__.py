@@ -143,7 +143,7 @@ def names(folder: str, name: str, what: str, root: Path = ROOT) -> tuple[str, ..
     return tuple(found[0].split(", ")) if found else ()
 
 
-def made_once(make: Callable[[*Given, Path], Made]) -> Callable[[*Given, Path], Made]:
+def cached_by_headers(make: Callable[[*Given, Path], Made]) -> Callable[[*Given, Path], Made]:
     """Decorate the function `make` with a cache. Its arguments must be hashable, and the last one is the folder of the
     headers. The cached results are used as long as no header changes."""
 
@@ -255,7 +255,7 @@ def declarations(text: str) -> list[tuple[Signature, int]]:
     return list(found.values())
 
 
-def declared(header: Path) -> dict[str, Kind]:
+def declared_kernels(header: Path) -> dict[str, Kind]:
     """Return the kernels that the text of the file `header` itself declares, in any configuration: a dictionary from
     the name to the kind."""
     return _declared(header.read_text(encoding="utf-8"))

@@ -98,7 +98,7 @@ class _Others:
 
 
 @contextmanager
-def root(path: Path) -> Iterator[Node]:
+def open_root(path: Path) -> Iterator[Node]:
     """Open a file and yield its root node. Raises HiresxError, with the position of the byte, for a file that is
     damaged."""
     with ExitStack() as stack:
