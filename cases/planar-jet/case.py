@@ -1,4 +1,4 @@
-"""Planar under-expanded jet: its parameters, the state in the nozzle, an estimate of the mean jet, the start."""
+"""Planar under-expanded jet: parameters, the state in the nozzle, an estimate of the mean jet, and the initial flow."""
 
 import numpy as np
 

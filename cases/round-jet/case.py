@@ -1,5 +1,5 @@
-"""Round under-expanded jet: its parameters, the state in the nozzle, disturbances of its boundary layer, an estimate of
-the mean jet, the start."""
+"""Round under-expanded jet: parameters, the state in the nozzle, disturbances of its boundary layer, an estimate of the
+mean jet, and the initial flow."""
 
 from functools import cache
 

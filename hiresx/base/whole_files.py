@@ -1,4 +1,5 @@
-"""Files that are either complete or not there: write beside, fsync, rename. Faults are named by path."""
+"""Files that are either complete or absent: they are written under a temporary name, synced and renamed. Errors name
+the path."""
 
 import errno
 import os

@@ -1,4 +1,5 @@
-"""The `[body_force]` table: an acceleration of the gas, given or such that it keeps the mass flow."""
+"""The `[body_force]` table: an acceleration of the gas, which is given, or controlled such that it keeps the mass flow
+constant."""
 
 from collections.abc import Iterator, Mapping
 from math import hypot

@@ -1,4 +1,4 @@
-"""The `[[boundary]]` tables: every subclass of Condition is a type. `kernel` names the header
+"""The `[[boundary]]` tables. Every subclass of Condition is a type of boundary condition. Its `kernel` names the header
 `kernels/boundary/<kernel>.h`."""
 
 import operator

@@ -1,4 +1,4 @@
-"""Values on faces that a `[[boundary]]` table gives as a number or as a formula of place and time."""
+"""Values on faces that a `[[boundary]]` table gives as a number or as a formula of position and time."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The `[implicit]` table, and what the implicit integrator does not take."""
+"""The `[implicit]` table, and errors for cases that the implicit integrators do not support."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal

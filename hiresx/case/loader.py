@@ -1,4 +1,4 @@
-"""Reading a case: bundled name or file, preset, overrides."""
+"""Reading of a case: the bundled case or the file, its preset, and overrides of keys."""
 
 import copy
 import os

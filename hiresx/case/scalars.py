@@ -1,4 +1,4 @@
-"""The `[[scalar]]` tables, and what other tables say of scalars."""
+"""The `[[scalar]]` tables, and the values of scalars in other tables."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any

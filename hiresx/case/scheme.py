@@ -1,4 +1,4 @@
-"""The `[scheme]` table, and which weights go with which interpolation."""
+"""The `[scheme]` table, and the valid combinations of weights and interpolation."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal

@@ -1,4 +1,5 @@
-"""The `[turbulence]` table: the eddy viscosity of scales that the grid does not resolve."""
+"""The `[turbulence]` table: turbulence models, which give an eddy viscosity for the scales that the grid does not
+resolve."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any

@@ -1,9 +1,9 @@
-"""The command line: `main` is what `hiresx` calls. One file per command; heavy modules are imported by the
-command that runs.
+"""The command line. `hiresx` calls `main`. Each command has a file, and large libraries are only imported by the
+commands that need them.
 
-Exit status: 0 the command did what was asked; 1 it ran and what it looked at is not in order (a check of `verify`
-failed, `doctor` misses something that CPU runs need); 2 an error the user can correct; 3 the run stopped before its
-end; 130 interrupted; 128 + N terminated by signal N (143: SIGTERM).
+Exit status: 0 the command succeeded; 1 it ran, but found a fault (a check of `verify` failed, or `doctor` misses
+something that runs on a CPU need); 2 an error that the user can correct; 3 the run stopped before its end; 130
+interrupted; 128 + N terminated by signal N (143: SIGTERM).
 """
 
 import os

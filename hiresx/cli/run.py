@@ -1,4 +1,4 @@
-"""`hiresx run`: from a case to fields, and on from where a run stopped."""
+"""`hiresx run`: computes a case and writes fields, or continues a run from a checkpoint."""
 
 import contextlib
 import math

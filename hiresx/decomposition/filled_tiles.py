@@ -1,4 +1,4 @@
-"""Tiles that are taken although nothing asks for them, so that tiles make fewer and larger blocks."""
+"""Additional tiles that no criterion asks for. They fill gaps, so that tiles form fewer and larger blocks."""
 
 from collections.abc import Sequence
 from functools import lru_cache

@@ -1,4 +1,5 @@
-"""A decomposition refined: the tiles of all levels as further whole blocks, with what surrounds each of them."""
+"""Refinement of a decomposition: the tiles of all levels become additional blocks, with their connections and
+conditions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

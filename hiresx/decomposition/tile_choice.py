@@ -1,4 +1,5 @@
-"""Which tiles there are: those that a criterion asks for and those that must lie around them, where they may lie."""
+"""The choice of tiles: those that a criterion asks for, and those that must surround them, within the regions where
+tiles are allowed."""
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""CGNS files in the older form, ADF, which nothing but this project is needed to read (`adf.py`)."""
+"""CGNS files in the older format, ADF. No other library is needed to read them (`adf.py`)."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

@@ -1,4 +1,4 @@
-"""CGNS files, in either of their forms."""
+"""Opening of CGNS files in either format, HDF5 or ADF."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,5 @@
-"""Connections: the sources of the ghost nodes of a face that touches another block, or its own far end."""
+"""Connections: the donor nodes for the ghosts of a face that touches another block, or the opposite face of its own
+block."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

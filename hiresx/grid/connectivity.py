@@ -1,4 +1,4 @@
-"""The connectivity file beside a Plot3D grid: TOML that names blocks and regions and says what is connected to what."""
+"""The connectivity file of a Plot3D grid: a TOML file that names blocks and regions and lists the connections."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

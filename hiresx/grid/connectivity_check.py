@@ -1,4 +1,5 @@
-"""Check of the connections of a grid against its nodes, node by node. An error names the first that disagrees."""
+"""Check of the connections of a grid against the coordinates of its nodes. An error names the first node that does not
+match."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""Coordinates that stay in their file: read box by box as they are asked for, so that no process holds them all.
+"""Coordinates that remain in their file and are read box by box, so that no process needs memory for all of them.
 
-A `Stored` stands where an array (nk, nj, ni) of float64 stands. What is taken of it by an index is an array; what
-NumPy makes of it as a whole reads it whole.
+A `Stored` object replaces an array (nk, nj, ni) of float64. Indexing it returns an array. NumPy functions that use it
+as a whole read all of it.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""The sponges of a case on its grid: where they lie, how strongly they damp, and checks of what they define."""
+"""The sponges of a case on its grid: their positions and strengths, and checks of their tables."""
 
 import math
 from collections.abc import Iterator, Sequence

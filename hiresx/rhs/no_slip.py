@@ -1,4 +1,4 @@
-"""No-slip walls: adiabatic, of given temperature or heat flux, with gas that is blown or sucked through them or none
+"""No-slip walls: adiabatic, or of given temperature or heat flux, with or without blowing and suction
 (kernels/boundary/no_slip.h)."""
 
 from typing import Any, cast

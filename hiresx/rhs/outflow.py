@@ -1,8 +1,8 @@
-"""Non-reflecting outflow: the rates of change of the entering sound wave, at all nodes on `characteristic-outflow`
-faces.
+"""Non-reflecting outflow: the rate of change of the incoming sound wave at all nodes on `characteristic-outflow` faces.
 
-They are set after the inviscid terms, when all ghosts are filled, since they need the neighbours along the face. A node
-where several such faces meet obeys all of them at once, so no order of faces matters.
+The rates are set after the inviscid terms, when all ghosts are filled, since they need the neighbours along the face. A
+node that belongs to several such faces satisfies the conditions of all of them at once, so the order of faces does not
+matter.
 """
 
 import math

@@ -1,7 +1,7 @@
-"""The coordinates of a series of field files, kept once: a netCDF file of their own, to which the others link.
+"""The coordinates of a series of field files, stored once in a separate netCDF file, to which the field files link.
 
-The links are HDF5's external ones, by the name of the file alone: any library that reads HDF5 or netCDF-4 follows them
-in the folder of the file that has them, so that a run directory may move as a whole.
+The links are external links of HDF5 that contain only the name of the file. Every library that reads HDF5 or netCDF-4
+follows them within the folder of the field file, so a run directory can be moved as a whole.
 """
 
 import hashlib

@@ -1,5 +1,5 @@
-"""Field files opened by h5py, which reads the headers of those blocks alone that are used. (netCDF's library reads the
-headers of all blocks when it opens a file: 10 s of 1,025 blocks.)"""
+"""Access to field files with h5py, which only reads the headers of the blocks that are used. (The netCDF library reads
+the headers of all blocks when it opens a file, which takes 10 s for 1,025 blocks.)"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress

@@ -1,4 +1,4 @@
-"""run.json: what was run, on what, how far it came, how fast it was."""
+"""The file run.json: the case of a run, its hardware, its progress and its speed."""
 
 import json
 import time as wall

@@ -1,4 +1,5 @@
-"""Two runs, field files or checkpoints side by side: what differs in their set-up, and how much in their results."""
+"""Comparison of two runs, field files or checkpoints: differences of their set-up, and the size of the differences of
+their results."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`[extrema]`: least and largest values, and where they are."""
+"""`[extrema]`: the smallest and largest values of variables, and their positions."""
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
