@@ -217,8 +217,9 @@ class Search:
         return best
 
     def improve(self, known: np.ndarray, most: int) -> np.ndarray:
-        """Return local optima that swaps reach: from the `known` placements (n, ranks), from the best of them with a
-        few ranks exchanged at random, and from random placements. The search ends after `most` operations."""
+        """Return local optima (n, ranks) that are found by swaps of ranks. The swaps start from the `known` placements
+        (n, ranks), from the best of them with a few ranks exchanged at random, and from random placements. The search
+        ends after `most` operations."""
         draw = np.random.default_rng(0)
         ranks, allowed, slots = known.shape[1], self.work + most, self._slots
         found = [self._descend(place, draw, allowed) for place in known]
