@@ -400,7 +400,8 @@ class Case(Table):
 
     def needed_fields(self, case: Any = None) -> dict[str, int]:
         """Return the fields that the blocks of this case need: a dictionary from the name in hiresx/device/fields.py to
-        the number of arrays or components. It contains the fields of all tables, and of the keys outside tables."""
+        the number of arrays or components. It contains the fields of all tables, and of keys outside tables. `case` is
+        ignored."""
         return fields_of_tables(self, {"inverse_radius": int(self.axisymmetric)})
 
     def histories(self) -> list[str]:
