@@ -339,7 +339,7 @@ class TotalPressureInflow(Condition, Scalars):
     @model_validator(mode="after")
     def _a_direction(self) -> Self:
         if self.direction is not None and not any(self.direction):
-            raise case_error("direction = [0, 0, 0] is none: leave it out for a flow normal to the face")
+            raise case_error("direction = [0, 0, 0] is not a direction: leave it out for a flow normal to the face")
         return self
 
 

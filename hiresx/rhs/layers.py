@@ -80,7 +80,7 @@ def _coordinate(key: str, position: Position, axis: str, blocks: Sequence[Block]
         what = f'region "{position.region}"' if position.region else f"the face {position.face}"
         raise HiresxError(
             f"{key}: {what} reaches from {axis} = {low:g} to {high:g}",
-            'say which end of it: side = "least" or "largest", or one block',
+            'choose an end: side = "least" or "largest", or one block',
         )
     return (low if position.side == "least" else high) + position.offset
 

@@ -106,7 +106,7 @@ def read(directory: str | Path) -> dict[str, Any]:
         raise HiresxError(f"{path} is not a run record: it holds no table", _NO_RECORD)
     case = found.get("case") or {}
     if not isinstance(case, dict) or not all(isinstance(case.get(key, {}), dict) for key in _TABLES):
-        raise HiresxError(f"{path} is not a run record: its case is none", _NO_RECORD)
+        raise HiresxError(f"{path} is not a run record: its case is not valid", _NO_RECORD)
     keeper = found.get("process")
     if found.get("status") == "running" and isinstance(keeper, dict) and process.has_ended(keeper):
         found |= {"status": "lost", "error": f"process {keeper['pid']} on {keeper['host']} ended without a word"}

@@ -129,7 +129,7 @@ def _results(a: _Side, b: _Side) -> dict[str, Any]:
     if a.checkpoint is not None or b.checkpoint is not None:
         one, other = (a, b) if a.checkpoint is not None else (b, a)
         raise HiresxError(
-            f"{one.path} is a checkpoint, {other.path} is none", "compare two checkpoints, or two runs or field files"
+            f"{one.path} is a checkpoint, {other.path} is not", "compare two checkpoints, or two runs or field files"
         )
     steps = _pair(a, b)
     first, second = (fields.read(side.frames[step]) for side, step in zip((a, b), steps, strict=True))

@@ -54,7 +54,7 @@ def check(case: Case, decomposition: Decomposition) -> None:
     for name in case.extrema.variables if case.extrema is not None else ():
         if name not in VARIABLES:
             raise HiresxError(
-                f'extrema.variables: "{name}" is none of them', did_you_mean(name, VARIABLES, "variables")
+                f'extrema.variables: "{name}" is not available', did_you_mean(name, VARIABLES, "variables")
             )
 
 
