@@ -1,4 +1,5 @@
-"""High-order compressible Navier-Stokes on curvilinear structured grids, on CPUs and GPUs from one kernel source."""
+"""Solver of high order for the compressible Navier-Stokes equations on curvilinear structured grids. CPUs and GPUs run
+the same kernel source."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

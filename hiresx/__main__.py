@@ -1,4 +1,4 @@
-"""`python -m hiresx` is `hiresx`."""
+"""Runs the command line as `python -m hiresx`, the same as `hiresx`."""
 
 from hiresx.cli import main
 

@@ -1,4 +1,4 @@
-"""The former place of `hiresx.BlowUp`; gone in the next version."""
+"""The former module of `hiresx.BlowUp`, kept for one version."""
 
 import warnings
 

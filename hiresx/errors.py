@@ -1,4 +1,4 @@
-"""The one kind of error a user is meant to read."""
+"""The exception for errors whose message is meant for the user."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""The former place of `hiresx.Terminated`; gone in the next version."""
+"""The former module of `hiresx.Terminated`, kept for one version."""
 
 import warnings
 

@@ -1,24 +1,32 @@
-"""The kernel sources (`*.h`) and what is asked of them: which choices there are and what each says of itself, one flat
-text, and which kernels that text declares.
+"""The kernel sources (`*.h`) and functions that read them: the available choices with their descriptions, the combined
+source text, and the kernels that it declares.
 
-A kernel is declared as `KERNEL(name, int i, int j, int k, <arguments>)` followed by the body of one point; as
-`VECTOR_KERNEL(...)`, the same, if its body may stand for a pack of neighbours along i; as `LINE_KERNEL(...)`, the same,
-if a point stands for a line that a thread of a GPU goes along; as `ROW_KERNEL(...)`, the same, if it stands for what a
-warp of a GPU does, and nothing else can; as `TILE_KERNEL(...)`, the same, if it stands for what a block of threads of a
-GPU does; and as `CPU_KERNEL(name, <arguments>)` if it is a loop written by hand for the
-CPU. A CPU kernel whose arguments begin with `long long begin, long long end` does just these parts of its work, and
-threads share it; a function `hx_shape <name>_parts(<arguments>)` ahead of it says how many there are and what one
-weighs, in points of a cheap kernel.
+A kernel is declared by a macro, followed by its body:
 
-Whoever launches a kernel names its arguments as it is declared here. Some names mean the same in every kernel that has
-them: a point is the node `o` + i + j `sj` + k `sk`, or `o` + i `s1` + j `s2` on a face (of a CPU kernel `o` and up to
-`nd`, `n1`, `n2` times the strides `sd`, `s1`, `s2`), and variables lie `sv` apart.
-There a `field<n>` is a `real *`, a `const_field<n>` a `const real *`, of which n variables of every node visited must
-be there: a number, or constants of equations.h with + and *. A field of no variables is no argument: the kernel gets a
-null pointer. So it does for an `optional<...>` field or pointer that a launch gives as None. What a precision may keep
-in fewer bits is a `state_field<n>`, `work_field<n>`, `rate_field<n>` or `stored_field<n>` (storage.h), and `sv` a
-`stride`. What is true or false at every node is a `mark_field<n>`, a byte for each (arithmetic.h). A
-`chunked_field<n>` is a field that begins at a multiple of 16 bytes (implicit/chunks.h).
+- `KERNEL(name, int i, int j, int k, <arguments>)`: the body computes one point.
+- `VECTOR_KERNEL(...)`: the same, and the body can also compute several neighbouring points along i at once.
+- `LINE_KERNEL(...)`: the same, but each point is a line along which one thread of a GPU proceeds.
+- `ROW_KERNEL(...)`: the same, but each point is the work of a warp of a GPU, and only a warp can do it.
+- `TILE_KERNEL(...)`: the same, but each point is the work of a block of threads of a GPU.
+- `CPU_KERNEL(name, <arguments>)`: a loop written by hand for the CPU. If its arguments begin with `long long begin,
+  long long end`, it only does these parts of its work, and threads share the parts. The function `hx_shape
+  <name>_parts(<arguments>)`, which is defined before it, returns the number of parts and the cost of one, in points of
+  a cheap kernel.
+
+A launch passes arguments by their names in the declaration. Some names have the same meaning in all kernels. A point is
+the node `o` + i + j `sj` + k `sk`, or `o` + i `s1` + j `s2` on a face. In a CPU kernel it is `o` plus up to `nd`, `n1`,
+`n2` times the strides `sd`, `s1`, `s2`. `sv` is the distance between variables.
+
+The types of arguments are aliases:
+
+- `field<n>` is a `real *`, and `const_field<n>` a `const real *`. The array must have n variables at every node
+  visited; n is a number, or a sum or product of constants of equations.h. A field without variables is not passed: the
+  kernel gets a null pointer.
+- `optional<...>`: a field or pointer for which a launch may pass None. The kernel then gets a null pointer.
+- `state_field<n>`, `work_field<n>`, `rate_field<n>` and `stored_field<n>` are fields that a precision may store in
+  fewer bits (storage.h). Their `sv` has the type `stride`.
+- `mark_field<n>`: true or false at every node, one byte each (arithmetic.h).
+- `chunked_field<n>`: a field that begins at a multiple of 16 bytes (implicit/chunks.h).
 """
 
 import keyword
@@ -143,7 +151,7 @@ def names(folder: str, name: str, what: str, root: Path = ROOT) -> tuple[str, ..
     return tuple(found[0].split(", ")) if found else ()
 
 
-def made_once(make: Callable[[*Given, Path], Made]) -> Callable[[*Given, Path], Made]:
+def cached_by_headers(make: Callable[[*Given, Path], Made]) -> Callable[[*Given, Path], Made]:
     """Decorate the function `make` with a cache. Its arguments must be hashable, and the last one is the folder of the
     headers. The cached results are used as long as no header changes."""
 
@@ -255,7 +263,7 @@ def declarations(text: str) -> list[tuple[Signature, int]]:
     return list(found.values())
 
 
-def declared(header: Path) -> dict[str, Kind]:
+def declared_kernels(header: Path) -> dict[str, Kind]:
     """Return the kernels that the text of the file `header` itself declares, in any configuration: a dictionary from
     the name to the kind."""
     return _declared(header.read_text(encoding="utf-8"))

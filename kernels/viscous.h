@@ -141,7 +141,7 @@ template <class T> struct ViscousStress {
 #endif
 };
 
-// eddies: the eddy viscosity over mu_ref, of no effect without a model
+// eddies: the eddy viscosity over mu_ref, without effect where there is no model
 template <class T>
 HD ViscousStress<T> viscous_stress(const T *own, T (*gradient)[3], T eddies, real inverse_reynolds) {
     ViscousStress<T> s;

@@ -1,7 +1,8 @@
-"""The machine: what it is, which rank should take which GPU, and whether that really happened.
+"""The hardware topology of a machine, the assignment of ranks to GPUs, and the verification of a placement.
 
-It knows nothing of flows: a byte matrix comes in, a placement goes out. Nothing is imported before it is used, so that
-what needs no library works without any.
+This package does not depend on fluid dynamics: its input is a matrix of bytes between ranks, and its result a
+placement. Modules are only imported when they are used, so that functions that need no external library work without
+it.
 
     from hiresx.topology.discover import discover
     from hiresx.topology.cost import traffic
@@ -15,11 +16,12 @@ what needs no library works without any.
 
     near = nearest()                         # of this process's GPU: near.nic, near.numa, near.cores
 
-machine: the description; levels: words and speeds; cpus: sets of CPUs; pci: classes of devices. Sources: discover
-(nvml, hwloc_library, sysfs) and load (parse_smi with smi_rows, smi_affinities, smi_report and infer; parse_hwloc_xml
-and parse_nccl_xml with xml_tree; snapshots). groups, cost, place (place_paper, place_search, gpu_slots):
-the plan. near: what is nearest to a GPU. domains: NVLink over hosts. binding, memory, cuda, measure: what acts on the
-machine. problems, layout, report, picture: what is shown.
+machine: the description. levels: PCIe and NVLink levels and their speeds. cpus: sets of CPUs. pci: classes of devices.
+Sources: discover (nvml, hwloc_library, sysfs) and load (parse_smi with smi_rows, smi_affinities, smi_report and infer;
+parse_hwloc_xml and parse_nccl_xml with xml_tree; snapshots). groups, cost, place (place_paper, place_search,
+gpu_slots): the plan. near: the adapter, NUMA node and cores nearest to a GPU. domains: NVLink over hosts. binding,
+memory, cuda, measure: binding, allocation and measurements on the machine. problems, layout, report, picture:
+presentation.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,6 +1,6 @@
-"""Bind this process to CPUs, within what the scheduler left it, and say what the binding then is.
+"""Binds this process to some of the CPUs that the scheduler allows, and reports the resulting binding.
 
-A refusal by the kernel, as in a container, is a warning: the run goes on where it is.
+If the kernel refuses, as in some containers, a warning is issued and the run continues without the binding.
 """
 
 import os

@@ -1,18 +1,19 @@
-"""Cost of an exchange on a placement: seconds, from the speed of every link that bytes pass.
+"""The cost of an exchange for a placement: its duration in seconds, from the speed of every link that messages use.
 
-A route is the list of links between two GPUs: each GPU's own link, the uplink of its PCIe switch and of the switches
-above, the interconnect between NUMA nodes, or NVLink. Every link is full duplex: its two directions are two links here.
+A route is the list of links between two GPUs: the link of each GPU, the uplinks of its PCIe switch and of the switches
+above, the interconnect between NUMA nodes, or NVLink. Links are full duplex: the two directions are two links here.
 
-- `seconds`: what the exchange takes when all copy at once: the time of the most loaded link, plus the latencies of the
-  rank with most messages. `busiest` is that link. This is what a placement is chosen by.
-- `cost`: the total. Each pair's bytes over its bandwidth, plus its latency, plus the time for which it holds links
-  that others share (uplinks and interconnects). A sum over pairs, so its least is a quadratic assignment: where the
-  search for the fewest seconds begins, and what decides between placements of as many.
+- `seconds`: the duration if all messages are sent at once. It is the time of the link with the largest load
+  (`busiest`), plus the latencies of the rank with the most messages. Placements are chosen by this measure.
+- `cost`: a sum over pairs of ranks: bytes divided by bandwidth, plus latency, plus the time for which the pair occupies
+  shared links (uplinks and interconnects). Its minimum is the solution of a quadratic assignment problem. The search
+  for the fewest seconds starts from it, and it decides between placements with equal seconds.
 
-Peer traffic through an Intel host bridge weighs a fifth more. Two GPUs without peer access go through host memory: all
-copies up, then all down, so that two of them under one switch hinder each other more than under two. Messages within a
-GPU pass at `levels.LOCAL`. Bandwidths are those of `hiresx.topology.levels`, or measured ones where the machine has
-them: a measured bandwidth is that of its pair, and the most that was measured over a link that link's.
+Peer traffic through an Intel host bridge counts a fifth more. Two GPUs without peer access exchange data through host
+memory: first all copies to the host, then all copies to the devices. Two such GPUs under one switch therefore share its
+uplink. Messages within a GPU have the speed `levels.LOCAL`. Bandwidths are those of `hiresx.topology.levels`, or
+measured ones if the machine has them. A measured bandwidth applies to its pair, and the largest bandwidth measured over
+a link to that link.
 """
 
 from dataclasses import dataclass

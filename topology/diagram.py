@@ -1,4 +1,5 @@
-"""A PNG of a machine: GPUs under their switches and NUMA nodes, the placement on it, loads as widths of the links."""
+"""A PNG picture of a machine: GPUs under their switches and NUMA nodes, the placement, and the load of each link as its
+width."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

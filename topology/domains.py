@@ -1,7 +1,7 @@
-"""NVLink domains that reach over hosts, as in racks whose trays share one NVLink switch.
+"""NVLink domains that span several hosts, as in racks with a common NVLink switch.
 
-NVML tells the domain of each GPU (nvml.h, nvmlGpuFabricInfo_t): GPUs with one cluster UUID and one clique reach each
-other. The hosts of a domain are planned on as one machine.
+NVML gives the domain of each GPU (nvml.h, nvmlGpuFabricInfo_t): GPUs with the same cluster UUID and clique can reach
+each other. A placement treats the hosts of a domain as one machine.
 """
 
 from collections.abc import Sequence

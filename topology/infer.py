@@ -1,7 +1,8 @@
-"""PCIe levels that a recording does not say, from those that it does: devices on PCIe are the leaves of a tree.
+"""PCIe levels that a recording does not contain, inferred from those that it does. PCIe devices are the leaves of a
+tree.
 
-In a tree, where two devices' levels to a third differ, their own level is the farther of the two; where they are the
-same, it is no farther.
+In a tree, if the levels of two devices to a third one differ, the level between the two is the farther of them. If they
+are the same, the level between the two is not farther.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,17 +1,17 @@
-"""Levels of connection of two devices: the words of `nvidia-smi topo -m`, best first, with their speeds.
+"""Levels of connection of two devices: the words of `nvidia-smi topo -m`, fastest first, with their speeds.
 
-| word | the way between two devices |
-|------|-----------------------------|
-| NV#  | # bonded NVLinks |
-| PSB  | one PCIe switch on the board both sit on |
-| PIX  | at most one PCIe bridge or switch |
-| PXB  | several PCIe switches, but no host bridge |
-| PHB  | a PCIe host bridge (the CPU) |
-| NODE | several host bridges of one NUMA node |
-| SYS  | the interconnect between NUMA nodes or sockets; SOC is its old word |
+    | word | connection of the two devices |
+    |------|-------------------------------|
+    | NV#  | # bonded NVLinks |
+    | PSB  | one PCIe switch on the board of both |
+    | PIX  | at most one PCIe bridge or switch |
+    | PXB  | several PCIe switches, but no host bridge |
+    | PHB  | a PCIe host bridge (the CPU) |
+    | NODE | several host bridges of one NUMA node |
+    | SYS  | the interconnect between NUMA nodes or sockets; formerly called SOC |
 
-Bandwidths are GB/s in one direction and latencies seconds, as NCCL assumes them (src/graph/topo.h, src/graph/tuning.cc,
-ring with the simple protocol), so that a plan made without measuring agrees with what NCCL would choose.
+Bandwidths are in GB/s per direction and latencies in seconds. They are the values that NCCL assumes (src/graph/topo.h,
+src/graph/tuning.cc, ring with the simple protocol), so that a plan without measurements agrees with the choice of NCCL.
 """
 
 import re

@@ -1,4 +1,5 @@
-"""The few calls of the CUDA driver that finding GPUs, measuring and pinning need, through ctypes: no toolkit needed."""
+"""Functions of the CUDA driver for finding GPUs, measurements and page-locked memory, called through ctypes. The CUDA
+toolkit is not needed."""
 
 import ctypes
 import uuid

@@ -1,4 +1,4 @@
-"""A machine from a recording: whichever of the four forms the file has."""
+"""Reads a machine from a recording in any of the four formats."""
 
 import re
 from pathlib import Path

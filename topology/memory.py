@@ -1,4 +1,4 @@
-"""Host memory on NUMA nodes: where it is taken from, and where it is."""
+"""Host memory on NUMA nodes: allocation on a given node, and the node of existing memory."""
 
 import ctypes
 import os

@@ -1,6 +1,7 @@
-"""GPUs, their levels, peer access, NVLinks and utilisation, by NVIDIA's management library (NVML).
+"""GPUs, their levels, peer access, NVLinks and utilisation, from NVIDIA's management library (NVML).
 
-NVML makes no CUDA context, so it may be asked before any GPU is chosen. It counts GPUs in order of their PCI bus ids.
+NVML does not create a CUDA context, so it can be used before a GPU is chosen. It numbers GPUs in the order of their PCI
+bus ids.
 """
 
 import ctypes

@@ -1,8 +1,8 @@
-"""The text of `nvidia-smi topo -m`, as people paste it: in reports, as Markdown, with escape sequences, with an
-incomplete header.
+"""Parsing of the text of `nvidia-smi topo -m`, also from reports, with Markdown, escape sequences or an incomplete
+header.
 
 A row is recognised by its label and by the X in its own column. A complete header gives the columns and their order;
-otherwise the rows do. `problems` names every cell that is not used.
+otherwise the rows do. `problems` lists every cell that is not used.
 """
 
 import re

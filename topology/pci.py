@@ -1,4 +1,5 @@
-"""PCI classes and makers: which device is a GPU to compute on, which a virtual function, what the others are called."""
+"""PCI classes and vendors: which devices are GPUs for computing, which are virtual functions, and the names of the
+others."""
 
 NVIDIA, AMD = 0x10DE, 0x1002
 # A display controller with a slower link (GB/s) is the console of the board, not a GPU to compute on.

@@ -1,6 +1,6 @@
-"""The GPU of each rank by several strategies, on the GPUs that are free.
+"""The GPU of each rank by several strategies, chosen among the free GPUs.
 
-The result follows from the machine and the bytes alone: every rank finds the same.
+The result only depends on the machine and the byte matrix, so that every rank computes the same.
 """
 
 import time

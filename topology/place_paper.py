@@ -1,5 +1,5 @@
-"""The paper's placement (section 4.3.2): ranks are partitioned over the groups of GPUs, the coarsest first, so that the
-fewest bytes cross between groups; where all ranks fit into one group, they go into one."""
+"""The placement of the paper (section 4.3.2). Ranks are partitioned over the groups of GPUs, the coarsest groups first,
+so that the fewest bytes cross between groups. If all ranks fit into one group, that group is used."""
 
 import numpy as np
 

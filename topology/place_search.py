@@ -2,10 +2,10 @@
 
 Both are explained in `hiresx.topology.cost`.
 
-Ranks are placed one after another, breadth first with all partial placements in arrays. No measure falls when a rank is
-added, so a partial placement that costs more than the best known is dropped. Up to EXHAUSTIVE ranks nothing is given up
-unless there are too many GPUs that all differ. Beyond that, swaps from the placements already known look for the best
-within a fixed number of evaluations.
+Ranks are placed one after another, breadth first, with all partial placements in arrays. Both measures can only grow
+when a rank is added, so a partial placement that costs more than the best known one is dropped. Up to EXHAUSTIVE ranks
+the search is complete, unless there are too many different GPUs. For more ranks, swaps improve the best known
+placements within a fixed number of evaluations.
 """
 
 from abc import ABC, abstractmethod
@@ -217,8 +217,9 @@ class Search:
         return best
 
     def improve(self, known: np.ndarray, most: int) -> np.ndarray:
-        """Return local optima that swaps reach: from the `known` placements (n, ranks), from the best of them with a
-        few ranks exchanged at random, and from random placements. The search ends after `most` operations."""
+        """Return local optima (n, ranks) that are found by swaps of ranks. The swaps start from the `known` placements
+        (n, ranks), from the best of them with a few ranks exchanged at random, and from random placements. The search
+        ends after `most` operations."""
         draw = np.random.default_rng(0)
         ranks, allowed, slots = known.shape[1], self.work + most, self._slots
         found = [self._descend(place, draw, allowed) for place in known]

@@ -1,4 +1,4 @@
-"""Problems of a machine that make a run on it slow or wrong, as far as its description tells."""
+"""Problems of a machine that make a run slow or incorrect, as far as they can be detected from its description."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A machine and its plans as a person reads them: Rich renderables, printed by the command line."""
+"""Tables of a machine and its plans as Rich renderables, which the command line prints."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Disc of high pressure in a gas at rest."""
+"""A disc of high pressure in a gas at rest."""
 
 import numpy as np
 

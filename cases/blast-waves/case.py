@@ -1,4 +1,4 @@
-"""Three layers of gas at rest, of one density and very different pressures."""
+"""Three layers of gas at rest with the same density and very different pressures."""
 
 import numpy as np
 

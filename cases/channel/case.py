@@ -1,4 +1,5 @@
-"""The start of the channel: full profiles of velocity and temperature, rolls along it, waves of random phases."""
+"""The initial flow of the channel: mean profiles of velocity and temperature, streamwise rolls, and waves of random
+phases."""
 
 import numpy as np
 

@@ -1,4 +1,5 @@
-"""Isotropic turbulence of random phases, with the spectrum that Comte-Bellot and Corrsin measured first."""
+"""Isotropic turbulence with random phases and the spectrum that Comte-Bellot and Corrsin measured at their first
+station."""
 
 import functools
 

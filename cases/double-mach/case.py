@@ -1,4 +1,4 @@
-"""Plane shock of Mach 10 at 60 degrees to the wall, as if there were no wall."""
+"""A plane shock of Mach 10 at 60 degrees to the wall, as it is without the wall."""
 
 from math import cos, pi, sin, tan
 

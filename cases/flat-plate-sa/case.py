@@ -1,4 +1,4 @@
-"""A turbulent layer to start from, and the friction at a station."""
+"""A turbulent boundary layer as the initial flow, and the friction coefficient at a station."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The tanh layer and its growing mode."""
+"""The tanh mixing layer and its growing mode."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Exact solution of Noh's problem; `directions`: 1 towards a plane, 2 towards an axis."""
+"""The exact solution of Noh's problem. `directions`: 1 for flow towards a plane, 2 for flow towards an axis."""
 
 import numpy as np
 

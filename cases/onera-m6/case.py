@@ -1,4 +1,4 @@
-"""The free stream of the wing, and the counts of its grid."""
+"""The free stream of the wing, and the numbers of cells of its grid."""
 
 import numpy as np
 

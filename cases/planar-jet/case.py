@@ -1,4 +1,4 @@
-"""Planar under-expanded jet: its parameters, the state in the nozzle, an estimate of the mean jet, the start."""
+"""Planar under-expanded jet: parameters, the state in the nozzle, an estimate of the mean jet, and the initial flow."""
 
 import numpy as np
 
@@ -34,7 +34,7 @@ def nozzle(x, y, z, t, *, pressure_ratio, exit_mach, temperature_ratio, layer, g
     return _state(u, pressure_ratio / gamma, temperature_ratio, gamma)
 
 
-def developed(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, gamma):
+def developed_jet(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, gamma):
     """Return rho, u, v, w and p of an estimate of the mean jet at ambient pressure, at the places x > 0, y, z (arrays
     of one shape), in the scales of the case. The jet has a fully expanded core, whose height decreases linearly to
     zero. It is self-similar further downstream.
@@ -63,7 +63,7 @@ def initial(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, layer, kic
     sideways velocity `kick` removes the symmetry. `span`: the period along z, in h."""
     exit_state = {"pressure_ratio": pressure_ratio, "exit_mach": exit_mach, "temperature_ratio": temperature_ratio}
     inside = nozzle(x, y, z, 0.0, layer=layer, gamma=gamma, **exit_state)
-    behind = developed(x, y, z, gamma=gamma, **exit_state)
+    behind = developed_jet(x, y, z, gamma=gamma, **exit_state)
     rest = (1.0, 0.0, 0.0, 0.0, 1 / gamma)
     rho, u, v, w, p = (
         np.where(x >= 0, b, np.where(np.abs(y) <= 0.5, i, r)) for b, i, r in zip(behind, inside, rest, strict=True)

@@ -1,4 +1,4 @@
-"""A simple wave of sound in a gas at rest."""
+"""A simple wave: sound of finite amplitude in a gas at rest."""
 
 import numpy as np
 

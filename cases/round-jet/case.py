@@ -1,5 +1,5 @@
-"""Round under-expanded jet: its parameters, the state in the nozzle, disturbances of its boundary layer, an estimate of
-the mean jet, the start."""
+"""Round under-expanded jet: parameters, the state in the nozzle, disturbances of its boundary layer, an estimate of the
+mean jet, and the initial flow."""
 
 from functools import cache
 
@@ -143,7 +143,7 @@ def _waves(modes, lowest, highest, seed, speed, layer):
     return f, phases, 1 / np.sqrt(square.max())
 
 
-def developed(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, gamma):
+def developed_jet(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, gamma):
     """Return rho, u, v, w and p of an estimate of the mean jet at ambient pressure, at the places x > 0, y, z (arrays
     of one shape), in the scales of the case. The jet has a fully expanded core, whose radius decreases to zero. It is
     self-similar further downstream.
@@ -174,7 +174,7 @@ def initial(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, layer, kic
     all symmetries. `roughness`: the size of these disturbances, in a."""
     exit_state = {"pressure_ratio": pressure_ratio, "exit_mach": exit_mach, "temperature_ratio": temperature_ratio}
     inside = _entering(y, z, layer=layer, gamma=gamma, **exit_state)
-    behind = developed(x, y, z, gamma=gamma, **exit_state)
+    behind = developed_jet(x, y, z, gamma=gamma, **exit_state)
     rest = (1.0, 0.0, 0.0, 0.0, 1 / gamma)
     r = np.hypot(y, z)
     rho, u, v, w, p = (

@@ -1,4 +1,5 @@
-"""Isotropic turbulence, a frozen sum of solenoidal Fourier modes, that is carried through a shock at x = 0."""
+"""Isotropic turbulence that is carried through a shock at x = 0: a sum of solenoidal Fourier modes, constant in the
+frame of the incoming flow."""
 
 import numpy as np
 

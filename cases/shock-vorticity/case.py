@@ -1,4 +1,4 @@
-"""A plane vorticity wave ahead of a shock at x = 0, and the flow behind that."""
+"""A plane vorticity wave upstream of a shock at x = 0, and the flow downstream of it."""
 
 import numpy as np
 

@@ -1,1 +1,2 @@
-"""Tools that know nothing of flows: array types, signals, threads, notes to the user, optional libraries, texts."""
+"""Tools that do not depend on fluid dynamics: array types, signals, threads, notes to the user, optional libraries,
+texts."""

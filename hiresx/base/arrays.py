@@ -1,4 +1,4 @@
-"""The types of arrays, and of what is counted along i, j and k."""
+"""Types of arrays, and of triples of numbers for the directions i, j and k."""
 
 from collections.abc import Iterable
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""Garbage collection during a run, repeated many times."""
+"""Control of Python's garbage collection during a run, so that it does not examine the same objects again and again."""
 
 import gc
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Values as types of JSON."""
+"""Types of JSON values."""
 
 import math
 from collections.abc import Mapping

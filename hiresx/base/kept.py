@@ -1,4 +1,4 @@
-"""Results that are made once and used again as long as the objects that they were made of are there."""
+"""A cache of results. A result is used again as long as the objects from which it was computed exist."""
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""The lock of the netCDF and HDF5 libraries."""
+"""The lock that protects calls of the netCDF and HDF5 libraries."""
 
 import threading
 

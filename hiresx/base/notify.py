@@ -1,4 +1,4 @@
-"""Notes to the user about work that takes long and happens once, from any package."""
+"""Messages to the user, from any package, about work that takes long and happens once."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

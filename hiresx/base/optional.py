@@ -1,4 +1,4 @@
-"""Libraries that a run can do without: one that cannot be imported, whatever it raises, is as one that is missing."""
+"""Optional libraries. A library whose import fails, with any exception, is treated as one that is not installed."""
 
 import importlib
 from types import ModuleType

@@ -1,4 +1,4 @@
-"""Numbers of things in messages."""
+"""Numbers with nouns in messages, singular or plural."""
 
 
 def plural(number: int, noun: str, form: str = "") -> str:

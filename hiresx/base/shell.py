@@ -1,4 +1,4 @@
-"""Commands that are suggested: as a shell takes them, whatever the names in them hold."""
+"""Shell commands in hints, quoted so that a user can paste them whatever characters the file names contain."""
 
 import shlex
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
-"""Signals that ask a run to end: noted while it is stepping, so that it can end between two steps.
+"""Signals that ask a run to end. They are noted during a step, so that the run can end between two steps.
 
-Ctrl-C (SIGINT), a scheduler's or a shell's SIGTERM, SIGHUP of a terminal that is gone, and SIGUSR1, SIGUSR2 and
-SIGXCPU, by which schedulers say that the time will soon be up.
+The signals are SIGINT (Ctrl-C), SIGTERM (of a scheduler or a shell), SIGHUP (a closed terminal), and SIGUSR1, SIGUSR2
+and SIGXCPU, with which schedulers announce that the time limit is near.
 """
 
 import signal

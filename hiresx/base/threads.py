@@ -1,4 +1,5 @@
-"""Work of the host on large arrays, shared among threads: NumPy lets go of Python's lock while it computes."""
+"""Work on large arrays, shared among threads of the host. This is possible because NumPy releases Python's global
+interpreter lock while it computes."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

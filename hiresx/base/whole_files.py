@@ -1,4 +1,5 @@
-"""Files that are either complete or not there: write beside, fsync, rename. Faults are named by path."""
+"""Files that are either complete or absent: they are written under a temporary name, synced and renamed. Errors name
+the path."""
 
 import errno
 import os
@@ -33,7 +34,7 @@ def io_error(path: str | Path, error: OSError, action: str = "write") -> HiresxE
         error.errno or 0, (error.strerror or str(error), "see that the path is right and reachable")
     )
     if action == "read" and _ELSEWHERE in hint:
-        hint = "see that the path is right and that it may be read"
+        hint = "check the path and its permissions"
     if error.errno in (errno.EEXIST, errno.ELOOP) and Path(path).is_symlink():
         reason = "it is a symbolic link that leads to no directory"
     return HiresxError(f"cannot {action} {path}: {reason}", hint)

@@ -1,4 +1,5 @@
-"""The `[body_force]` table: an acceleration of the gas, given or such that it keeps the mass flow."""
+"""The `[body_force]` table: an acceleration of the gas, which is given, or controlled such that it keeps the mass flow
+constant."""
 
 from collections.abc import Iterator, Mapping
 from math import hypot
@@ -55,7 +56,7 @@ def body_force_errors(case: Any) -> Iterator[PydanticCustomError]:
     if force.keep is None and not any(force.acceleration):
         yield case_error("body_force does nothing: give an acceleration, or keep")
     if force.keep is None and force.mass_flow is not None:
-        yield case_error('body_force.mass_flow is of no effect without body_force.keep = "mass_flow"')
+        yield case_error('body_force.mass_flow has no effect without body_force.keep = "mass_flow"')
     if force.keep is not None and case.time.local:
         yield case_error("body_force.keep: with time.local there is no common time; give an acceleration alone")
     if force.keep is not None and _single(case, force.axis):

@@ -1,4 +1,4 @@
-"""The `[[boundary]]` tables: every subclass of Condition is a type. `kernel` names the header
+"""The `[[boundary]]` tables. Every subclass of Condition is a type of boundary condition. Its `kernel` names the header
 `kernels/boundary/<kernel>.h`."""
 
 import operator
@@ -187,7 +187,7 @@ def modelled_wall_errors(case: Any) -> Iterator[PydanticCustomError]:
         if case.gas.reynolds is None:
             yield case_error(f'{place} needs viscosity: give gas.reynolds, or take "slip-wall"')
         if case.axisymmetric:
-            yield case_error(f'{place} is not there for axisymmetric flow; take "no-slip-wall"')
+            yield case_error(f'{place} is not supported in axisymmetric flow; take "no-slip-wall"')
 
 
 class SupersonicInflow(Condition, Scalars):
@@ -339,7 +339,7 @@ class TotalPressureInflow(Condition, Scalars):
     @model_validator(mode="after")
     def _a_direction(self) -> Self:
         if self.direction is not None and not any(self.direction):
-            raise case_error("direction = [0, 0, 0] is none: leave it out for a flow normal to the face")
+            raise case_error("direction = [0, 0, 0] is not a direction: leave it out for a flow normal to the face")
         return self
 
 

@@ -1,4 +1,4 @@
-"""Values on faces that a `[[boundary]]` table gives as a number or as a formula of place and time."""
+"""Values on faces that a `[[boundary]]` table gives as a number or as a formula of position and time."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -73,6 +73,6 @@ def face_value_errors(case: Any) -> Iterator[PydanticCustomError]:
         if wall.temperature is None and (enters or (not isinstance(through, str) and through > 0)):
             yield case_error(f"{place}.{wall.through}: gas that is blown in needs the temperature of the wall; give it")
         if case.scalar:
-            yield case_error(f"{place}.{wall.through}: what it carries of passive scalars is not there; leave one out")
+            yield case_error(f"{place}.{wall.through}: not supported with passive scalars; leave one of them out")
         if case.axisymmetric:
-            yield case_error(f"{place}.{wall.through} is not there for axisymmetric flow; leave it out")
+            yield case_error(f"{place}.{wall.through} is not supported in axisymmetric flow; leave it out")

@@ -1,4 +1,4 @@
-"""The `[filter]` table: an explicit filter of the flow behind time steps."""
+"""The `[filter]` table: an explicit filter of the flow, applied after time steps."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal

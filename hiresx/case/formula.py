@@ -1,7 +1,8 @@
-"""A function of one or more variables, written once and computed twice: by NumPy on arrays, and by the kernels as C++.
+"""Formulas of one or more variables. A formula is written once and evaluated in two ways: by NumPy on arrays, and by
+the kernels as C++.
 
-The text is a Python expression of the variables, named parameters, numbers, + - * / **, comparisons as the condition of
-`where`, and the functions below, which bear NumPy's names.
+The text is a Python expression. It can contain the variables, named parameters, numbers, the operators + - * / **,
+comparisons as the condition of `where`, and the functions below, which have the names and meanings of NumPy's.
 """
 
 import ast

@@ -41,7 +41,7 @@ def _execute(path: Path, stamp: tuple[int, int]) -> dict[str, Callable[..., Any]
     except PermissionError as error:
         if error.filename != str(path):
             raise HiresxError(f"{_place(error, path)}: {describe(error)}", f"correct {path}") from error
-        raise HiresxError(f"{path}: permission denied", "see that it may be read") from None
+        raise HiresxError(f"{path}: permission denied", "check its permissions") from None
     except BaseException as error:
         raise HiresxError(f"{_place(error, path)}: {describe(error)}", f"correct {path}") from error
     return {

@@ -1,4 +1,4 @@
-"""`[grid]` with a `file`: what is read, and what is made of it."""
+"""The `[grid]` table with the key `file`: what is read from a grid file, and how the grid is then changed."""
 
 from typing import Annotated, Literal, Self
 

@@ -1,7 +1,7 @@
-"""The `[grid]` table: a class for each generator (`hiresx/grid/generators/<name>.py`), and the union with a file's.
+"""The `[grid]` table: one class for each generator (`hiresx/grid/generators/<name>.py`), and one for a grid file.
 
-All lengths are in units of the reference length L. Node counts are `[ni, nj, nk]`; a count of 1 makes the direction
-singleton: 2-D grids have nk = 1, 1-D grids nj = nk = 1.
+All lengths are in units of the reference length L. Numbers of nodes are `[ni, nj, nk]`. A direction with one node is
+not computed: 2-D grids have nk = 1, 1-D grids nj = nk = 1.
 """
 
 import math

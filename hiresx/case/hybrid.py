@@ -1,4 +1,5 @@
-"""The `[scheme.hybrid]` table: where the hybrid inviscid scheme takes which of its two forms."""
+"""The `[scheme.hybrid]` table: the sensor and threshold by which the hybrid scheme chooses between its two inviscid
+fluxes."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""The `[implicit]` table, and what the implicit integrator does not take."""
+"""The `[implicit]` table, and errors for cases that the implicit integrators do not support."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -177,13 +177,13 @@ def implicit_errors(case: "Case") -> Iterator[PydanticCustomError]:
             yield case_error(f'implicit.{key} is not for time.integrator = "{name}"; leave it out')
     if case.implicit.viscous_damping is not None and case.gas.reynolds is None:
         yield case_error(
-            "implicit.viscous_damping is of no effect without gas.reynolds; leave it out, or give a Reynolds number"
+            "implicit.viscous_damping has no effect without gas.reynolds; leave it out, or give a Reynolds number"
         )
     if case.implicit.krylov == 0:
         yield from _without_gmres_errors(case)
     if case.implicit.damping_at_walls and not viscous_damping(case):
         yield case_error(
-            "implicit.damping_at_walls is of no effect without implicit.viscous_damping; leave it out, or give both"
+            "implicit.damping_at_walls has no effect without implicit.viscous_damping; leave it out, or give both"
         )
     yield from _beside_errors(case)
     if name == NAME:
@@ -200,7 +200,7 @@ def _without_gmres_errors(case: "Case") -> Iterator[PydanticCustomError]:
     for key in ("krylov_residual", "linear_drop"):
         if getattr(case.implicit, key) != Implicit.model_fields[key].default:
             yield case_error(
-                f"implicit.{key} is of no effect without GMRES, which implicit.krylov = 0 leaves out: leave one "
+                f"implicit.{key} has no effect without GMRES, which implicit.krylov = 0 leaves out: leave one "
                 "of them out"
             )
 

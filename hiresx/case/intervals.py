@@ -1,4 +1,4 @@
-"""Intervals of time at which something is done: `every_time` of outputs, checkpoints and monitors."""
+"""Time intervals at which outputs, checkpoints and monitors are due: their key `every_time`."""
 
 import math
 from collections.abc import Iterable, Iterator

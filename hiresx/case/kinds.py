@@ -1,4 +1,4 @@
-"""Tables of a case whose keys depend on their kind."""
+"""Tables of a case in which one key, such as `generator`, decides which other keys the table has."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

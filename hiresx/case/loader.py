@@ -1,4 +1,4 @@
-"""Reading a case: bundled name or file, preset, overrides."""
+"""Reading of a case: the bundled case or the file, its preset, and overrides of keys."""
 
 import copy
 import os
@@ -220,7 +220,9 @@ def find(name_or_path: str | Path) -> Path:
         try:
             os.stat(wanted)
         except PermissionError:
-            raise HiresxError(f"{text}: permission denied", "see that the folder and its files may be read") from None
+            raise HiresxError(
+                f"{text}: permission denied", "check the permissions of the folder and its files"
+            ) from None
         except (OSError, ValueError):  # not there, which is said below
             break
     if not text:

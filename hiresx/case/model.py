@@ -1,4 +1,5 @@
-"""The common base of all tables of a case file: no unknown key, no silent conversion, no change after reading."""
+"""The base class of all tables of a case file. Unknown keys are errors, values are not converted silently, and a table
+cannot be changed after it was read."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -76,7 +76,7 @@ class Arc(Table):
 
     @property
     def places(self) -> list[tuple[float, float, float]]:
-        """All places (x, y, z)."""
+        """All places (x, y, z), in L."""
         (x, y, z), first, last = self.centre, *self.angles
         turns = [math.radians(first + (last - first) * m / (self.n - 1)) for m in range(self.n)]
         on = [(self.radius * math.cos(turn), self.radius * math.sin(turn)) for turn in turns]
@@ -128,7 +128,7 @@ class Probe(SampledTable):
 
     @property
     def places(self) -> list[tuple[float, float, float]]:
-        """All places (x, y, z)."""
+        """All places (x, y, z), in L."""
         if self.points is not None:
             return list(self.points)
         if self.line is not None:

@@ -1,9 +1,9 @@
-"""Values of [scheme] and [filter] that other keys give where a case leaves them out: those of `scheme.choice`, and the
-epsilon of steady flow.
+"""Defaults of [scheme] and [filter] that depend on other keys: on `scheme.choice`, and the epsilon of the weights for
+steady flow.
 
-The one choice is `low_dissipation`: the hybrid form, whose sensor at this threshold leaves weak waves and turbulence to
-the split form, with TENO's weights at shocks, and a filter of the shortest waves, which the split form does not damp.
-Which figures it reaches is measured in docs/schemes.md.
+The only choice so far is `low_dissipation`. It is the hybrid scheme with a threshold of the sensor at which weak waves
+and turbulence are computed by the split form. At shocks it uses TENO's weights. A filter damps the shortest waves,
+which the split form does not damp. docs/schemes.md contains its measured errors.
 """
 
 from collections.abc import Iterator, Mapping

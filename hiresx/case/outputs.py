@@ -1,4 +1,4 @@
-"""The tables `[output]` (fields and parts of them, when they are written, and how) and `[checkpoint]`."""
+"""The tables `[output]` (which fields or parts of them are written, when, and in which format) and `[checkpoint]`."""
 
 from typing import Annotated, Literal, Self
 

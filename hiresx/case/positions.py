@@ -1,4 +1,4 @@
-"""Positions along an axis, as numbers or where named parts of the grid lie."""
+"""Positions along an axis, given as numbers or by the names of parts of the grid."""
 
 from typing import Literal, Self
 

@@ -1,4 +1,5 @@
-"""The `[refine]` table: regions of the grid that are computed on finer levels, given or found by a criterion."""
+"""The `[refine]` table: regions of the grid that are computed on finer levels. They are given, or selected by a
+criterion."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal, Self

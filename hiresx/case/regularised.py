@@ -1,4 +1,4 @@
-"""The `[scheme.regularised]` table: how much the regularised inviscid scheme regularises."""
+"""The `[scheme.regularised]` table: parameters of the regularised inviscid scheme."""
 
 from typing import Annotated
 

@@ -1,8 +1,9 @@
-"""Numbers of a case that follow from other numbers: formulas, and parameters that case.py derives.
+"""Numbers of a case that are computed from other numbers: by expressions in the case file, or by the function of
+case.py that derives parameters.
 
-A text that begins with "=" stands for a number: `end = "= grid.length + grid.sponge_length"`. It is an expression of
-dotted keys of the same case, as it is after preset and overrides, with defaults where nothing is given: what it places
-moves with the key that it names.
+A text that begins with "=" stands for a number, for example `end = "= grid.length + grid.sponge_length"`. It is an
+expression of dotted keys of the same case. The preset and the overrides are applied first, and keys that are not given
+have their defaults. Therefore a position given in this way changes together with the keys in its expression.
 """
 
 import ast

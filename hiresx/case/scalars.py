@@ -1,4 +1,4 @@
-"""The `[[scalar]]` tables, and what other tables say of scalars."""
+"""The `[[scalar]]` tables, and the values of scalars in other tables."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -56,5 +56,6 @@ def scalar_errors(case: Any) -> Iterator[PydanticCustomError]:
         missing = [name for name in names if name not in given]
         if kernel in ("prescribe", "characteristic", "total_inflow", "precursor") and missing:
             yield case_error(
-                f'{place} ({table.type}): say what enters of "{missing[0]}": scalars = {{ {missing[0]} = 0.0 }}'
+                f'{place} ({table.type}): give the value of "{missing[0]}" that enters: '
+                f"scalars = {{ {missing[0]} = 0.0 }}"
             )

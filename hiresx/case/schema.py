@@ -1,7 +1,8 @@
-"""The case: every table and key of a case file, with its scale, its default and what it must satisfy.
+"""The case: every table and key of a case file, with its scale, default and constraints.
 
-Scales: ambient (or free-stream) density, sound speed c_ref and length L. Pressure is p / (rho_ref c_ref^2), so the
-ambient one is 1/gamma; temperature is gamma p / rho, so the ambient one is 1; time is t c_ref / L.
+Reference values are the density and sound speed of the ambient gas (or of the free stream), rho_ref and c_ref, and the
+length L. Pressure is p / (rho_ref c_ref^2), so the ambient pressure is 1/gamma. Temperature is gamma p / rho, so the
+ambient temperature is 1. Time is t c_ref / L.
 """
 
 import math
@@ -399,7 +400,8 @@ class Case(Table):
 
     def needed_fields(self, case: Any = None) -> dict[str, int]:
         """Return the fields that the blocks of this case need: a dictionary from the name in hiresx/device/fields.py to
-        the number of arrays or components. It contains the fields of all tables, and of the keys outside tables."""
+        the number of arrays or components. It contains the fields of all tables, and of keys outside tables. `case` is
+        ignored."""
         return fields_of_tables(self, {"inverse_radius": int(self.axisymmetric)})
 
     def histories(self) -> list[str]:

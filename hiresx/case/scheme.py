@@ -1,4 +1,4 @@
-"""The `[scheme]` table, and which weights go with which interpolation."""
+"""The `[scheme]` table, and the valid combinations of weights and interpolation."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
@@ -130,14 +130,14 @@ def scheme_errors(scheme: Scheme) -> Iterator[PydanticCustomError]:
         changed = [name for name, value in table if getattr(getattr(scheme, inviscid), name) != value]
         if scheme.inviscid != inviscid and changed:
             yield case_error(
-                f'scheme.{inviscid}.{changed[0]} is of no effect without scheme.inviscid = "{inviscid}"; leave it out, '
+                f'scheme.{inviscid}.{changed[0]} has no effect without scheme.inviscid = "{inviscid}"; leave it out, '
                 "or take that"
             )
     if scheme.inviscid == "regularised":
         given = [name for name in OF_AFWENO if getattr(scheme, name) != Scheme.model_fields[name].default]
         if given:
             yield case_error(
-                f'scheme.{given[0]} is of no effect with scheme.inviscid = "regularised", whose fluxes are linear; '
+                f'scheme.{given[0]} has no effect with scheme.inviscid = "regularised", whose fluxes are linear; '
                 f"leave it out (default {Scheme.model_fields[given[0]].default}), or take another scheme.inviscid"
             )
         if scheme.positivity == "fallback":

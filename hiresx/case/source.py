@@ -1,4 +1,4 @@
-"""The `[source]` table: sources of the conserved variables as formulas of place, time and state."""
+"""The `[source]` table: sources of the conserved variables, given as formulas of position, time and state."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,4 +1,5 @@
-"""`[[surface]]`: surfaces on which a run keeps the flow, for its far field (`hiresx post farfield`)."""
+"""The `[[surface]]` tables: surfaces on which a run stores the flow, from which `hiresx post farfield` computes the far
+field."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal, Self

@@ -1,4 +1,4 @@
-"""The `turbulence` table of inflows: synthetic turbulence."""
+"""The table `turbulence` of an inflow condition: parameters of synthetic turbulence."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal

@@ -1,4 +1,4 @@
-"""Reading TOML with errors that name their place, and writing it: the standard library only reads it."""
+"""Reading and writing of TOML. Errors name the line. Python's standard library can read TOML, but not write it."""
 
 import json
 import math

@@ -1,4 +1,5 @@
-"""The `[turbulence]` table: the eddy viscosity of scales that the grid does not resolve."""
+"""The `[turbulence]` table: turbulence models, which give an eddy viscosity for the scales that the grid does not
+resolve."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
@@ -191,7 +192,7 @@ def turbulence_errors(case: Any) -> Iterator[PydanticCustomError]:
     if model == NONE:
         if case.turbulence.constant is not None:
             yield case_error(
-                "turbulence.constant is of no effect without turbulence.model; leave it out, or give a model"
+                "turbulence.constant has no effect without turbulence.model; leave it out, or give a model"
             )
         return
     asked = f'turbulence.model = "{model}"'
@@ -200,7 +201,7 @@ def turbulence_errors(case: Any) -> Iterator[PydanticCustomError]:
     if case.gas.reynolds is None:
         yield case_error(f"{asked} needs the viscous terms that it acts in: give gas.reynolds, or leave the model out")
     if case.axisymmetric:
-        yield case_error(f"{asked} is not there for axisymmetric flow; leave the model out")
+        yield case_error(f"{asked} is not supported in axisymmetric flow; leave the model out")
 
 
 def _initial_errors(given: Turbulence) -> Iterator[PydanticCustomError]:
@@ -234,7 +235,7 @@ def _transported_errors(case: Any) -> Iterator[PydanticCustomError]:
     given = case.turbulence
     for key, models in _KEYS.items():
         if given.model not in models and getattr(given, key) != Turbulence.model_fields[key].default:
-            yield case_error(f'turbulence.{key} is of no effect without turbulence.model = "{models[0]}"')
+            yield case_error(f'turbulence.{key} has no effect without turbulence.model = "{models[0]}"')
     if not given.transported:
         return
     asked = f'turbulence.model = "{given.model}"'

@@ -1,4 +1,4 @@
-"""Checks of what Python gives to a case: names of functions, and states of the flow."""
+"""Checks of values that Python code passes to a case: names of functions, and states of the flow."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any

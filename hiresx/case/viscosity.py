@@ -1,5 +1,5 @@
-"""The viscosity laws: one class each, whose formula everything that needs a viscosity is computed by: the kernels, the
-forces on walls, the estimate of the time step, the page of the case file."""
+"""The viscosity laws, one class each. The formula of a class is the only definition of its law. It is used by the
+kernels, the forces on walls, the estimate of the time step, and the documentation of the case file."""
 
 import operator
 from functools import reduce

@@ -1,4 +1,4 @@
-"""The key `vortex` of far fields: the circulation of a lifting airfoil in the state far away."""
+"""The key `vortex` of far-field conditions. It adds the circulation of a lifting airfoil to the state far away."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any

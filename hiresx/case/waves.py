@@ -1,4 +1,4 @@
-"""Sums of waves of known frequencies, returned by a function of a case; the device evaluates them."""
+"""Sums of waves of given frequencies, which a function of a case returns and the device evaluates at any time."""
 
 from collections.abc import Sequence
 from typing import Any, Self, TypeAlias

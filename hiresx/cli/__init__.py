@@ -1,9 +1,9 @@
-"""The command line: `main` is what `hiresx` calls. One file per command; heavy modules are imported by the
-command that runs.
+"""The command line. `hiresx` calls `main`. Each command has a file, and large libraries are only imported by the
+commands that need them.
 
-Exit status: 0 the command did what was asked; 1 it ran and what it looked at is not in order (a check of `verify`
-failed, `doctor` misses something that CPU runs need); 2 an error the user can correct; 3 the run stopped before its
-end; 130 interrupted; 128 + N terminated by signal N (143: SIGTERM).
+Exit status: 0 the command succeeded; 1 it ran, but found a fault (a check of `verify` failed, or `doctor` misses
+something that runs on a CPU need); 2 an error that the user can correct; 3 the run stopped before its end; 130
+interrupted; 128 + N terminated by signal N (143: SIGTERM).
 """
 
 import os
@@ -155,4 +155,4 @@ def _usage(error: Any, arguments: Sequence[str]) -> tuple[str, str]:
     # numbers that are wrong are described by pydantic in newer versions of Typer
     message = message.replace("Input should be ", "must be ").replace("greater than or equal to", "at least")
     message = re.sub(r"a valid integer.*", "a whole number", re.sub(r"a valid number.*", "a number", message))
-    return message, "see that it may be read" if "is not readable" in message else f"see {path} --help"
+    return message, "check its permissions" if "is not readable" in message else f"see {path} --help"

@@ -1,4 +1,4 @@
-"""The commands, put together. Nothing heavy is imported here: this is all that `hiresx --help` loads."""
+"""The application with all commands. It imports no large library, so that `hiresx --help` starts quickly."""
 
 from collections.abc import Callable
 from functools import cache

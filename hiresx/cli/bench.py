@@ -1,4 +1,4 @@
-"""`hiresx bench`: what the right-hand side costs here."""
+"""`hiresx bench`: the time that the right-hand side takes on this machine."""
 
 from typing import Annotated, Any
 

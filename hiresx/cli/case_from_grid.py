@@ -14,7 +14,7 @@ from hiresx.case import Case
 from hiresx.cli.grid_checks import check_grid
 from hiresx.decomposition import decompose, extended_coordinates, patched_donors
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Range, directions_along, rectangles_of_face
+from hiresx.grid.blocks import Range, directions_along, format_range, rectangles_of_face
 from hiresx.grid.grid_report import grid_report
 from hiresx.grid.patched import PATCHED
 from hiresx.grid.starting_case import WAYS, Contact, case_text, contacts
@@ -49,15 +49,11 @@ def case_from_grid(path: Path, connectivity: Path | None) -> tuple[str, list[str
                 raise HiresxError(f"{path}: no case can start from this grid: {what}", hint) from None
     words = [f"left out, broken: {row['patch']}: {row['why']}" for row in found.get("broken", ())]
     words += [
-        f"{WAYS[contact.way][0]}: block {contact.block}, face {contact.face}, nodes {_format_range(contact.nodes)}, "
+        f"{WAYS[contact.way][0]}: block {contact.block}, face {contact.face}, nodes {format_range(contact.nodes)}, "
         f"meets {contact.others}: {WAYS[contact.way][1]}"
         for contact in taken
     ]
     return text, words
-
-
-def _format_range(nodes: Range) -> str:
-    return " ".join(f"{lo}:{hi}" for lo, hi in nodes)
 
 
 def _case(text: str) -> Case:

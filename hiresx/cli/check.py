@@ -1,4 +1,4 @@
-"""`hiresx check`: everything about a run short of running it."""
+"""`hiresx check`: checks everything about a run before it is started."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any

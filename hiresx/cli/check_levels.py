@@ -1,4 +1,4 @@
-"""The levels of a refined case, as `hiresx check` shows them."""
+"""The report of `hiresx check` on the levels of a refined case."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

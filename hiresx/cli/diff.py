@@ -1,4 +1,4 @@
-"""`hiresx diff`: what differed between two runs, in set-up and result."""
+"""`hiresx diff`: the differences between two runs, in set-up and results."""
 
 from pathlib import Path
 from typing import Annotated, Any

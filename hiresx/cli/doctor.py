@@ -1,4 +1,4 @@
-"""`hiresx doctor`: what is installed, what is missing, what that is needed for and the command that installs it."""
+"""`hiresx doctor`: lists what is installed and what is missing, why it is needed, and the command that installs it."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""`hiresx gradient`: derivatives of forces and other numbers of a steady flow by keys of its case."""
+"""`hiresx gradient`: derivatives of forces and other results of a steady flow with respect to keys of its case."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,4 +1,4 @@
-"""`hiresx history`: what the monitors of a run saw."""
+"""`hiresx history`: the samples that the monitors of a run recorded."""
 
 import math
 import sys

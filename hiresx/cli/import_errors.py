@@ -1,4 +1,5 @@
-"""Libraries that hiresx needs and that cannot be imported: which, why, and the command that repairs it."""
+"""Errors for required libraries that cannot be imported. They name the library, the reason and the command that repairs
+the installation."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`hiresx info`: what is in a file or in a run."""
+"""`hiresx info`: describes the contents of a file or of a run."""
 
 from collections.abc import Mapping
 from pathlib import Path

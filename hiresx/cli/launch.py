@@ -1,4 +1,4 @@
-"""`hiresx launch`: a run on many ranks, here or by a batch script."""
+"""`hiresx launch`: starts a run on many ranks, on this machine or by a batch script."""
 
 import contextlib
 import shlex

@@ -1,4 +1,4 @@
-"""Options of how a picture looks, of `hiresx plot` and `hiresx post`."""
+"""Options for the appearance of pictures, shared by `hiresx plot` and `hiresx post`."""
 
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any

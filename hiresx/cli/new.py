@@ -1,4 +1,4 @@
-"""`hiresx new`: a bundled case to edit."""
+"""`hiresx new`: copies a bundled case, to be edited by the user."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Observers as a command line names them."""
+"""Parsing of observers of the far field from options of the command line."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""Commands that share options: a parameter may be a dataclass whose fields are options or arguments of Typer."""
+"""Groups of options that several commands share: a parameter of a command can be a dataclass whose fields are options
+or arguments of Typer."""
 
 import dataclasses
 import functools

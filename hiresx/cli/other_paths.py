@@ -1,4 +1,4 @@
-"""Errors for paths that a command cannot read: they name the kind of the file and the command that reads it."""
+"""Errors for paths that a command cannot read. They name the kind of the file and the command that can read it."""
 
 from pathlib import Path
 

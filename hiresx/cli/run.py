@@ -1,4 +1,4 @@
-"""`hiresx run`: from a case to fields, and on from where a run stopped."""
+"""`hiresx run`: computes a case and writes fields, or continues a run from a checkpoint."""
 
 import contextlib
 import math
@@ -403,7 +403,7 @@ def refuse_existing_run(out: Path) -> None:
             pass
         raise HiresxError(
             f"{out} holds a run already",
-            f"name another folder with --out DIR, remove this one, or go on with it: hiresx run --restart {quote(out)}",
+            f"name another folder with --out DIR, remove this one, or continue it: hiresx run --restart {quote(out)}",
         )
 
 

@@ -1,4 +1,4 @@
-"""`hiresx scaling`: how a case scales over ranks."""
+"""`hiresx scaling`: measures the parallel scaling of a case."""
 
 from pathlib import Path
 from typing import Annotated, Any

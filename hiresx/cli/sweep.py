@@ -1,4 +1,4 @@
-"""`hiresx sweep`: one case with several values of its keys."""
+"""`hiresx sweep`: runs a case with several values of its keys."""
 
 import dataclasses
 from collections import Counter

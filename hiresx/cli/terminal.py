@@ -1,4 +1,4 @@
-"""The output of commands: tables for people, JSON for programs, errors in one form for both."""
+"""Output of commands: tables for people, JSON for programs, and errors in the same form for both."""
 
 import contextlib
 import os

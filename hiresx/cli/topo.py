@@ -1,4 +1,4 @@
-"""`hiresx topo`: see the machine, place ranks on its GPUs, measure it, prove the placement."""
+"""`hiresx topo`: shows the hardware topology, places ranks on GPUs, measures link speeds, and verifies a placement."""
 
 from collections.abc import Sequence
 from pathlib import Path

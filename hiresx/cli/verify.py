@@ -1,4 +1,4 @@
-"""`hiresx verify`: checks that the method works on this machine."""
+"""`hiresx verify`: tests on this machine that the method computes correct results."""
 
 import time
 from datetime import UTC, datetime

@@ -1,4 +1,5 @@
-"""The connection or condition of every face node, and the ghost nodes behind the faces."""
+"""Decomposition of the grid: parts for the ranks, the connection or boundary condition of every face node, and ghost
+nodes."""
 
 from hiresx.decomposition.coordinates import extended_coordinates
 from hiresx.decomposition.domain import Domain, domain

@@ -1,4 +1,4 @@
-"""No-slip walls of given temperature that are not plane. The polynomial that extrapolates the density behind them
+"""Curved no-slip walls of given temperature. The polynomial that extrapolates the density to the ghosts behind them
 differs from that of plane walls (kernels/boundary/no_slip.h)."""
 
 from collections.abc import Iterator

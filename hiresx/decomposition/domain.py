@@ -1,4 +1,4 @@
-"""The geometry of a case, the same on every rank, with one copy of the coordinates on each host."""
+"""The geometry of a case. It is the same on every rank, and each host stores the coordinates once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

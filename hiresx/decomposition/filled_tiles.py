@@ -1,4 +1,4 @@
-"""Tiles that are taken although nothing asks for them, so that tiles make fewer and larger blocks."""
+"""Additional tiles that no criterion asks for. They fill gaps, so that tiles form fewer and larger blocks."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -19,7 +19,7 @@ def fill_tiles(lattice: Sequence[Sequence[int]], taken: np.ndarray, allowed: np.
     to fewer and larger blocks. The added tiles are those of the mask `allowed` within the bounding box of two blocks.
     They are added if their nodes cost less than the blocks that are saved; a block costs as much as `BLOCK` nodes.
     `lattice`: the nodes at which tiles begin and end, along i, j and k."""
-    # Between two looks at the flow few levels change.
+    # Between two evaluations of the criterion few levels change.
     ends = tuple(tuple(along) for along in lattice)
     return _fill_tiles(ends, taken.shape, taken.tobytes(), allowed.tobytes()).copy()
 

@@ -1,9 +1,9 @@
-"""What lies behind the nodes of the faces of a finer level: a connection or a boundary condition of the level before.
+"""The connection or boundary condition of each face node of a finer level, which follows from the coarser level.
 
-A node of a finer level lies on one node of the level before or halfway between two or four of them. Behind a node
-halfway between a boundary condition and a connection the connection is taken: a wall ends with its last node, as it
-does on the level before. Likewise a no-slip wall ends with its last node where another condition begins. Between two
-conditions of one kind, and between two connections, the node belongs to the one with the lower index.
+A node of a finer level coincides with a node of the coarser level, or lies halfway between two or four of them. A node
+halfway between a boundary condition and a connection belongs to the connection, so that a wall ends with the same node
+on both levels. Likewise a no-slip wall ends with its last node where another condition begins. Between two conditions
+of one kind, and between two connections, the node belongs to the one with the lower index.
 """
 
 from collections.abc import Sequence

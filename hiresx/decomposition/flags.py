@@ -1,4 +1,4 @@
-"""Where the flow needs a finer level: the criteria of `[refine]` at each node, and the tiles that they select."""
+"""The criteria of `[refine]` at each node, and the tiles of finer levels that they select."""
 
 from collections.abc import Sequence
 from functools import lru_cache

@@ -1,6 +1,7 @@
-"""The ghosts of a block whose nodes are left in their file, and the nodes beside its faces, of which ghosts are made.
+"""Coordinates of the ghost nodes of a block, and of the nodes near its faces from which they are computed. The
+coordinates of the other nodes remain in the grid file.
 
-Coordinates with ghosts, as `extended_coordinates` fills them, but for the inside of the block.
+The values are those of `extended_coordinates`.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,5 +1,5 @@
-"""Partition by graph growing: a front grows through the blocks, and gives the order in which blocks are assigned to the
-ranks."""
+"""Partition by graph growing: a front grows through the graph of blocks, and blocks are assigned to the ranks in the
+order in which it reaches them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush

@@ -1,4 +1,4 @@
-"""Number of bytes that ranks exchange in a stage of a time step."""
+"""The number of bytes that ranks exchange in each stage of a time step."""
 
 from math import prod
 

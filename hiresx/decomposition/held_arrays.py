@@ -1,6 +1,6 @@
-"""Arrays over the nodes of whole blocks, of which each rank holds some boxes.
+"""Arrays over the nodes of whole blocks, distributed over the ranks as boxes.
 
-A box is half-open ranges of nodes (i, j, k) of a whole block.
+A box is given by half-open ranges of nodes (i, j, k) of a whole block.
 """
 
 from collections.abc import Callable, Sequence

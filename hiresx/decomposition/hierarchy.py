@@ -1,4 +1,5 @@
-"""All levels that a refined case may have, made once: of them tiles are taken again and again as the flow goes on."""
+"""All levels of refinement that a case may use. They are computed once; tiles are selected from them whenever the
+refined regions change."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

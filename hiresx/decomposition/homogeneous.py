@@ -1,4 +1,5 @@
-"""Homogeneous index directions of blocks: closed in themselves, with the same step between all neighbouring nodes."""
+"""Homogeneous index directions of blocks: periodic directions in which all neighbouring nodes have the same
+displacement."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

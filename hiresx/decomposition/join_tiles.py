@@ -1,5 +1,5 @@
-"""Tiles at connections of blocks. A tile and its partners on the other side of the connection must exist together, so
-tiles begin and end at the same nodes on both sides."""
+"""Tiles at connections of blocks. A tile needs its partner tiles on the other side of the connection, and tiles on both
+sides must begin and end at the same nodes."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product

@@ -1,5 +1,6 @@
-"""Kinks of grid lines: where a wall has an edge, the grid lines along it turn, and so do those beside them. Nothing is
-interpolated across a kink when a finer level is made, so that an edge stays where it is and as sharp as it is."""
+"""Kinks of grid lines. The grid lines along a wall turn at an edge of the wall, and so do the lines near it.
+Coordinates of a finer level are not interpolated across a kink, so that an edge keeps its position and remains sharp.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,5 @@
-"""Between levels: the nodes that ghosts of tiles come from, and the nodes that take the values of finer levels."""
+"""Data transfer between levels of refinement: donor nodes of the ghosts of tiles, and nodes of a coarser level that are
+overwritten by values of the finer one."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
-"""Integrals over the levels of a refined grid, in which every place counts with the finest level there.
+"""Integrals over the levels of a refined grid. Every region counts once, with the values of its finest level.
 
-Such an integral is that over the grid itself and, for every box of cells that a level covers, the difference between
-the integral over the box on this level and that on the level before. The faces of a box pass through nodes that both
-levels have. All of them are closed by Gregory's corrections (`quadrature`), as far as a box has nodes for them: inside
-a box the nodes of the level count once, and those under it not at all.
+Such an integral is that over the unrefined grid plus corrections. For every box of cells that a level covers, the
+correction is the integral over the box on this level minus that on the next coarser level. The faces of a box pass
+through nodes of both levels. The sums have Gregory's corrections at the ends (`quadrature`), as far as a box has nodes
+for them. As a result, nodes of the level inside a box have weight 1, and the nodes under them have weight 0.
 """
 
 from collections import Counter

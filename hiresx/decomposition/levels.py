@@ -1,8 +1,9 @@
-"""Levels of refinement: each block again with half the spacing, and the tiles of it that are computed.
+"""Levels of refinement: grids of the blocks with half the spacing of the next coarser level, and the tiles of them that
+are computed.
 
-Node m of level l + 1 lies on node m/2 of level l where m is even. Coordinates between nodes follow from those of level
-l by polynomials through six of them along each direction (sixth order in the spacing), so that a level is a smooth grid
-of its own: its metrics are those of its own coordinates, ghosts included, and a uniform flow stays uniform in it.
+Node m of level l + 1 coincides with node m/2 of level l if m is even. The coordinates of the other nodes are
+interpolated from level l by polynomials through six nodes along each direction (sixth order in the spacing). A level is
+therefore a smooth grid with its own metrics, ghosts included, on which a uniform flow remains uniform.
 """
 
 import time

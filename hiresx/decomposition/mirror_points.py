@@ -1,8 +1,9 @@
-"""Ghosts behind walls that mirror places (`hiresx.decomposition.oblique_walls`): the places of their mirror images in
-the blocks.
+"""Ghosts behind walls whose mirror images are not nodes (`hiresx.decomposition.oblique_walls`): the positions of the
+mirror images in the blocks.
 
-A ghost at the distance d behind a wall takes the flow at the distance d before it, on the same normal. That is no node:
-where grid lines meet the wall at the angle a to its normal the two are 2 d tan a apart along the wall.
+A ghost at the distance d behind a wall takes the flow at the distance d in front of it, on the same normal of the wall.
+If grid lines meet the wall at the angle a to its normal, this position is 2 d tan a away from the node with the same
+index.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,5 @@
-"""The shares that parts of the grid have in the flow at mirrored places (`hiresx.decomposition.mirror_points`)."""
+"""Contributions of the parts of the grid to the interpolation of the flow at mirror images
+(`hiresx.decomposition.mirror_points`)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

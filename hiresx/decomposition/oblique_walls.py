@@ -1,5 +1,5 @@
-"""Slip walls, planes of symmetry and axes whose ghosts are not mirror images of nodes: walls that grid lines do not
-meet at right angles, curved walls, and walls against which a body force pushes the gas."""
+"""Slip walls, symmetry planes and axes whose ghosts are not mirror images of nodes: they do not meet grid lines at
+right angles, are curved, or a body force pushes the gas against them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

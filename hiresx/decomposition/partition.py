@@ -1,4 +1,5 @@
-"""The blocks of a grid cut into parts and spread over ranks: even work, little exchange."""
+"""Partition of a grid: the blocks are cut into parts and distributed over the ranks, with balanced work and little
+communication."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

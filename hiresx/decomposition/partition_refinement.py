@@ -1,4 +1,5 @@
-"""Local refinement: parts move to another rank, or are exchanged between two, while that makes a partition cheaper."""
+"""Local improvement of a partition: a part moves to another rank, or two ranks swap parts, as long as this reduces the
+cost."""
 
 from collections.abc import Sequence
 from heapq import nsmallest

@@ -1,4 +1,5 @@
-"""Patched faces: where in other blocks their ghosts lie, and which nodes of which part they are interpolated from."""
+"""Ghosts of patched faces: their positions in other blocks, and the nodes of the parts from which they are
+interpolated."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

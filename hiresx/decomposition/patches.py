@@ -199,7 +199,7 @@ def _check_touching(grid: Grid, placed: Sequence[PlacedCondition], conditions: S
             name = grid.blocks[b].name
             raise HiresxError(
                 f"{who[id(condition)]} takes a face that meets another block: {contact.describe(grid.blocks)}",
-                f'if that is a boundary, say so: a [[boundary]] with block = "{name}" and faces = ["{face}"]; if the '
+                f'if that is a boundary, add a [[boundary]] with block = "{name}" and faces = ["{face}"]; if the '
                 f"flow is to pass there, {contact.hint(grid.blocks)}",
             )
 

@@ -42,7 +42,7 @@ def pole_rings(
         for member in rings.members:
             if (member.block, member.face) not in named:
                 raise HiresxError(
-                    f"{who}: its ring goes on in block '{blocks[member.block].name}', whose {member.face} is no pole",
+                    f"{who}: its ring continues in block '{blocks[member.block].name}', whose {member.face} is no pole",
                     f"give {member.face} of block '{blocks[member.block].name}' the type \"pole\" as well; {PAGE}",
                 )
             known.add((member.block, member.face))

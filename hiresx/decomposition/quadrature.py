@@ -1,11 +1,11 @@
 """Integrals over blocks and faces from values at nodes.
 
-In computational space nodes are one apart, so inside a grid every node counts once, as in the sums that the scheme
-conserves; only where the grid ends at a physical face are the weights those of a closed formula. With Gregory's
+The spacing in computational space is 1, so every node inside a grid has weight 1, as in the sums that the scheme
+conserves. Only where the grid ends at a physical face are the weights those of a closed formula. With Gregory's
 corrections up to fifth differences (Fröberg, Introduction to Numerical Analysis, 1969, section 9.5) the integral is of
-seventh order there. Conserved quantities have other weights at no-slip walls, those under which the scheme conserves
-them to round-off (kernels/wall_sums.h), with corrections up to third differences. A node held by two blocks counts half
-in each.
+seventh order there. Conserved quantities have other weights at no-slip walls, for which the scheme conserves them to
+round-off (kernels/wall_sums.h), with corrections up to third differences. A node that belongs to two blocks has half of
+its weight in each.
 """
 
 from collections.abc import Sequence

@@ -1,13 +1,13 @@
-"""The cost of the parts that a rank holds. A partition is chosen to make it small.
+"""The cost of the parts of a rank. The partition with the least cost is chosen.
 
-The unit is what one node costs in a large part. LINE and PART are measured with the viscous right-hand side in FP64 on
-one core (109 ns per node, blocks of 8 to 256 nodes a side): lines of n nodes along i cost n + 5 nodes, along j and k
-n + 1, and a block of 8^3 nodes 60 us more than that.
+The unit is the time for one node of a large part. LINE and PART were measured with the viscous right-hand side in FP64
+on one core (109 ns per node, blocks of 8 to 256 nodes a side). A line of n nodes costs n + 5 nodes along i, and n + 1
+along j and k; a block of 8^3 nodes costs 60 us more.
 
-EXCHANGE and CONTACT are estimates. Behind a face node go 216 bytes in a stage: copied within a process they cost 0.4 to
-0.8 nodes and 4 us a time; between GPUs of 1 ns per node they cost 1 node at 200 GB/s and 9 at 25 GB/s, and about 5
-nodes to a core that has a sixtieth of such a link. Another EXCHANGE within these bounds changes the choice
-among nearly equal shapes.
+EXCHANGE and CONTACT are estimates. For each face node 216 bytes are sent in a stage. If they are copied within a
+process, they cost 0.4 to 0.8 nodes, and each copy 4 us more. Between GPUs that need 1 ns per node they cost 1 node at
+200 GB/s and 9 nodes at 25 GB/s, and about 5 nodes of a CPU core that has a sixtieth of such a link. Other values of
+EXCHANGE within these bounds only change the choice between nearly equal shapes.
 """
 
 from collections.abc import Sequence

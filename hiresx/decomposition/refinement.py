@@ -1,4 +1,5 @@
-"""A decomposition refined: the tiles of all levels as further whole blocks, with what surrounds each of them."""
+"""Refinement of a decomposition: the tiles of all levels become additional blocks, with their connections and
+conditions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -161,8 +162,8 @@ def lattices_of(grids: Sequence[Decomposition], table: Refine) -> list[list[list
         along = "ijk"[direction(c.face)]
         if along in table.symmetric and layout_of(c, coarse.blocks) == "offset":
             raise HiresxError(
-                f"refine.symmetric: block '{coarse.blocks[c.block].name}' goes on along {along} one step from its last "
-                "nodes, so its levels are not symmetric to its middle",
+                f"refine.symmetric: block '{coarse.blocks[c.block].name}' continues along {along} one step from its "
+                "last nodes, so its levels are not symmetric to its middle",
                 f"leave {along} out",
             )
     symmetric = triple(axis in table.symmetric for axis in "ijk")

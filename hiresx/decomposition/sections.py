@@ -1,4 +1,4 @@
-"""One box of nodes cut for several ranks: the cheapest way of cutting it into sections again and again."""
+"""Division of one box of nodes among several ranks: repeated cuts into sections, such that the cost is least."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise, product

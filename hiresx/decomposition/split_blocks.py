@@ -1,4 +1,4 @@
-"""Blocks cut into parts: what surrounds each part follows from what surrounded the blocks."""
+"""Blocks that are cut into parts: the connections and conditions of each part follow from those of its block."""
 
 from collections.abc import Iterator, Sequence
 

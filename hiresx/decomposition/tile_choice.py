@@ -1,4 +1,5 @@
-"""Which tiles there are: those that a criterion asks for and those that must lie around them, where they may lie."""
+"""The choice of tiles: those that a criterion asks for, and those that must surround them, within the regions where
+tiles are allowed."""
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
@@ -47,9 +48,9 @@ class TileChoice:
         table: Refine,
     ) -> "TileChoice":
         """Construct the choice. `grids`: for each level its whole blocks. `lattices`: for each level and block where
-        tiles begin and end. `regions`: the tiles that are always there. `table`: the table [refine] of the case. A tile
-        is not allowed on a face whose condition does not support refinement, or if it needs such a tile around it or on
-        the other side of a connection."""
+        tiles begin and end. `regions`: the tiles that always exist. `table`: the table [refine] of the case. Tiles on
+        faces whose condition does not support refinement are not allowed. Neither are tiles that need a forbidden tile,
+        around them or on the other side of a connection."""
         partners = [partners_of(grid, lattice) for grid, lattice in zip(grids, lattices, strict=True)]
         allowed = [[np.ones_like(some) for some in level] for level in regions]
         for level in range(1, len(grids)):

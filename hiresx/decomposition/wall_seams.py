@@ -1,5 +1,6 @@
-"""No-slip walls that end where blocks meet. A node that two blocks hold there is one of the wall in both: the block
-behind, whose face goes on as a slip wall or plane of symmetry, gets a line of nodes of the wall."""
+"""No-slip walls that end at the boundary between two blocks. A node there that belongs to both blocks is a wall node in
+both. The neighbouring block, whose face continues as a slip wall or symmetry plane, gets a line of wall nodes for this
+purpose."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,5 +1,5 @@
-"""Compilation of the kernels in the background while the grid is made. A later request finds them in the cache, or
-waits for this compilation."""
+"""Compilation of the kernels in the background while the grid is made. A later request uses the result, or waits for
+it."""
 
 from collections.abc import Callable
 from contextlib import suppress

@@ -78,8 +78,8 @@ def names(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def quantities(kinds: Sequence[str], scalars: Sequence[str] = ()) -> int:
-    """Return the number of averages at a node. `kinds`: the kinds of averages. `scalars`: the names of the passive
-    scalars."""
+    """Return the number of averages at a node. `kinds`: the kinds of averages, as in `names`. `scalars`: the names of
+    the passive scalars."""
     return sum(len(names(kind, scalars)) for kind in kinds)
 
 

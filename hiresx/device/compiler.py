@@ -1,4 +1,4 @@
-"""The host's C++ compiler, with a cache."""
+"""The host's C++ compiler and a cache of its results."""
 
 import atexit
 import os

@@ -169,7 +169,7 @@ def _of_all(c: Configuration, target: Target, part: str | None, root: Path) -> l
     """What every text is given."""
     flags = {"HX_EMULATED": target == "emulated", "HX_FP32": c.precision == "fp32", **c.storage.defines}
     if target == "cpu" and part is not None and part not in USUAL:
-        kinds = set(kernels.declared(root / f"{part}.h").values())
+        kinds = set(kernels.declared_kernels(root / f"{part}.h").values())
         flags["HX_POINTS"] = not kinds & {"VECTOR_KERNEL", "CPU_KERNEL"}
     lines = [f"#define HX_GAMMA ({float(c.gamma)!r})"]
     lines += [f"#define {name} {value}" for name, value in _sizes(c, root).items()]
@@ -197,14 +197,14 @@ def parts(configuration: Configuration, root: Path = kernels.ROOT) -> tuple[str 
     return (*USUAL, *(header.removesuffix(".h") for header in of_some))
 
 
-@kernels.made_once
+@kernels.cached_by_headers
 def later_kernels(configuration: Configuration, root: Path) -> Mapping[str, str]:
     """Return a dictionary from the names of the kernels that only some runs of `configuration` need to the part that
     has them."""
     later: dict[str, str] = {}
     for part in parts(configuration, root):
         if part is not None and part not in USUAL:
-            later |= dict.fromkeys(kernels.declared(root / f"{part}.h"), part)
+            later |= dict.fromkeys(kernels.declared_kernels(root / f"{part}.h"), part)
     return MappingProxyType(later)
 
 

@@ -1,4 +1,4 @@
-"""The last rates measured on this machine, for estimates of a run's cost."""
+"""The last measured times per node on this machine, from which the cost of a run is estimated."""
 
 import json
 import math

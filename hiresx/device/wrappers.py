@@ -130,11 +130,11 @@ def generate_part(
     return _generate_part(configuration, target, part, root)
 
 
-@kernels.made_once
+@kernels.cached_by_headers
 def _generate_part(
     configuration: Configuration, target: Target, part: str | None, root: Path
 ) -> tuple[str, Mapping[str, kernels.Signature]]:
-    own = None if part is None or part in USUAL else frozenset(kernels.declared(root / f"{part}.h"))
+    own = None if part is None or part in USUAL else frozenset(kernels.declared_kernels(root / f"{part}.h"))
     return _wrap_kernels(flat_text(configuration, target, root, part), target, configuration.storage, own)
 
 

@@ -1,7 +1,7 @@
-"""The system of equations: which variables there are, in what order and what they are called.
+"""The system of equations: its variables, their order and their names.
 
-Everything whose size or order depends on the variables (arrays, halos, checkpoints, memory estimates, names in files,
-constants of the kernels) takes these from here. Of the other packages it may use the kernels alone.
+Everything whose size or order depends on the variables uses these definitions: arrays, halos, checkpoints, memory
+estimates, names in files, and constants of the kernels. Of the other packages this one only uses the kernels.
 """
 
 from hiresx.equations.system import (

@@ -1,4 +1,5 @@
-"""The number types in which a precision computes, and in which it stores each kind of array."""
+"""The floating-point types of a precision: the type of its arithmetic, and the types in which it stores each kind of
+array."""
 
 import math
 from typing import Literal, NamedTuple, TypeAlias, get_args

@@ -1,7 +1,8 @@
-"""The compressible Navier-Stokes equations, and passive scalars beside them.
+"""The compressible Navier-Stokes equations, with passive scalars.
 
-A scalar s is a share of the mass (dimensionless). What is conserved is rho s, carried by the mass flux of the gas and
-spread by mu/(Re_c Sc) grad s; it has no effect on the gas. Its variables follow those of the gas in every array.
+A scalar s is a mass fraction (dimensionless). The conserved variable rho s is convected by the mass flux of the gas and
+diffuses with the flux mu/(Re_c Sc) grad s. It has no effect on the gas. Scalars come after the variables of the gas in
+every array.
 """
 
 import math

@@ -1,5 +1,5 @@
-"""Estimates for a case without running it: memory, time step and cost (`resources`), and the waves and layers that its
-grid resolves (`resolution`)."""
+"""Estimates for a case without running it: memory, time step and cost (`resources`), and which sound waves and boundary
+layers its grid resolves (`resolution`)."""
 
 from hiresx.estimate.resources import (
     CHECKING,

@@ -1,5 +1,5 @@
-"""The requirements of a case, estimated without compilation or allocation of its fields: memory, time step, number of
-steps, time."""
+"""Estimates of the memory, time step, number of steps and computing time of a case. Nothing is compiled, and no fields
+are allocated."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Cell volumes that the arithmetic of a case cannot hold."""
+"""Checks that the floating-point arithmetic of a case can represent its cell volumes."""
 
 from collections.abc import Sequence
 

@@ -1,5 +1,5 @@
-"""Exact and linear solutions, and measurements, that cases start from and that checks compare with; they use nothing of
-the solver.
+"""Exact and linear solutions, and measured data. Cases use them as initial flows, and checks compare with them. This
+package does not use the solver.
 
 The closed forms can be imported from here; `grid_turbulence`, `linear_interaction`, `nozzle`, `plane_wave` and
 `shear_layer` are modules.

@@ -77,8 +77,9 @@ def behind(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) 
 
 
 def vorticity_ratio(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) -> float:
-    """Return the amplitude of the vorticity behind a shock, divided by that ahead of it. The arguments are those of
-    `behind`."""
+    """Return the amplitude of the vorticity behind a shock of Mach number `mach`, divided by that ahead of it. `angle`:
+    the angle of the incident vorticity wave in degrees. `gamma`: ratio of specific heats. `entropy`: amplitude of its
+    density wave, as in `behind`."""
     found = behind(mach, angle, gamma, entropy)
     u, v = found.vortical_velocity
     return float(abs(found.vortical * v - u) * np.sin(np.radians(angle)))

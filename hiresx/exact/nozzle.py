@@ -1,7 +1,8 @@
-"""The jet out of a nozzle, expanded without losses to the ambient pressure: what says which one it is.
+"""The jet of a nozzle after isentropic expansion to the ambient pressure, and conversion between the parameters that
+define it.
 
-Scales: ambient density and sound speed. Isentropic flow of a perfect gas, for instance Liepmann and Roshko, Elements of
-Gasdynamics (1957), chapter 5.
+Scales: ambient density and sound speed. The formulas are those of isentropic flow of a perfect gas, see Liepmann and
+Roshko, Elements of Gasdynamics (1957), chapter 5.
 """
 
 import math

@@ -1,6 +1,7 @@
-"""The Riemann problem of the one-dimensional Euler equations, and how a jump is placed between nodes.
+"""The exact solution of the Riemann problem of the one-dimensional Euler equations, and the values at nodes next to an
+initial jump.
 
-Any consistent scales; `gamma` is the ratio of specific heats and sound speeds are c = sqrt(gamma p / rho).
+Any consistent scales can be used. `gamma` is the ratio of specific heats; the sound speed is c = sqrt(gamma p / rho).
 """
 
 from dataclasses import dataclass, field

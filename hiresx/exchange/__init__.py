@@ -1,5 +1,6 @@
-"""Halo exchange: the ghost nodes of a rank's blocks are filled from those to which they belong, on this rank or others.
+"""Halo exchange: ghost nodes of the blocks of a rank receive the values of the nodes that they represent, on this rank
+or another one.
 
-`halo` is what the solver calls, `transport` the interface of all ways in which messages are moved, and `choice` decides
-which of them serves two ranks.
+The solver calls `halo`. `transport` is the interface of all methods of message transfer, and `choice` selects the one
+that two ranks use.
 """

@@ -1,4 +1,5 @@
-"""Division of message memory among quantities and turns, the same for the rank that packs and for those that read."""
+"""The layout of message buffers: the offsets of the messages of each quantity. The sender and the receivers compute the
+same layout."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The exchange of one quantity, step by step."""
+"""The steps of the exchange of one quantity."""
 
 import os
 import time

@@ -1,4 +1,5 @@
-"""Choice of the transport between two ranks, a function of the facts of both, so that both choose the same."""
+"""The choice of the transport between two ranks. It only depends on the properties of both, so that both choose the
+same."""
 
 import logging
 from collections.abc import Mapping, Sequence

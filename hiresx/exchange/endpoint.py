@@ -1,4 +1,4 @@
-"""A rank's end of the exchange: the memory of its messages, and the transports that move them."""
+"""The part of the exchange that belongs to one rank: its message buffers, and the transports that it uses."""
 
 from collections.abc import Sequence
 from contextlib import suppress

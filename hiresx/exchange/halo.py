@@ -1,4 +1,5 @@
-"""The halo exchange: ghosts of connected faces get the values of their donors, in this process or in another."""
+"""The halo exchange: ghosts of connected faces receive the values of their donor nodes, in the same process or another
+one."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple

@@ -1,4 +1,5 @@
-"""Messages in a GPU's memory. Kernels of another process unpack them there, on this GPU or on one that can reach it."""
+"""Messages in the memory of a GPU. Kernels of another process unpack them there, from the same GPU or from one with
+peer access."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

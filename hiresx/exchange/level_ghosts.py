@@ -1,5 +1,5 @@
-"""Exchange between levels of refinement: nodes under a finer level take its values, and ghosts of tiles are
-interpolated."""
+"""Exchange between levels of refinement: nodes of a coarser level are overwritten by values of the finer level, and
+ghosts of tiles are interpolated."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

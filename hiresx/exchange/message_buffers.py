@@ -1,4 +1,4 @@
-"""Buffers that hold the messages of several peers one behind the other."""
+"""Buffers that hold the messages of several peers one after the other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Messages by MPI from memory to memory: the host's or, if MPI can, the GPU's."""
+"""Messages sent by MPI from the memory of the host, or from that of the GPU if MPI supports it."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The facts that all ranks gather before the first exchange, and the transports that follow from them."""
+"""Properties of all ranks, gathered before the first exchange, and the transports that are chosen from them."""
 
 from contextlib import suppress
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Messages that the receiver reads where the sender packed them: only a notification is sent."""
+"""Messages that the receiver reads directly from the buffer of the sender. Only a notification is sent."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,6 @@
-"""Ghosts whose places lie between nodes. Every part computes its contribution to the interpolation, and the process
-that has the ghost adds the contributions. These are the ghosts of patched faces, from other blocks, and those of walls
-that mirror places, from the blocks before them.
-"""
+"""Ghosts that are interpolated between nodes: those of patched faces, from other blocks, and those behind oblique
+walls, from the same block. Every part computes its contribution to the interpolation, and the process that owns the
+ghost adds the contributions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence

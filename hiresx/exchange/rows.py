@@ -1,4 +1,5 @@
-"""Lists of nodes as rows that follow each other in memory at both ends, for the kernel of kernels/halo_rows.h."""
+"""Lists of nodes, grouped into rows that are contiguous in memory at both the source and the target
+(kernels/halo_rows.h)."""
 
 from collections.abc import Sequence
 from itertools import pairwise

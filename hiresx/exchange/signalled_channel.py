@@ -1,4 +1,5 @@
-"""The exchange of one quantity by signals: nothing but launches, which can be recorded and repeated."""
+"""The exchange of one quantity by signals in device memory. It consists of kernel launches only, which can be recorded
+and repeated."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,11 +1,11 @@
-"""Messages between ranks of one host whose memory kernels can reach. The devices notify each other, so that an exchange
-needs no host and can lie within a CUDA graph (kernels/signals.h).
+"""Messages between ranks of one host in memory that kernels of all of them can access. The devices notify each other,
+so that an exchange does not need the host and can be part of a CUDA graph (kernels/signals.h).
 
-The memory of a rank holds, one behind the other:
+The memory of a rank contains, one after the other:
 
-- what the rank has packed, laid out by `BufferLayout`;
-- the flags which other ranks raise in it, one per rank of every quantity and of every offer;
-- what the rank offers to all ranks: a few numbers, such as its spectral radii.
+- the messages that the rank has packed, with the layout of `BufferLayout`;
+- the flags that other ranks set in it: one per rank for every exchanged quantity and for every set of shared numbers;
+- the numbers that the rank shares with all ranks, such as its spectral radii.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Messages of a GPU that go through page-locked memory of its host."""
+"""Messages of a GPU that are copied through page-locked memory of its host."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -33,7 +33,7 @@ class Transport(ABC):
         (mpi4py request, peer). When a request is complete, the message of its peer has arrived."""
 
     def stage(self, turn: int) -> None:
-        """Prepare to send the messages of this `turn`. Called after the packing kernels are launched."""
+        """Prepare to send the messages in the buffers of this `turn`. Called after the packing kernels are launched."""
         return
 
     @abstractmethod

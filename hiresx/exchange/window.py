@@ -1,4 +1,4 @@
-"""Messages through memory that the ranks of a host share. The sender packs into it and the receiver unpacks from it."""
+"""Messages in shared memory of the ranks of a host. The sender packs into it, and the receiver unpacks from it."""
 
 import os
 from collections.abc import Mapping, Sequence

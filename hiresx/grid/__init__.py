@@ -1,4 +1,4 @@
-"""Blocks of nodes, their connections, and where they come from."""
+"""Blocks of nodes, their connections, and the generators and files from which they come."""
 
 import warnings
 from collections.abc import Sequence

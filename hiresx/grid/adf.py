@@ -59,7 +59,7 @@ class File:
         if form not in "LBN":
             raise self.error(
                 100,
-                f"numbers of the format '{form}' are none of this machine's",
+                f"this machine cannot read numbers in the format '{form}'",
                 "convert it to HDF5 with the tools of CGNS, cgnsconvert -h or adf2hdf, where it was written",
             )
         self.order: Literal["<", ">"] = ">" if form == "B" else "<"

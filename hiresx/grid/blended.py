@@ -1,4 +1,4 @@
-"""Interpolation from six nodes whose derivatives, up to the third, are continuous where the six nodes become others.
+"""Interpolation through six nodes with three continuous derivatives, also where the stencil changes to other nodes.
 
 The nodes, `WIDTH` = 6, are those of `hiresx.grid.patched`. Between the nodes i and i + 1 the value is
 
@@ -6,9 +6,9 @@ The nodes, `WIDTH` = 6, are those of `hiresx.grid.patched`. Between the nodes i 
 
 where P_i is the polynomial of fourth degree through the nodes i - 2 to i + 2. At a node the first and the second
 derivative of r vanish, and both polynomials have the value of the node, so that the first three derivatives are those
-of P_i from both sides. The polynomial through all six nodes has two slopes there. Values are of fifth order in the
-spacing, first derivatives of fourth. Towards the end of a block, where the six nodes stay the same, the polynomial
-through all of them is taken: r = (xi - base) / 5.
+of P_i from both sides. The polynomial through all six nodes would have two slopes there. Values are of fifth order in
+the spacing, first derivatives of fourth. Towards the end of a block, where the stencil does not change, the polynomial
+through all six nodes is used: r = (xi - base) / 5.
 """
 
 import numpy as np

@@ -55,6 +55,11 @@ def face_range(face: str, size: tuple[int, int, int]) -> Range:
     return triple(layer(face, size) if e == d else (0, size[e]) for e in range(3))
 
 
+def whole_faces(block: "Block", *faces: str) -> tuple[tuple[str, Range], ...]:
+    """Return whole `faces` of a block as parts of a region: pairs of the face and its node ranges."""
+    return tuple((face, face_range(face, block.size)) for face in faces)
+
+
 def one_inside(face: str, range_: Range) -> Range:
     """Return the range of nodes one step inside the block from the nodes `range_` of a `face`."""
     d = direction(face)
@@ -118,6 +123,11 @@ def rectangles_of_face(face: str, range_: Range, free: np.ndarray) -> list[Range
 def format_size(size: Iterable[int]) -> str:
     """Return a size as text, such as "33 x 17 x 1"."""
     return " x ".join(map(str, size))
+
+
+def format_range(range_: Iterable[tuple[int, int]]) -> str:
+    """Return half-open node ranges as text, such as "0:33 16:17 0:1"."""
+    return " ".join(f"{lo}:{hi}" for lo, hi in range_)
 
 
 @dataclass(frozen=True, eq=False)

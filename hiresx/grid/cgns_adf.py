@@ -1,4 +1,4 @@
-"""CGNS files in the older form, ADF, which nothing but this project is needed to read (`adf.py`)."""
+"""CGNS files in the older format, ADF. No other library is needed to read them (`adf.py`)."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -98,7 +98,7 @@ class _Others:
 
 
 @contextmanager
-def root(path: Path) -> Iterator[Node]:
+def open_root(path: Path) -> Iterator[Node]:
     """Open a file and yield its root node. Raises HiresxError, with the position of the byte, for a file that is
     damaged."""
     with ExitStack() as stack:

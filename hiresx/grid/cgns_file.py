@@ -1,4 +1,4 @@
-"""CGNS files, in either of their forms."""
+"""Opening of CGNS files in either format, HDF5 or ADF."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ def open_tree(path: Path) -> Iterator[Node]:
         start = file.read(32)
     form = cgns_adf if start.startswith(adf.STARTS) else cgns_hdf5
     try:
-        with form.root(path) as node:
+        with form.open_root(path) as node:
             yield node
     except MemoryError as error:
         raise HiresxError(f"{path}: {error}", "this machine's memory does not hold the grid") from None

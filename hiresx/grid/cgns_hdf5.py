@@ -68,7 +68,7 @@ class Hdf5Node(Node):
 
 
 @contextmanager
-def root(path: Path) -> Iterator[Node]:
+def open_root(path: Path) -> Iterator[Node]:
     """Open a file and yield its root node. Raises HiresxError if h5py is missing, and with h5py's message for a damaged
     file."""
     h5py = optional.import_required(

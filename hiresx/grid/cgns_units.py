@@ -1,7 +1,7 @@
 """Units of the lengths in a CGNS file (SIDS, chapter 4: data class, dimensional units, exponents, conversion).
 
-Each may be given for the base and again for anything below it; what is nearest counts. Lengths with units become
-metres; lengths without, or said to have no dimension, stay as they are.
+Each of these may be given for the base and again for anything below it; the nearest one applies. Lengths with units are
+converted to metres. Lengths without units, or that are declared dimensionless, are not changed.
 """
 
 from dataclasses import dataclass, replace

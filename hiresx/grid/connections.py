@@ -1,4 +1,5 @@
-"""Connections: the sources of the ghost nodes of a face that touches another block, or its own far end."""
+"""Connections: the donor nodes for the ghosts of a face that touches another block, or the opposite face of its own
+block."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -246,7 +247,8 @@ def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None
 
 
 def broken_seam(before: np.ndarray, last: np.ndarray, first: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Return where a connection in the offset layout does not continue the grid: True (...) for such grid lines.
+    """Return where a connection does not continue the grid, in the offset layout (the two blocks have no common nodes):
+    True (...) for such grid lines.
 
     The arguments are four planes of nodes (3, ...) in the order in which a grid line passes them. The seam lies between
     `last` and `first`. A grid line is continued if its step over the seam has the direction of both neighbouring steps

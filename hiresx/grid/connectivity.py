@@ -1,4 +1,4 @@
-"""The connectivity file beside a Plot3D grid: TOML that names blocks and regions and says what is connected to what."""
+"""The connectivity file of a Plot3D grid: a TOML file that names blocks and regions and lists the connections."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -227,7 +227,7 @@ def _patched_sides(where: str, table: ConnectionTable, blocks: list[Block], inde
     if given:
         raise HiresxError(
             f'{where}: {given[0]} with layout = "{PATCHED}"',
-            "leave it out: where each side goes on is found from the nodes, and the two sides lie in one place",
+            "leave it out: where each side continues is found from the nodes, and the two sides lie in one place",
         )
     parts = []
     sides = [

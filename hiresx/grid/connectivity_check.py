@@ -1,4 +1,5 @@
-"""Check of the connections of a grid against its nodes, node by node. An error names the first that disagrees."""
+"""Check of the connections of a grid against the coordinates of its nodes. An error names the first node that does not
+match."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -118,8 +119,8 @@ def _check_form(blocks: Sequence[Block], c: Connection, where: str) -> None:
         raise HiresxError(f"{where}: {m.tolist()} is no permutation of the directions with signs", "correct the matrix")
     if {e for d in block.active for e in range(3) if m[e, d]} != set(donor.active):
         raise HiresxError(
-            f"{where}: a block of {format_size(block.size)} nodes does not go on in one of "
-            f"{format_size(donor.size)} nodes that way",
+            f"{where}: the matrix does not join the directions of a block of {format_size(block.size)} nodes to those "
+            f"of one of {format_size(donor.size)} nodes",
             "correct the connection, or connect blocks of the same number of dimensions",
         )
     ghosts = c.donors(c.ghosts(DIFFERENCE_REACH, block.size)).reshape(3, -1)

@@ -1,4 +1,4 @@
-"""Number of nodes of a grid file, from its head, before the file is read."""
+"""The number of nodes of a grid file, from its header only."""
 
 from math import prod
 from pathlib import Path

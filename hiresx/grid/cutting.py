@@ -1,4 +1,4 @@
-"""Blocks cut into boxes: what connects the boxes follows from what connected the blocks."""
+"""Blocks that are cut into boxes, and the connections of the boxes, which follow from those of the blocks."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

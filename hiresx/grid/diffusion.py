@@ -1,4 +1,4 @@
-"""A shape of a wall that fades with the distance from it."""
+"""The shape of a wall, smoothed more and more with increasing distance from it."""
 
 import numpy as np
 

@@ -1,4 +1,5 @@
-"""Lines of nodes that a grid has twice, side by side: an error in files that were joined from parts."""
+"""Duplicate grid lines: lines of nodes that a grid contains twice, side by side. They are an error in files that were
+joined from parts."""
 
 from dataclasses import dataclass
 from functools import reduce

@@ -1,6 +1,5 @@
 """The content of a grid file, and its conversion, reported before any computation."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from hiresx.grid.blocks import (
     direction,
     directions_along,
     face_range,
+    format_range,
     one_inside,
     rectangles_of_face,
     slices,
@@ -96,7 +96,7 @@ def _regions(path: Path, grid: Grid) -> list[dict[str, Any]]:
 
         kinds = kinds_of(path)
     return [
-        {"region": name, "block": block.name, "face": face, "nodes": _nodes(range_)}
+        {"region": name, "block": block.name, "face": face, "nodes": format_range(range_)}
         | ({} if kinds is None else {"kind": kinds.get(name, "")})
         for block in grid.blocks
         for name, parts in block.regions.items()
@@ -109,7 +109,7 @@ def _meeting(grid: Grid, contact: Touching) -> dict[str, Any]:
     return {
         "block": grid.blocks[contact.block].name,
         "face": contact.face,
-        "nodes": _nodes(contact.range),
+        "nodes": format_range(contact.range),
         "other": grid.blocks[contact.other].name,
         "face of it": contact.other_face or "inside",
         "cells": contact.cells,
@@ -148,7 +148,7 @@ def unassigned_parts(grid: Grid) -> list[dict[str, Any]]:
                     row = {
                         "block": block.name,
                         "face": face,
-                        "nodes": _nodes(patch),
+                        "nodes": format_range(patch),
                         "centre": centre,
                         "normal": normal,
                     }
@@ -166,10 +166,6 @@ def _in_region(block: Block, face: str, range_: Range) -> bool:
         for parts in block.regions.values()
         for f, part in parts
     )
-
-
-def _nodes(range_: Iterable[tuple[int, int]]) -> str:
-    return " ".join(f"{lo}:{hi}" for lo, hi in range_)
 
 
 def _place(block: Block, face: str, range_: Range) -> tuple[list[float], list[float]]:

@@ -1,4 +1,4 @@
-"""Connections found from coinciding nodes: what a grid file does not say."""
+"""Connections that are found by comparing coordinates of nodes, for grid files that do not contain them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Rigid motions: what brings one side of a periodic grid onto the other."""
+"""Rigid motions that map one side of a periodic grid onto the other."""
 
 import math
 from collections.abc import Iterable

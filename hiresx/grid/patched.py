@@ -1,8 +1,8 @@
-"""Patched faces: faces of blocks that lie on each other without sharing nodes. This module extrapolates grid lines
-beyond such a face, and locates points in other blocks.
+"""Patched faces: faces of blocks that touch without common nodes. This module extrapolates grid lines beyond such a
+face, and locates points in other blocks.
 
-A block is taken for the smooth map that its nodes give: tensor products of polynomials through six nodes in each
-direction, of sixth order in the spacing.
+The nodes of a block define a smooth map: tensor products of polynomials through six nodes in each direction, of sixth
+order in the spacing.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A grid made from a grid: every second node, its mirror image joined to it, a plane drawn out or turned about an axis.
+"""Changes of a grid: coarsening to every second node, reflection at a plane, extrusion, and rotation about an axis.
 
 Regions, connections and periods are changed with the nodes.
 """

@@ -1,4 +1,4 @@
-"""Nodes that several blocks have, or that one block has twice. Sums over nodes count each place once, so that they do
+"""Nodes that belong to several blocks, or to one block twice. Sums over nodes count each position once, so that they do
 not depend on how a grid is cut into blocks."""
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Singular lines: faces whose nodes have collapsed, ring by ring, to a line."""
+"""Singular lines: faces on which every ring of nodes has collapsed to a point, and the face therefore to a line."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Size of a grid, and a check that this machine can hold it, before anything is made of it."""
+"""The size of a grid in memory, and a check, before anything is allocated, that this machine can hold it."""
 
 import os
 from contextlib import suppress

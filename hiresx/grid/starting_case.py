@@ -1,4 +1,4 @@
-"""The first case file for a user's own grid."""
+"""A first case file for a grid file of the user."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,7 @@
-"""Coordinates that stay in their file: read box by box as they are asked for, so that no process holds them all.
+"""Coordinates that remain in their file and are read box by box, so that no process needs memory for all of them.
 
-A `Stored` stands where an array (nk, nj, ni) of float64 stands. What is taken of it by an index is an array; what
-NumPy makes of it as a whole reads it whole.
+A `Stored` object replaces an array (nk, nj, ni) of float64. Indexing it returns an array. NumPy functions that use it
+as a whole read all of it.
 """
 
 import ctypes
@@ -185,10 +185,8 @@ class StoredCoordinates:
         return replace(self, factor=self.factor * factor)
 
     def slabs(self, overlap: int = 0) -> Iterator[np.ndarray]:
-        """Yield the nodes in slabs [k, j, i] along k, each with the first `overlap` planes of the next slab."""
-        step = max(SLAB // max(math.prod(self.shape[1:]), 1), 1)
-        for k in range(0, max(self.shape[0] - overlap, 1), step):
-            yield self[k : k + step + overlap]
+        """Return an iterator over slabs [k, j, i] along k, each with the first `overlap` planes of the next slab."""
+        return _slabs(self, overlap)
 
     def __getitem__(self, index: Any) -> np.ndarray:
         given = list(index if isinstance(index, tuple) else (index,))
@@ -290,13 +288,10 @@ def slabs(*coordinates: Nodes, overlap: int = 0) -> Iterator[list[np.ndarray]]:
     if not any(isinstance(c, StoredCoordinates) for c in coordinates):
         yield [np.asarray(c) for c in coordinates]
         return
-    stored = (c if isinstance(c, StoredCoordinates) else _slabs(c, overlap) for c in coordinates)
-    yield from map(
-        list, zip(*(c.slabs(overlap) if isinstance(c, StoredCoordinates) else c for c in stored), strict=True)
-    )
+    yield from map(list, zip(*(_slabs(c, overlap) for c in coordinates), strict=True))
 
 
-def _slabs(values: np.ndarray, overlap: int) -> Iterator[np.ndarray]:
+def _slabs(values: Nodes, overlap: int) -> Iterator[np.ndarray]:
     step = max(SLAB // max(math.prod(values.shape[1:]), 1), 1)
     for k in range(0, max(values.shape[0] - overlap, 1), step):
         yield values[k : k + step + overlap]

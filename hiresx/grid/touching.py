@@ -1,7 +1,7 @@
-"""Faces that lie on other faces, or inside other blocks, without a connection.
+"""Faces that touch other faces, or lie inside other blocks, without a connection.
 
-Where the nodes of two blocks that meet do not coincide (a patched interface, a gap, blocks that overlap), nothing can
-be connected; and what is not connected is a boundary. Taking it for a wall without notice would block the flow.
+If two blocks meet but their nodes do not coincide (a patched interface, a gap, or overlapping blocks), no connection is
+found, and their faces would become boundaries. A wall there would block the flow, so such faces are reported.
 """
 
 from collections.abc import Iterator, Sequence

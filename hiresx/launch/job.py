@@ -1,4 +1,4 @@
-"""Running the command line of a job: its signals, its end, and who ended it."""
+"""Execution of the command line of a job: signals, exit status, and the rank that ended the job."""
 
 import ctypes
 import os

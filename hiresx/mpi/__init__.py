@@ -1,1 +1,1 @@
-"""The processes of a run: what the launcher's environment says of them, and how they communicate."""
+"""The processes of a run: their ranks and hosts, from the environment of the launcher, and their communication."""

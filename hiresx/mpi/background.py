@@ -1,5 +1,5 @@
-"""Work that the time step does not wait for: jobs done in their order by a thread of their own, alone or by all ranks
-together."""
+"""Background jobs, for which the time step does not wait. A separate thread executes them in order, on one rank or on
+all ranks together."""
 
 import sys
 import time

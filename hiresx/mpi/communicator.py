@@ -83,13 +83,14 @@ class Communicator:
 
     @contextmanager
     def together(self, patience: float | None = None) -> Iterator[None]:
-        """Return a context for work without communication. An error on one rank is raised on all ranks, so that the
-        others do not wait for it. If several ranks fail, the error of the lowest rank is raised, with `everywhere` set.
-        Other exceptions, such as SystemExit, become a HiresxError. A signal is raised at once on the rank that received
-        it.
+        """Return a context for work that all ranks do. An error on one rank is raised on all ranks, so that the others
+        do not wait for it. If several ranks fail, the error of the lowest rank is raised. Its attribute `everywhere` is
+        set to True. Other exceptions, such as SystemExit, become a HiresxError. A signal is raised at once on the rank
+        that received it.
 
-        `patience`: for work that communicates, the number of seconds that a rank which fails waits for the others. Then
-        it ends, since they may be waiting for it. None for work without communication.
+        `patience`: None for work without communication. If ranks communicate during the work, others may wait for a
+        rank that fails. This rank then waits at most `patience` seconds for them, and then raises its own error, which
+        ends the job.
         """
         if self.mpi_comm is None:
             yield

@@ -1,1 +1,1 @@
-"""The output of a run, in four packages whose imports run one way: `saved` -> `fields` -> `watch` -> `show`."""
+"""The output of a run, in four packages. Each imports only those before it: `saved`, `fields`, `watch`, `show`."""

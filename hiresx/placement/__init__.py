@@ -1,11 +1,11 @@
-"""Placement of ranks: backend and GPU, cores, and the memory next to them.
+"""Placement of ranks: the backend, GPU, CPU cores and NUMA memory of each rank.
 
-It is called when the parts and the bytes between them are known, and before any CUDA context exists: a context, and the
-host memory that it pins, stay where they were made.
+It is computed after the partition, since it depends on the bytes between the parts, and before any CUDA context is
+created: a context, and the host memory that it page-locks, cannot be moved later.
 
-Modules: backend_selection, what --backend says; facts, what a rank knows of itself; gpus and cores, the choice for one
-host; cpu_binding, the CPUs that a process may use, and binding it to some; stored_placement, the result as a table and
-as JSON.
+Modules: backend_selection, the option --backend; facts, the properties of a rank; gpus and cores, the choice for one
+host; cpu_binding, the CPUs that a process may use, and its binding to some of them; stored_placement, the result as a
+table and as JSON.
 """
 
 import time

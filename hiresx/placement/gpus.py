@@ -1,4 +1,5 @@
-"""GPU of each rank of one host, by the bytes between the ranks and the links between the GPUs."""
+"""The GPU of each rank of one host, chosen by the bytes between the ranks and the speed of the links
+between the GPUs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,5 @@
-"""Verification of a placement under mpirun: ranks are placed as in a run, then the kernel and the driver are asked."""
+"""Verification of a placement under mpirun. Ranks are placed as in a run, and the actual placement is then read from
+the Linux kernel and the GPU driver."""
 
 import platform
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Analysis of runs: one command a file, the same in Python as in `hiresx post`.
+"""Analysis of runs: one module for each command of `hiresx post`. The same functions can be called from Python.
 
 Uses `results`. Needs the extra `post`: pip install 'hiresx[post]'.
 """

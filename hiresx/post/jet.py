@@ -1,4 +1,4 @@
-"""`hiresx post jet`: an under-expanded jet, from its Mach number to its screech, beside what theory says."""
+"""`hiresx post jet`: analysis of an under-expanded jet, from its Mach number to its screech, compared with theory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""Snapshots of a run, which are read once in the order of time, and returned place by place with all times.
+"""Snapshots of a run. They are read once in the order of time, and returned for each position with all times.
 
-A file holds all places of one time, but a transform in time needs all times of a place. Snapshots that do not fit into
-memory are kept in a temporary file.
+A file contains all positions at one time, but a Fourier transform in time needs all times at a position. Snapshots that
+do not fit into memory are stored in a temporary file.
 """
 
 import os

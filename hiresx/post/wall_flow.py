@@ -68,7 +68,7 @@ def of_samples(run: Run, force: str | None) -> WallFlow:
     there are none."""
     stored = run.stored_wall(_choose_name(run.walls, force, "wall distribution"))
     if not stored.samples:
-        raise HiresxError(f"{stored.path} has no sample yet", "let the run go on")
+        raise HiresxError(f"{stored.path} has no sample yet", "continue the run")
     case = Case.model_validate(run.case)
     return WallFlow(
         case, next(spec for spec in case.force if spec.name == stored.name), stored.blocks, stored.where,

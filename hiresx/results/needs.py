@@ -1,4 +1,4 @@
-"""Libraries of the extra `post`: asked for where they are used, named with the command that installs them."""
+"""Imports of the libraries of the extra `post`. The error for a missing one names the command that installs it."""
 
 from types import ModuleType
 

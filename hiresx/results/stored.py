@@ -1,7 +1,7 @@
-"""Values that stay in field files until they are used: an array over (time,) k, j, i for xarray's lazy indexing.
+"""Values that remain in field files until they are used: an array over (time,) k, j, i for xarray's lazy indexing.
 
-Coordinates and stored variables are read by slabs. What follows from the state at a point is computed of the slab
-alone; what needs gradients is computed of the whole block, one time after the other.
+Coordinates and stored variables are read in slabs. A derived variable that depends on the state at the same point is
+computed for the slab only. One that needs gradients is computed for the whole block, one time after the other.
 """
 
 from collections.abc import Callable, Sequence

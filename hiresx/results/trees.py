@@ -1,4 +1,5 @@
-"""Field files as xarray's trees: a dataset for each block, over (time,) k, j, i; nothing is read before it is used."""
+"""Field files as trees of xarray: one dataset for each block, over (time,) k, j, i. Values are only read when they are
+used."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence

@@ -1,8 +1,8 @@
-"""Physical boundary conditions on their patches: which kernel, on which nodes, with which target.
+"""Physical boundary conditions on their patches: the kernels, the nodes and the prescribed values.
 
-A stage first sets the nodes on the faces (all patches), then exchanges halos, then fills the ghosts, so that ghosts and
-neighbours see final node values. Adding a condition: a model in hiresx/case/boundaries.py, and, if its kernel is new, a
-header in kernels/boundary/ and a class here that names it.
+In each stage, first the nodes on all faces are set, then halos are exchanged, and then ghosts are filled, so that
+ghosts and neighbours use the final values of the nodes. A new condition needs a model in hiresx/case/boundaries.py and,
+if its kernel is new, a header in kernels/boundary/ and a class here that names it.
 """
 
 from collections.abc import Callable, Sequence

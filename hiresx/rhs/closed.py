@@ -1,4 +1,4 @@
-"""Steady flow whose mass no condition determines."""
+"""Detection of steady flows whose mass is not determined by any boundary condition."""
 
 from collections.abc import Iterator
 

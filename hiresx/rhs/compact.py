@@ -1,4 +1,5 @@
-"""Viscous right-hand side of the compact plan: one direction after the other, with memory for the flux of one.
+"""The viscous right-hand side in the compact plan: one direction after the other, with memory for the flux of one
+direction.
 
 The other plans store 12 reals per point for the viscous fluxes along three directions, this one stores 4. It computes
 gradients from the conserved state (kernels/compact.h), three times instead of once.

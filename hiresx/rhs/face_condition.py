@@ -239,8 +239,8 @@ class FaceCondition:
 
 
 class GivenNodes(FaceCondition):
-    """An inflow that sets the state of the nodes on the face to `_target` (5, n2, n1), the conservative variables. Its
-    ghosts are extrapolated by cubics through the face's node and the nodes inside."""
+    """An inflow that sets the conserved variables of the nodes on the face. Subclasses store them in the array
+    `_target` (5, n2, n1). Its ghosts are extrapolated by cubics through the face's node and the nodes inside."""
 
     gives_nodes = True
     primitive_degree = flux_degree = 3

@@ -1,4 +1,5 @@
-"""Values on the nodes of a face by a number or a formula of place and time (`hiresx.case.face_formulas`)."""
+"""Values at the nodes of a face, given by a number or by a formula of position and time
+(`hiresx.case.face_formulas`)."""
 
 from collections.abc import Callable
 from typing import Any

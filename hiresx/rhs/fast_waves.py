@@ -1,4 +1,4 @@
-"""Waves of boundary conditions that are faster than the time step resolves."""
+"""Detection of waves in boundary conditions whose period is too short for the time step."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial

@@ -1,4 +1,4 @@
-"""Functions of boundary conditions that depend on the time and are evaluated once."""
+"""Detection of functions of boundary conditions that depend on the time, but are evaluated only once."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any

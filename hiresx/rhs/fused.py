@@ -1,4 +1,4 @@
-"""The GPU's plan: the inviscid right-hand side of a direction in one kernel (kernels/fused.h)."""
+"""The plan for GPUs: one kernel computes the inviscid right-hand side along a direction (kernels/fused.h)."""
 
 import math
 from collections.abc import Set

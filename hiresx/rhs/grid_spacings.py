@@ -1,4 +1,4 @@
-"""The spacings of the grid that detached-eddy models know (kernels/detached.h), computed once."""
+"""The grid spacings that detached-eddy models use (kernels/detached.h), computed once."""
 
 from collections.abc import Iterator, Sequence
 

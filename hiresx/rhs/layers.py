@@ -1,4 +1,4 @@
-"""The sponges of a case on its grid: where they lie, how strongly they damp, and checks of what they define."""
+"""The sponges of a case on its grid: their positions and strengths, and checks of their tables."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -80,7 +80,7 @@ def _coordinate(key: str, position: Position, axis: str, blocks: Sequence[Block]
         what = f'region "{position.region}"' if position.region else f"the face {position.face}"
         raise HiresxError(
             f"{key}: {what} reaches from {axis} = {low:g} to {high:g}",
-            'say which end of it: side = "least" or "largest", or one block',
+            'choose an end: side = "least" or "largest", or one block',
         )
     return (low if position.side == "least" else high) + position.offset
 
@@ -123,7 +123,7 @@ def check(case: Case, blocks: Sequence[Block]) -> None:
         outside = (all_low - start) if end > start else (start - all_high)
         if outside > FLAT * (all_high - all_low):
             raise HiresxError(
-                f"{where} leaves no node alone: it starts outside of the grid, which reaches from {all_low:g} to "
+                f"{where} covers every node: it starts outside of the grid, which reaches from {all_low:g} to "
                 f"{all_high:g}",
                 "let it start within the grid",
             )

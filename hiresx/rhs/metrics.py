@@ -1,4 +1,4 @@
-"""Metrics and Jacobian of a block on its device."""
+"""The metrics and the Jacobian of a block, computed on its device."""
 
 from collections.abc import Sequence
 from itertools import pairwise

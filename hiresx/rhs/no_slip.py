@@ -1,4 +1,4 @@
-"""No-slip walls: adiabatic, of given temperature or heat flux, with gas that is blown or sucked through them or none
+"""No-slip walls: adiabatic, or of given temperature or heat flux, with or without blowing and suction
 (kernels/boundary/no_slip.h)."""
 
 from typing import Any, cast
@@ -44,7 +44,7 @@ class NoSlip(FaceCondition):
         through, heat = on_face(spec.through), on_face("heat_flux")
         if through is not None and not self._temperature and through.largest > 0:
             raise HiresxError(
-                f"{spec.through} of {where}: gas is blown in at a temperature that nobody gives",
+                f"{spec.through} of {where}: the gas that is blown in has no temperature",
                 "give the temperature of the wall, or a formula that is nowhere positive",
             )
         self._values = [values for values in (through, heat) if values is not None]

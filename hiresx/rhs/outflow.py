@@ -1,8 +1,8 @@
-"""Non-reflecting outflow: the rates of change of the entering sound wave, at all nodes on `characteristic-outflow`
-faces.
+"""Non-reflecting outflow: the rate of change of the incoming sound wave at all nodes on `characteristic-outflow` faces.
 
-They are set after the inviscid terms, when all ghosts are filled, since they need the neighbours along the face. A node
-where several such faces meet obeys all of them at once, so no order of faces matters.
+The rates are set after the inviscid terms, when all ghosts are filled, since they need the neighbours along the face. A
+node that belongs to several such faces satisfies the conditions of all of them at once, so the order of faces does not
+matter.
 """
 
 import math
@@ -62,9 +62,9 @@ class Outflow:
     ranks if launches can add them (`sums_of_ranks`, a function like `SignalledMemory.sums`). `join_ranks()` determines
     whether a face lies on several ranks. Both methods are collective.
 
-    `nodes`: for each part with such nodes its state, the nodes and their faces, as `_faces_of_nodes` returns them.
-    `given`: the prescribed values of the patches, on the device (kernels/outflow_given.h). `any`: whether any rank has
-    such patches. `on_host`: whether a face lies on several ranks whose sums are added on the host.
+    `nodes`: for each part with such nodes its state, the nodes and their faces. `given`: the prescribed values of the
+    patches, on the device (kernels/outflow_given.h). `any`: whether any rank has such patches. `on_host`: whether a
+    face lies on several ranks whose sums are added on the host.
     """
 
     def __init__(

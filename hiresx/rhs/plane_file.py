@@ -1,4 +1,4 @@
-"""Files of planes: what a `[[surface]]` on one plane wrote, sample by sample, or another program in the same form."""
+"""Files of planes: the samples of a `[[surface]]` on one plane, or a file of another program in the same format."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

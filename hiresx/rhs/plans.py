@@ -1,4 +1,5 @@
-"""The ways of visiting points for the right-hand side, by name, and which one suits a backend."""
+"""The plans, which are ways to compute the right-hand side (kernels, loops and temporary arrays), and the plan that
+suits a backend."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Poles: the metrics and the state on a line to which a ring of nodes has collapsed."""
+"""Poles: metrics and state on a line to which rings of nodes have collapsed."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Inflow of the planes that another run recorded (kernels/boundary/precursor.h)."""
+"""Inflow with the planes that another run recorded (kernels/boundary/precursor.h)."""
 
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Inflow of a mean flow with the fluctuations of a plane downstream."""
+"""Inflow with a given mean flow and the fluctuations of a plane downstream."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,6 +1,6 @@
-"""Passive scalars at physical faces and in sponges. Every condition of the gas has one for each scalar beside it. These
-act after all conditions of the gas (`rank`), because ghosts of rho s are computed from the density of the gas there.
-"""
+"""Passive scalars at physical faces and in sponges. Every boundary condition of the gas has a corresponding one for
+each scalar. These are applied after all conditions of the gas (`rank`), because ghosts of rho s depend on the density
+of the gas there."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

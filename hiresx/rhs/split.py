@@ -1,4 +1,4 @@
-"""The split form of the inviscid terms, and the hybrid one, by every plan (kernels/split.h, kernels/hybrid.h)."""
+"""The split form of the inviscid terms and the hybrid scheme, for every plan (kernels/split.h, kernels/hybrid.h)."""
 
 from collections.abc import Sequence, Set
 from typing import Any

@@ -1,4 +1,4 @@
-"""Sponge layers: a source term that draws the flow to a given state."""
+"""Sponge layers: a source term that damps the difference of the flow from a given state."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The viscous terms at faces that gas passes at less than the speed of sound (kernels/boundary/subsonic_face.h)."""
+"""The viscous terms at faces with subsonic inflow or outflow (kernels/boundary/subsonic_face.h)."""
 
 from typing import Any
 

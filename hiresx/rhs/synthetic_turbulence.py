@@ -1,4 +1,4 @@
-"""Synthetic turbulence of one inflow, brought up to date by the device (kernels/synthetic_turbulence.h)."""
+"""Synthetic turbulence at an inflow, which the device evaluates at each time (kernels/synthetic_turbulence.h)."""
 
 from collections.abc import Callable, Sequence
 from functools import cache

@@ -1,4 +1,4 @@
-"""Viscous right-hand side: the launches between which the ghosts are filled."""
+"""The viscous right-hand side: the launches before and after the ghosts of its fields are filled."""
 
 from collections.abc import Callable, Iterator, Set
 from typing import Any, NamedTuple

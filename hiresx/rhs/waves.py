@@ -1,4 +1,4 @@
-"""Prescribed values that are sums of waves (`hiresx.case.waves`), brought up to date by the device itself."""
+"""Prescribed values that are sums of waves (`hiresx.case.waves`), which the device evaluates at each time."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,1 +1,1 @@
-"""Scaling of a case over ranks: measured, and predicted for other machines."""
+"""Scaling of a case with the number of ranks: measured on this machine, and predicted for other machines."""

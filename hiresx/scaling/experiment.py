@@ -1,4 +1,4 @@
-"""A scaling experiment: one job after the other, each on another number of ranks or placement."""
+"""A scaling experiment: several jobs in sequence, each with another number of ranks or another placement."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""A scaling experiment in files: JSON with everything, netCDF with the figures, a picture."""
+"""Files of a scaling experiment: JSON with all data, netCDF with the results, and a picture."""
 
 import json
 from collections.abc import Sequence

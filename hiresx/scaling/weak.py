@@ -1,4 +1,4 @@
-"""A case with more nodes, so that every rank has as many as one rank had."""
+"""Cases for weak scaling: the number of nodes grows with the number of ranks, so that it remains the same per rank."""
 
 from hiresx.base.arrays import prime_factors
 from hiresx.case import Case

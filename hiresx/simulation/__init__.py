@@ -1,8 +1,8 @@
 """A run from Python or from the command line.
 
-`simulation`: construction and steps, with the attachments of a run. `view`: a block of it. `continuation`: the
-checkpoint from which a run continues. `ends`: the conditions at which it stops. `agreement`: what its ranks have to
-agree upon.
+`simulation`: construction and steps, with the attachments of a run. `block_view`: a view of one block. `continuation`:
+the checkpoint from which a run continues. `ends`: the conditions at which it stops. `agreement`: the settings that must
+be the same on all ranks.
 """
 
 from hiresx.estimate import estimate

@@ -62,7 +62,7 @@ class Adaptations:
         if changing <= LARGE_SHARE * (changing + self.step_s):
             return None
         return (
-            f"{self.looks} looks at the flow and {self.changes} changes of the levels took "
+            f"{self.looks} evaluations of the criterion and {self.changes} changes of the levels took "
             f"{100 * changing / (changing + self.step_s):.0f} % of the time of this run; larger refine.every and "
             "refine.tile take less"
         )

@@ -1,4 +1,4 @@
-"""A run as a solver and what hangs on it: views of its blocks, outputs and monitors."""
+"""A run: a solver with its attachments, which are views of its blocks, outputs and monitors."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A flow that has blown up: where, and what is around that place."""
+"""The error for a flow that has blown up, with the position and the flow around it."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,5 @@
-"""When a run ends: its last step or time, a signal to one of the ranks, or the wall clock."""
+"""Conditions at which a run ends: the last step or time, a signal to one of the ranks, or the limit of
+wall-clock time."""
 
 import time as wall
 from typing import Any

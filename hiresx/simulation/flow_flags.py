@@ -1,4 +1,4 @@
-"""The tiles that the flow asks for: that of a solver, and the one that a run begins with."""
+"""The tiles that the criteria of refinement select, for the flow of a solver and for the initial flow."""
 
 from collections.abc import Callable, Sequence
 

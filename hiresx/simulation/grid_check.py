@@ -1,4 +1,4 @@
-"""A grid that cannot be computed on is refused while its kernels are still being compiled."""
+"""Check of the grid while the kernels are compiled, so that an invalid grid is reported before compilation ends."""
 
 from collections.abc import Callable
 

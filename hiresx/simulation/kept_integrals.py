@@ -1,4 +1,4 @@
-"""Integrals of the conservative variables, which stay as they are when tiles of levels that conserve change."""
+"""Integrals of the conserved variables, which remain constant when tiles of conservative levels change."""
 
 import numpy as np
 

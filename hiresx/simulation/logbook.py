@@ -1,4 +1,4 @@
-"""The records of a run about itself: run.json, and messages about its ranks."""
+"""Information about a run: the file run.json, and messages about its ranks."""
 
 import math
 import time as wall

@@ -1,8 +1,10 @@
-"""The state of one set of tiles carried to another one: as it is where tiles stay, interpolated where they are new.
+"""Transfer of the state to a new set of tiles: copied where a tile remains, interpolated where it is new.
 
-A new tile takes what nodes of the level before have where its own nodes lie on them, and between these the value of
-sixth order in the spacing, by polynomials of degree 5, or the linear one where density or pressure of the two differ by
-a tenth and more, with a smooth passage between, as ghosts of tiles do (kernels/interpolated.h)."""
+A node of a new tile takes the value of the coarser level if it coincides with a node of that level. Between these nodes
+values are interpolated to sixth order in the spacing, by polynomials of degree 5. Where density or pressure of the
+polynomials and of linear interpolation differ by a tenth or more, the linear values are used. The transition is smooth,
+as for ghosts of tiles (kernels/interpolated.h).
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Another cut of the grid among the ranks in mid-run, with which the run goes on."""
+"""A new partition of the grid during a run, with which the run continues."""
 
 import math
 import time as wall

@@ -1,5 +1,5 @@
-"""Arrays over the nodes of whole blocks, moved from the boxes of one cut to those of another, from memory to memory:
-that of the host, or that of a device."""
+"""Redistribution of arrays over the nodes of whole blocks from one partition to another, in the memory of the host or
+of a device."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,9 @@
-"""Grid sequencing of steady flow: the start of an implicit run from the flow on the grid of every second node.
+"""Grid sequencing of steady flow: an implicit run starts from the steady flow on the grid of every second node.
 
-The flow to start from is taken at every second node, brought to a steady one there, and interpolated back: to sixth
-order, or linearly where density or pressure of the two differ by a tenth and more, as new tiles of levels are
-(`hiresx.simulation.prolongation`). The coarser run starts from a still coarser one in the same way.
+The initial flow is restricted to every second node, advanced to steady flow there, and interpolated back. The
+interpolation is of sixth order. It is linear where density or pressure of the two interpolations differ by a tenth or
+more, as for new tiles of levels (`hiresx.simulation.prolongation`). The coarser run starts from a still coarser one in
+the same way.
 """
 
 from collections.abc import Sequence

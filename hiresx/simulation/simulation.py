@@ -1,4 +1,4 @@
-"""A run from Python or from the command line: build, step, look at the fields, write what is left behind."""
+"""A run, from Python or from the command line: its construction, its steps, its fields and its files."""
 
 import math
 import time as wall

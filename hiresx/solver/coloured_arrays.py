@@ -1,5 +1,5 @@
-"""Arrays of the implicit integrator as the sweeps keep them (kernels/implicit/coloured.h, neighbours.h, inverses.h),
-read on the host."""
+"""Arrays of the implicit integrator, read on the host from the storage order of the sweeps
+(kernels/implicit/coloured.h, neighbours.h, inverses.h)."""
 
 from collections.abc import Sequence
 

@@ -223,7 +223,7 @@ class FlowSystem(System):
 
     @property
     def bytes(self) -> int:
-        """The device memory of vectors."""
+        """Device memory in bytes of the vectors that the time integrator has allocated."""
         return self._vectors.bytes
 
     # ---- the flow

@@ -1,10 +1,10 @@
-"""Conservation across the ends of levels of refinement: their defect is taken back at the nodes where a level ends.
+"""Conservation at the ends of levels of refinement: the defect of the sums is removed at the nodes where a level ends.
 
-The sum of the rates of the grid itself, those under levels included, telescopes to what passes its boundaries. With the
-weights of integrals over all levels the rates add up to something else, in smooth flow by the error of the scheme. The
-difference is a weighted sum of rates at the nodes of levels and under them, each 0 in uniform flow. The nodes near the
-ends of a level take it back, more of it where rates of change are larger, and no more than their density and pressure
-allow (docs/refinement.md, "Levels that conserve").
+The sum of the rates on the unrefined grid, with those under levels, telescopes to the fluxes through its boundaries.
+The rates weighted for integrals over all levels have another sum. In smooth flow, the difference is of the order of the
+error of the scheme. It is a weighted sum of rates at the nodes of levels and under them, and each rate is 0 in uniform
+flow. The difference is distributed over the nodes near the ends of the level. Nodes with larger rates of change take a
+larger share, but no more than their density and pressure allow (docs/refinement.md, "Levels that conserve").
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Derived data of the current state."""
+"""Quantities derived from the current state, which are computed once per state."""
 
 import numpy as np
 

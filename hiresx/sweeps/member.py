@@ -73,7 +73,7 @@ def clear(out: Path, member: SweepMember) -> None:
     try:
         shutil.rmtree(out / member.name)
     except OSError as error:
-        raise HiresxError(f"cannot remove {out / member.name}: {error.strerror}", "remove it, then go on") from None
+        raise HiresxError(f"cannot remove {out / member.name}: {error.strerror}", "remove it, then continue") from None
 
 
 def status(out: Path, member: SweepMember) -> tuple[str, str, dict[str, Any]]:

@@ -179,7 +179,7 @@ def tabulate(of: SweepPlan, out: Path, case: str | Path, wanted: TableRequest) -
     the user named it. Raises HiresxError if there is no sweep in `out`, or another one."""
     wanted.check(of)
     if not folder.compare(out, case, of):
-        raise HiresxError(f"{out} holds no sweep", "leave --table away: the runs are made first")
+        raise HiresxError(f"{out} holds no sweep", "leave out --table, so that the runs are made first")
     found = table.table(
         of, [table.row(out, one, wanted.columns, wanted.analyses) for one in of.members], wanted.columns
     )

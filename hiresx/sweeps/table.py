@@ -1,4 +1,4 @@
-"""The table of a sweep: a row for each run."""
+"""The table of a sweep, with one row for each run."""
 
 import csv
 import html

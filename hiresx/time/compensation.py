@@ -1,4 +1,5 @@
-"""Compensated updates: the last launch of a stage where the state keeps its rounding errors (kernels/differences.h)."""
+"""Compensated updates: the last launch of a stage if the rounding errors of the state are stored
+(kernels/differences.h)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

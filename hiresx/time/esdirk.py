@@ -52,8 +52,8 @@ class Esdirk(ControlledStages):
         self._rates = [system.vector() for _ in self.tableau.a]
 
     def estimate(self, system: System) -> bool:
-        """Compute the estimated error of the step, and store it in `_work`: the difference of the new state from that
-        of the embedded scheme. Always returns True, since there is an estimate for every step."""
+        """Compute the estimated error of the step, the difference of the new state from that of the embedded scheme.
+        The error is stored in the vector `_work`. Always returns True, since there is an estimate for every step."""
         *kept, last = (
             float(own - other)
             for own, other in zip((*self.tableau.a[-1], self.tableau.gamma), self.tableau.embedded, strict=True)

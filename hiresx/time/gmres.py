@@ -1,5 +1,5 @@
-"""GMRES on vectors: Y. Saad & M. H. Schultz, SIAM Journal on Scientific and Statistical Computing 7 (1986) 856; and
-what takes its place where the preconditioner alone makes the update."""
+"""GMRES: Y. Saad & M. H. Schultz, SIAM Journal on Scientific and Statistical Computing 7 (1986) 856. Also a substitute
+for it that only applies the preconditioner."""
 
 import math
 from abc import ABC, abstractmethod

@@ -99,7 +99,8 @@ class Stages(ImplicitIntegrator):
 
     @abstractmethod
     def advance(self, system: System) -> list[Solved]:
-        """Make a step from `_start`, and store the new state in `_x`. Returns the result of each stage."""
+        """Make a step from the state in the vector `_start`, and store the new state in the vector `_x`. Returns the
+        result of each stage."""
 
     def two_stages(self, system: System) -> list[Solved]:
         """Make a step of second order that needs no earlier step, by the scheme of two stages with the coefficient
@@ -116,8 +117,8 @@ class Stages(ImplicitIntegrator):
     # ---- a stage
 
     def solve(self, system: System, time: float, over_time: float, of_guess: float = 0.0) -> Solved:
-        """Solve the equations of a stage at `time`: R(x) - `over_time` x + `_constant` = 0. `_x` contains the initial
-        guess, and afterwards the solution.
+        """Solve the equations of a stage at `time`: R(x) - `over_time` x + c = 0. The vector `_constant` contains c.
+        The vector `_x` contains the initial guess, and afterwards the solution.
 
         The iteration ends when the residual has dropped by the factor `implicit.newton_drop` of the case. If the case
         does not have this key, it ends when the residual is `of_guess` times the residual of the initial guess, which

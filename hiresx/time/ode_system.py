@@ -59,8 +59,8 @@ class System(ABC):
 
     @abstractmethod
     def stage(self, n: int) -> None:
-        """Compute stage `n` of an explicit scheme (hiresx.time.explicit): compute R of the current state, update the
-        state, apply the boundary conditions, and start the halo exchange."""
+        """Compute stage `n` of an explicit scheme (hiresx.time.explicit): compute the right-hand side of the current
+        state, update the state, apply the boundary conditions, and start the halo exchange."""
 
     @property
     @abstractmethod

@@ -47,12 +47,13 @@ class ControlledStages(Stages):
 
     @abstractmethod
     def solve_step(self, system: System) -> list[Solved]:
-        """Make a step from `_start`, and store the new state in `_x`. Returns the result of each stage."""
+        """Make a step from the state in the vector `_start`, and store the new state in the vector `_x`. Returns the
+        result of each stage."""
 
     @abstractmethod
     def estimate(self, system: System) -> bool:
-        """Compute the estimated error of the step to `_x`, and store it in `_work`. Returns False if there is no
-        estimate."""
+        """Compute the estimated error of the step whose new state is in the vector `_x`, and store it in the vector
+        `_work`. Returns False if there is no estimate."""
 
     def _error(self, system: System) -> float | None:
         """Return the estimated error of the step, over the norm of the state at its start, if there is one."""

@@ -27,9 +27,10 @@ class StepState(IntEnum):
 
 
 class StepOutcome:
-    """The outcome of recorded steps. `count`: the number of steps made. `time`: the time reached. `began`: the time at
-    which the last step began. `dt`: the size of the last step or, if DEAD, of the failed one, whose initial state is in
-    the first register. `radii`: the spectral radii of the current state. `samples`: for each sample that the device
+    """The outcome of recorded steps. `state`: the reason for which they ended. `count`: the number of steps made.
+    `time`: the time reached. `began`: the time at which the last step began. `dt`: the size of the last step. If
+    `state` is DEAD, `dt` is the size of the failed step, and the integrator's first array besides the state contains
+    the flow before it. `radii`: the spectral radii of the current state. `samples`: for each sample that the device
     took, the number of steps before it and its time. `clock`: a copy of the device's clock after the steps."""
 
     def __init__(self, clock: np.ndarray):

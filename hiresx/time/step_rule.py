@@ -1,4 +1,5 @@
-"""The time step that the flow allows, in the same arithmetic as kernels/step_rule.h, to the last bit."""
+"""The largest stable time step of a flow, computed with the same arithmetic as in kernels/step_rule.h, so that both
+agree to the last bit."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The seconds of each part of the step, from the backend's events."""
+"""The time in seconds that each part of a step takes, measured with events of the backend."""
 
 from collections import defaultdict
 from collections.abc import Iterator

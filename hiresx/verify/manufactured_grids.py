@@ -1,4 +1,5 @@
-"""Grids for manufactured solutions that no generator makes: blocks that meet without sharing nodes, and a pole."""
+"""Grids for manufactured solutions that no generator makes: blocks that touch without common nodes, and a grid with a
+pole."""
 
 import numpy as np
 

@@ -213,12 +213,12 @@ def test_planar_jet_states():
     wall = case.evaluate("nozzle", np.zeros(2), np.array([-0.5, 0.5]), np.zeros(2), 0.0)
     np.testing.assert_allclose(wall[1], 0.0)
     np.testing.assert_allclose(1.4 * wall[4] / wall[0], 1.0)
-    developed = case.evaluate("developed", np.array([0.3, 0.3]), np.array([0.0, 9.0]), np.zeros(2))
+    developed = case.evaluate("developed_jet", np.array([0.3, 0.3]), np.array([0.0, 9.0]), np.zeros(2))
     np.testing.assert_allclose([a[0] for a in developed], (1.481329, 1.274619, 0, 0, 0.714286), rtol=1e-6)
     np.testing.assert_allclose([a[1] for a in developed], (1, 0, 0, 0, 1 / 1.4), atol=1e-12)
     for x in (1.0, 5.0, 20.0):  # the integral of u^2 is that of the fully expanded core, 1.21256 h high
         y = np.linspace(-40, 40, 40001)
-        u = case.evaluate("developed", np.full_like(y, x), y, 0 * y)[1]
+        u = case.evaluate("developed_jet", np.full_like(y, x), y, 0 * y)[1]
         assert np.trapezoid(u**2, y) == pytest.approx(1.274619**2 * 1.21256, rel=1e-4)
 
 
@@ -238,7 +238,7 @@ def test_a_hot_planar_jet():
     case = load("planar-jet", overrides=["parameters.temperature_ratio=2.0"])
     rho, u, _, _, p = case.evaluate("nozzle", *np.zeros((3, 1)), 0.0)
     assert 1.4 * p / rho + 0.2 * u**2 == pytest.approx(2.0) and u == pytest.approx(0.912871 * np.sqrt(2), rel=1e-6)
-    rho, u, _, _, p = case.evaluate("developed", np.array([0.3, 0.3]), np.array([0.0, 9.0]), np.zeros(2))
+    rho, u, _, _, p = case.evaluate("developed_jet", np.array([0.3, 0.3]), np.array([0.0, 9.0]), np.zeros(2))
     np.testing.assert_allclose(1.4 * p / rho + 0.2 * u**2, [2.0, 1.0], atol=1e-12)
     assert u[0] == pytest.approx(case.parameters["Uj"]) and case.parameters["Mj"] == pytest.approx(1.551337)
 

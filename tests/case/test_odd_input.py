@@ -340,4 +340,4 @@ def test_functions_may_begin_with_a_byte_order_mark_and_a_record_holds_a_case():
         Path("run.json").write_text(json.dumps({"case": case}))
         for words in (["post", "jet", "."], ["info", "."]):
             status, text = said(*words)
-            assert status == 2 and "run.json is not a run record: its case is none" in text, text
+            assert status == 2 and "run.json is not a run record: its case is not valid" in text, text

@@ -85,7 +85,7 @@ def test_a_hot_jet():
     case = load("round-jet", overrides=["parameters.temperature_ratio=2.0", "parameters.disturbance=0.0"])
     rho, u, _, _, p = case.evaluate("nozzle", *np.zeros((3, 1)), 0.0)
     assert 1.4 * p / rho + 0.2 * u**2 == pytest.approx(2.0) and u == pytest.approx(0.912871 * np.sqrt(2), rel=1e-6)
-    rho, u, _, _, p = case.evaluate("developed", np.full(2, 0.3), np.array([0.0, 9.0]), np.zeros(2))
+    rho, u, _, _, p = case.evaluate("developed_jet", np.full(2, 0.3), np.array([0.0, 9.0]), np.zeros(2))
     np.testing.assert_allclose(1.4 * p / rho + 0.2 * u**2, [2.0, 1.0], atol=1e-12)
     assert u[0] == pytest.approx(case.parameters["Uj"])
 
@@ -112,13 +112,13 @@ def test_states(preset, mach):
     assert float(1.4 * p[0]) == pytest.approx(case.parameters["pressure_ratio"]) and v[0] == w[0] == 0
     wall = case.evaluate("nozzle", np.zeros(2), np.array([0.0, 0.3]), np.array([0.5, -0.4]), 0.0)
     np.testing.assert_allclose(wall[1], 0.0, atol=1e-12)
-    rho, u, _, _, p = (a[0] for a in case.evaluate("developed", np.full(1, 0.3), np.zeros(1), np.zeros(1)))
+    rho, u, _, _, p = (a[0] for a in case.evaluate("developed_jet", np.full(1, 0.3), np.zeros(1), np.zeros(1)))
     assert u / np.sqrt(1.4 * p / rho) == pytest.approx(mach, rel=1e-3) and p == pytest.approx(1 / 1.4)
     assert 1.4 * p / rho + 0.2 * u**2 == pytest.approx(1.0)
     area = {1.42: 1.061**2, 1.19: 1.014**2, 1.4: 1.0}[mach]
     for x in (1.0, 5.0, 20.0):
         r = np.linspace(0, 40, 40001)
-        along = case.evaluate("developed", np.full_like(r, x), r, 0 * r)[1]
+        along = case.evaluate("developed_jet", np.full_like(r, x), r, 0 * r)[1]
         assert np.trapezoid(8 * along**2 * r, r) == pytest.approx(u**2 * area, rel=2e-3)
 
 

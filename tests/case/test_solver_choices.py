@@ -22,12 +22,12 @@ def test_the_prandtl_number_matters_where_heat_is_conducted(reynolds, same):
         (["cutoff=-0.5", 'weights="teno"'], "greater than 0"),
         (['interpolation="original6"'], '"js" does not weigh the 6 nodes .* take one of linear, teno, teno_adaptive'),
         (['interpolation="modified7"', 'weights="za"'], '"za" does not weigh the 7 nodes .* take one of .*js, .*z,'),
-        (['hybrid.sensor="ducros"'], 'hybrid.sensor is of no effect without scheme.inviscid = "hybrid"'),
+        (['hybrid.sensor="ducros"'], 'hybrid.sensor has no effect without scheme.inviscid = "hybrid"'),
         (
             ['inviscid="hybrid"', 'hybrid.sensor="teno"', "hybrid.threshold=1.5"],
             '1.5 is never reached .* "teno", .* most 1;',
         ),
-        (['inviscid="split"', "hybrid.floor=0.1"], "hybrid.floor is of no effect"),
+        (['inviscid="split"', "hybrid.floor=0.1"], "hybrid.floor has no effect"),
     ],
 )
 def test_choices_of_the_scheme_that_do_not_suit_are_refused(scheme, said):

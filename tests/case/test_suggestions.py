@@ -55,7 +55,7 @@ def test_suggestions_that_hold_a_name(name, tmp_path, monkeypatch):
     assert Path(edited[2].removesuffix(";"), "case.toml").is_file()
     Path(name, "run.json").write_text("{}")
     text = said("run", "sod", "--out", name)
-    again = shlex.split(text.partition("go on with it: ")[2])
+    again = shlex.split(text.partition("continue it: ")[2])
     assert again[:3] == ["hiresx", "run", "--restart"] and Path(again[3], "run.json").is_file() and len(again) == 4
     assert not list(tmp_path.rglob("pwned"))
 

@@ -97,7 +97,7 @@ def test_what_was_set_aside_before_stays(tmp_path):
     ("kept", "change", "note"),
     [
         (2, lambda path: None, "1 sample behind the checkpoint dropped, to be taken anew"),
-        (2, Path.unlink, "is not there, which had 2 samples: a new history begins"),
+        (2, Path.unlink, "is missing, which had 2 samples: a new history begins"),
         (None, lambda path: None, "the checkpoint knows nothing of it: it is kept as a.before-10.nc, with 3 samples"),
         (3, lambda path: path.write_bytes(b""), "a.nc.damaged, a new one begins; 3 samples were in it"),
         (1, lambda path: os.truncate(path, 60), "a.nc.damaged, a new one begins; 1 sample was in it"),

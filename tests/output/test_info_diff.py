@@ -349,7 +349,7 @@ def test_the_node_where_kept_averages_differ_is_named(one, tmp_path):
 def test_checkpoints_are_compared_with_checkpoints(one, tmp_path):
     last = checkpoint.list_checkpoints(one)[0]
     for pair in ((last, one), (netcdf.frame(one, 4), last)):
-        with pytest.raises(HiresxError, match=r"is a checkpoint, .* is none"):
+        with pytest.raises(HiresxError, match=r"is a checkpoint, .* is not"):
             compare(*pair)
     for values in ({"grid": [{"name": "box"}]}, {"grid": 1}, {"solver": {}}, {"case": 3}):
         with pytest.raises(HiresxError, match="does not hold what a checkpoint must"):

@@ -185,7 +185,7 @@ def faulty(**tables):
         (faulty(scalar=[{"name": "a b"}]), r"scalar\.0\.name"),
         (faulty(scalar=[{"name": "dye", "schmidt": 0.0}]), "schmidt"),
         (faulty(scalar=[{"name": "dye", "inital": 0.0}]), 'did you mean "initial"'),
-        (faulty(boundary=[{**OPEN[0], "scalars": {"dye": 1.0}}]), 'what enters of "ink"'),
+        (faulty(boundary=[{**OPEN[0], "scalars": {"dye": 1.0}}]), 'the value of "ink" that enters'),
         (faulty(boundary=[{**OPEN[1], "scalars": {"die": 1.0}}]), 'no scalar "die"'),
         (faulty(boundary=[{"faces": "all", "type": "slip-wall", "scalars": {"dye": 1.0}}]), "scalars"),
     ],

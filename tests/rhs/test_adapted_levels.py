@@ -320,7 +320,8 @@ def test_a_run_says_what_its_changes_cost_where_that_is_much(monkeypatch, capsys
         simulation.run(steps=4)
         found = simulation.adaptations
         share = (found.look_s + found.change_s) / (found.look_s + found.change_s + found.step_s)
-        line = f"{found.looks} looks at the flow and {found.changes} changes of the levels took {100 * share:.0f} %"
+        line = f"{found.looks} evaluations of the criterion and {found.changes} changes of the levels took"
+        line += f" {100 * share:.0f} %"
         assert found.step_s > 0 and (line in " ".join(capsys.readouterr().err.split())) == said
 
 

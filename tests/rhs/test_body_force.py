@@ -192,7 +192,7 @@ def test_ranks_and_the_form_of_a_gpu():
     ("force", "said"),
     [
         ({}, "does nothing"),
-        ({"acceleration": FORCE, "mass_flow": 1.0}, "of no effect without body_force.keep"),
+        ({"acceleration": FORCE, "mass_flow": 1.0}, "no effect without body_force.keep"),
         ({"keep": "pressure"}, "mass_flow"),
     ],
 )

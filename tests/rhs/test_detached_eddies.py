@@ -137,7 +137,7 @@ def test_it_goes_on_from_a_checkpoint(tmp_path):
 @pytest.mark.parametrize(("tables", "words"), [
     ({"gas": {}}, "gas.reynolds"),
     ({"boundary": [{"faces": "all", "type": "symmetry"}]}, "distance to walls"),
-    ({"turbulence": {"model": "wale", "detached_eddies": "ddes"}}, "turbulence.detached_eddies is of no effect"),
+    ({"turbulence": {"model": "wale", "detached_eddies": "ddes"}}, "turbulence.detached_eddies has no effect"),
     ({"turbulence": {"model": "spalart_allmaras", "detached_eddies": "des"}}, 'did you mean "ddes"'),
     ({"turbulence": {"model": "spalart_allmaras", "constant": 0.6}}, "turbulence.constant"),
     ({"time": {"integrator": "implicit", "steps": 9}}, 'turbulence.detached_eddies = "ddes" is not for'),

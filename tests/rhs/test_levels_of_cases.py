@@ -141,5 +141,5 @@ def test_tiles_are_the_same_with_directions_exchanged_where_those_asked_for_are(
 
 def test_symmetric_tiles_are_refused_along_a_period():
     periodic = [{"faces": ["imin", "imax"], "type": "periodic"}, {"faces": "all", "type": "slip-wall"}]
-    with pytest.raises(HiresxError, match=r"refine\.symmetric: block 'box' goes on along i"):
+    with pytest.raises(HiresxError, match=r"refine\.symmetric: block 'box' continues along i"):
         Simulation(box(20, 8, grid={"periodic": ["x"]}, boundary=periodic), backend="cpu")

@@ -149,9 +149,9 @@ def test_what_enters_has_the_values_of_the_far_field():
     ({}, {"gas": {}}, "gas.reynolds"),
     ({}, {"boundary": [{"faces": "all", "type": "symmetry"}]}, "distance to walls"),
     ({"constant": 1.0}, {}, "turbulence.constant"),
-    ({"far_field": 4.0}, {}, "turbulence.far_field is of no effect"),
-    ({"ft2": True}, {}, "turbulence.ft2 is of no effect"),
-    ({"detached_eddies": "ddes"}, {}, "turbulence.detached_eddies is of no effect"),
+    ({"far_field": 4.0}, {}, "turbulence.far_field has no effect"),
+    ({"ft2": True}, {}, "turbulence.ft2 has no effect"),
+    ({"detached_eddies": "ddes"}, {}, "turbulence.detached_eddies has no effect"),
     ({"far_field_k": -1.0}, {}, "far_field_k"),
     ({"far_field_omega": 0.0}, {}, "far_field_omega"),
     ({"initial": 3.0}, {}, "turbulence.initial.*turbulent_k and turbulent_g"),
@@ -160,7 +160,7 @@ def test_what_enters_has_the_values_of_the_far_field():
     ({"initial": {"omega": 1.0}}, {}, 'no variable "omega"'),
     ({}, {"scheme": {"inviscid": "split"}}, "scheme.inviscid"),
     ({}, {"scheme": {"precision": "differences"}}, "scheme.precision"),
-    ({"model": "spalart_allmaras", "far_field_k": 1.0}, {}, "turbulence.far_field_k is of no effect"),
+    ({"model": "spalart_allmaras", "far_field_k": 1.0}, {}, "turbulence.far_field_k has no effect"),
     ({"model": "spalart_allmaras", "initial": {"nu_tilde": 1.0}}, {}, "turbulence.initial"),
 ])  # fmt: skip
 def test_what_the_model_cannot_do_is_refused(turbulence, tables, words):

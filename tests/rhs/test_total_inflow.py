@@ -152,7 +152,7 @@ def test_a_scalar_comes_in_with_the_gas():
         ({"boundary": [INLET | {"total_pressure": -1.0}]}, "total_pressure"),
         ({"boundary": [OUTLET]}, "exactly one of pressure and mass_flux"),
         ({"boundary": [OUTLET | {"pressure": 0.7, "mass_flux": 0.1}]}, "exactly one of pressure and mass_flux"),
-        ({"scalar": [{"name": "dye"}]}, 'boundary.0 (total-pressure-inflow): say what enters of "dye"'),
+        ({"scalar": [{"name": "dye"}]}, 'boundary.0 (total-pressure-inflow): give the value of "dye" that enters'),
     ],
 )
 def test_what_cannot_be_is_refused(tables, said):

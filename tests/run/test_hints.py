@@ -41,7 +41,7 @@ def test_weights_of_one_rank_are_checked(monkeypatch, tmp_path, weights):
 def test_what_cannot_be_read_is_not_to_be_written_elsewhere(tmp_path):
     denied = PermissionError(errno.EACCES, "Permission denied")
     error = files.io_error(tmp_path / "run.json", denied, "read")
-    assert error.message.endswith("run.json: permission denied") and "may be read" in error.hint
+    assert error.message.endswith("run.json: permission denied") and "permissions" in error.hint
     assert "--out" not in error.hint and "--out" in files.io_error(tmp_path / "x.nc", denied).hint
 
 
@@ -58,7 +58,7 @@ def test_a_case_that_may_not_be_read_is_not_called_absent(monkeypatch, tmp_path)
     for name in (tmp_path, tmp_path / "case.toml"):
         with pytest.raises(HiresxError, match="permission denied") as error:
             loader.find(name)
-        assert "may be read" in error.value.hint
+        assert "permissions" in error.value.hint
     monkeypatch.undo()
     (tmp_path / "case.py").write_text("def initial(): ...\n")
     monkeypatch.setattr(functions.Path, "read_text", locked)

@@ -62,10 +62,10 @@ def test_a_cut_that_divides_no_lines_changes_no_step_of_defect_correction(lines,
 @pytest.mark.parametrize(
     ("overrides", "named"),
     [
-        (["implicit.krylov=0", "implicit.linear_drop=0.1"], "implicit.linear_drop is of no effect without GMRES"),
+        (["implicit.krylov=0", "implicit.linear_drop=0.1"], "implicit.linear_drop has no effect without GMRES"),
         (
             ["implicit.krylov=0", 'implicit.krylov_residual="preconditioned"'],
-            "implicit.krylov_residual is of no effect without GMRES",
+            "implicit.krylov_residual has no effect without GMRES",
         ),
         (['time.integrator="bdf2"', "implicit.krylov=0"], 'the stages of "bdf2" are solved by GMRES'),
         (['implicit.storage="none"'], 'not for implicit.lines = "auto", the default, whose'),

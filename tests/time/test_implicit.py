@@ -373,9 +373,9 @@ def test_other_integrators_get_nothing():
         (["filter.order=8"], "filter"),
         (['scalar=[{name="dye", schmidt=1.0, initial="1"}]'], "scalar"),
         (['time.integrator="ssp_rk3"', "implicit.krylov=9"], "implicit: says how"),
-        (["implicit.viscous_damping=0.25"], r"implicit\.viscous_damping is of no effect without gas\.reynolds"),
+        (["implicit.viscous_damping=0.25"], r"implicit\.viscous_damping has no effect without gas\.reynolds"),
         (['time.integrator="bdf2"', 'implicit.krylov_residual="preconditioned"'], "krylov_residual"),
-        (["implicit.damping_at_walls=true"], r"damping_at_walls is of no effect without implicit\.viscous_damping"),
+        (["implicit.damping_at_walls=true"], r"damping_at_walls has no effect without implicit\.viscous_damping"),
         (['time.integrator="ssp_rk3"', "gas.reynolds=100.0", "implicit.viscous_damping=0.1"], "implicit: says how"),
     ],
 )

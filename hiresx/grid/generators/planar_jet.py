@@ -22,7 +22,7 @@ import numpy as np
 
 from hiresx.case.grids import PlanarJet
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Block, Range, face_range
+from hiresx.grid.blocks import Block, face_range, whole_faces
 from hiresx.grid.connections import Connection, Grid
 from hiresx.grid.spacing import march, nodes_along_jet, spacing_into_sponge
 
@@ -57,12 +57,16 @@ def generate(spec: PlanarJet) -> Grid:
     lips = ((column, (a, b + 1), depth), (column, (c, d + 1), depth))
     jet.regions.update(
         walls=tuple(("imin", rows) for rows in lips),
-        outlet=_faces(jet, "imax"),
-        sides=_faces(jet, "jmin", "jmax"),
+        outlet=whole_faces(jet, "imax"),
+        sides=whole_faces(jet, "jmin", "jmax"),
     )
-    inner.regions.update(walls=_faces(inner, "jmin", "jmax"), inlet=_faces(inner, "imin"))
-    above.regions.update(walls=_faces(above, "jmin"), sides=_faces(above, "jmax"), upstream=_faces(above, "imin"))
-    below.regions.update(walls=_faces(below, "jmax"), sides=_faces(below, "jmin"), upstream=_faces(below, "imin"))
+    inner.regions.update(walls=whole_faces(inner, "jmin", "jmax"), inlet=whole_faces(inner, "imin"))
+    above.regions.update(
+        walls=whole_faces(above, "jmin"), sides=whole_faces(above, "jmax"), upstream=whole_faces(above, "imin")
+    )
+    below.regions.update(
+        walls=whole_faces(below, "jmax"), sides=whole_faces(below, "jmin"), upstream=whole_faces(below, "imin")
+    )
 
     connections = []
     # (donor, first row of the donor in the jet block, rows of the jet block it feeds)
@@ -79,10 +83,6 @@ def generate(spec: PlanarJet) -> Grid:
 def _block(name: str, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Block:
     z, y, x = np.meshgrid(z, y, x, indexing="ij")
     return Block(name, x, y, z)
-
-
-def _faces(block: Block, *faces: str) -> tuple[tuple[str, Range], ...]:
-    return tuple((face, face_range(face, block.size)) for face in faces)
 
 
 def _heights(spec: PlanarJet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

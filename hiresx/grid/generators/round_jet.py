@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import MINIMUM_NODES, Block, Range, face_range
+from hiresx.grid.blocks import MINIMUM_NODES, Block, face_range, whole_faces
 from hiresx.grid.butterfly import butterfly
 from hiresx.grid.connections import IDENTITY, Connection, Grid
 from hiresx.grid.spacing import march, nodes_along_jet, spacing_into_sponge
@@ -63,11 +63,11 @@ def generate(spec: Any) -> Grid:
     core, jet, nozzle, outside = blocks
     column = (0, 1)
     edge = ("imin", (column, (wall - 1, wall + lip), (0, 4 * m)))
-    core.regions.update(inlet=_faces(core, "imin"), outlet=_faces(core, "imax"))
-    jet.regions.update(walls=(edge,), outlet=_faces(jet, "imax"), sides=_faces(jet, "jmax"))
-    nozzle.regions.update(walls=_faces(nozzle, "jmax"), inlet=_faces(nozzle, "imin"))
+    core.regions.update(inlet=whole_faces(core, "imin"), outlet=whole_faces(core, "imax"))
+    jet.regions.update(walls=(edge,), outlet=whole_faces(jet, "imax"), sides=whole_faces(jet, "jmax"))
+    nozzle.regions.update(walls=whole_faces(nozzle, "jmax"), inlet=whole_faces(nozzle, "imin"))
     outside.regions.update(
-        walls=_faces(outside, "jmin"), sides=_faces(outside, "jmax"), upstream=_faces(outside, "imin")
+        walls=whole_faces(outside, "jmin"), sides=whole_faces(outside, "jmax"), upstream=whole_faces(outside, "imin")
     )
 
     connections = [
@@ -90,10 +90,6 @@ def _block(name: str, x: np.ndarray, section: np.ndarray) -> Block:
     shape = (*section.T.shape, len(x))
     y, z = (np.broadcast_to(part.T[:, :, None], shape) for part in (section.real, section.imag))
     return Block(name, np.broadcast_to(x, shape), y, z)
-
-
-def _faces(block: Block, *faces: str) -> tuple[tuple[str, Range], ...]:
-    return tuple((face, face_range(face, block.size)) for face in faces)
 
 
 def _self_connections(blocks: tuple[Block, ...], b: int) -> list[Connection]:

@@ -1,7 +1,7 @@
-"""The coordinates of a series of field files, kept once: a netCDF file of their own, to which the others link.
+"""The coordinates of a series of field files, stored once in a separate netCDF file, to which the field files link.
 
-The links are HDF5's external ones, by the name of the file alone: any library that reads HDF5 or netCDF-4 follows them
-in the folder of the file that has them, so that a run directory may move as a whole.
+The links are external links of HDF5 that contain only the name of the file. Every library that reads HDF5 or netCDF-4
+follows them within the folder of the field file, so a run directory can be moved as a whole.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ import numpy as np
 
 from hiresx.base.arrays import weighted_mean
 from hiresx.errors import HiresxError
-from hiresx.output.fields.field_reader import AXES, FAULTS, attribute, in_order, link_target, root
+from hiresx.output.fields.field_reader import AXES, FAULTS, attribute, in_order, link_target, open_hdf5
 from hiresx.output.fields.selection import NodeBlock, Piece
 from hiresx.output.saved import files
 from hiresx.output.saved.netcdf_library import LOCK, h5py
@@ -108,7 +108,7 @@ def check(path: Path) -> None:
 def _whole(path: Path, changed: int, size: int) -> bool:
     """True if the file of coordinates holds what its digest says, or has none."""
     wanted = _digest_of(path)
-    with suppress(*FAULTS), root(path) as file:
+    with suppress(*FAULTS), open_hdf5(path) as file:
         return not wanted or wanted == _digest((g.name[1:], g["x"].shape, _planes(g)) for g in in_order(file))
     return not wanted
 
@@ -120,6 +120,6 @@ def _planes(group: Any) -> Iterator[np.ndarray]:
 
 
 def _digest_of(path: Path) -> str:
-    with suppress(*FAULTS), root(path) as file:
+    with suppress(*FAULTS), open_hdf5(path) as file:
         return attribute(file, DIGEST)
     return ""

@@ -1,5 +1,5 @@
-"""Field files opened by h5py, which reads the headers of those blocks alone that are used. (netCDF's library reads the
-headers of all blocks when it opens a file: 10 s of 1,025 blocks.)"""
+"""Access to field files with h5py, which only reads the headers of the blocks that are used. (The netCDF library reads
+the headers of all blocks when it opens a file, which takes 10 s for 1,025 blocks.)"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -60,7 +60,7 @@ def open_file(path: str | Path) -> Iterator[FieldReader]:
     is read in the context is raised in the same way."""
     path = Path(path)
     try:
-        with root(path) as file:
+        with open_hdf5(path) as file:
             if (link := _link_target(file)) and not path.with_name(link).is_file():
                 raise HiresxError(
                     f"it has its coordinates in {link}, which is not beside it", "keep the two in one folder"
@@ -78,7 +78,7 @@ def open_file(path: str | Path) -> Iterator[FieldReader]:
 
 
 @contextmanager
-def root(path: Path) -> Iterator[Any]:
+def open_hdf5(path: Path) -> Iterator[Any]:
     """Return a context with the HDF5 file `path`, opened by h5py for reading. Raises OSError if it cannot be opened."""
     with LOCK, h5py().File(path, "r", locking=False) as file:
         yield file
@@ -87,7 +87,7 @@ def root(path: Path) -> Iterator[Any]:
 def link_target(path: Path) -> str:
     """Return the name of the file with the coordinates of the field file `path`; "" if the file has its own, or cannot
     be read."""
-    with suppress(*FAULTS), root(path) as file:
+    with suppress(*FAULTS), open_hdf5(path) as file:
         return _link_target(file)
     return ""
 
@@ -109,7 +109,7 @@ def in_order(file: Any) -> list[Any]:
 @lru_cache(maxsize=64)
 def _names(path: Path, changed: int, size: int) -> tuple[str, ...]:
     """Names of the blocks of a file in their order; one that was written anew is read anew."""
-    with root(path) as file:
+    with open_hdf5(path) as file:
         return tuple(group.name.lstrip("/") for group in in_order(file))
 
 

@@ -1,8 +1,8 @@
-"""Which cells of the blocks of a refined grid are shown, so that these cover every place of a block of the grid once.
+"""The visible cells of a refined grid, such that the blocks of all levels together cover every position once.
 
-A block of the grid is cut into its own cells. A cell gives way to the cells of the next level in it where one block of
-that level has all of these. So the other cells of blocks of a finer level are hidden: half a cell of the level before
-along their ends, which lie in a cell that goes on behind them.
+A block of the unrefined grid consists of its own cells. A cell is hidden if one block of the next finer level contains
+all of the finer cells in it. Blocks of a finer level extend half a coarse cell beyond such cells at their ends; these
+finer cells are hidden, too.
 """
 
 from collections.abc import Sequence

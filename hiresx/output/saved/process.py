@@ -1,4 +1,4 @@
-"""Identity of a process, by which another one can see whether it still runs."""
+"""The identity of a process, by which another process can determine whether it still runs."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""run.json: what was run, on what, how far it came, how fast it was."""
+"""The file run.json: the case of a run, its hardware, its progress and its speed."""
 
 import json
 import time as wall
@@ -106,7 +106,7 @@ def read(directory: str | Path) -> dict[str, Any]:
         raise HiresxError(f"{path} is not a run record: it holds no table", _NO_RECORD)
     case = found.get("case") or {}
     if not isinstance(case, dict) or not all(isinstance(case.get(key, {}), dict) for key in _TABLES):
-        raise HiresxError(f"{path} is not a run record: its case is none", _NO_RECORD)
+        raise HiresxError(f"{path} is not a run record: its case is not valid", _NO_RECORD)
     keeper = found.get("process")
     if found.get("status") == "running" and isinstance(keeper, dict) and process.has_ended(keeper):
         found |= {"status": "lost", "error": f"process {keeper['pid']} on {keeper['host']} ended without a word"}
@@ -129,7 +129,7 @@ def no_averages(directory: Path) -> HiresxError:
         return HiresxError(
             f"{directory} has no averages yet: the run is at time {kept.get('time') or 0.0:g}, and average.start is "
             f"{asked.get('start') or 0.0:g}",
-            f"take it on past that: hiresx run --restart {quote(directory)} --set time.end=...",
+            f"continue it beyond that time: hiresx run --restart {quote(directory)} --set time.end=...",
         )
     return HiresxError(
         f"{directory} has no averages", "add [average] to the case (start = ..., every = ...) and run it again"

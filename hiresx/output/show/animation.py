@@ -1,4 +1,4 @@
-"""Pictures that move: GIF by Pillow, MP4 by the ffmpeg of imageio-ffmpeg, or that of the system."""
+"""Animations: GIF files written by Pillow, and MP4 files written by the ffmpeg of imageio-ffmpeg or of the system."""
 
 import itertools
 import shutil

@@ -1,4 +1,4 @@
-"""Colours on curvilinear blocks: a two-dimensional field, or planes through a three-dimensional one."""
+"""Pictures with colours on curvilinear blocks: a two-dimensional field, or planes through a three-dimensional one."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,5 @@
-"""Two runs, field files or checkpoints side by side: what differs in their set-up, and how much in their results."""
+"""Comparison of two runs, field files or checkpoints: differences of their set-up, and the size of the differences of
+their results."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -128,7 +129,7 @@ def _results(a: _Side, b: _Side) -> dict[str, Any]:
     if a.checkpoint is not None or b.checkpoint is not None:
         one, other = (a, b) if a.checkpoint is not None else (b, a)
         raise HiresxError(
-            f"{one.path} is a checkpoint, {other.path} is none", "compare two checkpoints, or two runs or field files"
+            f"{one.path} is a checkpoint, {other.path} is not", "compare two checkpoints, or two runs or field files"
         )
     steps = _pair(a, b)
     first, second = (fields.read(side.frames[step]) for side, step in zip((a, b), steps, strict=True))

@@ -1,4 +1,4 @@
-"""Two checkpoints side by side: the state and what else is kept of every node, however each was cut into pieces."""
+"""Comparison of two checkpoints: the state and all other arrays over nodes, whatever the partition of each."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -12,7 +12,7 @@ from hiresx.base.shell import quote
 from hiresx.errors import HiresxError
 from hiresx.output.fields import coordinate_file
 from hiresx.output.fields import field_file as fields
-from hiresx.output.fields.field_reader import FAULTS, attribute, open_file, root
+from hiresx.output.fields.field_reader import FAULTS, attribute, open_file, open_hdf5
 from hiresx.output.fields.field_reader import variables as stored_variables
 from hiresx.output.fields.formats import vtk
 from hiresx.output.saved import checkpoint, files, record
@@ -54,7 +54,7 @@ def kind_of(path: Path) -> str:
     head = _head(path)
     found = next((kind for kind, fits, _ in _KINDS if fits(path, head)), "")
     if found == "netCDF file":
-        with contextlib.suppress(*FAULTS), root(path) as file:
+        with contextlib.suppress(*FAULTS), open_hdf5(path) as file:
             return "file of coordinates" if coordinate_file.DIGEST in file.attrs else found
     return found
 

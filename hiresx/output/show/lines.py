@@ -1,4 +1,5 @@
-"""Lines: a one-dimensional field, or a cut through one of more dimensions, beside exact and reference solutions."""
+"""Line plots: a one-dimensional field, or a line through a field of more dimensions, with exact and reference
+solutions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

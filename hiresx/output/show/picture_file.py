@@ -1,4 +1,4 @@
-"""The look that all pictures share, and the writing of them."""
+"""The common style of all pictures, and functions that save them."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -196,7 +196,7 @@ def _select_columns(directory: str | Path, wanted: str, start: float | None) -> 
         data = {key: values[table.data["time"] >= start] for key, values in data.items()}
     if not data["time"].size:
         raise HiresxError(
-            f'history "{name}" of {directory} has no samples to draw', "let the run go on, or begin earlier"
+            f'history "{name}" of {directory} has no samples to draw', "continue the run, or begin earlier"
         )
     title = (record.read_or_empty(directory).get("case") or {}).get("title") or directory.name
     # Whole columns may have too many places to draw; places that are named are all drawn.

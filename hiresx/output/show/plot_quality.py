@@ -1,4 +1,4 @@
-"""A picture of the place where a grid is worst."""
+"""A picture of the region in which the quality of a grid is worst."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The progress of a run: a live bar on a terminal, plain lines at a sane rate elsewhere."""
+"""The progress of a run: a progress bar on a terminal, and lines at longer intervals elsewhere."""
 
 import math
 import time as wall

@@ -1,6 +1,6 @@
-"""averages.nc: a field file whose blocks have the means, which `hiresx plot` takes, and in each of them the groups
-"reynolds" and "favre" with all means and second moments, and "budget" or "stress_budgets" where the case asks for
-it."""
+"""The file averages.nc: a field file whose blocks contain the means, so that `hiresx plot` can draw it. Each block has
+the groups "reynolds" and "favre" with all means and second moments, and "budget" or "stress_budgets" if the case asks
+for budgets."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""Sums over parts, and what goes along columns of their nodes on the device (kernels/statistics.h)."""
+"""Sums over the parts of a rank, computed on the device by columns: segments of grid lines along j
+(kernels/statistics.h)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Columns of extreme values and of where they are."""
+"""Columns of a history for extreme values and their positions."""
 
 import numpy as np
 

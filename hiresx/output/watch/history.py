@@ -1,12 +1,10 @@
-"""Histories: the samples of a monitor, in a netCDF file to which each sample is appended and which is valid at any
-time.
+"""Histories: the samples of a monitor in a netCDF file. Each sample is appended, and the file is valid at any time.
 
-The file is netCDF's classic format with 64-bit offsets, which every netCDF reader takes: a header, the places of a
-probe, then one record per sample. The netCDF library makes what is there before the first sample. Samples are written
-here for two reasons. A sample is appended in microseconds, by a write of its record and then of the count in the
-header, so that a run that dies in between leaves the samples before. And the library must not be called by the time
-step while fields are written by a thread.
-Format: NetCDF Classic Format Specification, Unidata (CDF-2).
+The file has netCDF's classic format with 64-bit offsets, which every netCDF library reads: a header, the positions of a
+probe, then one record per sample. The netCDF library creates the file with everything before the first sample. This
+module appends the samples itself, for two reasons. First, appending takes microseconds: it writes the record and then
+the count in the header, so that after a crash all earlier samples remain. Second, the time step must not call the
+library while a thread uses it to write fields. Format: NetCDF Classic Format Specification, Unidata (CDF-2).
 """
 
 import io
@@ -128,7 +126,7 @@ class History:
             if restarted and there:
                 self._set_aside(kept)
             elif restarted and kept:
-                self.notes.append(f"{self.path} is not there, which had {plural(kept, 'sample')}: a new history begins")
+                self.notes.append(f"{self.path} is missing, which had {plural(kept, 'sample')}: a new history begins")
             self._create()
         return self.samples
 

@@ -1,8 +1,8 @@
-"""The flow at many places, interpolated on the device: only the results are copied to the host.
+"""Interpolation of the flow to many positions on the device. Only the results are copied to the host.
 
-Sixth order, with the polynomials and the kernel of patched interfaces (`hiresx.grid.patched`, kernels/boundary/
-patched.h): every part sums over those nodes of a stencil that are its own, and rank 0 adds the sums up, in the order of
-the parts.
+The interpolation is of sixth order, with the polynomials and the kernel of patched interfaces (`hiresx.grid.patched`,
+kernels/boundary/patched.h). Every part sums over the nodes of a stencil that belong to it, and rank 0 adds these sums
+in the order of the parts.
 """
 
 from collections.abc import Hashable, Sequence

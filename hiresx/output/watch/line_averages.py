@@ -1,8 +1,10 @@
-"""Averages over homogeneous index directions, on the device: of a sample first, then taken into those of the time.
+"""Averages over homogeneous index directions, computed on the device. Each sample is averaged over the directions
+first, and then added to the time average.
 
-A thread averages over some nodes of a line (`average_lines`), which is called a lane. The lanes of a line are merged
-into what was averaged before (`merge_averages`). Where lines are cut among parts, each part has the averages of the
-whole line: it takes in those of all parts in one order, so that all have the same bits.
+A thread averages over some nodes of a line (`average_lines`); these nodes are called a lane. The averages of the lanes
+of a line are merged with the earlier ones (`merge_averages`). If lines are cut among parts, each part stores the
+averages of the whole line. All parts merge the contributions in the same order, so that their results are identical to
+the last bit.
 """
 
 import math

@@ -1,8 +1,8 @@
-"""Location of points in a multi-block curvilinear grid, and the stencils that interpolate there.
+"""Location of points in a multi-block curvilinear grid, and the stencils of the interpolation there.
 
 Coordinates and flow are interpolated with the same tensor product of Lagrange polynomials through six nodes per
-direction, in index space. A stencil goes through connections, so that points between two blocks, and in the last gap of
-a period, are like any others; at physical faces it becomes one-sided.
+direction, in index space. A stencil extends through connections, so that points between two blocks, or in the last cell
+of a period, need no special treatment. At physical faces it becomes one-sided.
 """
 
 from collections.abc import Iterator, Sequence

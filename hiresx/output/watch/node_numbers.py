@@ -1,4 +1,4 @@
-"""Numbers of nodes in the order of block, k, j, i: they do not depend on how blocks are cut."""
+"""Numbers of nodes in the order of block, k, j and i, which do not depend on the partition."""
 
 from collections.abc import Sequence
 from typing import Any

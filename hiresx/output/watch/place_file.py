@@ -1,4 +1,5 @@
-"""Files of many places: a history with what is held once of every place, of which a part can be read."""
+"""Files with samples at many positions: a history that also contains constant data of every position, and that can be
+read in parts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Monitors: attachments that take samples by their own clock and keep a history."""
+"""Monitors: attachments of a run that take samples at given times and store a history."""
 
 import math
 import sys

@@ -1,4 +1,4 @@
-"""The velocity and the temperature between steps, with the ghosts that their gradients need."""
+"""Velocity and temperature between steps, with the ghosts that are needed for their gradients."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Extremes of friction, heat flux and y+ along walls, and where they are: `extrema` of a `[[force]]`."""
+"""Extreme values of friction, heat flux and y+ along walls, and their positions: the key `extrema` of a `[[force]]`."""
 
 import numpy as np
 

@@ -1,12 +1,14 @@
-"""Terms of a stage: what each needs and gives, from which their order follows; and those that files here add.
+"""Terms of a stage. Each declares what it reads and what it computes, and their order follows from this. The files of
+this folder define additional terms.
 
-What is needed and given has a name. `RATES` are begun by the inviscid terms and complete behind those of faces;
-`SOURCES` are what a term adds to them behind that. Ahead of them a term may give fields: "flux_fields" is what the
-numerical flux reads, and what needs ghosts of the state to make it needs `HALOS`. A term of its own is a file here with
+The data that terms read and compute have names. The inviscid terms begin the `RATES`, and the terms at faces complete
+them. `SOURCES` are the contributions of terms that are added afterwards. A term can also compute fields before the
+inviscid terms: "flux_fields" are those that the numerical flux reads, and a term that needs ghosts of the state for
+them reads `HALOS`. A file in this folder defines a term by the function
 
     def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]
 
-which gives none where the case does not ask for it, and its kernels a header of the same name in kernels/terms/.
+which yields nothing if the case does not use the term. Its kernels are in a header of the same name in kernels/terms/.
 """
 
 import pkgutil

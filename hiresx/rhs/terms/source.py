@@ -1,4 +1,4 @@
-"""The sources of `[source]` (kernels/terms/source.h), of the time of each stage."""
+"""The sources of `[source]` (kernels/terms/source.h), evaluated at the time of each stage."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,5 +1,5 @@
-"""The sources of the transported variables of a model of turbulence (kernels/terms/transported.h). The viscous fluxes,
-which know the gradients, leave them in a field."""
+"""The sources of the transport equations of turbulence models (kernels/terms/transported.h). The viscous fluxes, where
+gradients are known, store them in a field."""
 
 from collections.abc import Iterator, Sequence
 

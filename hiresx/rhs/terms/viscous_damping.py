@@ -1,5 +1,5 @@
-"""The damping of what viscous terms do not see (kernels/terms/viscous_damping.h): in runs by an implicit integrator,
-and of variables of models of turbulence that need it in all runs."""
+"""Damping of the node-to-node oscillations that the viscous terms do not damp (kernels/terms/viscous_damping.h). It is
+used by runs with an implicit integrator, and in all runs for variables of turbulence models that need it."""
 
 from collections.abc import Iterator, Sequence
 

@@ -54,10 +54,10 @@ class Bdf2(ControlledStages):
             system.axpy(factor, step.state, into)
 
     def estimate(self, system: System) -> bool:
-        """Compute the estimated error of the step, and store it in `_work`: a fraction of the difference between the
-        new state and the initial guess, which is extrapolated by a parabola through three states. The leading errors of
-        both are multiples of the third derivative with known factors (Milne's device). Returns False if there is no
-        estimate."""
+        """Compute the estimated error of the step, and store it in the vector `_work`. It is a fraction of the
+        difference between the new state and the initial guess, which is extrapolated by a parabola through three
+        states. The leading errors of both are multiples of the third derivative with known factors (Milne's device).
+        Returns False if there is no estimate."""
         if self._too_long(system) or len(system.earlier) < 2:
             return False
         self._continue(system, self._work)

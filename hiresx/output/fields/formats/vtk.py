@@ -1,9 +1,9 @@
-"""Fields for ParaView and VisIt, in VTK's own XML files: nothing need be converted.
+"""Fields in VTK's XML formats, which ParaView and VisIt read without conversion.
 
-One .vts file per block (a curvilinear grid; arrays as they are in memory, behind 64-bit sizes, so that no array is too
-large), one .vtm per time that puts the blocks together, one .pvd per run that puts the times together. VTK's HDF
-format would do with one file, but has structured grids only since its version 2.7, and VisIt does not read it.
-Format: VTK File Formats, https://docs.vtk.org/en/latest/vtk_file_formats/vtkxml_file_format.html.
+Each block is a .vts file (a curvilinear grid whose arrays are stored as in memory, with 64-bit sizes, so that arrays
+may be of any size). A .vtm file for each time combines the blocks, and a .pvd file for each run combines the times.
+VTK's HDF format would need only one file, but it supports structured grids only since its version 2.7, and VisIt does
+not read it. Format: VTK File Formats, https://docs.vtk.org/en/latest/vtk_file_formats/vtkxml_file_format.html.
 """
 
 import math

@@ -1,5 +1,6 @@
-"""Monitors of a run, one file for each kind. A file has `build(case, simulation)`, which returns its attachments, and
-may have `check(case, decomposition)`, which raises what is wrong with its tables before anything runs."""
+"""Monitors of a run, one file for each kind. A file defines `build(case, simulation)`, which returns attachments of the
+run. It may define `check(case, decomposition)`, which raises an error for faults in the tables of the case before
+anything runs."""
 
 import importlib
 import pkgutil

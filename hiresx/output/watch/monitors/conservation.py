@@ -1,5 +1,5 @@
-"""`[conservation]`: volume integrals, what leaves through the boundaries, what the sponges add, and with levels of
-refinement how far the integrals are off what these explain."""
+"""`[conservation]`: volume integrals, fluxes through the boundaries, and sources of the sponges. With levels of
+refinement it also records the part of the change of the integrals that these do not explain."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

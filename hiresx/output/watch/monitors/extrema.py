@@ -1,4 +1,4 @@
-"""`[extrema]`: least and largest values, and where they are."""
+"""`[extrema]`: the smallest and largest values of variables, and their positions."""
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -54,7 +54,7 @@ def check(case: Case, decomposition: Decomposition) -> None:
     for name in case.extrema.variables if case.extrema is not None else ():
         if name not in VARIABLES:
             raise HiresxError(
-                f'extrema.variables: "{name}" is none of them', did_you_mean(name, VARIABLES, "variables")
+                f'extrema.variables: "{name}" is not available', did_you_mean(name, VARIABLES, "variables")
             )
 
 

@@ -1,4 +1,4 @@
-"""`[kinetic_energy]`: mean kinetic energy and what changes it, as for the Taylor-Green vortex."""
+"""`[kinetic_energy]`: the mean kinetic energy and the terms that change it, as used for the Taylor-Green vortex."""
 
 from collections.abc import Mapping
 from pathlib import Path

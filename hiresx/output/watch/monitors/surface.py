@@ -1,4 +1,4 @@
-"""`[[surface]]`: the flow on a surface, sample by sample, for its far field."""
+"""`[[surface]]`: samples of the flow on a surface, for the computation of its far field."""
 
 from pathlib import Path
 from typing import Any
