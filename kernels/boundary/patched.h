@@ -8,14 +8,16 @@
 template <int count>
 HD void patched_share(int i, int begin, int n, int wi, int wj, int wk, int sj, int sk, stride sv, const int *giving,
                       const int *to, const real *weights, const_state_field<conserved_variables> q, real *buffer) {
-    real high[count], low[count], along[6];
+    constexpr bool keeps = count > 1;  // the weights along i, for all variables
+    real high[count], low[count], along[keeps ? 6 : 1];
     for (int v = 0; v < count; ++v) high[v] = low[v] = real(0);
     const real *w = weights + i;
     // Ghosts between levels often lie on a node along a direction: there one weight is 1 and the others are 0.
     int first = wi, last = 0;
     for (int a = 0; a < wi; ++a) {
-        along[a] = w[(long long)a * n];
-        if (along[a] != real(0)) first = first < a ? first : a, last = a + 1;
+        const real weight = w[(long long)a * n];
+        if (keeps) along[a] = weight;
+        if (weight != real(0)) first = first < a ? first : a, last = a + 1;
     }
     int low_k = wk, high_k = 0;
     for (int c = 0; c < wk; ++c)
@@ -29,7 +31,7 @@ HD void patched_share(int i, int begin, int n, int wi, int wj, int wk, int sj, i
             if (across != real(0))
                 for (int v = 0; v < count; ++v) {
                     real sum = real(0);
-                    for (int a = first; a < last; ++a) sum += along[a] * p[v * sv + a];
+                    for (int a = first; a < last; ++a) sum += (keeps ? along[a] : w[(long long)a * n]) * p[v * sv + a];
                     high[v] += across * sum;
                 }
             if (over == real(0)) continue;
