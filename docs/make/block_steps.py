@@ -37,7 +37,7 @@ def solver_of_cube(nodes: int, pieces: int) -> Solver:
     case = load("sedov", preset="levels-space", overrides=[f"grid.n=[{nodes},{nodes},{nodes}]"])
     case = case.model_copy(update={"refine": None})
     ends = list(itertools.pairwise(np.linspace(0, nodes, pieces + 1).astype(int).tolist()))
-    boxes = list(itertools.product(ends, repeat=3))
+    boxes = [(i, j, k) for k in ends for j in ends for i in ends]
     ground = domain(case, parts=lambda whole: [Part(0, box) for box in boxes])
     return Solver(case, cuda.CudaBackend(), domain=ground, flow=initial_flow(case))
 
@@ -53,7 +53,7 @@ def measure(solver: Solver) -> None:
         taken = solver.advance(32)
         walls.append(1e3 * (time.perf_counter() - began) / taken)
     recorded = next(iter(solver.device_resident_steps._recorded.values()))
-    graph = recorded._step
+    graph: Any = recorded._step
     launches, waits = graph._launches
     chain: list[int] = []
     for of_one in waits:
@@ -79,7 +79,7 @@ def measure(solver: Solver) -> None:
         f"{len(solver.states)} blocks, {nodes:,} nodes; {len(launches)} launches, chain of {max(chain)}; a step "
         f"{min(walls):.3f} ms, {1e6 * min(walls) / nodes:.2f} ns a node; its launches {alone:.3f} ms"
     )
-    make = {Call: program.launch_on, cuda.LoadedBatch: program.launch_batch}
+    make: dict[Any, Any] = {Call: program.launch_on, cuda.LoadedBatch: program.launch_batch}
     spent, count = dict[str, float](), Counter[str]()
     for first in range(0, len(launches), TOGETHER):
         for _ in range(1 + int(2 / alone)):
