@@ -9,7 +9,6 @@
 #define HD inline
 #else
 #define HD inline __attribute__((always_inline))
-#define HX_FOR_CPU
 #ifndef HX_POINTS  // no kernel of the text visits packs
 #define HX_CPU
 #endif

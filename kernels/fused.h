@@ -2,7 +2,7 @@
 // its four kernels leave in memory between them. Across i a thread marches along its line; along i, which lies side by
 // side in memory, a warp goes along a row, 32 nodes at a time. What the stencils read, and what the next half points
 // need, is kept on the chip, where the next nodes arrive while these are computed. Lines are cut into chunks, so that few
-// of them fill a GPU too; the flux between two chunks is computed twice, with the same outcome.
+// of them fill a GPU too; the flux between two chunks is computed twice, with the same outcome to round-off.
 #include "wall_sums.h"
 
 #ifndef HX_CPU

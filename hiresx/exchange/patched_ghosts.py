@@ -245,7 +245,6 @@ class InterpolatedGhosts(ABC):
                 "buffer": incoming if g.local else outgoing,
             }  # fmt: skip
             if what == STATE:
-                extent = share_extent(self._backend, g.count, width // 2)
                 give.append(call("patched_state", extent, **box, q=s.q))
             elif what != FLUX:
                 give.append(call("patched_field", extent, **box, variables=width, field=s.array(what)))
@@ -265,11 +264,6 @@ class InterpolatedGhosts(ABC):
                 take.append(call("patched_fluxes", extent, **lists, area=s.areas[t.direction], flux=flux))
         # Shares have places of their own in a buffer, and so have ghosts in a field.
         return self._program.prepare([give]), self._program.prepare([take]), outgoing, incoming, host
-
-
-def share_extent(backend: Backend, count: int, variables: int) -> tuple[int, int, int]:
-    """Return the extent of `patched_state` for `count` shares: a thread of a GPU computes one of the `variables`."""
-    return count, 1 if backend.name == "cpu" else variables, 1
 
 
 def _by_number(numbers: np.ndarray) -> list[np.ndarray]:

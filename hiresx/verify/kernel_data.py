@@ -113,8 +113,7 @@ EXTENTS = {
     },
     **{"choose_step": (1, 1, 1), "sum_reals": (5, 2, 1)},
     **{"outflow_rates": (SIZE[0], 1, 1), "outflow_sums": (5, 2, 1), "outflow_means": (10, 3, 1)},
-    **{"patched_state": (SIZE[0], 16, 1)},  # for each variable
-    **dict.fromkeys(("patched_ghosts", "patched_flux", "patched_fluxes"), (SIZE[0], 1, 1)),
+    **dict.fromkeys(("patched_state", "patched_ghosts", "patched_flux", "patched_fluxes"), (SIZE[0], 1, 1)),
     **dict.fromkeys(("patched_field", "patched_field_ghosts"), (SIZE[0], 1, 1)),
     **dict.fromkeys(("level_sums", "level_parts", "level_ends", "level_states"), (SIZE[0], 1, 1)),
     "scalar_held": FACE,

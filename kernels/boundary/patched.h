@@ -4,12 +4,11 @@
 // along i, j, k.
 #include "../interpolated.h"
 
-// Of share i of the state the variables from `begin` on, `count` of them.
-template <int count>
-HD void patched_share(int i, int begin, int n, int wi, int wj, int wk, int sj, int sk, stride sv, const int *giving,
-                      const int *to, const real *weights, const_state_field<conserved_variables> q, real *buffer) {
-    real high[count], low[count], along[6];
-    for (int v = 0; v < count; ++v) high[v] = low[v] = real(0);
+// Shares of the state, n variables: buffer[to[i]][0..n-1] of the sixth-order value, [n..2n-1] of the linear one.
+KERNEL(patched_state, int i, int j, int k, int n, int wi, int wj, int wk, int sj, int sk, stride sv,
+       const int *giving, const int *to, const real *weights, const_state_field<conserved_variables> q, real *buffer) {
+    real high[conserved_variables], low[conserved_variables], along[6];
+    for (int v = 0; v < conserved_variables; ++v) high[v] = low[v] = real(0);
     const real *w = weights + i;
     // Ghosts between levels often lie on a node along a direction: there one weight is 1 and the others are 0.
     int first = wi, last = 0;
@@ -17,17 +16,13 @@ HD void patched_share(int i, int begin, int n, int wi, int wj, int wk, int sj, i
         along[a] = w[(long long)a * n];
         if (along[a] != real(0)) first = first < a ? first : a, last = a + 1;
     }
-    int low_k = wk, high_k = 0;
     for (int c = 0; c < wk; ++c)
-        if (w[(long long)(12 + c) * n] != real(0) || w[(long long)(30 + c) * n] != real(0))
-            low_k = low_k < c ? low_k : c, high_k = c + 1;
-    for (int c = low_k; c < high_k; ++c)
         for (int b = 0; b < wj; ++b) {
             const real across = w[(long long)(6 + b) * n] * w[(long long)(12 + c) * n];
             const real over = w[(long long)(24 + b) * n] * w[(long long)(30 + c) * n];
-            const auto p = q + begin * sv + giving[i] + (long long)b * sj + (long long)c * sk;
+            const auto p = q + giving[i] + (long long)b * sj + (long long)c * sk;
             if (across != real(0))
-                for (int v = 0; v < count; ++v) {
+                for (int v = 0; v < conserved_variables; ++v) {
                     real sum = real(0);
                     for (int a = first; a < last; ++a) sum += along[a] * p[v * sv + a];
                     high[v] += across * sum;
@@ -36,22 +31,11 @@ HD void patched_share(int i, int begin, int n, int wi, int wj, int wk, int sj, i
             for (int a = 0; a < wi; ++a) {
                 const real weight = over * w[(long long)(18 + a) * n];
                 if (weight == real(0)) continue;
-                for (int v = 0; v < count; ++v) low[v] += weight * p[v * sv + a];
+                for (int v = 0; v < conserved_variables; ++v) low[v] += weight * p[v * sv + a];
             }
         }
-    real *out = buffer + (long long)to[i] * (2 * conserved_variables) + begin;
-    for (int v = 0; v < count; ++v) out[v] = high[v], out[conserved_variables + v] = low[v];
-}
-
-// Shares of the state, n variables: buffer[to[i]][0..n-1] of the sixth-order value, [n..2n-1] of the linear one. A thread
-// of a GPU, which mostly waits for what it reads, takes variable j; on a CPU a visit takes all.
-KERNEL(patched_state, int i, int j, int k, int n, int wi, int wj, int wk, int sj, int sk, stride sv,
-       const int *giving, const int *to, const real *weights, const_state_field<conserved_variables> q, real *buffer) {
-#ifdef HX_FOR_CPU
-    if (j == 0) patched_share<conserved_variables>(i, 0, n, wi, wj, wk, sj, sk, sv, giving, to, weights, q, buffer);
-#else
-    if (j < conserved_variables) patched_share<1>(i, j, n, wi, wj, wk, sj, sk, sv, giving, to, weights, q, buffer);
-#endif
+    real *out = buffer + (long long)to[i] * (2 * conserved_variables);
+    for (int v = 0; v < conserved_variables; ++v) out[v] = high[v], out[conserved_variables + v] = low[v];
 }
 
 // Ghosts to[i] from the shares rows[begin[i]] ... of a buffer.

@@ -17,7 +17,6 @@ from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.patched_donors import Rows, interpolation_rows, shape_maps
 from hiresx.device.interface import Call
 from hiresx.equations import GAS_CONSERVED, equations
-from hiresx.exchange.patched_ghosts import share_extent
 from hiresx.grid.blocks import direction, side
 from hiresx.grid.patched import WIDTH, BlockMap, nearest_nodes, wraps
 from hiresx.output.saved import files
@@ -155,7 +154,7 @@ class Interpolation:
             self.calls.append(
                 solver.program.call(
                     "patched_state",
-                    share_extent(solver.backend, n, variables),
+                    (n, 1, 1),
                     n=n,
                     wi=part.widths[0],
                     wj=part.widths[1],
