@@ -157,6 +157,7 @@ ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int acr
     constexpr int step_words = inverse_reals + line_words;
     auto *const words = reinterpret_cast<unsigned long long *>(space);  // those of a step lane by lane
     auto *const numbers = reinterpret_cast<swept_real *>(words + line_steps * step_words * 32);
+    READS_ONCE;
     (void)j, (void)k;
     LANES {
         const int half = (across + 1) / 2, at = 32 * i + lane, b = at / half, a = 2 * (at % half) + ((b + first + colour) & 1);
@@ -174,8 +175,8 @@ ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int acr
                 UNROLLED
                 for (int w = 0; w < step_words; ++w)
                     if (w < count)
-                        FETCH(words[(slot * step_words + w) * 32 + lane],
-                              reinterpret_cast<const unsigned long long *>(kept + w * sv));
+                        FETCH_ONCE(words[(slot * step_words + w) * 32 + lane],
+                                   reinterpret_cast<const unsigned long long *>(kept + w * sv));
                 UNROLLED
                 for (int v = 0; v < block_variables; ++v)
                     FETCH(numbers[(slot * block_variables + v) * 32 + lane], &number(way == 0, n, v));
