@@ -234,7 +234,8 @@ struct neighbour_block {
         for (int a = 0; a < block_variables; ++a) rest[a] -= power_of_row(exponent_in(words, a)) * sum[a];
     }
     HD void keep(const real *block, real *lost) { keep_block(block, lost, words); }
-    // Number `side` of those whose words begin at `first`
+
+  private:
     HD neighbour_block(const real *first, stride apart, int side) {
         for (int n = 0; n < neighbour_words; ++n) {
             double_bits x;

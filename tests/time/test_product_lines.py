@@ -58,7 +58,7 @@ def test_less_memory():
     }
     assert numbers["fp32"] - numbers["none"] == 4 * 13 - 16
     halves = layout(case_of("none", "roe", "fp32", lines="k"), "fused").numbers_per_point
-    assert numbers["none"] - halves == (16 - 8) + (25 - 13) + 2 * (5 - 3)
+    assert numbers["none"] - halves == (16 - 8) + (25 - 13) + 3 * (5 - 3)
 
 
 @pytest.mark.slow
