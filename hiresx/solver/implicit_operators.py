@@ -11,7 +11,7 @@ from hiresx.case import Case
 from hiresx.case.implicit import NAME, STEADY_SWEEPS, UNSTEADY_SWEEPS
 from hiresx.device.state import BlockState
 from hiresx.device.wrappers import TILE
-from hiresx.equations import equations
+from hiresx.equations import DIRECTIONS, equations
 from hiresx.equations.system import node_constants
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import FACES, slices
@@ -166,12 +166,17 @@ class ImplicitOperators(Linearised):
             return
         for s in self._blocks.states:
             ni, nj, n = s.size
+            # sweeps over nodes read inverses alone; directions of lines may be chosen later
+            inverts = self.settings.lines != "auto" and not self._sweeps.lines[self._blocks.place[s.index]]
+            if inverts and self._stored == DIRECTIONS:
+                self._sweeps.inverted[s.index] = self._of_sides(s)["sides"]
             tiles = -(-((nj - 1) * s.strides[1] + ni) // (TILE[0] * TILE[1] - 1))
             chunk = march_chunk(n, tiles)
             self._program.launch(
                 "block_tiles", (tiles * TILE[0], 1, -(-n // chunk)), **s.place, width=ni, rows=nj, n=n, chunk=chunk,
                 sv=s.variable_stride,
-                **self._of_flow(s), direction=self._along, **given,
+                **self._of_flow(s), direction=self._along,
+                inverted=int(s.index in self._sweeps.inverted), **given,
             )  # fmt: skip
 
     def _outflow_blocks(self, over_cfl: float) -> None:

@@ -5,6 +5,7 @@
 // diagonal block of its node, in an order that does not depend on the tile.
 #pragma once
 #include "blocks.h"
+#include "inverses.h"
 #include "single.h"
 
 #if HX_STORED_DIRECTIONS && !HX_NODE_CONSTANTS && !defined(HX_CPU)
@@ -88,8 +89,8 @@ HD void derivatives_of_face(const_state_pointer q, const work_real *m, const wor
 TILE_KERNEL(block_tiles, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int width, int rows, int n, int chunk,
             stride sv, const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian,
             const_field<1> dt, const_work_field<HX_WALL_DISTANCE> wall_distance, const_work_field<HX_SPACINGS> grid_spacings,
-            const_work_field<HX_EDDY_FIELDS> eddies, const int *sides, int direction, real inverse_reynolds, real over_cfl,
-            real over_time, field<block_reals> blocks) {
+            const_work_field<HX_EDDY_FIELDS> eddies, const int *sides, int direction, int inverted, real inverse_reynolds,
+            real over_cfl, real over_time, field<block_reals> blocks) {
     typedef block_number T;
     BLOCK_MEMORY(memory, block_tiles_own);
     PRIVATE(T, sums, block_entries);  // of the diagonal block
@@ -146,8 +147,16 @@ TILE_KERNEL(block_tiles, int i, int j, int k, int o, int sj, int sk, int di, int
                 if (own && away && !below) take(p, 1, thread, within ? p + away : p);
                 if (own && d == 2) {
                     const long long c = coloured(p, sj);
+                    real block[block_entries];
                     UNROLLED
-                    for (int e = 0; e < block_entries; ++e) blocks[e * sv + c] = to_real(sum[e]);
+                    for (int e = 0; e < block_entries; ++e) block[e] = to_real(sum[e]);
+                    if (inverted) {
+                        invert_block(block);
+                        keep_inverse(block, sv, blocks + c);
+                    } else {
+                        UNROLLED
+                        for (int e = 0; e < block_entries; ++e) blocks[e * sv + c] = block[e];
+                    }
                 }
                 const bool next = d == 2 && there && l + 1 < end && !sides[p + sk];
                 if (next) {
