@@ -102,14 +102,14 @@ TILE_KERNEL(block_tiles, int i, int j, int k, int o, int sj, int sk, int di, int
     const int first = i / HX_TILE_I * (HX_TILE_THREADS - 1);
     (void)ni, (void)nj, (void)j;
     for (int l = begin - 1; l < end; ++l) {
-        // the upper face of each node along i, j and k; along j then the lower one, whose other node is in another tile
+        // the upper face of each node along i, j and k; along j then the lower one of those whose other node is in another tile
         ROLLED
         for (int turn = l < begin ? 3 : 0; turn < 4; ++turn) {
             const int d = turn < 2 ? turn : turn - 1, below = turn == 2, away = d == 0 ? di : d == 1 ? dj : dk;
             THREADS {
                 const int column = (first + thread) % sj - 1, row = (first + thread) / sj;
                 const long long p = o + first + thread - 1 + (long long)l * sk, left = below ? p - away : p;
-                if (away && row < rows && column < width && (column >= 0 || d == 0)) {
+                if (away && row < rows && column < width && (column >= 0 || d == 0) && !(below && thread >= sj)) {
                     const bool within = d == 0 ? column + 1 < width : d == 1 ? below || row + 1 < rows : l + 1 < n;
                     derivatives_of_face(q, m, jacobian, dt, left, left + away, within ? left + away : left, sv, d, inverse_reynolds,
                                         [&](int of, int entry, T value) {
@@ -177,9 +177,10 @@ TILE_KERNEL(block_tiles, int i, int j, int k, int o, int sj, int sk, int di, int
                     (void)wall_distance, (void)grid_spacings, (void)eddies, (void)apart;
 #endif
                 }
-                if (away && (below || d != 1) && (d == 2 ? next : own)) {
+                const int lower = d == 0 ? thread - 1 : turn == 1 ? thread - sj : thread;
+                if (away && lower >= 0 && !(below && thread >= sj) && (d == 2 ? next : own)) {
                     const long long node = d == 2 ? p + sk : p;
-                    take(node, 0, d == 0 ? thread - 1 : thread, node);
+                    take(node, 0, lower, node);
                 }
             }
         }
