@@ -50,5 +50,4 @@ HD single exponential(single a) { return single::of(expf(a.number)); }
 HD single logarithm(single a) { return single::of(logf(a.number)); }
 HD single cosine(single a) { return single::of(cosf(a.number)); }
 HD single sine(single a) { return single::of(sinf(a.number)); }
-HD real to_real(single a) { return real(a.number); }
-HD real to_real(real a) { return a; }
+HD void set_lane(single &a, int, real value) { a = single(value); }
