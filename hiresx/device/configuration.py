@@ -25,7 +25,7 @@ from hiresx.equations.storage import (
     packed_reals,
     record_numbers,
 )
-from hiresx.equations.system import node_constants, recorded_terms, transported_units
+from hiresx.equations.system import recorded_terms, transported_units
 from hiresx.errors import HiresxError
 
 Target = Literal["cpu", "cuda", "emulated"]
@@ -230,7 +230,6 @@ def _sizes(c: Configuration, root: Path) -> dict[str, int]:
         "HX_RIGHT_REALS": packed_reals(variables, c.sweep_precision if free else "fp64"),
         "HX_RECORD_REALS": packed_reals(records, c.sweep_precision),
         "HX_RECORD_NUMBERS": records,
-        "HX_NODE_CONSTANTS": node_constants(c.turbulence, root),
     }
     return (of_blocks if c.program in IMPLICIT else {}) | {
         "HX_GAS_VARIABLES": len(GAS_CONSERVED),

@@ -100,16 +100,11 @@ def transported_units(model: str, root: Path = kernels.ROOT) -> tuple[float, ...
 
 def recorded_terms(model: str, root: Path = kernels.ROOT) -> int:
     """Return how many numbers of a turbulence model the implicit integrator stores for each node, for products with
-    blocks that are not stored (kernels/implicit/records.h): the constants of the fluxes and, for a model that
-    transports n variables, n^2 derivatives of the sources with respect to the node and n^2 with respect to the changes
-    along each direction."""
+    blocks that are not stored (kernels/implicit/records.h). For a model that transports n variables these are n^2
+    derivatives of the sources with respect to the node, n^2 with respect to the changes along each direction, and the
+    constants of the fluxes. For other models it is the eddy viscosity."""
     count = kernels.trait("turbulence", model, "transported_variables", root, silent=0)
-    return node_constants(model, root) + (1 + DIRECTIONS) * count**2
-
-
-def node_constants(model: str, root: Path = kernels.ROOT) -> int:
-    """Return how many numbers of a node the fluxes of the implicit integrator treat as constant: the eddy viscosity of
-    a turbulence model that transports no variables, or the constants of another model."""
-    if kernels.trait("turbulence", model, "transported_variables", root, silent=0):
-        return kernels.trait("turbulence", model, "transported_constants", root, silent=0)
-    return kernels.trait("turbulence", model, "eddy_fields", root)
+    if not count:
+        return kernels.trait("turbulence", model, "eddy_fields", root)
+    constants = kernels.trait("turbulence", model, "transported_constants", root, silent=0)
+    return constants + (1 + DIRECTIONS) * count**2

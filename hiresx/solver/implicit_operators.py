@@ -10,12 +10,9 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.case.implicit import NAME, STEADY_SWEEPS, UNSTEADY_SWEEPS
 from hiresx.device.state import BlockState
-from hiresx.device.wrappers import TILE
-from hiresx.equations import equations
-from hiresx.equations.system import node_constants
+from hiresx.equations import DIRECTIONS, equations
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import FACES, slices
-from hiresx.rhs.chunks import march_chunk
 from hiresx.solver.block_arguments import of_flow
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.conditions import Conditions
@@ -78,8 +75,8 @@ class ImplicitOperators(Linearised):
             face_formulas=(),
         )
         self._program = blocks.compile_kernels(chosen)
-        # whether the derivatives of a face are computed once for both of its nodes (kernels/implicit/block_tiles.h)
-        self._shares_faces = "block_tiles" in self._program.signatures and not node_constants(chosen.turbulence)
+        # whether a GPU makes blocks for sweeps in FP32 (kernels/implicit/block_columns.h)
+        self._in_fp32 = "block_columns" in self._program.signatures and case.implicit.sweep_precision == "fp32"
         device, sides = blocks.backend.to_device, _sides(blocks)
         self._sides = [device(of_part) for of_part in sides]
         self._faces = face_blocks(case, blocks, sides)
@@ -161,18 +158,21 @@ class ImplicitOperators(Linearised):
 
     def _interior_blocks(self, given: dict[str, Any]) -> None:
         """Compute the blocks of nodes without conditions."""
-        if not self._shares_faces:
+        if not self._in_fp32:
             self._launch("implicit_blocks", self._of_flow, direction=self._along, **given)
             return
-        for s in self._blocks.states:
-            ni, nj, n = s.size
-            tiles = -(-((nj - 1) * s.strides[1] + ni) // (TILE[0] * TILE[1] - 1))
-            chunk = march_chunk(n, tiles)
-            self._program.launch(
-                "block_tiles", (tiles * TILE[0], 1, -(-n // chunk)), **s.place, width=ni, rows=nj, n=n, chunk=chunk,
-                sv=s.variable_stride,
-                **self._of_flow(s), direction=self._along, **given,
-            )  # fmt: skip
+        inverted = self._sweeps.inverted = {
+            s.index: self._sides[n] for n, s in enumerate(self._blocks.states) if self._reads_inverses(n)
+        }
+        self._launch(
+            "block_columns", lambda s: {**self._of_flow(s), "inverted": int(s.index in inverted)},
+            direction=self._along, **given,
+        )  # fmt: skip
+
+    def _reads_inverses(self, n: int) -> bool:
+        """True if the sweeps over the part `states[n]` need its diagonal blocks for their inverses alone: sweeps over
+        nodes do. Where lines may be chosen later they need the blocks."""
+        return self._stored == DIRECTIONS and self.settings.lines != "auto" and not self._sweeps.lines[n]
 
     def _outflow_blocks(self, over_cfl: float) -> None:
         for s, nodes, faces, kept in self._outflow:

@@ -107,9 +107,9 @@ HD void blocks_of_face(const_state_pointer q, const work_real *m, const work_rea
     }
 }
 
-#if HX_STORED_DIRECTIONS
+#if HX_STORED_DIRECTIONS && (HX_SWEEP_BITS == 64 || defined(HX_CPU))
 // Blocks of the matrix 1/c - dt (dR/dq - over_time) of the nodes without conditions: the diagonal block and, behind it, those
-// of the six neighbours, or of those along `direction` alone.
+// of the six neighbours, or of those along `direction` alone. For sweeps in FP32 GPUs have block_columns.h.
 VECTOR_KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> dt,
               const_work_field<HX_WALL_DISTANCE> wall_distance, const_work_field<HX_SPACINGS> grid_spacings,

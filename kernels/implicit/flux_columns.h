@@ -25,7 +25,7 @@ HD void column_of(const T *ql, const T *qr, int b, const Flux &flux, dual<1, T> 
     dual<1, T> left[block_variables], right[block_variables];
     for (int v = 0; v < block_variables; ++v) {
         left[v] = dual<1, T>(ql[v]), right[v] = dual<1, T>(qr[v]);
-        (of_left ? left : right)[v].slope[0] = T(real(v == b));
+        (of_left ? left : right)[v].slope[0] = v == b ? T(real(1)) : T(real(0));
     }
     flux(left, right, f);
 }

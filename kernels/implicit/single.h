@@ -4,16 +4,10 @@
 #pragma once
 
 #if defined(__CUDA_ARCH__)
-#define HX_APPROXIMATE(name, instruction) \
-    HD float name(float a) { \
-        float x; \
-        asm(instruction " %0, %1;" : "=f"(x) : "f"(a)); \
-        return x; \
-    }
-HX_APPROXIMATE(single_reciprocal, "rcp.approx.ftz.f32")
-HX_APPROXIMATE(single_reciprocal_root, "rsqrt.approx.ftz.f32")
-HX_APPROXIMATE(single_root, "sqrt.approx.ftz.f32")
-#undef HX_APPROXIMATE
+// Not by inline assembly, which compilers leave in loops.
+HD float single_reciprocal(float a) { return __fdividef(1.0f, a); }
+HD float single_reciprocal_root(float a) { return rsqrtf(a); }
+HD float single_root(float a) { return a * rsqrtf(fmaxf(a, 1e-37f)); }
 #else
 HD float single_reciprocal(float a) { return 1.0f / a; }
 HD float single_reciprocal_root(float a) { return 1.0f / sqrtf(a); }
@@ -56,5 +50,4 @@ HD single exponential(single a) { return single::of(expf(a.number)); }
 HD single logarithm(single a) { return single::of(logf(a.number)); }
 HD single cosine(single a) { return single::of(cosf(a.number)); }
 HD single sine(single a) { return single::of(sinf(a.number)); }
-HD real to_real(single a) { return real(a.number); }
-HD real to_real(real a) { return a; }
+HD void set_lane(single &a, int, real value) { a = single(value); }
