@@ -106,8 +106,8 @@ def test_blocks_are_good_enough_for_few_products():
 
 
 def update_at_fronts(sweeps: int) -> float:
-    """The largest change of rho nu_tilde by so many sweeps over nodes at CFL 1e5, where nu_tilde changes by a factor of a
-    thousand every fifth node."""
+    """The largest change of rho nu_tilde by so many sweeps over nodes at CFL 1e5, where nu_tilde changes by a factor of
+    a thousand every fifth node."""
     given = channel(33).model_dump(exclude_unset=True)
     given["implicit"] |= {"lines": "none", "sweeps": sweeps}
     solver = started_from(
