@@ -105,6 +105,28 @@ def test_blocks_are_good_enough_for_few_products():
     assert solver.integrator.report["cfl"] > 500 and products < 140
 
 
+def update_at_fronts(sweeps: int) -> float:
+    """The largest change of rho nu_tilde by so many sweeps over nodes at CFL 1e5, where nu_tilde changes by a factor of
+    a thousand every fifth node."""
+    given = channel(33).model_dump(exclude_unset=True)
+    given["implicit"] |= {"lines": "none", "sweeps": sweeps}
+    solver = started_from(
+        Case.from_dict(given), lambda x: {"nu_tilde": np.where(np.arange(x.size) % 10 < 5, 1.0, 1e-3) * 300}, "cpu", 1
+    )
+    system, linear = solver.system, solver.integrator.linearised
+    x, right, found = (system.vector() for _ in range(3))
+    system.state(x)
+    linear.begin()
+    linear.change(x, right)
+    linear.assemble(x, 0.5e-5)
+    linear.precondition(right, found)
+    return float(np.abs(system.gather(found).reshape(6, -1)[5]).max())
+
+
+def test_sweeps_do_not_diverge_at_fronts():
+    assert 0.0 < update_at_fronts(80) < 2 * update_at_fronts(20)
+
+
 @pytest.mark.slow
 def test_the_plate_is_turbulent_and_goes_on_from_a_checkpoint(tmp_path):
     """Its friction on a coarser grid than any preset's, and the same numbers from a checkpoint on."""
