@@ -23,7 +23,7 @@ TILES, BEFORE = 2, 3
 def line_chunk(n: int, lines: int, itemsize: int) -> int:
     """Return the number of nodes of a chunk. Each of `lines` lines of `n` nodes is cut into chunks, through which one
     thread marches. `itemsize`: bytes of a real."""
-    sharing = SHARING[itemsize]
+    sharing = SHARING[min(itemsize, max(SHARING))]
 
     def cost(chunk: int) -> float:
         blocks = -(-lines * -(-n // chunk) // BLOCK)
