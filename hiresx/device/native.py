@@ -77,8 +77,7 @@ def address(array: Any, dtype: np.dtype[Any], write: bool) -> int:
 def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
     """Return an uninitialised Array of `shape` and `dtype`, aligned to 64 bytes. Raises HiresxError without memory."""
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
-    dtype = np.dtype(dtype)
-    size = prod(map(int, shape)) * dtype.itemsize
+    size = prod(map(int, shape)) * np.dtype(dtype).itemsize
     try:
         raw = np.empty(size + ALIGNMENT, np.uint8)
     except MemoryError:

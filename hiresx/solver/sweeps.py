@@ -17,6 +17,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.coloured_arrays import inverse_blocks
+from hiresx.solver.colours import NODES, Colours
 from hiresx.solver.ghosts import Ghosts
 from hiresx.time.linearised import ImplicitSettings
 from hiresx.time.ode_system import Vector
@@ -41,7 +42,8 @@ def check_lines(lines: str, blocks: Sequence[Block]) -> None:
 class SweepInputs(NamedTuple):
     """The data on which the sweeps of the preconditioner operate. `settings`: settings of the implicit scheme.
     `blocks`: the parts of this rank. `ghosts`: the exchanges that fill their ghosts. `program`: the compiled kernels of
-    kernels/implicit.h. `configuration`: the configuration of these kernels. `inverse_reynolds`: 0 for inviscid flow."""
+    kernels/implicit.h. `configuration`: the configuration of these kernels. `inverse_reynolds`: 0 for inviscid flow.
+    `colours`: those of nodes and lines."""
 
     settings: ImplicitSettings
     blocks: LocalBlocks
@@ -49,6 +51,7 @@ class SweepInputs(NamedTuple):
     program: Program
     configuration: Configuration
     inverse_reynolds: float
+    colours: Colours
 
 
 class Sweeps:
@@ -59,6 +62,7 @@ class Sweeps:
     def __init__(self, given: SweepInputs):
         self._settings, self._blocks, self._ghosts = settings, blocks, ghosts = given[:3]
         self._program, self._inverse_reynolds = given.program, given.inverse_reynolds
+        self._colours = given.colours
         self._prepared: dict[Any, Callable[[], None]] = {}
         # where all ghosts come from nodes of this process, the copies that fill them; else, of each part, the nodes
         # whose values are exchanged and the ghosts that exchanges fill
@@ -183,11 +187,12 @@ class Sweeps:
             common = _of_sweep(s, colour) | read
             return [
                 self._program.call(
-                    "colour_sweep", ((ni + 1) // 2, nj, nk), length=ni, first=sum(s.first), **common,
+                    "colour_sweep", ((ni + 1) // 2, nj, nk), length=ni, first=self._colours.of_first(s, NODES),
+                    **common,
                 )
             ]  # fmt: skip
         n = turn % len(lines)
-        extent, common = _of_lines(s, lines[n], colour)
+        extent, common = self._of_lines(s, lines[n], colour)
         return [
             self._program.call("line_right", extent, **common, **read),
             self._line_sweep(s, lines[n], n, colour),
@@ -195,11 +200,19 @@ class Sweeps:
 
     def _line_sweep(self, s: BlockState, direction: int, n: int, colour: int) -> Call:
         """The launch that solves the equations of the lines of one colour along `direction`, the n-th of the part."""
-        extent, common = _of_lines(s, direction, colour)
+        extent, common = self._of_lines(s, direction, colour)
         return self._program.call(
             *range_of_lines(self._program, extent, direction), step=s.strides[direction],
             factors=s.fields["line_factors"][n], **common,
         )  # fmt: skip
+
+    def _of_lines(self, s: BlockState, direction: int, colour: int) -> tuple[tuple[int, int, int], dict[str, Any]]:
+        """The range of the nodes of the lines of one colour, and the arguments of kernels on them."""
+        ni, nj, _ = s.size
+        return nodes_of_lines(s, direction), _of_sweep(s, colour) | {
+            "columns": ni, "rows": nj, "direction": direction, "length": s.size[direction],
+            "first": self._colours.of_first(s, direction),
+        }  # fmt: skip
 
     def _local_copies(self, lists: Sequence[HaloList]) -> list[Call]:
         """The launches that fill ghosts of the update from nodes of parts of this process."""
@@ -265,21 +278,6 @@ def nodes_of_lines(s: BlockState, direction: int) -> tuple[int, int, int]:
     row for lines along i, or else every second node of a row."""
     ni, nj, nk = s.size
     return (ni, (nj + 1) // 2, nk) if direction == 0 else ((ni + 1) // 2, nj, nk)
-
-
-def across_lines(s: BlockState, direction: int) -> int:
-    """Return the number that decides the colour of the first line of a part: the sum of the indices of its first node,
-    without the index along the direction `direction` of the lines."""
-    return sum(s.first) - s.first[direction]
-
-
-def _of_lines(s: BlockState, direction: int, colour: int) -> tuple[tuple[int, int, int], dict[str, Any]]:
-    """The range of the nodes of the lines of one colour, and the arguments of kernels on them."""
-    ni, nj, _ = s.size
-    return nodes_of_lines(s, direction), _of_sweep(s, colour) | {
-        "columns": ni, "rows": nj, "direction": direction, "length": s.size[direction],
-        "first": across_lines(s, direction),
-    }  # fmt: skip
 
 
 def directions_of(counts: Sequence[float] | np.ndarray, nodes: int) -> tuple[int, ...]:
