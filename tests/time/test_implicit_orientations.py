@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from arrangements import saved
+from arrangements import FAR, decomposed, saved, shaken
 from multiblock import Arrangement
 
 from hiresx import Case, Simulation
 from hiresx.grid import Block, Grid
-from hiresx.solver.colours import Colours
+from hiresx.solver.colours import NODES, Colours
 
 GAS = {"rho": 1.0, "u": 0.5, "p": 1 / 1.4}
 LENGTH = 3.0
@@ -68,11 +68,13 @@ def swept(grid: Grid, **of_scheme) -> np.ndarray:
     return whole[:, first]
 
 
-@pytest.mark.parametrize(("seed", "shared"), [(1, True), (2, False), (3, True)])
-@pytest.mark.parametrize("storage", ["fp32", "none"])
+@pytest.mark.parametrize(
+    ("seed", "shared", "storage"),
+    [(2, False, "fp32"), pytest.param(1, True, "fp32", marks=pytest.mark.slow), (3, True, "none")],
+)
 def test_sweeps_over_turned_blocks_are_those_over_one(seed, shared, storage, tmp_path, monkeypatch):
-    """With the colours of one block or, where the first block begins with the other one, with these exchanged. Blocks at
-    conditions are differences over 1e-7 of a variable and differ by round-off over this."""
+    """With the colours of one block or, where the first block begins with the other one, with these exchanged. Matrix
+    blocks at conditions are differences over 1e-7 of a variable and differ by round-off over this."""
     parts = Arrangement(channel(), 3, seed, shared)
     grid = saved(tmp_path, parts.blocks, {"blocks": [block.name for block in parts.blocks], "connection": parts.tables})
     found = swept(grid, lines="none", storage=storage)
@@ -82,6 +84,30 @@ def test_sweeps_over_turned_blocks_are_those_over_one(seed, shared, storage, tmp
         wanted = swept(Grid((channel(),)), lines="none", storage=storage)
         off.append(np.abs(found - wanted).max() / np.abs(wanted[2:]).max())
     assert min(off) < 1e-8 < 1e-3 < max(off)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_colours_of_nodes_and_lines_alternate_through_all_blocks(seed, tmp_path):
+    """In the whole block that was cut into turned ones, the colours are parities of indices."""
+    arrangement = Arrangement(shaken((18, 19, 20)).blocks[0], 6, seed, bool(seed % 2))
+    grid = saved(
+        tmp_path,
+        arrangement.blocks,
+        {"blocks": [block.name for block in arrangement.blocks], "connection": arrangement.tables},
+    )
+    constants = Colours(6, decomposed(grid, FAR).connections).constants
+    assert len(np.unique(constants, axis=0)) > 1
+    for axis in (*range(3), NODES):
+        off = set()
+        for n, held in enumerate(arrangement.held):
+            node = np.stack(np.meshgrid(*(np.arange(*r) for r in held), indexing="ij"))
+            place = arrangement.index(n, node)
+            along = NODES if axis == NODES else int(np.flatnonzero(arrangement.turns[n][:, axis])[0])
+            across, wanted = (
+                given.sum(axis=0) - (0 if d == NODES else given[d]) for given, d in ((place, along), (node, axis))
+            )
+            off |= set(np.unique((across + constants[n, along] - wanted) % 2))
+        assert len(off) == 1
 
 
 @pytest.mark.parametrize("seed", [None, pytest.param(1, marks=pytest.mark.slow), 3])
