@@ -36,6 +36,9 @@ double sin(double) noexcept, cos(double) noexcept, acos(double) noexcept, fma(do
 double floor(double) noexcept, rint(double) noexcept;
 float sqrtf(float) noexcept, powf(float, float) noexcept, expf(float) noexcept, logf(float) noexcept;
 float sinf(float) noexcept, cosf(float) noexcept, acosf(float) noexcept;
+long double sqrtl(long double) noexcept, powl(long double, long double) noexcept, expl(long double) noexcept;
+long double logl(long double) noexcept, sinl(long double) noexcept, cosl(long double) noexcept;
+long double acosl(long double) noexcept;
 void *aligned_alloc(size_t, size_t) noexcept;
 void free(void *) noexcept;
 }
@@ -129,6 +132,8 @@ HD int own_thread() {
 typedef counted real;
 #elif defined(HX_FP32)
 typedef float real;
+#elif defined(HX_EXTENDED)
+typedef long double real;
 #else
 typedef double real;
 #endif
@@ -154,8 +159,10 @@ template <int variables> using const_field = const real *;
 template <class Pointer> using optional = Pointer;
 
 // The C function of the name for `real`: sqrt or sqrtf
-#ifdef HX_FP32
+#if defined(HX_FP32)
 #define OF_REAL(name) name##f
+#elif defined(HX_EXTENDED)
+#define OF_REAL(name) name##l
 #else
 #define OF_REAL(name) name
 #endif

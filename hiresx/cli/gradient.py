@@ -35,6 +35,15 @@ Adjoint = Annotated[
         "rank 0 holds the matrix; needs SciPy.",
     ),
 ]
+Extended = Annotated[
+    bool,
+    option(
+        "--extended",
+        None,
+        "Compute the residual of the linear equations in extended precision, on the CPU: for viscous flow, whose thin "
+        "cells enlarge round-off.",
+    ),
+]
 
 
 def gradient(
@@ -47,6 +56,7 @@ def gradient(
     step: Step = None,
     check: Check = False,
     adjoint: Adjoint = False,
+    extended: Extended = False,
     backend: options.Backend = "auto",
     json: options.Json = False,
 ) -> int:
@@ -67,7 +77,7 @@ def gradient(
         comm = world()
         say = terminal.progress if not json else None
         overrides = by_key(set_ or ()) | dict.fromkeys(unset or ())
-        found = differentiate(name, wanted, keys, preset, overrides, backend, step, check, comm, say, adjoint)
+        found = differentiate(name, wanted, keys, preset, overrides, backend, step, check, comm, say, adjoint, extended)
     if comm.root:
         if json:
             terminal.print_json(found.document())

@@ -13,6 +13,7 @@ from hiresx.equations.diffusivity import largest_diffusivity
 from hiresx.equations.stencil import stencil
 from hiresx.equations.storage import (
     BLOCK_BITS,
+    EXTENDED,
     MATRIX_FREE,
     STORAGE,
     BlockStorage,
@@ -167,7 +168,12 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
 
 def _of_all(c: Configuration, target: Target, part: str | None, root: Path) -> list[str]:
     """What every text is given."""
-    flags = {"HX_EMULATED": target == "emulated", "HX_FP32": c.precision == "fp32", **c.storage.defines}
+    flags = {
+        "HX_EMULATED": target == "emulated",
+        "HX_FP32": c.precision == "fp32",
+        "HX_EXTENDED": c.precision == EXTENDED,
+        **c.storage.defines,
+    }
     if target == "cpu" and part is not None and part not in USUAL:
         kinds = set(kernels.declared_kernels(root / f"{part}.h").values())
         flags["HX_POINTS"] = not kinds & {"VECTOR_KERNEL", "CPU_KERNEL"}

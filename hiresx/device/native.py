@@ -36,6 +36,7 @@ from hiresx.device.compiler import build_all
 from hiresx.device.configuration import USUAL, Configuration, Target, later_kernels, parts
 from hiresx.device.dependency_graph import RecordingProgram, flatten_calls, levels
 from hiresx.device.wrappers import find_signature, generate_part, kernel_shape
+from hiresx.equations.storage import LONGEST
 from hiresx.errors import HiresxError
 
 # Compiler flags of every kernel, besides the level of optimisation.
@@ -45,7 +46,7 @@ NATIVE_FLAGS = ("-march=native", "-ffp-contract=fast", "-std=c++17", "-fPIC", "-
 ALIGNMENT = 64
 
 # Item types of an Array, with their `struct` format in a word of 8 bytes: q for an int, d for a real. An address is P.
-ITEMS = {"int32": "q", "int64": "q", "float64": "d", "float32": "d"}
+ITEMS = {"int32": "q", "int64": "q", "float64": "d", "float32": "d", LONGEST: "d"}
 
 
 class Array(np.ndarray):
@@ -76,8 +77,7 @@ def address(array: Any, dtype: np.dtype[Any], write: bool) -> int:
 def empty(shape: Sequence[int] | int, dtype: Any = "float64") -> Array:
     """Return an uninitialised Array of `shape` and `dtype`, aligned to 64 bytes. Raises HiresxError if too large."""
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
-    dtype = np.dtype(dtype)
-    size = prod(map(int, shape)) * dtype.itemsize
+    size = prod(map(int, shape)) * np.dtype(dtype).itemsize
     try:
         raw = np.empty(size + ALIGNMENT, np.uint8)
     except MemoryError:

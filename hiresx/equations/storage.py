@@ -8,6 +8,9 @@ import numpy as np
 
 Precision: TypeAlias = Literal["fp64", "mixed", "differences", "fp32"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+# Long double for all numbers, 80 or 128 bits; for differences of the residual (hiresx.gradients), not for cases.
+EXTENDED = "extended"
+LONGEST = np.dtype(np.longdouble).name
 # Of the blocks of neighbours in the implicit integrator, and the bits of an entry. "none": products with them are
 # computed anew, and nodes on faces with conditions alone have blocks, in FP32.
 BlockStorage: TypeAlias = Literal["fp32", "fp16", "int8", "none"]
@@ -103,4 +106,5 @@ STORAGE: dict[str, Storage] = {
     "mixed": Storage("float64", "float64", "float32", "float64"),
     "differences": Storage("float64", "float32", "float32", "float32", carries=True),
     "fp32": Storage("float32", "float32", "float32", "float32"),
+    EXTENDED: Storage(LONGEST, LONGEST, LONGEST, LONGEST),
 }

@@ -35,9 +35,9 @@ class AdjointSolver(TangentSolver):
     drop = DROP
     hint = "the flow is no smooth function of its state there: leave out --adjoint"
 
-    def __init__(self, family: CaseFamily, flow: SteadyFlow, say: Say, wanted: Sequence[str]):
+    def __init__(self, family: CaseFamily, flow: SteadyFlow, say: Say, wanted: Sequence[str], extended: bool = False):
         self._wanted = wanted
-        super().__init__(family, flow, say)
+        super().__init__(family, flow, say, extended)
 
     def _prepare(self) -> None:
         flow, comm = self._flow, self._flow.comm
@@ -58,7 +58,8 @@ class AdjointSolver(TangentSolver):
     def _is_solved(self, left: float, before: float) -> bool:
         """True where the derivative of the flow is so near that the product of its error and that of the adjoint
         solution is small. The factor by which factors have lowered the residual tells the error of the matrix."""
-        return left <= self.drop and left * (ITERATIVE if self._iterative else left / before) <= PRODUCT
+        drop, product = self.drop * self._further, PRODUCT * self._further
+        return left <= drop and left * (ITERATIVE if self._iterative else left / before) <= product
 
     def _solve(self) -> int:
         if self._iterative:

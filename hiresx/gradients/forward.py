@@ -7,6 +7,8 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hiresx.case.loader import by_key
 from hiresx.errors import HiresxError
 from hiresx.gradients import numbers
@@ -55,6 +57,7 @@ def gradient(
     comm: Communicator | None = None,
     say: Callable[[str], None] | None = None,
     adjoint: bool = False,
+    extended: bool = False,
 ) -> Gradient:
     """Return the derivatives of the numbers `of` of the steady flow of `case` by its keys `by` (docs/gradients.md).
 
@@ -63,15 +66,18 @@ def gradient(
     coefficients `lift` and `drag`. `by`: dotted keys of real numbers. `backend`: the name of the backend. `step`: that
     of the differences in each key, by default one in which the flow changes by 3e-4. `check`: find the differences of
     converged flows, too. `adjoint`: solve linear equations for each number in place of each key; for numbers of forces
-    alone. `say` is called with lines about the progress. Collective over `comm`, by default all ranks that were started
-    together.
+    alone. `extended`: compute the residual of these equations in extended precision, on the CPU. `say` is called with
+    lines about the progress. Collective over `comm`, by default all ranks that were started together.
 
     Raises HiresxError for what the case does not have, for a flow that does not converge, for one whose mass nothing
-    determines, for a key without influence, and for linear equations that are not solved.
+    determines, for a key without influence, for linear equations that are not solved, and for extended precision that
+    the machine does not have.
     """
     comm = world() if comm is None else comm
     say = say if say is not None and comm.root else _ignore
     with comm.together():
+        if extended:
+            _check_extended()
         family, parameters = _parse_request(case, of, by, preset, overrides, step)
         base = family.case()
     flow = SteadyFlow(base, backend, comm)
@@ -82,7 +88,11 @@ def gradient(
         flow.converge(base.implicit.drop)
         report = flow.report
         say(f"the flow: {flow.steps} steps, residual {report['residual']:.2e}")
-        solver = AdjointSolver(family, flow, say, list(values)) if adjoint else TangentSolver(family, flow, say)
+        solver = (
+            AdjointSolver(family, flow, say, list(values), extended)
+            if adjoint
+            else TangentSolver(family, flow, say, extended)
+        )
         values = flow.measure(solver.state, list(values))
         tangents = {one.key: solver.solve(one, list(values), step) for one in parameters}
         checks = None
@@ -107,6 +117,14 @@ def gradient(
 
 def _ignore(line: str) -> None:
     """Say nothing."""
+
+
+def _check_extended() -> None:
+    """Raises HiresxError where numbers of the type long double are not longer than those of double precision."""
+    if not np.finfo(np.longdouble).eps < np.finfo(float).eps:
+        raise HiresxError(
+            "--extended: a long double has no more digits than a double on this machine", "leave out --extended"
+        )
 
 
 def _is_positive(value: object) -> bool:

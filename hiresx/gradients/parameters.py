@@ -27,17 +27,23 @@ class CaseFamily:
         """Return the case with the further overrides `more`, by dotted key. Raises HiresxError as `load`."""
         return load(self.name, list(self.preset), {**self.overrides, **more})
 
-    def with_shift(self, parameter: "Parameter", by: float, krylov: int | None = None) -> Case:
+    def with_shift(
+        self, parameter: "Parameter", by: float, krylov: int | None = None, precision: str | None = None
+    ) -> Case:
         """Return the case with the value of a parameter increased by `by`. `krylov`: number of GMRES directions, if
-        another one is wanted. Raises HiresxError if the case does not allow the value."""
+        another one is wanted. `precision`: a precision of the arithmetic that cases cannot have (`EXTENDED`). Raises
+        HiresxError if the case does not allow the value."""
         value = parameter.value + by
         try:
-            return self.with_keys({parameter.key: value, **({} if krylov is None else {"implicit.krylov": krylov})})
+            case = self.with_keys({parameter.key: value, **({} if krylov is None else {"implicit.krylov": krylov})})
         except HiresxError as error:
             raise HiresxError(
                 f"{parameter.key} = {value:.10g}, a step {by:.3g} from its value, is not taken: {error.message}",
                 "the derivative needs values on both sides: take a smaller --step, or another value of the key",
             ) from error
+        if precision is None:
+            return case
+        return case.model_copy(update={"scheme": case.scheme.model_copy(update={"precision": precision})})
 
 
 @dataclass(frozen=True)

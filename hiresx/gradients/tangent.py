@@ -4,19 +4,21 @@ The flow x(p) satisfies f(x, p) = 0. The derivative y = dx/dp satisfies df/dx y 
 those of the whole high-order residual. These linear equations are solved by flexible GMRES, which computes products by
 one-sided differences. GMRES is restarted until r(y) = d/dt f(x + t y, p + t) is 0 at t = 0. This derivative along the
 tangent is a central difference of fourth order, in which the grid, the conditions and all constants are those of p + t.
-It determines the accuracy of y; that of the products does not matter.
+It determines the accuracy of y; that of the products does not matter. Its round-off, which thin cells enlarge, is lower
+by a factor of a thousand and more where these flows are computed in extended precision.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hiresx.case import Case
+from hiresx.equations.storage import EXTENDED
 from hiresx.errors import HiresxError
 from hiresx.gradients.flow import ONCE, Say, SteadyFlow
 from hiresx.gradients.parameters import CaseFamily, Parameter
 from hiresx.time.gmres import FlexibleGmres
-from hiresx.time.ode_system import Vector
+from hiresx.time.ode_system import System, Vector
 
 # Where a central difference of fourth order takes a function, in steps, and with which factors.
 POINTS = ((1, 8 / 12), (-1, -8 / 12), (2, -1 / 12), (-2, 1 / 12))
@@ -26,6 +28,11 @@ POINTS = ((1, 8 / 12), (-1, -8 / 12), (2, -1 / 12), (-2, 1 / 12))
 STEP = 3e-4
 # A step is at most this share of the parameter.
 LARGEST = 5e-4
+# For residuals in extended precision: the share of the step, which becomes a power of two, so that the parameter is
+# shifted without round-off, and how much further the linear equations are solved.
+FINER, FURTHER = 1 / 4, 1e-3
+# The backend with kernels in extended precision: packs of such numbers do not exist.
+EXTENDED_BACKEND = "emulated"
 # The equations are solved so far before the step is chosen, and at last.
 ROUGHLY, DROP = 1e-2, 1e-11
 # Calls of GMRES, and how many in a row may gain little. Below the last number, what does not fall by half is round-off.
@@ -53,16 +60,18 @@ class Tangent:
 
 class TangentSolver:
     """Solver for the derivatives of a converged `flow` by parameters of its `family`. It stops when the residual of the
-    linear equations is at most `drop` times the initial one. Collective."""
+    linear equations is at most `drop` times the initial one. `extended`: whether that residual is computed in extended
+    precision. Collective."""
 
     drop = DROP
     hint = "take more implicit.krylov and implicit.sweeps, or a smaller implicit.largest_cfl (docs/gradients.md)"
 
-    def __init__(self, family: CaseFamily, flow: SteadyFlow, say: Say):
+    def __init__(self, family: CaseFamily, flow: SteadyFlow, say: Say, extended: bool = False):
+        self._extended, self._further = extended, FURTHER if extended else 1.0
         self._family, self._flow, self._say = family, flow, say
         self._system = flow.system
         self._x = flow.state()
-        self._value, self._right, self._update, self._shifted, self._before = (self._system.vector() for _ in range(5))
+        self._value, self._right, self._update, self._before = (self._system.vector() for _ in range(4))
         self._prepare()
 
     def _prepare(self) -> None:
@@ -88,7 +97,7 @@ class TangentSolver:
         flow. Raises HiresxError if the parameter has no influence on the flow, and if GMRES does not converge."""
         system, y = self._system, self._system.vector()
         first = step or STEP * (abs(parameter.value) or 1.0)
-        differences = Differences(self._family, self._flow, parameter, first)
+        differences = Differences(self._family, self._flow, parameter, first, self._extended)
         left, products = 1.0, 0
         try:
             size = self._tangent_residual(differences, y)
@@ -98,7 +107,8 @@ class TangentSolver:
                 left, products = self._improve(differences, y, size, roughly=step is None)
                 if step is None:
                     differences.close()
-                    differences = Differences(self._family, self._flow, parameter, self._step(parameter, y))
+                    step = self._step(parameter, y)
+                    differences = Differences(self._family, self._flow, parameter, step, self._extended)
                     left, more = self._improve(differences, y, size)
                     products += more
             # Without a move a subclass has nothing to correct but round-off, which would look like an influence.
@@ -115,7 +125,7 @@ class TangentSolver:
 
     def _numbers(self, differences: "Differences", y: Vector, wanted: Sequence[str]) -> dict[str, float]:
         """Return the derivatives of numbers with the flow's derivative y."""
-        return differences.numbers(self._x, y, self._shifted, wanted)
+        return differences.numbers(self._x, y, wanted)
 
     def _step(self, parameter: Parameter, y: Vector) -> float:
         """Return the step in which the flow changes by `STEP`."""
@@ -125,12 +135,12 @@ class TangentSolver:
 
     def _tangent_residual(self, differences: "Differences", y: Vector) -> float:
         """Put r(y) into the right-hand side, and return its norm."""
-        differences.residual(self._x, y, self._shifted, self._right)
+        differences.residual(self._x, y, self._right)
         return self._system.norm(self._right)
 
     def _is_solved(self, left: float, before: float) -> bool:
         """True where `left` of the residual, `before` the last correction of y more, is little enough."""
-        return left <= self.drop
+        return left <= self.drop * self._further
 
     def _improve(self, differences: "Differences", y: Vector, size: float, roughly: bool = False) -> tuple[float, int]:
         """Improve y until |r(y)| / `size` is small enough or does not decrease any more. `roughly`: whether the weaker
@@ -190,15 +200,48 @@ def _check(parameter: Parameter, moves: bool, left: float, changes: bool, hint: 
 class Differences:
     """Derivatives of steady flows by one parameter. They are central differences of fourth order, from four cases in
     which `parameter` is shifted by multiples of `step`; `family` makes these cases. Their states have arrays of the
-    same shapes as those of `flow`. Collective. Raises HiresxError if one of the cases has another grid."""
+    same shapes as those of `flow`. `extended`: whether residuals are computed by four more flows in extended precision,
+    with a smaller step. Collective. Raises HiresxError if one of the cases has another grid."""
 
-    def __init__(self, family: CaseFamily, flow: SteadyFlow, parameter: Parameter, step: float):
+    def __init__(self, family: CaseFamily, flow: SteadyFlow, parameter: Parameter, step: float, extended: bool = False):
         self.parameter, self.step = parameter, step
-        self._system = flow.system
-        self._found = self._system.vector()
+        self._measured = _ShiftedFlows(family, flow, parameter, step, flow.backend)
+        self._solved = self._measured
+        if extended:
+            step = 2.0 ** math.floor(math.log2(step * FINER))
+            self._solved = _ShiftedFlows(family, flow, parameter, step, EXTENDED_BACKEND, EXTENDED)
+
+    def close(self) -> None:
+        """Free the resources of the flows."""
+        for shifted in {self._measured, self._solved}:
+            shifted.close()
+
+    def residual(self, x: Vector, y: Vector, into: Vector) -> None:
+        """Compute d/dt f(x + t y, p + t) at t = 0, where p is the parameter."""
+        self._solved.residual(x, y, into)
+
+    def numbers(self, x: Vector, y: Vector, wanted: Sequence[str]) -> dict[str, float]:
+        """Return d/dt at t = 0 of the quantities `wanted` of the flow x + t y, in the case with the parameter p + t."""
+        return self._measured.numbers(x, y, wanted)
+
+
+class _ShiftedFlows:
+    """Flows of four cases, in which `parameter` is shifted by multiples of `step`, on the backend named `backend`.
+    `precision`: that of the arithmetic and of the states, if it is not that of the case."""
+
+    def __init__(
+        self,
+        family: CaseFamily,
+        flow: SteadyFlow,
+        parameter: Parameter,
+        step: float,
+        backend: str,
+        precision: str | None = None,
+    ):
+        self._step, self._given = step, flow.system
         with flow.comm.together():
-            cases = [family.with_shift(parameter, n * step, krylov=1) for n, _ in POINTS]
-        self._flows = [SteadyFlow(case, flow.backend, flow.comm) for case in cases]
+            cases = [family.with_shift(parameter, n * step, krylov=1, precision=precision) for n, _ in POINTS]
+        self._flows = [SteadyFlow(case, backend, flow.comm) for case in cases]
         alike = [there.is_cut_as(flow) for there in self._flows]
         with flow.comm.together():
             if not all(alike):
@@ -206,33 +249,46 @@ class Differences:
                     f"--by {parameter.key}: the grid has other numbers of nodes a step {step:.3g} away",
                     "name a key that moves the nodes of the grid, not one that adds some",
                 )
+        self._system = self._given if precision is None else self._flows[0].system
+        self._at, self._found = self._system.vector(), self._system.vector()
 
     def close(self) -> None:
-        """Free the resources of the four flows."""
         for flow in self._flows:
             flow.close()
 
-    def residual(self, x: Vector, y: Vector, at: Vector, into: Vector) -> None:
-        """Compute d/dt f(x + t y, p + t) at t = 0, where p is the parameter. `at` is overwritten."""
-        self._system.scale(0.0, into)
-        for (n, factor), flow in zip(POINTS, self._flows, strict=True):
-            self._move(x, y, n, at)
-            flow.residual(at, self._found)
-            self._system.axpy(factor / self.step, self._found, into)
+    def residual(self, x: Vector, y: Vector, into: Vector) -> None:
+        found = _as_vector_of(self._system, self._given, into)
+        self._system.scale(0.0, found)
+        for weight, flow in self._shift(x, y):
+            flow.residual(self._at, self._found)
+            self._system.axpy(weight, self._found, found)
+        if found is not into:
+            self._given.scatter(self._system.gather(found), into)
 
-    def numbers(self, x: Vector, y: Vector, at: Vector, wanted: Sequence[str]) -> dict[str, float]:
-        """Return d/dt at t = 0 of the quantities `wanted` of the flow x + t y, in the case with the parameter p + t.
-        `at` is overwritten."""
+    def numbers(self, x: Vector, y: Vector, wanted: Sequence[str]) -> dict[str, float]:
         found = dict.fromkeys(wanted, 0.0)
-        for (n, factor), flow in zip(POINTS, self._flows, strict=True):
-            self._move(x, y, n, at)
-            for name, value in flow.measure(at, wanted).items():
-                found[name] += factor / self.step * value
+        for weight, flow in self._shift(x, y):
+            for name, value in flow.measure(self._at, wanted).items():
+                found[name] += weight * value
         return found
 
-    def _move(self, x: Vector, y: Vector, n: int, at: Vector) -> None:
-        self._system.copy(x, at)
-        self._system.axpy(n * self.step, y, at)
+    def _shift(self, x: Vector, y: Vector) -> Iterator[tuple[float, SteadyFlow]]:
+        """Yield each flow with its weight in the difference, while `_at` is the state x + n `step` y."""
+        system = self._system
+        x, y = (_as_vector_of(system, self._given, vector) for vector in (x, y))
+        for (n, factor), flow in zip(POINTS, self._flows, strict=True):
+            system.copy(x, self._at)
+            system.axpy(n * self._step, y, self._at)
+            yield factor / self._step, flow
+
+
+def _as_vector_of(system: System, given: System, x: Vector) -> Vector:
+    """Return the vector x of the system `given` as one of `system`, which may have other number types."""
+    if system is given:
+        return x
+    found = system.vector()
+    system.scatter(given.gather(x), found)
+    return found
 
 
 def difference(values: Callable[[int], dict[str, float]], step: float) -> dict[str, float]:

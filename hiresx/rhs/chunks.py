@@ -32,7 +32,7 @@ def crowds(points: Sequence[int], small: int) -> list[float]:
 def line_chunk(n: int, lines: int, itemsize: int) -> int:
     """Return the number of nodes of a chunk for kernels whose threads each compute a segment of a grid line. `lines`:
     number of lines. `n`: nodes of each. `itemsize`: bytes of a real."""
-    sharing = SHARING[itemsize]
+    sharing = SHARING[min(itemsize, max(SHARING))]
 
     def cost(chunk: int) -> float:
         blocks = -(-lines * -(-n // chunk) // BLOCK)

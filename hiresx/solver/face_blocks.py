@@ -11,6 +11,7 @@ from hiresx.case import Case
 from hiresx.equations import DIRECTIONS
 from hiresx.equations.storage import MATRIX_FREE, neighbour_words
 from hiresx.solver.block_states import LocalBlocks
+from hiresx.solver.colours import Colours
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class FaceBlocks:
         return {"numbers": self.numbers, "of_faces": self.blocks, "faces": self.blocks.shape[1]}
 
 
-def face_blocks(case: Case, blocks: LocalBlocks, sides: Sequence[np.ndarray]) -> list[FaceBlocks]:
+def face_blocks(case: Case, blocks: LocalBlocks, sides: Sequence[np.ndarray], colours: Colours) -> list[FaceBlocks]:
     """Return the matrix blocks of neighbours at nodes on faces with boundary conditions, for each part of this rank;
     all their entries are 0. The list is empty if all nodes have stored matrix blocks. `sides`: for each part an array
     of the padded shape, nonzero at nodes on a face with a condition."""
@@ -44,8 +45,10 @@ def face_blocks(case: Case, blocks: LocalBlocks, sides: Sequence[np.ndarray]) ->
         numbers = np.full(behind.size, -1, np.int32)
         numbers[nodes] = np.arange(len(nodes), dtype=np.int32)
         place = np.unravel_index(nodes, s.shape)
-        index = [n - h + f for n, h, f in zip(reversed(place), s.halo, s.first, strict=True)]
-        colour = sum((n for d, n in enumerate(index) if d != case.implicit.direction), 0 * nodes) % 2
+        index = [n - h for n, h in zip(reversed(place), s.halo, strict=True)]
+        along = case.implicit.direction
+        first = colours.of_first(s, along)
+        colour = sum((n for d, n in enumerate(index) if d != along), first + 0 * nodes) % 2
         variables = s.equations.variables
         words = 2 * DIRECTIONS * neighbour_words(MATRIX_FREE, variables)
         found.append(

@@ -15,6 +15,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import FACES, slices
 from hiresx.solver.block_arguments import of_flow
 from hiresx.solver.block_states import LocalBlocks
+from hiresx.solver.colours import Colours
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.face_blocks import face_blocks
 from hiresx.solver.flow_system import VECTORS, FlowSystem
@@ -79,8 +80,9 @@ class ImplicitOperators(Linearised):
         self._in_fp32 = "block_columns" in self._program.signatures and case.implicit.sweep_precision == "fp32"
         device, sides = blocks.backend.to_device, _sides(blocks)
         self._sides = [device(of_part) for of_part in sides]
-        self._faces = face_blocks(case, blocks, sides)
-        of_sweeps = SweepInputs(self.settings, blocks, ghosts, self._program, chosen, self._inverse_reynolds)
+        colours = Colours(len(blocks.decomposition.blocks), blocks.decomposition.connections)
+        self._faces = face_blocks(case, blocks, sides, colours)
+        of_sweeps = SweepInputs(self.settings, blocks, ghosts, self._program, chosen, self._inverse_reynolds, colours)
         kind = ProductLines if self.settings.lines != "none" else ProductNodes
         self._sweeps = kind(of_sweeps, self._faces) if self._faces else Sweeps(of_sweeps)
         # the directions along which blocks are stored: all, or that of the lines, by its number

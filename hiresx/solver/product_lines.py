@@ -7,7 +7,7 @@ from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.solver.face_blocks import FaceBlocks
 from hiresx.solver.product_sweeps import ProductSweeps
-from hiresx.solver.sweeps import SweepInputs, across_lines, nodes_of_lines
+from hiresx.solver.sweeps import SweepInputs, nodes_of_lines
 
 
 class ProductLines(ProductSweeps):
@@ -41,8 +41,8 @@ class ProductLines(ProductSweeps):
         for parity in range(2 if along_i else 1):
             yield self._call(
                 "product_right", s, extent, ("records", "right", "update"), direction=direction,
-                rows=nj, columns=ni, length=s.size[direction], parity=parity, first=across_lines(s, direction),
-                colour=colour,
+                rows=nj, columns=ni, length=s.size[direction], parity=parity, colour=colour,
+                first=self._colours.of_first(s, direction),
             )  # fmt: skip
 
     def _rest_of(self, s: BlockState, faces: FaceBlocks, colour: int) -> Iterator[Call]:

@@ -17,6 +17,7 @@ from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.coloured_arrays import inverse_blocks, of_lines, unpacked_inverses
+from hiresx.solver.colours import NODES, Colours
 from hiresx.solver.ghosts import Ghosts
 from hiresx.time.linearised import ImplicitSettings
 from hiresx.time.ode_system import Vector
@@ -41,7 +42,8 @@ def check_lines(lines: str, blocks: Sequence[Block]) -> None:
 class SweepInputs(NamedTuple):
     """The data on which the sweeps of the preconditioner operate. `settings`: settings of the implicit scheme.
     `blocks`: the parts of this rank. `ghosts`: the exchanges that fill their ghosts. `program`: the compiled kernels of
-    kernels/implicit.h. `configuration`: the configuration of these kernels. `inverse_reynolds`: 0 for inviscid flow."""
+    kernels/implicit.h. `configuration`: the configuration of these kernels. `inverse_reynolds`: 0 for inviscid flow.
+    `colours`: those of nodes and lines."""
 
     settings: ImplicitSettings
     blocks: LocalBlocks
@@ -49,6 +51,7 @@ class SweepInputs(NamedTuple):
     program: Program
     configuration: Configuration
     inverse_reynolds: float
+    colours: Colours
 
 
 class Sweeps:
@@ -60,6 +63,7 @@ class Sweeps:
         self._settings, self._blocks, self._ghosts = settings, blocks, ghosts = given[:3]
         self._program, self._inverse_reynolds = given.program, given.inverse_reynolds
         self._storage = given.configuration.implicit_storage
+        self._colours = given.colours
         self._prepared: dict[Any, Callable[[], None]] = {}
         # by the number of a part: what is behind the sides of its nodes, if those without conditions have the inverses
         # of their diagonal blocks already
@@ -195,21 +199,22 @@ class Sweeps:
             common = _of_sweep(s, colour) | read
             return [
                 self._program.call(
-                    "colour_sweep", ((ni + 1) // 2, nj, nk), length=ni, first=sum(s.first), **common,
+                    "colour_sweep", ((ni + 1) // 2, nj, nk), length=ni, first=self._colours.of_first(s, NODES),
+                    **common,
                 )
             ]  # fmt: skip
         n = turn % len(lines)
         ni, nj, _ = s.size
         beside = self._program.call(
             "line_right", nodes_of_lines(s, lines[n]), columns=ni, rows=nj, direction=lines[n],
-            **_of_lines(s, lines[n]), **_of_sweep(s, colour), **read,
+            **self._of_lines(s, lines[n]), **_of_sweep(s, colour), **read,
         )  # fmt: skip
         return [beside, *self._line_sweep(s, lines[n], n, colour)]
 
     def _line_sweep(self, s: BlockState, direction: int, n: int, colour: int) -> list[Call]:
         """The launches that solve the equations of the lines of one colour along `direction`, the n-th of the part."""
         across, others = _across(s.size, direction)
-        common = _of_lines(s, direction) | {
+        common = self._of_lines(s, direction) | {
             **s.place, "across": across, "others": others, "colour": colour, "sv": s.variable_stride,
         }  # fmt: skip
         along = {"step": s.strides[direction], "direction": direction, "factors": self._factors(s, n)}
@@ -228,6 +233,9 @@ class Sweeps:
             for way in (0, 1)
         )  # fmt: skip
         return [before, sweep, behind]
+
+    def _of_lines(self, s: BlockState, direction: int) -> dict[str, Any]:
+        return {"length": s.size[direction], "first": self._colours.of_first(s, direction)}
 
     def _local_copies(self, lists: Sequence[HaloList]) -> list[Call]:
         """The launches that fill ghosts of the update from nodes of parts of this process."""
@@ -293,16 +301,6 @@ def nodes_of_lines(s: BlockState, direction: int) -> tuple[int, int, int]:
     row for lines along i, or else every second node of a row."""
     ni, nj, nk = s.size
     return (ni, (nj + 1) // 2, nk) if direction == 0 else ((ni + 1) // 2, nj, nk)
-
-
-def across_lines(s: BlockState, direction: int) -> int:
-    """Return the number that decides the colour of the first line of a part: the sum of the indices of its first node,
-    without the index along the direction `direction` of the lines."""
-    return sum(s.first) - s.first[direction]
-
-
-def _of_lines(s: BlockState, direction: int) -> dict[str, Any]:
-    return {"length": s.size[direction], "first": across_lines(s, direction)}
 
 
 def directions_of(counts: Sequence[float] | np.ndarray, nodes: int) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hiresx.equations.storage import PRECISIONS, STORAGE, precision_of
+from hiresx.equations.storage import EXTENDED, PRECISIONS, STORAGE, precision_of
 
 
 @pytest.mark.parametrize(("precision", "sizes", "carries"), [
@@ -23,4 +23,4 @@ def test_the_numbers_of_a_precision(precision, sizes, carries):
 
 
 def test_every_precision_is_stored_in_its_own_way():
-    assert tuple(STORAGE) == PRECISIONS and len(set(STORAGE.values())) == 4
+    assert tuple(STORAGE) == (*PRECISIONS, EXTENDED) and len(set(STORAGE.values())) == 5

@@ -281,11 +281,11 @@ def test_a_correction_is_the_best_multiple_and_can_be_taken_back(share):
     matrix, right, start = rng.normal(size=(3, 3)), rng.normal(size=3), rng.normal(size=3)
 
     class Linear:
-        def residual(self, x, y, shifted, into):
+        def residual(self, x, y, into):
             into.arrays[0][:] = right - matrix @ y.arrays[0]
 
     tangent = TangentSolver.__new__(TangentSolver)
-    tangent._system, tangent._x, tangent._shifted = system, system.vector(), system.vector()
+    tangent._system, tangent._x = system, system.vector()
     tangent._right, tangent._before, y = system.of(right - matrix @ start), system.vector(), system.of(start)
     tangent._update = system.of(share * (np.linalg.solve(matrix, right) - start))
     left = tangent._correct(Linear(), y)
