@@ -192,6 +192,7 @@ def tubes(x, y, z):
     return np.where(inside, 1.0, 0.125), 0 * x, 0 * x, 0 * x, np.where(inside, 1.0, 0.1) * P0
 
 
+@pytest.mark.slow
 def test_a_shock_that_leaves_a_level_takes_the_defect_with_it():
     """The pressure behind it is as even as without the mode, on the mean of three places of the end (by 7 %; it is less
     even by 3 % and 7 % at the first two, and more even by 31 % at the third), and a plane flow stays plane."""
