@@ -50,8 +50,8 @@ class Element:
 
 
 def read(text: str, name: str, hint: str) -> Element:
-    """Return the root element of an XML text. Raises HiresxError for text that is not XML, is truncated, or declares
-    entities."""
+    """Return the root element of the XML `text`. Raises HiresxError for text that is not XML, is truncated, or declares
+    entities. `name`: the name of the file in messages. `hint`: the hint of the errors."""
     reader = _Reader(name, hint)
     try:
         reader.parser.Parse(text.encode("utf-8", errors="replace"), True)

@@ -74,7 +74,7 @@ def partners_of(grid: Decomposition, lattices: Sequence[Lattice]) -> dict[Place,
 
 
 def box_of(lattice: Lattice, place: tuple[int, int, int]) -> Range:
-    """Return the range of nodes of the tile with the indexes (k, j, i) in a lattice."""
+    """Return the range of nodes of the tile whose indexes in a lattice are `place`, (k, j, i)."""
     k, j, i = place
     return triple((ends[m], ends[m + 1]) for ends, m in zip(lattice, (i, j, k), strict=True))
 

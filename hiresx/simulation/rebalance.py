@@ -44,7 +44,8 @@ class Plan:
 
 
 def parse_rule(rule: Rule) -> Rule:
-    """Return the rule; a string of digits becomes an int. Raises HiresxError for an invalid rule."""
+    """Return the rule for new partitions: "auto", "never", or a number of steps. A string of digits becomes an int.
+    Raises HiresxError for an invalid rule."""
     if isinstance(rule, str) and rule.isdecimal():
         rule = int(rule)
     if rule in ("auto", "never") or (isinstance(rule, int) and not isinstance(rule, bool) and rule > 0):

@@ -22,8 +22,7 @@ GRID_FILES = ("file", "connectivity")
 @dataclass(frozen=True)
 class SweepMember:
     """One run of a sweep. `name`: the name of its folder. `values`: the values of the keys of the sweep, with the
-    preset if one is named. `case`: the resolved case. `title`: its title. Paths of grid files are absolute in `case`,
-    `overrides` and `words`."""
+    preset if one is named. `case`: the resolved case. `title`: its title. Paths of grid files in it are absolute."""
 
     name: str
     values: dict[str, Any]
