@@ -33,25 +33,32 @@ struct hx_fetch {
     void *to;
     const void *from;
     unsigned long size;
+    int group;
 };
 struct hx_way {
-    hx_fetch fetched[128];
-    int count = 0;
+    hx_fetch fetched[1024];
+    int count = 0, groups = 0;
 };
 static thread_local hx_way hx_ways[HX_TILE_THREADS];
 static thread_local int hx_lane = 0;
 
 template <class R> static void hx_begin_fetch(R &to, const R *from) {
     hx_way &way = hx_ways[hx_lane];
-    if (way.count == 128) std::fprintf(stderr, "checked kernel: a lane waits for none of 128 fetches\n"), std::abort();
-    way.fetched[way.count++] = {&to, from, sizeof(R)};
+    if (way.count == 1024) std::fprintf(stderr, "checked kernel: a lane waits for none of 1024 fetches\n"), std::abort();
+    way.fetched[way.count++] = {&to, from, sizeof(R), way.groups};
     to = R(__builtin_nan(""));
 }
 
-static void hx_end_fetch() {
+// Those of all groups but the last `but` are there; of all for -1, also of one that has not ended.
+static void hx_end_fetch(int but = -1) {
     hx_way &way = hx_ways[hx_lane];
-    for (int n = 0; n < way.count; ++n) std::memcpy(way.fetched[n].to, way.fetched[n].from, way.fetched[n].size);
-    way.count = 0;
+    int left = 0;
+    for (int n = 0; n < way.count; ++n) {
+        const hx_fetch &one = way.fetched[n];
+        if (one.group < way.groups - but) std::memcpy(one.to, one.from, one.size);
+        else way.fetched[left++] = one;
+    }
+    way.count = left;
 }
 
 // The lanes of a warp, or the threads of a block, once.
@@ -77,6 +84,10 @@ struct hx_lanes {
 #define OWN(name, at) name[at]
 #define FETCH(to, from) hx_begin_fetch(to, from)
 #define FETCHED hx_end_fetch()
+#define FETCH_ONCE(to, from) hx_begin_fetch(to, from)
+#define READS_ONCE
+#define FETCH_ENDS ++hx_ways[hx_lane].groups
+#define FETCHED_BUT(count) hx_end_fetch(count)
 
 template <class Kernel>
 static void hx_visit(dim3 grid, dim3 block, long long first, long long last, Kernel kernel) {
