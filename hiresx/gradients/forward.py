@@ -120,8 +120,8 @@ def _ignore(line: str) -> None:
 
 
 def _check_extended(ranks: int) -> None:
-    """Raises HiresxError on several ranks, and where numbers of the type long double are not longer than those of double
-    precision."""
+    """Raises HiresxError on several ranks, and where numbers of the type long double have no more digits than those of
+    double precision."""
     if ranks > 1:
         raise HiresxError(
             f"--extended: {ranks} ranks do not exchange numbers of extended precision",
