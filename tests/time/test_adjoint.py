@@ -259,6 +259,8 @@ def test_extended_precision_that_is_none_is_refused(duct, monkeypatch):
     monkeypatch.setattr(np, "longdouble", np.float64)
     with pytest.raises(HiresxError, match="--extended: a long double has no more digits than a double"):
         gradient(duct, ["force_y"], ["parameters.back"], backend="cpu", extended=True)
+    with pytest.raises(HiresxError, match="--extended: 2 ranks do not exchange numbers of extended precision"):
+        forward._check_extended(2)
 
 
 @pytest.fixture(scope="module")
