@@ -238,36 +238,39 @@ ROW_KERNEL(turn_lines, int i, int j, int k, int o, int sj, int sk, int across, i
     const int begin = 64 * j + ((k + first + colour) & 1), left = begin < across ? (across - begin + 1) / 2 : 0;
     const int nodes = length - 32 * i;
     const block_line found(left ? begin : 0, k, across, others, o, sj, sk, 0, 1);
-    // use(line, node, number of it) for those of the tile that a lane takes: with neighbouring lanes side by side in memory
-    const auto each_of_update = [&](int lane, int v, const auto &use) {
+    // What a lane takes to the tile (`keep`) or from it, where neighbouring lanes read or write side by side in memory. NVRTC
+    // 13.0 does not compile lambdas with arguments of any type.
+    const auto exchange = [&](int line, int node, bool keep, swept_real &number) {
+        if (keep) tile[line][node] = number;
+        else number = tile[line][node];
+    };
+    const auto with_update = [&](int lane, int v, bool keep) {
         const long long at = found.nodes.at(32 * i + lane);
         ROLLED
         for (int m = 0; m < 32; m += 8)
             UNROLLED
             for (int line = m; line < m + 8; ++line)
                 if (line < left && lane < nodes)
-                    use(line, lane, numbers_at<block_variables>(update, sv, at + 2 * line * (long long)sj)[v]);
+                    exchange(line, lane, keep, numbers_at<block_variables>(update, sv, at + 2 * line * (long long)sj)[v]);
     };
-    const auto each_of_values = [&](int lane, int v, const auto &use) {
+    const auto with_values = [&](int lane, int v, bool keep) {
         const long long at = found.factors_at(32 * i) + lane;
         ROLLED
         for (int m = 0; m < 32; m += 8)
             UNROLLED
             for (int node = m; node < m + 8; ++node)
                 if (lane < left && node < nodes)
-                    use(lane, node, numbers_at<block_variables>(values, sv, at + node * (long long)found.lines)[v]);
+                    exchange(lane, node, keep, numbers_at<block_variables>(values, sv, at + node * (long long)found.lines)[v]);
     };
-    const auto keep = [&](int line, int node, const swept_real &number) { tile[line][node] = number; };
-    const auto give = [&](int line, int node, swept_real &number) { number = tile[line][node]; };
     ROLLED
     for (int v = 0; v < block_variables; ++v) {
         LANES {
-            if (way) each_of_values(lane, v, keep);
-            else each_of_update(lane, v, keep);
+            if (way) with_values(lane, v, true);
+            else with_update(lane, v, true);
         }
         LANES {
-            if (way) each_of_update(lane, v, give);
-            else each_of_values(lane, v, give);
+            if (way) with_update(lane, v, false);
+            else with_values(lane, v, false);
         }
     }
 }
