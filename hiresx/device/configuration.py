@@ -230,7 +230,7 @@ def _sizes(c: Configuration, root: Path) -> dict[str, int]:
         "HX_NEIGHBOUR_WORDS": neighbour_words(storage, variables),
         "HX_SWEEP_BITS": 64 if c.sweep_precision == "fp64" else 32,
         "HX_INVERSE_REALS": packed_reals(variables**2, c.sweep_precision),
-        "HX_LINE_WORDS": line_words(storage, variables),
+        "HX_LINE_WORDS": line_words(storage, variables, c.sweep_precision),
         **_line_steps(storage, variables, c.sweep_precision),
         "HX_UPDATE_REALS": packed_reals(variables, c.sweep_precision),
         "HX_RIGHT_REALS": packed_reals(variables, c.sweep_precision if free else "fp64"),
@@ -248,7 +248,7 @@ def _sizes(c: Configuration, root: Path) -> dict[str, int]:
 def _line_steps(storage: BlockStorage, variables: int, precision: SweepPrecision) -> dict[str, int]:
     """How many steps of its lines a warp of a GPU has on their way at once, and the reals of each
     (kernels/implicit/lines.h)."""
-    of_node = packed_reals(variables**2, precision) + line_words(storage, variables)
+    of_node = packed_reals(variables**2, precision) + line_words(storage, variables, precision)
     reals = 32 * (of_node + packed_reals(variables, precision))
     return {"HX_LINE_STEPS": max(1, min(LINE_STEPS, BLOCK_REALS // reals)), "HX_LINE_STEP_REALS": reals}
 

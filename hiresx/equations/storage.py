@@ -87,16 +87,18 @@ def packed_reals(numbers: int, precision: SweepPrecision) -> int:
     return numbers if precision == "fp64" else (numbers + 1) // 2
 
 
-def line_words(storage: BlockStorage, variables: int) -> int:
-    """Return the number of 8-byte words of each of the two blocks that sweeps over lines read of a node, in FP16 or
-    else in FP32 (kernels/implicit/lines.h). `variables`: the number of conservative variables."""
-    return neighbour_words(storage if storage == "fp16" else "fp32", variables)
+def line_words(storage: BlockStorage, variables: int, precision: SweepPrecision) -> int:
+    """Return the number of 8-byte words of each of the two blocks that sweeps over lines read of a node: as many as of
+    a neighbour's block, or as of an inverse in `precision` where neighbours have 8 bits (kernels/implicit/lines.h).
+    `variables`: the number of conservative variables."""
+    narrow = BLOCK_BITS.get(storage, 32) == 8
+    return packed_reals(variables**2, precision) if narrow else neighbour_words(storage, variables)
 
 
 def factor_reals(storage: BlockStorage, variables: int, precision: SweepPrecision) -> int:
     """Return the number of reals of a node that are stored for lines along one direction: the inverse of its pivot, and
     the blocks of `line_words`."""
-    return packed_reals(variables**2, precision) + 2 * line_words(storage, variables)
+    return packed_reals(variables**2, precision) + 2 * line_words(storage, variables, precision)
 
 
 _MACROS = ("HX_STORED_FP32", "HX_WORK_FP32", "HX_RATE_FP32")

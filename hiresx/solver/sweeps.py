@@ -65,9 +65,6 @@ class Sweeps:
         self._storage = given.configuration.implicit_storage
         self._colours = given.colours
         self._prepared: dict[Any, Callable[[], None]] = {}
-        # by the number of a part: what is behind the sides of its nodes, if those without conditions have the inverses
-        # of their diagonal blocks already
-        self.inverted: dict[int, Any] = {}
         # where all ghosts come from nodes of this process, the copies that fill them; else, of each part, the nodes
         # whose values are exchanged and the ghosts that exchanges fill
         lists, alone = halo_lists(blocks.cut, mine=blocks.place), not ghosts.others and not ghosts.patched.any
@@ -89,9 +86,8 @@ class Sweeps:
         for s, lines in zip(self._blocks.states, self.lines, strict=True):
             if not lines:
                 self._program.launch(
-                    "invert_diagonals", s.size, **s.place, sv=s.variable_stride, sides=self.inverted.get(s.index),
-                    blocks=s.array("implicit_blocks"),
-                )  # fmt: skip
+                    "invert_diagonals", s.size, **s.place, sv=s.variable_stride, blocks=s.array("implicit_blocks")
+                )
         self._factor_lines()
 
     def _factor_lines(self) -> None:

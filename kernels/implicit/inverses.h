@@ -4,28 +4,25 @@
 
 constexpr int inverse_reals = HX_INVERSE_REALS;
 
-// The entries of a block in FP32, two in a word
-HD void keep_pairs(const real *block, stride sv, real *kept) {
-    for (int n = 0; 2 * n < block_entries; ++n) {
+#if HX_SWEEP_BITS == 32
+HD void keep_inverse(const real *inverse, stride sv, real *kept) {
+    for (int n = 0; n < inverse_reals; ++n) {
         float_bits low, high;
-        low.number = float(block[2 * n]);
-        high.number = 2 * n + 1 < block_entries ? float(block[2 * n + 1]) : 0.0f;
+        low.number = float(inverse[2 * n]);
+        high.number = 2 * n + 1 < block_entries ? float(inverse[2 * n + 1]) : 0.0f;
         double_bits both;
         both.bits = (unsigned long long)high.bits << 32 | low.bits;
         kept[n * sv] = both.number;
     }
 }
-HD float pair_entry(const unsigned long long *words, int row, int column) {
+
+// An entry in the words of an inverse
+HD real inverse_in(const unsigned long long *words, int row, int column) {
     const int e = row * block_variables + column;
     float_bits x;
     x.bits = unsigned(words[e / 2] >> (32 * (e % 2)));
-    return x.number;
+    return real(x.number);
 }
-
-#if HX_SWEEP_BITS == 32
-HD void keep_inverse(const real *inverse, stride sv, real *kept) { keep_pairs(inverse, sv, kept); }
-// An entry in the words of an inverse
-HD real inverse_in(const unsigned long long *words, int row, int column) { return real(pair_entry(words, row, column)); }
 #else
 HD void keep_inverse(const real *inverse, stride sv, real *kept) {
     for (int e = 0; e < block_entries; ++e) kept[e * sv] = inverse[e];

@@ -7,63 +7,44 @@
 #include "neighbours.h"
 
 // What the sweeps read of a node n of a line with the blocks L_n, A_n, U_n, made once for a matrix: the inverse of its pivot
-// D_n = A_n - L_n D_(n-1)^-1 U_(n-1), and the products D_n^-1 L_n and D_n^-1 U_n. These are kept in FP16 where the blocks of
-// neighbours are, or else in FP32: 8 bits are too few for what is multiplied from node to node.
-constexpr int line_words = HX_LINE_WORDS;
-constexpr int factor_reals = inverse_reals + line_words + line_words;
-struct line_block {
-    unsigned long long words[line_words];
+// D_n = A_n - L_n D_(n-1)^-1 U_(n-1), and the products D_n^-1 L_n and D_n^-1 U_n, in the numbers of the blocks of neighbours,
+// or in those of the inverse where these have 8 bits, which are too few for what is multiplied from node to node.
+#if HX_NEIGHBOUR_BITS == 8
+struct line_block : kept_inverse {
     HD line_block() = default;
-    HD line_block(const real *kept, stride sv) {
-        for (int n = 0; n < line_words; ++n) {
-            double_bits x;
-            x.number = load_once(kept + n * sv);
-            words[n] = x.bits;
-        }
-    }
-#if HX_NEIGHBOUR_BITS == 16
+    HD line_block(const real *kept, stride sv) : kept_inverse(kept, sv) {}
+    HD static void keep(const real *block, stride sv, real *kept) { keep_inverse(block, sv, kept); }
+};
+#else
+struct line_block : neighbour_block {
+    HD line_block() = default;
+    HD line_block(const real *kept, stride sv) : neighbour_block(kept, sv, 0) {}
     HD static void keep(const real *block, stride sv, real *kept) {
         real lost[block_entries] = {};
         neighbour_block found;
         found.keep(block, lost);
         found.store(neighbour_place(kept, sv), 0);
     }
-    // An FP16 number itself, not 2^-112 times it (neighbours.h): in FP32 the products of that with the small updates of a
-    // converging run would be less than the least number.
-    HD swept_real entry(int row, int column) const {
-        const int bit = 16 * (row * block_variables + column);
-        const kept_entry kept = kept_entry(words[bit / 64] >> (bit % 64));
-#if defined(__CUDA_ARCH__)
-        float found;
-        asm("cvt.f32.f16 %0, %1;" : "=f"(found) : "h"(kept));
-        return found;
-#else
-        return swept_real(from_kept(kept) * real(0x1p112));
-#endif
-    }
+    // In the numbers of the sweeps. FP16 entries are 2^-112 times what they stand for (neighbours.h): their products with the
+    // small updates of a converging run would be less than the least number of FP32.
     HD void multiply(const swept_real *x, swept_real *product) const {
+        constexpr bool narrow = HX_NEIGHBOUR_BITS == 16;
+        constexpr swept_real raised = narrow ? swept_real(0x1p64) : swept_real(1), lowered = swept_real(0x1p48);
         swept_real sum[block_variables] = {};
         for (int b = 0; b < block_variables; ++b) {
-            const swept_real value = x[b] * swept_real(over_unit(b));
-            for (int a = 0; a < block_variables; ++a) sum[a] += entry(a, b) * value;
+            const swept_real value = x[b] * (swept_real(over_unit(b)) * raised);
+            for (int a = 0; a < block_variables; ++a) sum[a] += swept_real(number_in(words, a, b)) * value;
         }
         for (int a = 0; a < block_variables; ++a) {
             float_bits power;
             power.bits = unsigned(exponent_in(words, a)) << 23;
-            product[a] = sum[a] * swept_real(power.number);
+            product[a] = narrow ? sum[a] * swept_real(power.number) * lowered : sum[a];
         }
     }
-#else
-    HD static void keep(const real *block, stride sv, real *kept) { keep_pairs(block, sv, kept); }
-    HD void multiply(const swept_real *x, swept_real *product) const {
-        for (int a = 0; a < block_variables; ++a) {
-            swept_real sum = swept_real(0);
-            for (int b = 0; b < block_variables; ++b) sum += swept_real(pair_entry(words, a, b)) * x[b];
-            product[a] = sum;
-        }
-    }
-#endif
 };
+#endif
+constexpr int line_words = HX_LINE_WORDS;
+constexpr int factor_reals = inverse_reals + line_words + line_words;
 
 // The lines of a block: `across` times `others` along the two other directions, where a line has the numbers a and b. Node n of
 // all lines lies ahead of node n + 1 of any in `factors`, and of these those of the lines with a + b even, which have one
@@ -182,22 +163,20 @@ ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int acr
         const int half = (across + 1) / 2, at = 32 * i + lane, b = at / half, a = 2 * (at % half) + ((b + first + colour) & 1);
         const bool there = a < across && b < others;
         const block_line line(there ? a : 0, there ? b : 0, across, others, o, sj, sk, direction, step);
-        // where right-hand sides and solutions lie, and y
-        real *const ends = direction == 0 ? values : update;
-        const long long first_end = direction == 0 ? line.place : line.nodes.at(0), end_step = direction == 0 ? line.lines : step;
-        const auto number = [&](bool of_end, int n, int v) -> swept_real & {
-            return of_end ? numbers_at<block_variables>(ends, sv, first_end + n * end_step)[v]
-                          : numbers_at<block_variables>(values, sv, line.factors_at(n))[v];
-        };
         const auto node = [&](int way, int m) { return way ? length - 1 - m : m; };
+        const auto number = [&](bool of_update, int n, int v) -> swept_real & {
+            return of_update && direction != 0 ? numbers_at<block_variables>(update, sv, line.nodes.at(n))[v]
+                                               : kept_update(values)[v * sv + line.factors_at(n)];
+        };
         const auto fetch = [&](int way, int m) {
             if (there && m < length) {
                 const int slot = m % line_steps, n = node(way, m), count = way ? line_words : step_words;
                 const real *const kept = factors + line.factors_at(n) + (way ? step_words * sv : 0);
                 UNROLLED
-                for (int w = 0; w < count; ++w)
-                    FETCH_ONCE(words[(slot * step_words + w) * 32 + lane],
-                               reinterpret_cast<const unsigned long long *>(kept + w * sv));
+                for (int w = 0; w < step_words; ++w)
+                    if (w < count)
+                        FETCH_ONCE(words[(slot * step_words + w) * 32 + lane],
+                                   reinterpret_cast<const unsigned long long *>(kept + w * sv));
                 UNROLLED
                 for (int v = 0; v < block_variables; ++v)
                     FETCH(numbers[(slot * block_variables + v) * 32 + lane], &number(way == 0, n, v));
@@ -205,7 +184,6 @@ ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int acr
             FETCH_ENDS;
         };
         swept_real given[block_variables], last[block_variables] = {};
-        UNROLLED
         for (int way = 0; way < 2; ++way) {
             for (int m = 0; m + 1 < line_steps; ++m) fetch(way, m);
             for (int m = 0; m < length && there; ++m) {
@@ -235,42 +213,26 @@ ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int acr
 ROW_KERNEL(turn_lines, int i, int j, int k, int o, int sj, int sk, int across, int others, int length, int first, int colour,
            int way, stride sv, field<update_reals> update, field<update_reals> values) {
     SHARED swept_real tile[32][33];
-    const int begin = 64 * j + ((k + first + colour) & 1), left = begin < across ? (across - begin + 1) / 2 : 0;
-    const int nodes = length - 32 * i;
-    const block_line found(left ? begin : 0, k, across, others, o, sj, sk, 0, 1);
-    // What a lane takes to the tile (`keep`) or from it, where neighbouring lanes read or write side by side in memory. NVRTC
-    // 13.0 does not compile lambdas with arguments of any type.
-    const auto exchange = [&](int line, int node, bool keep, swept_real &number) {
-        if (keep) tile[line][node] = number;
-        else number = tile[line][node];
+    const int begin = 64 * j + ((k + first + colour) & 1);
+    const auto number = [&](bool of_update, int v, int line, int node) -> swept_real & {
+        const block_line found(begin + 2 * line, k, across, others, o, sj, sk, 0, 1);
+        const int n = 32 * i + node;
+        return of_update ? numbers_at<block_variables>(update, sv, found.nodes.at(n))[v]
+                         : kept_update(values)[v * sv + found.factors_at(n)];
     };
-    const auto with_update = [&](int lane, int v, bool keep) {
-        const long long at = found.nodes.at(32 * i + lane);
-        ROLLED
-        for (int m = 0; m < 32; m += 8)
-            UNROLLED
-            for (int line = m; line < m + 8; ++line)
-                if (line < left && lane < nodes)
-                    exchange(line, lane, keep, numbers_at<block_variables>(update, sv, at + 2 * line * (long long)sj)[v]);
-    };
-    const auto with_values = [&](int lane, int v, bool keep) {
-        const long long at = found.factors_at(32 * i) + lane;
-        ROLLED
-        for (int m = 0; m < 32; m += 8)
-            UNROLLED
-            for (int node = m; node < m + 8; ++node)
-                if (lane < left && node < nodes)
-                    exchange(lane, node, keep, numbers_at<block_variables>(values, sv, at + node * (long long)found.lines)[v]);
-    };
-    ROLLED
+    const auto there = [&](int line, int node) { return begin + 2 * line < across && 32 * i + node < length; };
     for (int v = 0; v < block_variables; ++v) {
         LANES {
-            if (way) with_values(lane, v, true);
-            else with_update(lane, v, true);
+            for (int m = 0; m < 32; ++m) {
+                const int line = way ? lane : m, node = way ? m : lane;
+                if (there(line, node)) tile[line][node] = number(!way, v, line, node);
+            }
         }
         LANES {
-            if (way) with_update(lane, v, false);
-            else with_values(lane, v, false);
+            for (int m = 0; m < 32; ++m) {
+                const int line = way ? m : lane, node = way ? lane : m;
+                if (there(line, node)) number(way, v, line, node) = tile[line][node];
+            }
         }
     }
 }

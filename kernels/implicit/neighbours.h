@@ -145,13 +145,13 @@ HD real power_of_row(unsigned char exponent) {
 template <class T> HD word<T> exponent_of(const T *row) {
     constexpr unsigned long long shift = 1023 + kept_top - 127;
     T largest = T(real(0));
-    for (int b = 0; b < block_variables; ++b) largest = larger(largest, absolute(row[b]) * (real(1) / over_unit(b)));
+    for (int b = 0; b < block_variables; ++b) largest = larger(largest, absolute(row[b]) / over_unit(b));
     const T least = number_of_bits((shift + 1) << 52), most = number_of_bits((shift + 254) << 52);
     return (bits_of(smaller(larger(largest * kept_margin, least), most)) >> 52) - shift;
 }
 template <class T> HD T entry_of(T a, int column, word<T> exponent, word<T> &entry) {
     const T over = number_of_bits((1023 + 127 - exponent) << 52), power = number_of_bits((1023 - 127 + exponent) << 52);
-    const T scaled = smaller(larger(a * (real(1) / over_unit(column)) * over, T(-kept_limit)), T(kept_limit));
+    const T scaled = smaller(larger(a / over_unit(column) * over, T(-kept_limit)), T(kept_limit));
     return power * to_kept(scaled, entry) * over_unit(column);
 }
 #endif
@@ -234,8 +234,7 @@ struct neighbour_block {
         for (int a = 0; a < block_variables; ++a) rest[a] -= power_of_row(exponent_in(words, a)) * sum[a];
     }
     HD void keep(const real *block, real *lost) { keep_block(block, lost, words); }
-
-  private:
+    // Number `side` of those whose words begin at `first`
     HD neighbour_block(const real *first, stride apart, int side) {
         for (int n = 0; n < neighbour_words; ++n) {
             double_bits x;

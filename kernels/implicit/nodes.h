@@ -21,12 +21,9 @@ KERNEL(begin_sweeps, int i, int j, int k, int o, int sj, int sk, stride sv, cons
     }
 }
 
-// Of a whole block: the inverse of the diagonal block takes its place. With `sides` only of nodes with conditions, where all
-// others have it already.
-KERNEL(invert_diagonals, int i, int j, int k, int o, int sj, int sk, stride sv, optional<const int *> sides,
-       field<block_reals> blocks) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
-    if (sides && !sides[p]) return;
+// Of a whole block: the inverse of the diagonal block takes its place.
+KERNEL(invert_diagonals, int i, int j, int k, int o, int sj, int sk, stride sv, field<block_reals> blocks) {
+    const long long c = coloured(o + i + (long long)j * sj + (long long)k * sk, sj);
     real block[block_entries];
     for (int e = 0; e < block_entries; ++e) block[e] = blocks[e * sv + c];
     invert_block(block);
