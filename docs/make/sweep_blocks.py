@@ -24,7 +24,7 @@ def line_blocks(factors: Reals, storage: BlockStorage, precision: SweepPrecision
     """Return the inverse of the pivot times the blocks before and behind a node, (2, row, column, k, j, i), from the
     `factors` of lines in the order of the grid (hiresx.solver.coloured_arrays.of_lines)."""
     first, words = packed_reals(variables**2, precision), line_words(storage, variables, precision)
-    if BLOCK_BITS[storage] == 8:
+    if precision == "fp64" or BLOCK_BITS[storage] == 8:
         starts = (first, first + words)
         return np.stack([unpacked_inverses(factors[n:], variables, precision) for n in starts]).astype(float)
     return _numbers(factors[first:], 2, storage, variables, model)

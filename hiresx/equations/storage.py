@@ -89,10 +89,10 @@ def packed_reals(numbers: int, precision: SweepPrecision) -> int:
 
 def line_words(storage: BlockStorage, variables: int, precision: SweepPrecision) -> int:
     """Return the number of 8-byte words of each of the two blocks that sweeps over lines read of a node: as many as of
-    a neighbour's block, or as of an inverse in `precision` where neighbours have 8 bits (kernels/implicit/lines.h).
-    `variables`: the number of conservative variables."""
-    narrow = BLOCK_BITS.get(storage, 32) == 8
-    return packed_reals(variables**2, precision) if narrow else neighbour_words(storage, variables)
+    an inverse in `precision` with FP64 or where neighbours have 8 bits, else as of a neighbour's block
+    (kernels/implicit/lines.h). `variables`: the number of conservative variables."""
+    as_inverse = precision == "fp64" or BLOCK_BITS.get(storage, 32) == 8
+    return packed_reals(variables**2, precision) if as_inverse else neighbour_words(storage, variables)
 
 
 def factor_reals(storage: BlockStorage, variables: int, precision: SweepPrecision) -> int:

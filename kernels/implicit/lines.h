@@ -7,9 +7,10 @@
 #include "neighbours.h"
 
 // What the sweeps read of a node n of a line with the blocks L_n, A_n, U_n, made once for a matrix: the inverse of its pivot
-// D_n = A_n - L_n D_(n-1)^-1 U_(n-1), and the products D_n^-1 L_n and D_n^-1 U_n, in the numbers of the blocks of neighbours,
-// or in those of the inverse where these have 8 bits, which are too few for what is multiplied from node to node.
-#if HX_NEIGHBOUR_BITS == 8
+// D_n = A_n - L_n D_(n-1)^-1 U_(n-1), and the products D_n^-1 L_n and D_n^-1 U_n. In sweeps in FP32 the products are kept in the
+// numbers of the blocks of neighbours, but not in 8 bits, which are too few for what is multiplied from node to node. In FP64
+// they are kept in FP64: rounded to FP32 they would turn the round-off of the pivots into changes of 1e-8 of the update.
+#if HX_NEIGHBOUR_BITS == 8 || HX_SWEEP_BITS == 64
 struct line_block : kept_inverse {
     HD line_block() = default;
     HD line_block(const real *kept, stride sv) : kept_inverse(kept, sv) {}

@@ -234,7 +234,7 @@ def test_no_trap_is_closed_off_in_silence(tmp_path, capsys, name, verb):
     assert execute([verb, str(tmp_path), *(["--out", str(tmp_path / "out")] if verb == "run" else [])]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert re.search(words, said) and "meets another block" in said and "(x, y, z) =" in said
-    assert "if that is a boundary, say so" in said and "Traceback" not in said
+    assert "if that is a boundary, add a [[boundary]]" in said and "Traceback" not in said
     if verb == "check":
         met = {(t.block, t.face) for t in build(GridFile(file=str(tmp_path / "g.x"))).touching}
         named = [{"block": f"block-{b + 1}", "faces": [face], "type": "slip-wall"} for b, face in sorted(met)]

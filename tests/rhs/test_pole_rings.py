@@ -288,5 +288,5 @@ def test_a_block_of_the_ring_that_is_no_pole():
     half, ends, turns = MODELS["three blocks"]
     chosen, grid = model(half, ends, turns, moving(OBLIQUE))
     kept = [c for c in chosen.boundary if not (c.type == "pole" and c.block == "piece-1")]
-    with pytest.raises(HiresxError, match="goes on in block 'piece-1'"):
+    with pytest.raises(HiresxError, match="ring continues in block 'piece-1'"):
         decompose(chosen.model_copy(update={"boundary": kept}), grid)

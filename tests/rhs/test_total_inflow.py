@@ -148,7 +148,7 @@ def test_a_scalar_comes_in_with_the_gas():
 @pytest.mark.parametrize(
     ("tables", "said"),
     [
-        ({"boundary": [INLET | {"direction": [0.0, 0.0, 0.0]}]}, "direction = [0, 0, 0] is none"),
+        ({"boundary": [INLET | {"direction": [0.0, 0.0, 0.0]}]}, "direction = [0, 0, 0] is not a direction"),
         ({"boundary": [INLET | {"total_pressure": -1.0}]}, "total_pressure"),
         ({"boundary": [OUTLET]}, "exactly one of pressure and mass_flux"),
         ({"boundary": [OUTLET | {"pressure": 0.7, "mass_flux": 0.1}]}, "exactly one of pressure and mass_flux"),
