@@ -250,7 +250,7 @@ def test_blocks_are_the_derivatives_of_the_flux_through_a_face(probe):
 @pytest.mark.slow
 def test_blocks_have_the_derivatives_of_the_sources(probe):
     """By k and g of the node and of its six neighbours, at random nodes of which some are limited; those on the
-    diagonal only where they are negative."""
+    diagonal only where they are negative, and those by the differences of the same variable upwind."""
     (s, q), (m, jacobian), rng = states(), geometry(), random(12)
     s[1:4] *= 0.1
     k, g = 10 ** rng.uniform(0, 2, SHAPE), 10 ** rng.uniform(-1, 0.5, SHAPE)
@@ -269,7 +269,7 @@ def test_blocks_have_the_derivatives_of_the_sources(probe):
     own, along, _ = sources(q)
     scale = np.maximum(np.abs(own).max(axis=(-1, -2)), np.abs(along).max(axis=(-1, -2, -3)))
     third = np.indices(SHAPE).sum(axis=0) % 3 + 3 * (np.indices(SHAPE)[0] % 3) + 9 * (np.indices(SHAPE)[1] % 3)
-    clipped = 0
+    exact, of_sides = np.zeros_like(own), np.zeros_like(along)
     for variable in range(2):
         for colour in range(27):  # nodes of a colour have no neighbour in common
             step = 1e-6 * np.abs(q[5 + variable])
@@ -285,13 +285,21 @@ def test_blocks_have_the_derivatives_of_the_sources(probe):
                     offset[2 - place // 2] = 2 * (place % 2) - 1
                 moved = np.roll(third, [-n for n in offset], (0, 1, 2)), np.roll(step, [-n for n in offset], (0, 1, 2))
                 here, by = inside(moved[0]) == colour, 2 * inside(moved[1])
-                found = (own if place is None else along[..., place, :, :])[here][..., variable]
-                wanted = difference[here] / by[here][:, None]
-                if place is None:
-                    clipped += (wanted[:, variable] > 0).sum()
-                    wanted[:, variable] = np.minimum(wanted[:, variable], 0)
-                off = np.abs(found - wanted) / scale[here][:, None]
-                assert np.quantile(off, 0.99) < 1e-7  # at a kink a difference is of both sides
+                into = exact if place is None else of_sides[..., place, :, :]
+                into[here, :, variable] = difference[here] / by[here][:, None]
+    clipped = sum((exact[..., v, v] > 0).sum() for v in range(2))
+    for v in range(2):
+        exact[..., v, v] = np.minimum(exact[..., v, v], 0)
+        for d in range(3):
+            behind, ahead = (inside(np.roll(q[0], n, 2 - d)) for n in (1, -1))
+            # of rho s of the node itself: upwind
+            size = np.abs(of_sides[..., 2 * d + 1, v, v] * ahead)
+            exact[..., v, v] -= 2 * size / inside(q[0])
+            of_sides[..., 2 * d, v, v] += size / behind
+            of_sides[..., 2 * d + 1, v, v] += size / ahead
+    for found, wanted in ((own, exact), *((along[..., n, :, :], of_sides[..., n, :, :]) for n in range(6))):
+        off = np.abs(found - wanted) / scale[..., None, None]
+        assert np.quantile(off, 0.99) < 1e-7  # at a kink a difference is of both sides
     assert clipped
 
 
