@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # for those who read the sources, people's editors among them; at run time see below
     from hiresx import post as post
-    from hiresx.base.signals import Terminated as Terminated
+    from hiresx.base.termination_signals import Terminated as Terminated
     from hiresx.case import Case as Case
     from hiresx.case import load as load
-    from hiresx.case.waves import Waves as Waves
+    from hiresx.case.wave_sums import Waves as Waves
     from hiresx.errors import HiresxError as HiresxError
     from hiresx.gradients import gradient as gradient
     from hiresx.results import open as open
     from hiresx.simulation import Simulation as Simulation
-    from hiresx.simulation.blow_up import BlowUp as BlowUp
+    from hiresx.simulation.blow_up_error import BlowUp as BlowUp
     from hiresx.sweeps import sweep as sweep
 
 __version__ = "0.1.0"
@@ -40,11 +40,11 @@ __all__ = [
 
 # Resolved on first use, so that `import hiresx` and `hiresx --help` cost nothing.
 _MODULES = {
-    "BlowUp": "hiresx.simulation.blow_up",
+    "BlowUp": "hiresx.simulation.blow_up_error",
     "Case": "hiresx.case",
-    "Terminated": "hiresx.base.signals",
+    "Terminated": "hiresx.base.termination_signals",
     "load": "hiresx.case",
-    "Waves": "hiresx.case.waves",
+    "Waves": "hiresx.case.wave_sums",
     "Simulation": "hiresx.simulation",
     "HiresxError": "hiresx.errors",
     "gradient": "hiresx.gradients",

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from hiresx.base import optional
 from hiresx.base.whole_files import replacing
 from hiresx.errors import HiresxError
+from hiresx.topology.connection_levels import nvlinks
 from hiresx.topology.cost import Estimate
 from hiresx.topology.cpus import format_list
 from hiresx.topology.groups import groups
-from hiresx.topology.levels import nvlinks
 from hiresx.topology.machine import Machine
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from hiresx.errors import HiresxError
 from hiresx.topology import hwloc_library, nvml, sysfs
+from hiresx.topology.connection_levels import RANK, SELF, square
 from hiresx.topology.cpus import format_list
-from hiresx.topology.levels import RANK, SELF, square
 from hiresx.topology.machine import GPU, Machine, Matrix
 from hiresx.topology.parse_hwloc_xml import NO_PCI
 from hiresx.topology.problems import surroundings

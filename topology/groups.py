@@ -4,7 +4,7 @@ adapters nearest to a GPU."""
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hiresx.topology.levels import RANK, nvlinks, rank
+from hiresx.topology.connection_levels import RANK, nvlinks, rank
 from hiresx.topology.machine import Machine
 
 Partition = tuple[tuple[int, ...], ...]
@@ -14,7 +14,7 @@ NESTED = ("NUMA", "NODE", "PHB", "PXB", "PIX", "PSB", "NV")
 
 @dataclass(frozen=True)
 class GpuGroup:
-    """A group of GPUs in which each two are connected at the level `level` or a closer one (`hiresx.topology.levels`).
+    """A group of GPUs in which each two are connected at the level `level` or a closer one (`hiresx.topology.connection_levels`).
     `gpus`: their indexes. `children`: the subgroups with a closer level."""
 
     level: str
@@ -37,7 +37,7 @@ def groups(machine: Machine) -> dict[str, Partition]:
 
 def pcie_groups(machine: Machine, level: str) -> Partition:
     """Return the groups of GPUs that are no further apart than `level`, by PCIe alone. `level`: a word of
-    `hiresx.topology.levels`."""
+    `hiresx.topology.connection_levels`."""
     return connect_pairs(len(machine.gpus), lambda a, b: rank(machine.pcie[a][b]) <= RANK[level])
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hiresx.topology.levels import PCIE, RANK, SELF, UNKNOWN, rank
+from hiresx.topology.connection_levels import PCIE, RANK, SELF, UNKNOWN, rank
 
 
 def ranks(words: Sequence[Sequence[str]]) -> np.ndarray:

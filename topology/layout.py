@@ -3,9 +3,9 @@ joins."""
 
 from dataclasses import dataclass
 
-from hiresx.topology import levels
+from hiresx.topology import connection_levels
+from hiresx.topology.connection_levels import RANK, UNKNOWN
 from hiresx.topology.groups import connect_pairs, numa_groups
-from hiresx.topology.levels import RANK, UNKNOWN
 from hiresx.topology.machine import Machine
 
 NESTED = ("PHB", "PXB", "PIX", "PSB")
@@ -89,10 +89,10 @@ def _ranks(machine: Machine) -> list[list[int]]:
     rank = [[UNKNOWN] * size for _ in range(size)]
     for a in range(count):
         for b in range(count):
-            rank[a][b] = levels.rank(machine.pcie[a][b])
+            rank[a][b] = connection_levels.rank(machine.pcie[a][b])
         for n in range(nics):
-            rank[a][count + n] = rank[count + n][a] = levels.rank(machine.nic_levels[a][n])
+            rank[a][count + n] = rank[count + n][a] = connection_levels.rank(machine.nic_levels[a][n])
     for n, row in enumerate(machine.nic_pairs):
         for m, word in enumerate(row):
-            rank[count + n][count + m] = levels.rank(word)
+            rank[count + n][count + m] = connection_levels.rank(word)
     return rank

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from hiresx.base import optional
 from hiresx.errors import HiresxError
-from hiresx.topology import levels
+from hiresx.topology import connection_levels
 from hiresx.topology.machine import GPU, Machine, agreed_links, bus_id
 
 # nvml.h: NVML_TOPOLOGY_* are the common ancestors, NVML_P2P_STATUS_* why there is no peer access.
@@ -52,7 +52,7 @@ def discover(nvml: Nvml = None) -> Machine:
         devices = [(card, part) for card in cards for part in _slices(nvml, card) or [None]]
         handles, count = [card for card, _ in devices], len(devices)
         gpus = tuple(_gpu(nvml, n, card, part) for n, (card, part) in enumerate(devices))
-        pcie = levels.square(count, lambda a, b: _ancestor(nvml, handles[min(a, b)], handles[max(a, b)]))
+        pcie = connection_levels.square(count, lambda a, b: _ancestor(nvml, handles[min(a, b)], handles[max(a, b)]))
         problems: list[str] = []
         links, active = _nvlinks(nvml, handles, gpus, problems)
 
@@ -60,8 +60,10 @@ def discover(nvml: Nvml = None) -> Machine:
             # MIG User Guide, Application Considerations: no copies between GPUs, by PCIe or NVLink.
             return "NS" if gpus[a].mig_uuid or gpus[b].mig_uuid else _peer(nvml, handles[a], handles[b])
 
-        peer = levels.square(count, peer_of)
-        matrix = levels.square(count, lambda a, b: f"NV{links[a][b]}" if links[a][b] else pcie[a][b] or "SYS")
+        peer = connection_levels.square(count, peer_of)
+        matrix = connection_levels.square(
+            count, lambda a, b: f"NV{links[a][b]}" if links[a][b] else pcie[a][b] or "SYS"
+        )
         gpus = tuple(replace(gpu, links=n or None) for gpu, n in zip(gpus, active, strict=True))
         driver = _text(_ask(nvml, "nvmlSystemGetDriverVersion"))
     except nvml.NVMLError as error:
@@ -157,7 +159,7 @@ def _gpu(nvml: Nvml, index: int, handle: Handle, part: Handle | None = None) -> 
         utilisation=int(rates.gpu) if rates is not None else None,
         mig=bool(mig[0]) if mig is not None else None,
         cpus=cpus or None,
-        pcie=levels.pcie_speed(generation, width),
+        pcie=connection_levels.pcie_speed(generation, width),
         mig_uuid="" if part is None else _text(_ask(nvml, "nvmlDeviceGetUUID", part)),
         domain="" if part is not None else _domain(nvml, handle),
     )
@@ -174,7 +176,7 @@ def _nvlinks(
     links = [[0] * count for _ in range(count)]
     switched, active = [0] * count, [0] * count
     for a, handle in enumerate(handles):
-        for n in range(0 if gpus[a].mig_uuid else levels.MOST_LINKS):
+        for n in range(0 if gpus[a].mig_uuid else connection_levels.MOST_LINKS):
             if not _ask(nvml, "nvmlDeviceGetNvLinkState", handle, n, default=0):
                 continue
             active[a] += 1

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
-from hiresx.topology import levels, pci, xml_tree
+from hiresx.topology import connection_levels, pci, xml_tree
 from hiresx.topology.cpus import parse_mask
 from hiresx.topology.machine import (
     GPU,
@@ -291,7 +291,7 @@ def _nic(node: Element, numa: tuple[NumaNode, ...]) -> NIC:
 def level(first: GPU | NIC, second: GPU | NIC) -> str:
     """Return the level of two devices (PIX, PXB, PHB, NODE or SYS). It follows from the PCI bridges above them. If they
     have no common bridge, it follows from their NUMA nodes or, if these are not known, from the CPUs near two GPUs."""
-    near = levels.closest(first.path, second.path)
+    near = connection_levels.closest(first.path, second.path)
     if near:
         return near
     if None in (first.numa, second.numa):
@@ -337,8 +337,8 @@ def _nvlinks(
                 if first is None or second is None or first == second:
                     continue
                 direct = speed[a][b] or min(ports[a], ports[b])
-                generation = levels.generation(gpus[first].model) or "volta"
-                links[first][second] = min(36, round(direct / 1000 / levels.NVLINK_RAW[generation]))
+                generation = connection_levels.generation(gpus[first].model) or "volta"
+                links[first][second] = min(36, round(direct / 1000 / connection_levels.NVLINK_RAW[generation]))
     return agreed_links(links, [0] * count, problems), problems
 
 

@@ -9,7 +9,7 @@ import re
 from itertools import pairwise
 
 from hiresx.errors import HiresxError
-from hiresx.topology import levels, pci, xml_tree
+from hiresx.topology import connection_levels, pci, xml_tree
 from hiresx.topology.cpus import format_list, parse_list, parse_mask
 from hiresx.topology.machine import (
     GPU,
@@ -110,7 +110,7 @@ def _is_amd(element: Element) -> bool:
 
 
 def _link(element: Element) -> float | None:
-    return levels.pcie_speed_of_rate(element.get("link_speed"), element.get("link_width"))
+    return connection_levels.pcie_speed_of_rate(element.get("link_speed"), element.get("link_width"))
 
 
 def _is_gpu(element: Element) -> bool:

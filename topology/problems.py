@@ -3,9 +3,17 @@
 import os
 from collections.abc import Iterator
 
+from hiresx.topology.connection_levels import (
+    PCIE_OF,
+    PCIE_SHARE,
+    PCIE_X16,
+    RANK,
+    assumed_pcie_speed,
+    pcie_generation,
+    rank,
+)
 from hiresx.topology.cpus import format_list
 from hiresx.topology.groups import levels_tell_nodes, nearest_nics, pcie_groups
-from hiresx.topology.levels import PCIE_OF, PCIE_SHARE, PCIE_X16, RANK, assumed_pcie_speed, pcie_generation, rank
 from hiresx.topology.machine import Machine
 
 # A measured bandwidth below this share of that of its level is a problem. ACS, for instance, halves it.

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hiresx.base.plural import plural
+from hiresx.topology.connection_levels import NVLINK, PCIE_SHARE, assumed_pcie_speed, generation, nvlinks
 from hiresx.topology.cpus import format_list
 from hiresx.topology.domains import nvlink_domains
 from hiresx.topology.groups import groups
 from hiresx.topology.layout import Branch, device_tree
-from hiresx.topology.levels import NVLINK, PCIE_SHARE, assumed_pcie_speed, generation, nvlinks
 from hiresx.topology.machine import GPU, NIC, Machine, Matrix, to_json
 from hiresx.topology.place import EXPLICIT, PlacementPlan, is_even
 from hiresx.topology.problems import problems

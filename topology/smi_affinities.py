@@ -3,7 +3,7 @@ that are memory of a GPU."""
 
 from typing import TypeAlias
 
-from hiresx.topology import levels, smi_rows
+from hiresx.topology import connection_levels, smi_rows
 from hiresx.topology.cpus import format_list, parse_list
 from hiresx.topology.machine import printable
 from hiresx.topology.smi_rows import CPU, MEMORY, MOST_TOLD, NUMA, After, Row, RowHeader
@@ -85,7 +85,7 @@ def _assign(
         if not smi_rows.is_affinity(word):
             break
         entry[kind] = word
-    left = words[len(kinds) :] if whole else [word for word in words[len(kinds) :] if not levels.word(word)]
+    left = words[len(kinds) :] if whole else [word for word in words[len(kinds) :] if not connection_levels.word(word)]
     left = [word for word in words[: len(kinds)] if not smi_rows.is_affinity(word)] + left
     if left:
         shown = printable(" ".join(left))[:60]

@@ -4,7 +4,7 @@
 import re
 from dataclasses import dataclass, field
 
-from hiresx.topology import levels
+from hiresx.topology import connection_levels
 from hiresx.topology.cpus import parse_list
 from hiresx.topology.machine import MOST_GPUS, bus_id, printable
 
@@ -73,7 +73,7 @@ def _read_query(lines: list[str], found: ReportedFacts) -> None:
         elif name == "Max" and section == "PCIe Generation" and value.isdigit():
             generation = int(value)
         elif name == "Max" and section == "Link Width" and value.rstrip("x").isdigit():
-            speed = levels.pcie_speed(generation, int(value.rstrip("x")))
+            speed = connection_levels.pcie_speed(generation, int(value.rstrip("x")))
             if speed:
                 found.pcie.setdefault(number, speed)
 
@@ -100,7 +100,7 @@ def _table(lines: list[str], found: ReportedFacts) -> None:
             values = (entry.get(f"pcie.link.{what}.{kind}", "") for kind in ("max", "current"))
             return next((int(value) for value in values if value.isascii() and value.isdigit()), None)
 
-        speed = levels.pcie_speed(most("gen"), most("width"))
+        speed = connection_levels.pcie_speed(most("gen"), most("width"))
         if speed:
             found.pcie.setdefault(number, speed)
         if entry.get("name"):

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from hiresx.topology import levels
+from hiresx.topology import connection_levels
 from hiresx.topology.cpus import parse_list
 
 _WORD = r"(?:X|PIX|PXB|PHB|PSB|NODE|SYS|SOC|NV(?:[12][0-9]|3[0-6]|[1-9]))"
@@ -49,7 +49,7 @@ def is_affinity(word: str) -> bool:
 
 def is_device(label: str) -> bool:
     """True if a label of the table names a device, such as a network adapter."""
-    return re.fullmatch(r"[A-Za-z][\w.\-]{1,63}", label) is not None and levels.word(label) is None
+    return re.fullmatch(r"[A-Za-z][\w.\-]{1,63}", label) is not None and connection_levels.word(label) is None
 
 
 @dataclass
@@ -98,14 +98,14 @@ class Row:
     def place(self, column: int) -> int | None:
         """Return the index of the word at which the matrix begins. It follows from the X of the row, which is in the
         column of the row's own device, number `column`. None if the row has no X, or more than one."""
-        marks = [n for n, word in enumerate(self.words) if word == levels.SELF]
+        marks = [n for n, word in enumerate(self.words) if word == connection_levels.SELF]
         start = marks[0] - column if len(marks) == 1 else -1
-        return start if start >= 0 and not any(map(levels.word, self.words[:start])) else None
+        return start if start >= 0 and not any(map(connection_levels.word, self.words[:start])) else None
 
     def first(self) -> int:
         """Return the index of the word at which the matrix begins, which is the first word that names a level. This is
         for a row without an X on the diagonal."""
-        return next((n for n, word in enumerate(self.words) if levels.word(word)), len(self.words))
+        return next((n for n, word in enumerate(self.words) if connection_levels.word(word)), len(self.words))
 
     def run(self, start: int, width: int | None = None) -> list[str]:
         """Return the cells of the matrix from the word `start` on: `width` of them, or all up to the last level before
@@ -113,7 +113,7 @@ class Row:
         end = start
         for n in range(start, len(self.words)):
             word = self.words[n]
-            if levels.word(word):
+            if connection_levels.word(word):
                 end = n + 1
             elif is_affinity(word) and parse_list(word) is not None:
                 break
@@ -152,8 +152,8 @@ def row(number: int, body: str) -> Row | None:
             found += re.findall(_WORD, glued[2])
         elif n:
             found += apart(word)
-    found = [levels.word(word) or word for word in found]
-    start = next((n for n, word in enumerate(found) if levels.word(word)), None)
+    found = [connection_levels.word(word) or word for word in found]
+    start = next((n for n, word in enumerate(found) if connection_levels.word(word)), None)
     # A sentence that names a GPU is no row. In a row, the words before the first level look like cells.
     if start is None or start > MOST_BEFORE or not all(_CELL.fullmatch(word) for word in found[:start]):
         return None
@@ -167,7 +167,7 @@ def row(number: int, body: str) -> Row | None:
 
 def apart(word: str) -> list[str]:
     """Divide a word into several: levels that are written without a blank between them, or a level with an affinity."""
-    if levels.word(word):
+    if connection_levels.word(word):
         return [word]
     if _GLUED.fullmatch(word):
         return re.findall(_WORD, word)
@@ -180,7 +180,7 @@ def _label(words: list[str]) -> int | None:
     affinity; else the first word."""
     for n, word in enumerate(words[:8]):
         following = [part for after in words[n + 1 : n + 2 + MOST_BEFORE] for part in apart(after)]
-        named = _LABEL.fullmatch(word) and any(levels.word(part) for part in following)
+        named = _LABEL.fullmatch(word) and any(connection_levels.word(part) for part in following)
         if named or _LABEL_GLUED.fullmatch(word):
             return n
     return 0 if len(words) > 1 else None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from hiresx.topology import levels, pci
+from hiresx.topology import connection_levels, pci
 from hiresx.topology.cpus import parse_list
 from hiresx.topology.machine import GPU, NIC, Cache, Machine, NumaNode, OtherDevice, Package, bus_id, device_matrices
 
@@ -83,7 +83,7 @@ def _bridges(path: Path) -> tuple[str, ...]:
 
 
 def _speed(path: Path) -> float | None:
-    return levels.pcie_speed_of_rate(_read(path / "max_link_speed"), _read(path / "max_link_width"))
+    return connection_levels.pcie_speed_of_rate(_read(path / "max_link_speed"), _read(path / "max_link_width"))
 
 
 def _gpu(index: int, path: Path) -> GPU:
@@ -141,7 +141,7 @@ def level_by_bridges(first: GPU | NIC, second: GPU | NIC) -> str:
     """Return the level of two devices (PIX, PXB, PHB, NODE or SYS). It follows from the PCI bridges above them or,
     without a common bridge, from their NUMA nodes. Unknown nodes, as on most virtual machines, are treated as one node.
     """
-    return levels.closest(first.path, second.path) or ("NODE" if first.numa == second.numa else "SYS")
+    return connection_levels.closest(first.path, second.path) or ("NODE" if first.numa == second.numa else "SYS")
 
 
 def _numa_nodes(root: Path) -> Iterator[NumaNode]:

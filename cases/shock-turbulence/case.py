@@ -3,7 +3,7 @@ frame of the incoming flow."""
 
 import numpy as np
 
-from hiresx.case.waves import Waves
+from hiresx.case.wave_sums import Waves
 from hiresx.exact import normal_shock
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hiresx.case.waves import Waves
+from hiresx.case.wave_sums import Waves
 from hiresx.errors import HiresxError
 from hiresx.exact import normal_shock
 

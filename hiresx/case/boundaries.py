@@ -10,10 +10,10 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from hiresx.case.face_formulas import FaceValue
+from hiresx.case.far_field_vortex import Vortex
 from hiresx.case.model import Listed, Positive, State, Table, Vector, case_error
 from hiresx.case.scalars import ScalarName, ScalarValue
 from hiresx.case.synthetic_turbulence import SyntheticTurbulence
-from hiresx.case.vortex import Vortex
 
 Face = Literal["imin", "imax", "jmin", "jmax", "kmin", "kmax"]
 Faces = Literal["all"] | Annotated[tuple[Face, ...], Listed, Field(min_length=1)]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hiresx.base.arrays import masked_place
-from hiresx.base.signals import SIGNALLED
+from hiresx.base.termination_signals import SIGNALLED
 from hiresx.case.error_messages import did_you_mean
 from hiresx.case.validation import check_state
-from hiresx.case.waves import Quantity, Waves, at, swings
+from hiresx.case.wave_sums import Quantity, Waves, at, swings
 from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError, describe, error_text
 

@@ -14,14 +14,14 @@ from hiresx.case import functions
 from hiresx.case.bundle import bundled_cases, bundled_directory
 from hiresx.case.error_messages import Origin, did_you_mean, format_value
 from hiresx.case.face_formulas import face_formulas
-from hiresx.case.implicit import NAME as IMPLICIT
+from hiresx.case.implicit_table import NAME as IMPLICIT
 from hiresx.case.kinds import KINDS, default_of
 from hiresx.case.named_scheme import without_governed
 from hiresx.case.relations import resolve_relations, valid_groups
 from hiresx.case.schema import Case, default, monitor_keys
-from hiresx.case.source import source_formulas
+from hiresx.case.source_table import source_formulas
 from hiresx.case.toml import read
-from hiresx.case.turbulence import transported_scalars
+from hiresx.case.turbulence_table import transported_scalars
 from hiresx.errors import HiresxError
 
 FILE = "case.toml"

@@ -13,8 +13,8 @@ from pydantic_core import PydanticCustomError
 
 from hiresx import kernels
 from hiresx.case.hybrid import Hybrid
-from hiresx.case.implicit import NAME as IMPLICIT
-from hiresx.case.implicit import STEADY_EPSILON
+from hiresx.case.implicit_table import NAME as IMPLICIT
+from hiresx.case.implicit_table import STEADY_EPSILON
 from hiresx.case.model import Table, case_error
 from hiresx.equations.stencil import suited_weights
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hiresx.case.implicit import NAME, UNSTEADY
+from hiresx.case.implicit_table import NAME, UNSTEADY
 from hiresx.case.model import Listed, Points, Positive, Table, case_error
 
 if TYPE_CHECKING:

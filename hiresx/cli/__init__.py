@@ -37,7 +37,7 @@ def _fill_closed_streams() -> None:
 def execute(arguments: list[str]) -> int:
     """Run the command line `arguments` and return its exit status. If --json is among them, stdout contains only JSON,
     errors included."""
-    from hiresx.base.signals import Terminated
+    from hiresx.base.termination_signals import Terminated
     from hiresx.cli import terminal
     from hiresx.errors import FILE_LIMIT, FILE_LIMIT_HINT, HiresxError, describe, is_file_limit
 

@@ -22,7 +22,7 @@ def history(
 ) -> int:
     """List the histories of a run, or show one: as a summary, as CSV or as JSON."""
     with terminal.only_json(json):
-        from hiresx.case.implicit import NAME as IMPLICIT
+        from hiresx.case.implicit_table import NAME as IMPLICIT
         from hiresx.case.monitors import RESIDUAL
         from hiresx.output.saved import files
         from hiresx.output.watch import history as kept

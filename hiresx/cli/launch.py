@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from hiresx.base import shell
 from hiresx.base.plural import plural
-from hiresx.base.signals import ENDING
+from hiresx.base.termination_signals import ENDING
 from hiresx.cli import terminal
 from hiresx.cli.option_groups import expand_option_groups
 from hiresx.cli.options import argument, numbers, option

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from hiresx.base.shell import quote
-from hiresx.base.signals import SIGNALLED, Terminated, raise_on_termination
+from hiresx.base.termination_signals import SIGNALLED, Terminated, raise_on_termination
 from hiresx.cli import check_numbers, options, terminal
 from hiresx.cli.options import argument, option
 from hiresx.errors import HiresxError
@@ -325,7 +325,7 @@ def at_its_end(case: "Case", found: Any, comm: "Communicator") -> tuple[str, flo
     value, and the time or the number of steps of the checkpoint; None if no end is reached. A steady flow ends when its
     residual has fallen by `implicit.drop`. If the residual is only round-off, the flow has converged, too, and the key
     is "". Raises HiresxError for a checkpoint of another case."""
-    from hiresx.case.implicit import NAME as IMPLICIT
+    from hiresx.case.implicit_table import NAME as IMPLICIT
     from hiresx.output.saved import checkpoint
     from hiresx.simulation.continuation import Continuation
     from hiresx.simulation.ends import is_reached

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hiresx.base.json_types import to_json_types
-from hiresx.base.signals import ignore_broken_output
+from hiresx.base.termination_signals import ignore_broken_output
 from hiresx.errors import HiresxError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from hiresx.grid import Block
 from hiresx.grid.blocks import FACES, direction, slices
 from hiresx.grid.stored_coordinates import slabs
 from hiresx.rhs.layers import along, shares
-from hiresx.rhs.waves import InTime
+from hiresx.rhs.prescribed_waves import InTime
 
 # Points per wavelength at which a wave counts as resolved by default.
 POINTS_PER_WAVE = 8.0

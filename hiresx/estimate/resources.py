@@ -15,7 +15,7 @@ from hiresx.case.grid_file import GridFile
 from hiresx.case.intervals import intervals
 from hiresx.case.named_scheme import keys_in_force
 from hiresx.case.schema import monitor_keys
-from hiresx.case.turbulence import SST
+from hiresx.case.turbulence_table import SST
 from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import best_partition

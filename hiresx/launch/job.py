@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from hiresx.base.signals import URGENT, handle_signals
+from hiresx.base.termination_signals import URGENT, handle_signals
 from hiresx.launch.mpirun_messages import EndFacts, MessageFilter
 from hiresx.mpi.launcher_environment import RANKS
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.base.signals import SIGNALLED
+from hiresx.base.termination_signals import SIGNALLED
 from hiresx.errors import HiresxError, describe
 from hiresx.mpi import launcher_environment
 

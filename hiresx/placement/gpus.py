@@ -10,7 +10,7 @@ import numpy as np
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.placement.facts import PlacementFacts
-from hiresx.topology import levels
+from hiresx.topology import connection_levels
 from hiresx.topology.cost import traffic
 from hiresx.topology.cpus import format_list
 from hiresx.topology.machine import GPU, Machine
@@ -112,13 +112,13 @@ def complete(machine: Machine, facts: PlacementFacts) -> Machine:
         replace(of(address, name), index=n)
         for n, (address, name) in enumerate(zip(facts.gpus, facts.names, strict=True))
     )
-    square = tuple(tuple(levels.SELF if a == b else "SYS" for b in range(count)) for a in range(count))
+    square = tuple(tuple(connection_levels.SELF if a == b else "SYS" for b in range(count)) for a in range(count))
     return replace(
         machine,
         gpus=tuple(gpus),
         levels=square,
         pcie=square,
-        peer=tuple(tuple(levels.SELF if a == b else "" for b in range(count)) for a in range(count)),
+        peer=tuple(tuple(connection_levels.SELF if a == b else "" for b in range(count)) for a in range(count)),
         nics=(),
         nic_levels=((),) * count,
         measured=None,

@@ -28,12 +28,12 @@ from hiresx.rhs.face_condition import Face, FaceCondition, place_of
 from hiresx.rhs.modelled_wall import ModelledWall
 from hiresx.rhs.no_slip import NoSlip
 from hiresx.rhs.precursor import PrecursorInflow as PrecursorInflow
+from hiresx.rhs.prescribed_waves import OTHER_TIME, FaceWaves, InTime
 from hiresx.rhs.recycling import RecyclingInflow
 from hiresx.rhs.sponge import moments
 from hiresx.rhs.subsonic_face import SubsonicFace
-from hiresx.rhs.synthetic_turbulence import SyntheticTurbulence
+from hiresx.rhs.synthetic_inflow import SyntheticTurbulence
 from hiresx.rhs.total_inflow import TotalInflow as TotalInflow
-from hiresx.rhs.waves import OTHER_TIME, FaceWaves, InTime
 
 # What the gas has gradients and viscous fluxes of.
 _GRADIENTS = len(GAS_GRADIENTS)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from hiresx.case import Case
-from hiresx.case.implicit import NAME as IMPLICIT
+from hiresx.case.implicit_table import NAME as IMPLICIT
 from hiresx.decomposition import Decomposition
 
 # Conditions that let nothing through, by their kernel; those of no kernel are periodic.

@@ -8,7 +8,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.functions import evaluate_profile, evaluate_scalar_profile
-from hiresx.case.waves import Waves
+from hiresx.case.wave_sums import Waves
 from hiresx.decomposition import Decomposition
 from hiresx.errors import HiresxError
 from hiresx.rhs.frozen import condition_functions, faces

@@ -12,7 +12,7 @@ from hiresx.output.fields.field_output import FieldOutput
 from hiresx.output.saved import checkpoint
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.watch import monitors as watch
-from hiresx.simulation import blow_up
+from hiresx.simulation import blow_up_error
 from hiresx.simulation.block_view import BlockView
 from hiresx.simulation.continuation import Continuation
 from hiresx.solver import Solver
@@ -45,7 +45,7 @@ class AttachedRun:
             reused=reused,
         )  # fmt: skip
         self.blocks = [BlockView(self.solver, b) for b in range(len(self.solver.states))]
-        self._trace = blow_up.Trace(self.solver)
+        self._trace = blow_up_error.Trace(self.solver)
 
     @property
     def restarted(self) -> list[str]:
@@ -83,7 +83,7 @@ class AttachedRun:
 
     def _check(self) -> None:
         """Raises BlowUp for a flow that is not alive."""
-        blow_up.check(self.solver)
+        blow_up_error.check(self.solver)
 
     def _restore_attachments(self, place: Path) -> None:
         """Give them what they had captured at `place`."""

@@ -15,7 +15,7 @@ from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import checkpoint, distributed_arrays, identity, record
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.container import Container
-from hiresx.simulation import blow_up
+from hiresx.simulation import blow_up_error
 from hiresx.simulation.stored_tiles import stored_tiles
 from hiresx.solver import Solver
 
@@ -130,7 +130,7 @@ def _alive(solver: Solver, piece: Piece) -> Piece:
     def make() -> np.ndarray:
         array = np.asarray(piece.array)
         if not np.isfinite(array).all():
-            raise blow_up.nowhere(solver, "a momentum is not finite")
+            raise blow_up_error.nowhere(solver, "a momentum is not finite")
         return array
 
     return Piece(piece.name, piece.box, LazyArray(piece.array.shape, piece.array.dtype, make))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.base.signals import Requests
+from hiresx.base.termination_signals import Requests
 from hiresx.case import Case
 from hiresx.case.schema import Time
 from hiresx.errors import HiresxError

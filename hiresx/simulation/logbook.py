@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from hiresx.base.signals import SIGNALLED
+from hiresx.base.termination_signals import SIGNALLED
 from hiresx.errors import HiresxError, describe, error_text
 from hiresx.output.saved import identity, record
 from hiresx.placement import Placement

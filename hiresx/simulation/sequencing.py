@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.case.far_field_vortex import vortex_of
 from hiresx.case.functions import STATE
 from hiresx.case.outputs import Output
 from hiresx.case.validation import check_state
-from hiresx.case.vortex import vortex_of
 from hiresx.equations.gas import Gas, conservative
 from hiresx.errors import HiresxError
 from hiresx.grid.shaping import coarsen

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hiresx.base import garbage
-from hiresx.base.signals import Requests
+from hiresx.base.termination_signals import Requests
 from hiresx.base.threads import start_in_background
 from hiresx.case import Case
 from hiresx.case.validation import check_arguments
@@ -30,10 +30,10 @@ from hiresx.output.watch.monitors.user import UserMonitor
 from hiresx.output.watch.overlaps import overlaps
 from hiresx.placement import place
 from hiresx.rhs import closed, fast_waves, frozen, layers
-from hiresx.simulation import blow_up
+from hiresx.simulation import blow_up_error
 from hiresx.simulation.adapted_run import Adaptations, AdaptedRun
 from hiresx.simulation.agreement import check_same, measured_speeds
-from hiresx.simulation.blow_up import BlowUp
+from hiresx.simulation.blow_up_error import BlowUp
 from hiresx.simulation.continuation import Continuation, as_case
 from hiresx.simulation.ends import Ends, check_steps
 from hiresx.simulation.flow_flags import tiles_at_start
@@ -209,9 +209,9 @@ class Simulation(AdaptedRun):
             self.solver.advance(count, until)
             return self.solver.dt
         except FloatingPointError as error:
-            found = blow_up.find(self.solver, f"no step can be taken ({error})")
+            found = blow_up_error.find(self.solver, f"no step can be taken ({error})")
             # the state is the one the step began with: where that is good, the step itself goes wrong
-            raise (found if found.block is not None else blow_up.began(self.solver, 1, found)) from None
+            raise (found if found.block is not None else blow_up_error.began(self.solver, 1, found)) from None
 
     # ---- the run
 
@@ -399,7 +399,7 @@ class Simulation(AdaptedRun):
 
     def _record_residual(self) -> float:
         """Residual norms and the check that the flow is alive. Returns the density residual."""
-        norms, least_density, least_pressure = blow_up.check(self.solver)
+        norms, least_density, least_pressure = blow_up_error.check(self.solver)
         entry = {
             "step": self.step_count,
             "time": self.time,
@@ -491,7 +491,7 @@ class Simulation(AdaptedRun):
         path = None
         if error.rank == self.comm.rank:
             with suppress(HiresxError):
-                path = blow_up.write_neighbourhood(self.out, self.solver, error, self.resolved)
+                path = blow_up_error.write_neighbourhood(self.out, self.solver, error, self.resolved)
         path = self.comm.bcast(path, error.rank or 0)
         found = self.comm.bcast(checkpoint.list_checkpoints(self.out)[:1] if self.comm.root else None)
         if path is not None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from hiresx.base.signals import ENDING, URGENT, Terminated
+from hiresx.base.termination_signals import ENDING, URGENT, Terminated
 from hiresx.mpi.communicator import Communicator, end_process
 from hiresx.output.saved import record
 

@@ -15,7 +15,7 @@ from hiresx.device.state import BlockState
 from hiresx.exchange.signalled_memory import SignalledMemory
 from hiresx.grid import Grid
 from hiresx.grid.patched import PATCHED
-from hiresx.rhs import boundary, scalars
+from hiresx.rhs import boundary, scalar_conditions
 from hiresx.rhs.face_condition import Face, FaceCondition
 from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.pole import Poles
@@ -67,9 +67,9 @@ class Conditions:
                 key = "condition", p.face, p.range, id(p.condition)
                 of_gas.append(blocks.kept(key, (face.state,), partial(boundary.condition, face)))
                 of_gas[-1].keep(p)
-            of_scalars = [c for face in faces for c in scalars.conditions(face, self._scalar)]
+            of_scalars = [c for face in faces for c in scalar_conditions.conditions(face, self._scalar)]
             boundary.share_corners(of_gas)
-            scalars.share_corners(of_scalars)
+            scalar_conditions.share_corners(of_scalars)
             self.all = sorted([*of_gas, *of_scalars], key=lambda c: c.rank)
             self.sponges = self._sponge_layers()
             together = None if memory is None else memory.sums
@@ -99,7 +99,7 @@ class Conditions:
         function = self._profiles.get(name) or name
         return partial(evaluate_profile, self._case, function)
 
-    def _scalar(self, name: str, function: str) -> scalars.Value:
+    def _scalar(self, name: str, function: str) -> scalar_conditions.Value:
         return partial(evaluate_scalar_profile, self._case, name, self._profiles.get(function) or function)
 
     def _sponge_layers(self) -> list[SpongeLayer]:
@@ -117,7 +117,10 @@ class Conditions:
 
     def sponge_calls(self) -> list[Call]:
         """Return the launches of the sponges."""
-        calls = ((layer.call, *scalars.sponge_calls(self._blocks.program, self._case, layer)) for layer in self.sponges)
+        calls = (
+            (layer.call, *scalar_conditions.sponge_calls(self._blocks.program, self._case, layer))
+            for layer in self.sponges
+        )
         return [call for of_layer in calls for call in of_layer]
 
     def calls(self, method: str) -> list[Call]:
@@ -129,7 +132,7 @@ class Conditions:
         follow those of the gas."""
         lists: list[list[Call]] = [[], [], []]
         for c in self.all:
-            lists[2 * isinstance(c, scalars.ScalarCondition)] += c.calls("ghost")
+            lists[2 * isinstance(c, scalar_conditions.ScalarCondition)] += c.calls("ghost")
             lists[1] += c.calls("bend")
         return [calls for calls in lists if calls]
 

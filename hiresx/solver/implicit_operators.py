@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.case.implicit import NAME, STEADY_SWEEPS, UNSTEADY_SWEEPS
+from hiresx.case.implicit_table import NAME, STEADY_SWEEPS, UNSTEADY_SWEEPS
 from hiresx.device.state import BlockState
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import FACES, slices
 from hiresx.solver.block_arguments import of_flow
 from hiresx.solver.block_states import LocalBlocks
-from hiresx.solver.colours import Colours
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.face_blocks import face_blocks
 from hiresx.solver.flow_system import VECTORS, FlowSystem
@@ -23,6 +22,7 @@ from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.product_lines import ProductLines
 from hiresx.solver.product_nodes import ProductNodes
 from hiresx.solver.step_size import StepSize
+from hiresx.solver.sweep_colours import Colours
 from hiresx.solver.sweeps import SweepInputs, Sweeps
 from hiresx.time.integrator import Integrator
 from hiresx.time.linearised import EXPLICIT_CFL, ImplicitIntegrator, ImplicitSettings, Linearised, ResidualPlace

@@ -8,9 +8,9 @@ import numpy as np
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.solver.coloured_arrays import in_precision
-from hiresx.solver.colours import NODES
 from hiresx.solver.face_blocks import FaceBlocks
 from hiresx.solver.product_sweeps import ProductSweeps
+from hiresx.solver.sweep_colours import NODES
 
 _FIELDS = ("records", "inverses", "right", "update")
 

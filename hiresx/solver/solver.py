@@ -14,7 +14,7 @@ from hiresx.device.interface import Backend, Call
 from hiresx.estimate import layout
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
-from hiresx.rhs import boundary, scalars, spatial_filter
+from hiresx.rhs import boundary, scalar_conditions, spatial_filter
 from hiresx.rhs.layers import place_sponges, with_tiles
 from hiresx.rhs.terms import Task
 from hiresx.solver.batched_steps import BatchedSteps
@@ -83,7 +83,7 @@ class Solver:
         self.step_factor = 1.0
         self.plan = choose_plan(case, backend, domain, plan, 0 if reused is None else reused.bytes)
         boundary.check(self.decomposition.patches)
-        scalars.check(case, self.decomposition.patches)
+        scalar_conditions.check(case, self.decomposition.patches)
         spatial_filter.check(case, self.decomposition.blocks)
         self.integrator = integrator(case.time.integrator)
         check_integrator(case, self.integrator)

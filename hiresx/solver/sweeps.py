@@ -17,8 +17,8 @@ from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.coloured_arrays import inverse_blocks, of_lines, unpacked_inverses
-from hiresx.solver.colours import NODES, Colours
 from hiresx.solver.ghosts import Ghosts
+from hiresx.solver.sweep_colours import NODES, Colours
 from hiresx.time.linearised import ImplicitSettings
 from hiresx.time.ode_system import Vector
 

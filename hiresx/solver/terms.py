@@ -10,7 +10,7 @@ from hiresx.device.call import Call, Calls
 from hiresx.device.dependency_graph import flatten_calls
 from hiresx.device.fields import FIELDS
 from hiresx.grid.blocks import direction
-from hiresx.rhs import boundary, compact, viscous
+from hiresx.rhs import boundary, compact, viscous_plan
 from hiresx.rhs.axisymmetric import Axisymmetric
 from hiresx.rhs.chunks import crowds
 from hiresx.rhs.face_condition import FaceCondition
@@ -74,7 +74,7 @@ class Terms:
         carried = plan_class.viscous_directions(blocks.configuration.precision) if alone else frozenset()
         self.viscous_first = self._is_viscous and fluxes_ahead(plan)
         self.viscous = [
-            viscous.Viscous(blocks.program, s, reynolds, remote, carried, self.viscous_first)
+            viscous_plan.Viscous(blocks.program, s, reynolds, remote, carried, self.viscous_first)
             for s, remote in zip(states, ghosts.halo.remote, strict=True)
             if reynolds is not None and self._is_viscous
         ]
@@ -87,7 +87,7 @@ class Terms:
             )
             for n, (s, remote) in enumerate(zip(states, ghosts.halo.remote, strict=True))
         ]  # fmt: skip
-        beside: Sequence[viscous.Viscous | None] = self.viscous or [None] * len(states)
+        beside: Sequence[viscous_plan.Viscous | None] = self.viscous or [None] * len(states)
         self.axisymmetric = [
             Axisymmetric(blocks.backend, blocks.program, s, conditions.axes(s), of_viscous)
             for s, of_viscous in zip(states, beside, strict=True)
@@ -254,5 +254,5 @@ class Terms:
             for call in c.calls("viscous_primitives", block.w)
         ]
 
-    def _of_patches(self) -> list[tuple[FaceCondition, viscous.Viscous]]:
+    def _of_patches(self) -> list[tuple[FaceCondition, viscous_plan.Viscous]]:
         return [(c, self.viscous[self._blocks.place[c.patch.block]]) for c in self._conditions.all]

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 from hiresx.base import shell
 from hiresx.base.plural import plural
-from hiresx.base.signals import ENDING, Requests, Terminated
+from hiresx.base.termination_signals import ENDING, Requests, Terminated
 from hiresx.errors import HiresxError
 from hiresx.launch import counts, job, mpi_library
 from hiresx.launch.command import command

@@ -5,8 +5,8 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 from hiresx.case import Case
-from hiresx.case.implicit import Implicit as Given
-from hiresx.case.implicit import viscous_damping
+from hiresx.case.implicit_table import Implicit as Given
+from hiresx.case.implicit_table import viscous_damping
 from hiresx.equations import equations
 from hiresx.equations.storage import MATRIX_FREE, block_reals, factor_reals, packed_reals, record_numbers
 from hiresx.equations.system import recorded_terms
@@ -31,7 +31,7 @@ class ResidualPlace(NamedTuple):
 
 class ImplicitSettings(NamedTuple):
     """Settings of the implicit scheme. `cfl`: the initial CFL number; inf if the case gives the size of steps. The
-    other fields are those of the table `[implicit]` with the same names (`hiresx.case.implicit.Implicit`)."""
+    other fields are those of the table `[implicit]` with the same names (`hiresx.case.implicit_table.Implicit`)."""
 
     cfl: float
     largest_cfl: float

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.case.implicit import NAME as IMPLICIT
+from hiresx.case.implicit_table import NAME as IMPLICIT
 from hiresx.case.schema import monitor_keys
 from hiresx.errors import HiresxError
 from hiresx.grid import Grid

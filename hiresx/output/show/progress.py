@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from hiresx.base.signals import ignore_broken_output
+from hiresx.base.termination_signals import ignore_broken_output
 from hiresx.output.show.estimate import Estimator
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ gradients are known, store them in a field."""
 from collections.abc import Iterator, Sequence
 
 from hiresx.case import Case
-from hiresx.case.implicit import NAME
+from hiresx.case.implicit_table import NAME
 from hiresx.device.interface import Program
 from hiresx.device.state import BlockState
 from hiresx.rhs.terms import FLUXES, RATES, SOURCES, VISCOUS, Term

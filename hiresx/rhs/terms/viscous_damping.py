@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.case.implicit import viscous_damping
+from hiresx.case.implicit_table import viscous_damping
 from hiresx.decomposition import Decomposition
 from hiresx.decomposition.oblique_walls import groups, inward_rows, met_by_friction
 from hiresx.decomposition.patches import Patch
@@ -99,7 +99,7 @@ def range_of(nodes: tuple[int, int], first: int, count: int) -> tuple[int, int]:
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
     """Yield the terms that damp oscillations from node to node, after the other rates, if the case needs them
-    (`hiresx.case.implicit.viscous_damping`, `hiresx.case.turbulence.Turbulence.is_damped`)."""
+    (`hiresx.case.implicit_table.viscous_damping`, `hiresx.case.turbulence_table.Turbulence.is_damped`)."""
     strengths = {"viscous_damping": (viscous_damping(case), FIELD, slice(None))}
     if case.turbulence.is_damped:
         rows = slice(-case.turbulence.transported, None)

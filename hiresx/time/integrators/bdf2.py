@@ -8,7 +8,7 @@ from hiresx.time.implicit_stages import Solved
 from hiresx.time.ode_system import System, Vector
 from hiresx.time.step_control import ControlledStages
 
-# Steps of unsteady flow, as hiresx.case.implicit reads here.
+# Steps of unsteady flow, as hiresx.case.implicit_table reads here.
 UNSTEADY = True
 # Longer steps, over the one before, are not stable if they follow one another: E. Hairer, S. P. Norsett & G. Wanner,
 # Solving Ordinary Differential Equations I, section III.5.

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.case.far_field_vortex import Vortex, vortex_of
 from hiresx.case.model import State
-from hiresx.case.vortex import Vortex, vortex_of
 from hiresx.decomposition import Decomposition
 from hiresx.errors import HiresxError
 from hiresx.output.watch.history import Column

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.case.body_force import BodyForce as Spec
+from hiresx.case.body_force_table import BodyForce as Spec
 from hiresx.device.interface import Call
 from hiresx.output.watch.columns import pad, volumes
 from hiresx.output.watch.history import Column

@@ -7,7 +7,7 @@ import numpy as np
 
 from hiresx import kernels
 from hiresx.base.arrays import triple
-from hiresx.case.source import source_formulas
+from hiresx.case.source_table import source_formulas
 from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range

@@ -10,17 +10,17 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.boundaries import NoSlipWall
-from hiresx.case.turbulence import transported_values
-from hiresx.case.waves import Quantity
+from hiresx.case.turbulence_table import transported_values
+from hiresx.case.wave_sums import Quantity
 from hiresx.decomposition import Patch
 from hiresx.device.interface import Call, Program
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, equations
 from hiresx.errors import HiresxError
 from hiresx.rhs.face_condition import Face, FaceCondition
+from hiresx.rhs.prescribed_waves import FaceWaves, InTime
 from hiresx.rhs.sponge import SpongeLayer
 from hiresx.rhs.wall_corners import held_shares
 from hiresx.rhs.wall_ends import takers
-from hiresx.rhs.waves import FaceWaves, InTime
 
 # s at places and a time: f(x, y, z, t), of the shape of x.
 Value = Callable[[np.ndarray, np.ndarray, np.ndarray, float], Quantity]
@@ -308,7 +308,7 @@ def check(case: Case, patches: Sequence[Patch]) -> None:
         if patch.condition.kernel not in _KINDS:
             raise HiresxError(
                 f'[[scalar]]: nothing says what a scalar does at the "{patch.condition.type}" face',
-                f'name the kernel "{patch.condition.kernel}" in _KINDS of hiresx/rhs/scalars.py',
+                f'name the kernel "{patch.condition.kernel}" in _KINDS of hiresx/rhs/scalar_conditions.py',
             )
 
 

@@ -1,11 +1,11 @@
-"""Prescribed values that are sums of waves (`hiresx.case.waves`), which the device evaluates at each time."""
+"""Prescribed values that are sums of waves (`hiresx.case.wave_sums`), which the device evaluates at each time."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from hiresx.case.waves import Quantity, Waves, at, swings
+from hiresx.case.wave_sums import Quantity, Waves, at, swings
 from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError
 
