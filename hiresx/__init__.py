@@ -4,7 +4,7 @@ the same kernel source."""
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # for those who read the sources, people's editors among them; at run time see below
+if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` below imports these names
     from hiresx import post as post
     from hiresx.base.termination_signals import Terminated as Terminated
     from hiresx.case import Case as Case
@@ -55,7 +55,7 @@ _MODULES = {
 _PACKAGES = ("post",)
 
 
-if not TYPE_CHECKING:  # to a reader of the sources it would say that there is any name
+if not TYPE_CHECKING:  # a type checker would otherwise accept any name
 
     def __getattr__(name: str) -> object:
         import importlib

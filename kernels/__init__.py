@@ -42,7 +42,7 @@ from typing import Literal, NamedTuple, TypeAlias, TypeVar, TypeVarTuple, cast
 
 ROOT = Path(__file__).parent
 
-# What fields are kept as (storage.h).
+# Number types in which fields are stored (storage.h).
 KEPT_TYPES = ("stored_real", "work_real", "rate_real")
 _POINTED_TO = ("real", *KEPT_TYPES, "mark", "int", "long long", "double")
 POINTER_TYPES = tuple(f"{const}{base} *" for base in _POINTED_TO for const in ("", "const "))
@@ -201,7 +201,7 @@ def _append(text: str, label: str, folder: Path, root: Path, seen: set[Path], li
         include = _INCLUDE.match(line) if "#" in line else None
         path = _find(include[1], folder, root, f"{label}:{number}") if include else None
         if path is None:
-            # #pragma once means nothing in a flat text, and compilers warn of it in a main file.
+            # #pragma once has no meaning in a single text, and compilers warn about it in a main file.
             lines.append("" if "#" in line and _ONCE.match(line) else line)
         elif path in seen:
             lines.append("")

@@ -11,9 +11,9 @@ above, the interconnect between NUMA nodes, or NVLink. Links are full duplex: th
 
 Peer traffic through an Intel host bridge counts a fifth more. Two GPUs without peer access exchange data through host
 memory: first all copies to the host, then all copies to the devices. Two such GPUs under one switch therefore share its
-uplink. Messages within a GPU have the speed `levels.LOCAL`. Bandwidths are those of `hiresx.topology.connection_levels`, or
-measured ones if the machine has them. A measured bandwidth applies to its pair, and the largest bandwidth measured over
-a link to that link.
+uplink. Messages within a GPU have the speed `connection_levels.LOCAL`. Bandwidths are those of
+`hiresx.topology.connection_levels`, or measured ones if the machine has them. A measured bandwidth applies to its pair,
+and the largest bandwidth measured over a link to that link.
 """
 
 from dataclasses import dataclass
@@ -117,10 +117,10 @@ class Model:
         cards = [gpu.bus_id if gpu.mig_uuid else str(gpu.index) for gpu in machine.gpus]
         self._card = [cards.index(card) for card in cards]
         self._between = max([connection_levels.interconnect_speed(machine.cpu), *self._measured_speeds("SYS")])
-        # An unknown CPU is assumed to be the slower kind. Measured speeds include the effect already.
+        # An unknown CPU is assumed to be the slower kind. Measured speeds already include the effect.
         intel = not machine.cpu or "Intel" in machine.cpu
         self._overhead = connection_levels.INTEL_PEER if intel and machine.measured is None else 1.0
-        # If the links to all peers are more than a GPU has, they are the same links, behind a switch.
+        # If the links to all peers are more than a GPU has, they are the same links to a switch.
         most = max(connection_levels.MOST_NVLINKS.values())
         self._switched = [sum(map(connection_levels.nvlinks, row)) > most for row in machine.levels]
         self.bandwidth = np.full((count, count), connection_levels.LOCAL)
@@ -165,8 +165,8 @@ class Model:
             [np.concatenate(phases[: self.phases]), np.zeros((self.phases * len(self.links), count))], 1
         )
         held[: len(self.links), count * count :] = network
-        # Of each pair of GPUs, and behind them of each GPU towards the network: the links that are passed (those of the
-        # second and third phase behind those of the first) and seconds per byte there; short lists end in none.
+        # For each pair of GPUs, followed by each GPU with the network: the links that are used (those of the second and
+        # third phase after those of the first) and the seconds per byte on them; short lists are filled with "none".
         most = max(1, int((held > 0).sum(axis=0).max(initial=0)))
         self.ways = np.argsort(held <= 0, axis=0, kind="stable")[:most].T.copy()
         self.way_times = np.take_along_axis(held, self.ways.T, axis=0).T.copy()
@@ -342,7 +342,7 @@ class Model:
         if beyond and (self.nic_per_byte[a], self.nic_latency[a]) != (self.nic_per_byte[b], self.nic_latency[b]):
             return False
         # The links must be the same but for their names: as fast, and passed by the same pairs.
-        passes = self._passes.reshape(-1, count, count)  # overhead and staging show in the matrices above
+        passes = self._passes.reshape(-1, count, count)  # overhead and staging are in the matrices above
         network = self._network if beyond else 0 * self._network
         return self._signature(passes, network) == self._signature(passes[:, swap][:, :, swap], network[:, swap])
 
@@ -381,7 +381,8 @@ class Exchange:
         self.model, self.demand = model, demand
         self.senders, self.receivers = np.nonzero(demand.bytes)
         self.amounts = demand.bytes[self.senders, self.receivers]
-        # Where the messages of one sender end and those of the next begin; a rank without messages has none.
+        # The positions at which the messages of one sender end and those of the next begin; a rank without messages has
+        # none.
         self._first = np.flatnonzero(np.diff(self.senders, prepend=-1))
         self._off_host = np.flatnonzero(demand.off_host)
         self._waiting = [
@@ -421,7 +422,7 @@ class Exchange:
         total = phases.sum(axis=1)
         moving = total.max(axis=1, initial=0.0)
         if model.phases > 1:
-            # Of staged copies all go up before any comes down.
+            # With staged copies, all copies to the host precede the copies to the devices.
             direct, up, down = phases[:, 0], phases[:, 1], phases[:, 2]
             moving = np.maximum(moving, (direct + up).max(axis=1, initial=0.0) + down.max(axis=1, initial=0.0))
         waits = np.zeros((number, 0))

@@ -10,7 +10,7 @@ from hiresx.topology.machine import GPU, Machine, Matrix
 from hiresx.topology.parse_hwloc_xml import NO_PCI
 from hiresx.topology.problems import surroundings
 
-# Fields of a machine that its PCI devices give.
+# Fields of a machine that follow from its PCI devices.
 _DEVICES = ("gpus", "levels", "pcie", "peer", "nics", "nic_levels", "nic_pairs", "devices")
 
 
@@ -28,7 +28,7 @@ def discover() -> Machine:
         devices = nvml.discover()
     except HiresxError as error:
         devices = None
-        # A machine without an NVIDIA GPU lacks nothing without NVML.
+        # A machine without an NVIDIA GPU does not need NVML.
         if any(gpu.bus_id for gpu in tree.gpus if "1002" not in gpu.model):
             missing.append(f"{error.message}: no NVLink, peer access or utilisation ({error.hint})")
     found = tree if devices is None else merge(tree, devices)

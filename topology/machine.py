@@ -17,7 +17,7 @@ from hiresx.topology.cpus import format_list, parse_list
 
 FORMAT = "hiresx-topology"
 VERSION = 1
-# A node has at most 20 GPUs today; what claims more than this is no machine.
+# A node has at most 20 GPUs today; a file with more than this is not valid.
 MOST_GPUS = 64
 MOST_NICS = 256
 LARGEST_FILE = 64 * 2**20
@@ -200,7 +200,8 @@ def device_matrices(
         counts = [connection_levels.link_count(list(row), gpu.model) for row, gpu in zip(links, gpus, strict=True)]
         gpus = [replace(gpu, links=count or None) for gpu, count in zip(gpus, counts, strict=True)]
     return {
-        "gpus": tuple(gpus), "levels": joined, "pcie": pcie, "peer": connection_levels.square(len(gpus), lambda a, b: ""),
+        "gpus": tuple(gpus), "levels": joined, "pcie": pcie,
+        "peer": connection_levels.square(len(gpus), lambda a, b: ""),
         "nics": tuple(nics), "nic_levels": tuple(tuple(level(gpu, nic) for nic in nics) for gpu in gpus),
         "nic_pairs": connection_levels.square(len(nics), lambda a, b: level(nics[a], nics[b])),
     }  # fmt: skip

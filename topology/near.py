@@ -15,8 +15,8 @@ class Nearest:
     """The devices nearest to a GPU. `gpu`: the GPU; None for a process without one. `numa`: its NUMA node; None if
     unknown. `cpus`: the nearest CPUs that this process may use (for a recording: the nearest ones). `cores`: these
     CPUs, grouped by cores. `nics`: the nearest adapters, all equally near; if any of them has RDMA, only those with
-    RDMA. `nic_level`: their level, a word of `hiresx.topology.connection_levels`; "" without an adapter. `warnings`: reasons why a
-    run may be slow."""
+    RDMA. `nic_level`: their level, a word of `hiresx.topology.connection_levels`; "" without an adapter. `warnings`:
+    reasons why a run may be slow."""
 
     gpu: GPU | None
     numa: int | None

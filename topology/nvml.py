@@ -24,7 +24,7 @@ FABRIC_COMPLETED = 3  # NVML_GPU_FABRIC_STATE_COMPLETED: the GPU has joined its 
 CPU_WORDS = 128  # of 64 CPUs each: 8192, the most that Linux is built for
 
 
-# The module pynvml and its handles of GPUs, which have no types.
+# The module pynvml and its handles of GPUs have no types.
 Nvml: TypeAlias = Any
 Handle: TypeAlias = Any
 
@@ -34,7 +34,7 @@ def library() -> Nvml:
     pynvml = optional.import_required("pynvml", "NVML is used through nvidia-ml-py", "pip install nvidia-ml-py")
     try:
         pynvml.nvmlInit()
-    except Exception as error:  # NVMLError, or whatever a broken module raises
+    except Exception as error:  # NVMLError, or any error of a broken module
         raise HiresxError(f"NVML does not start: {error}", "install the NVIDIA driver; nvidia-smi must work") from None
     return pynvml
 

@@ -32,7 +32,7 @@ MOST_PORTS = 512
 
 _PCI_TYPE = re.compile(r"([0-9a-fA-F]{4}) \[([0-9a-fA-F]{4}):([0-9a-fA-F]{4})\]")
 RDMA_NAME = re.compile(r"(mlx\d|hfi\d|bnxt_re|irdma|qedr|efa|cxi|ib|opa|usnic|hns)_?\d*")
-# osdev_type of devices that CUDA, OpenCL or RSMI has found: the number 5, since 3.0 bit 3.
+# osdev_type of devices that CUDA, OpenCL or RSMI has found: the number 5; since 3.0 it is bit 3.
 _CO_PROCESSOR, _CO_PROCESSOR_BIT = 5, 8
 _CACHE = re.compile(r"L([1-5])(i?)Cache")
 
@@ -85,7 +85,7 @@ def _machine(top: Element, root: Element, name: str) -> Machine:
         for node in objects.of("Package", "Socket")
     )
     if packages and not any(package.model for package in packages):
-        # hwloc before 2.0 may keep the model on the machine.
+        # hwloc before 2.0 may store the model in the machine object.
         packages = tuple(Package(p.index, root_infos.get("CPUModel", ""), p.cpus) for p in packages)
     devices = [node for node in objects.devices if _is_gpu(node)]
     adapters = _adapters(objects)
@@ -200,7 +200,7 @@ def _caches(objects: _Objects) -> tuple[Cache, ...]:
     found = []
     for node in objects.all:
         match = _CACHE.fullmatch(_type(node))
-        if match or _type(node) == "Cache":  # before 2.0 all were "Cache"
+        if match or _type(node) == "Cache":  # before 2.0 all had the type "Cache"
             depth = _number(match[1] if match else node.get("depth"), 1)
             kind = "instruction" if match and match[2] else kinds.get(node.get("cache_type"), "")
             found.append(Cache(depth, kind, _number(node.get("cache_size")) or None, _cpus(node)))
@@ -213,7 +213,7 @@ def _numa_nodes(objects: _Objects) -> tuple[NumaNode, ...]:
         cpus = _cpus(node)
         if not cpus and "cpuset" not in node.attributes and node.parent is not None:
             cpus = _cpus(node.parent)
-        # hwloc leaves the memory of a node out when there is none.
+        # hwloc leaves the memory of a node out if there is none.
         found.append(NumaNode(_number(node.get("os_index")), _number(node.get("local_memory")), cpus))
     return tuple(sorted(found, key=lambda node: node.index))
 
@@ -351,5 +351,5 @@ def _gpu_of(node: Element | None, devices: list[Element]) -> int | None:
 
 
 def _is_switch(node: Element | None) -> bool:
-    # A switch that did not answer while it was recorded has no class, only the name.
+    # A switch that did not answer during the recording has no class, only a name.
     return node is not None and (node.get("subtype") == "NVSwitch" or _pci(node)[:2] == (pci.BRIDGE, pci.NVIDIA))

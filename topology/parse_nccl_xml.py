@@ -29,7 +29,7 @@ from hiresx.topology.xml_tree import Element
 HINT = "record it again with: NCCL_TOPO_DUMP_FILE=machine.xml"
 # PCI classes of the far ends of NVLinks, as NCCL distinguishes them (src/graph/topo.h).
 SWITCH, CPU = "0x0680", "0x068001"
-# Names by family and model of the CPU, so that `levels.interconnect_speed` knows its interconnect.
+# Names by family and model of the CPU, so that `connection_levels.interconnect_speed` knows its interconnect.
 _INTEL = {
     63: "Haswell", 79: "Broadwell", 85: "Skylake", 106: "Ice Lake", 108: "Ice Lake", 143: "Sapphire Rapids",
     207: "Emerald Rapids", 173: "Granite Rapids",
@@ -140,11 +140,11 @@ def _node(element: Element) -> int | None:
 
 
 def _path(element: Element) -> tuple[str, ...]:
-    """Bridges above a device as `levels.closest` counts them: of each switch the port to the CPU and that downwards."""
+    """Bridges above a device as `connection_levels.closest` counts them: of each switch the port to the CPU and that downwards."""
     chain = [above for above in element.ancestors() if above.tag == "pci"][::-1]
     cpu = next((above for above in element.ancestors() if above.tag == "cpu"), None)
     found = [f"host of NUMA {cpu.get('numaid')}" if cpu is not None else "host"]
-    # A device directly below the <cpu>, as in virtual machines, hangs on the host bridge itself.
+    # A device directly below the <cpu>, as in virtual machines, is connected to the host bridge itself.
     for above, below in pairwise([*chain, element]):
         found += [bus_id(above.get("busid")), f"{bus_id(above.get('busid'))} to {below.get('busid') or id(below)}"]
     return tuple(found)

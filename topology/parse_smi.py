@@ -30,7 +30,7 @@ _Peers: TypeAlias = dict[int, list[list[str]]]
 _Cells: TypeAlias = dict[int, list[str]]
 
 HINT = "record it again with: nvidia-smi topo -m > machine.txt"
-# Longest row of a machine: 64 GPUs and 256 NICs, each with a word and some blanks.
+# Length of the longest possible row: 64 GPUs and 256 NICs, each with a word and some blanks.
 LONGEST_LINE = 16384
 
 _LEGEND = re.compile(r"(NIC\d{1,4})\s*[:=]\s*([A-Za-z][\w.\-]{0,63})")
@@ -169,7 +169,8 @@ class _Table:
             if len(header.gpus) > 1:
                 self.problems.append("the header names other GPUs than the rows: columns are counted by the rows")
             return []
-        # Names that run together, or a header without its adapters: all rows hold more, as many each.
+        # The header has names without blanks between them, or lacks its adapters: all rows have more cells than it, the
+        # same number each.
         held = {len(row.run(row.first())) for row in self.gpus.values()}
         if len(held) == 1 and min(held) > len(header.devices) and header.gpus == sorted(header.gpus):
             named = plural(len(header.devices), "column")

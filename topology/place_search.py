@@ -18,15 +18,15 @@ from hiresx.topology.cost import GIGA, Exchange, Model, Traffic
 from hiresx.topology.gpu_slots import GpuSlots
 
 EXHAUSTIVE = 8
-# Operations for swaps; the search of few ranks has three times as many. Both take some tenths of a second.
+# Number of operations for swaps; the search with few ranks has three times as many. Both take some tenths of a second.
 MOST_WORK = 120_000_000
-# Operations at a time, for memory.
+# Number of operations at a time, which limits the memory.
 AT_A_TIME = 2_000_000
 # Overhead of a call of NumPy, as a number of operations.
 CALL = 20_000
 KICKED = 3
-# Placements whose values differ from the best by no more than this share are equally good. Among them the other measure
-# decides, then the rank order.
+# Placements whose values differ from the best by no more than this fraction count as equally good. Among them the other
+# measure decides, then the order of the ranks.
 SAME = 1e-9
 # Weight of the norm of all links' times (exponent 2^3) beside the longest time. Most swaps do not change the longest
 # time, but they change the norm.
@@ -78,7 +78,7 @@ class PairSum(Objective):
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
         ranks, size = self.demand.ranks, len(place)
         sent, model, pairs = self.demand.bytes > 0, self.model, np.ix_(place, place)
-        # Cost of each rank, as far as other hosts go, where each of the others is.
+        # Cost of the traffic of each rank to other hosts, for each of its possible GPUs.
         change = np.zeros((size, size))
         change[:ranks] = np.outer(self.demand.off_host, model.nic_per_byte[place])
         change[:ranks] += np.outer(self.demand.off_host > 0, model.nic_latency[place])
@@ -131,7 +131,7 @@ def swap_change(amount: np.ndarray, price: np.ndarray) -> np.ndarray:
         product = a @ p.T
         own = np.diag(product)
         total += product + product.T - own[:, None] - own[None, :]
-        # The sums above run over all others and over r and s themselves; those two are taken out again.
+        # The sums above include r and s themselves, which are subtracted here.
         ends = np.diag(p)
         total -= (0 - a.T) * (p.T - ends[:, None]) + a * (ends[None, :] - p)
     change: np.ndarray = total + amount * (price.T - price) + amount.T * (price - price.T)
@@ -250,7 +250,7 @@ class Search:
             if len(first) > most:
                 some = draw.permutation(len(first))[:most]
                 first, second = first[some], second[some]
-            # The placement itself is the first: a swap of an entry with itself.
+            # The placement itself comes first: a swap of an entry with itself.
             first, second = np.append(0, first), np.append(0, second)
             guide, work = self._objective.swap_values(self._gpus[slots], first, second)
             self.evaluations += len(first)

@@ -16,7 +16,7 @@ from hiresx.topology.cpus import format_list
 from hiresx.topology.groups import levels_tell_nodes, nearest_nics, pcie_groups
 from hiresx.topology.machine import Machine
 
-# A measured bandwidth below this share of that of its level is a problem. ACS, for instance, halves it.
+# A measured bandwidth below this fraction of that of its level is a problem. ACS, for instance, halves it.
 SLOW = 0.6
 
 

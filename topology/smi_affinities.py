@@ -8,7 +8,7 @@ from hiresx.topology.cpus import format_list, parse_list
 from hiresx.topology.machine import printable
 from hiresx.topology.smi_rows import CPU, MEMORY, MOST_TOLD, NUMA, After, Row, RowHeader
 
-# By GPU: CPUs or NUMA nodes, one NUMA node; None where they are not known.
+# By GPU: CPUs or NUMA nodes, or one NUMA node; None if they are not known.
 Sets: TypeAlias = list[frozenset[int] | None]
 Nodes: TypeAlias = list[int | None]
 
@@ -72,7 +72,7 @@ def _assign(
     while len(words) > len(kinds) and (n := next((n for n, word in enumerate(words[:-1]) if _open(word)), -1)) >= 0:
         words[n : n + 2] = [words[n] + words[n + 1]]  # "0, 3-9": a list with blanks in it
     if kinds and 0 < len(words) < len(kinds) and tabbed:
-        # An empty column shows in the tabs; the last column has two before it.
+        # An empty column is visible in the tabs; the last column has two tabs before it.
         last = [tabbed[-1]] if len(kinds) == 3 and len(tabbed) >= 3 else []
         columns = [*tabbed[: len(kinds) - len(last)], *last]
         if [cell for cell in columns if cell] == words:

@@ -16,22 +16,23 @@ _LABEL = re.compile(r"GPU\d{1,4}|NIC\d{1,4}|mlx\w+")
 GPU = re.compile(r"GPU(\d{1,4})")
 _AFFINITY = re.compile(r"[0-9][0-9,\-]*|N/?A|-")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f]")
-# What people and tools put before a row: a comment sign, a prompt, a quote, a list mark, the edge of a table.
+# Characters that people and tools put before a row: a comment sign, a prompt, a quote, a list mark, the edge of a
+# table.
 _PREFIX = re.compile(r"[\s#>$%|*`'\"\\+:\-]*")
 # Around cells of tables and quoted text.
 _MARKS = str.maketrans({"|": "\t", "*": " ", "`": " ", '"': " ", "'": " "})
-# A header's columns; names of devices end where the next known label begins, however close.
+# Columns of a header; the name of a device ends where the next known label begins, even without a blank.
 _HEADING = re.compile(
     r"(?P<memory>GPU *NUMA *ID)|(?P<cpu>CPUs?(?: *Affinity)?)|(?P<numa>NUMA(?: *(?:Affinity|Nodes?))?(?:\(s\))?)"
     r"|(?P<gpu>GPU\d{1,4})|(?P<nic>NIC\d{1,4}|mlx\d_\d{1,3})"
     r"|(?P<other>[A-Za-z][\w.\-]*?(?=GPU\d|NIC\d|mlx\d_\d|CPU\s?Aff|NUMA\s?Aff|GPU\s?NUMA|[^\w.\-]|$))"
 )
 _CELL = re.compile(r"[A-Z0-9?!/#\-][A-Z0-9?!/#,\-]*")
-MOST_BEFORE = 8  # words left of the first level: affinities, or unreadable cells
+MOST_BEFORE = 8  # words without the first level: affinities, or unreadable cells
 CPU, NUMA, MEMORY = "cpu", "numa", "memory"
-# At most so many of the unused words are named.
+# Largest number of unused words that are named.
 MOST_TOLD = 6
-# By GPU: the words behind the matrix, and the same by tabs.
+# By GPU: the words behind the matrix, and the same separated by tabs.
 After: TypeAlias = dict[int, tuple[list[str], list[str]]]
 
 
@@ -120,7 +121,7 @@ class Row:
         if width is None:
             return self.words[start:end]
         cells = self.words[start : start + width]
-        # In a row that is too short the next words are affinities; no cell looks like one.
+        # In a row that is too short the next words are affinities, which do not look like cells.
         while cells and start + len(cells) > end and is_affinity(cells[-1]):
             cells.pop()
         return cells
@@ -154,7 +155,7 @@ def row(number: int, body: str) -> Row | None:
             found += apart(word)
     found = [connection_levels.word(word) or word for word in found]
     start = next((n for n, word in enumerate(found) if connection_levels.word(word)), None)
-    # A sentence that names a GPU is no row. In a row, the words before the first level look like cells.
+    # A sentence that names a GPU is not a row. In a row, the words before the first level look like cells.
     if start is None or start > MOST_BEFORE or not all(_CELL.fullmatch(word) for word in found[:start]):
         return None
     before: list[str] = []

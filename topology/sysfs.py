@@ -10,7 +10,7 @@ from hiresx.topology import connection_levels, pci
 from hiresx.topology.cpus import parse_list
 from hiresx.topology.machine import GPU, NIC, Cache, Machine, NumaNode, OtherDevice, Package, bus_id, device_matrices
 
-# Patterns of paths below a device that end in its names in the system.
+# Patterns of paths below a device whose last part is its name in the system.
 _NAMES = ("nvme/*/nvme*n*", "block/*", "ata*/host*/target*/*/block/*", "host*/target*/*/block/*", "virtio*/block/*")
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-# Nodes of the polynomial whose derivative at the wall is taken.
+# Number of nodes of the polynomial from which the derivative at the wall is computed.
 NODES = 5
 # Where the Resource has Cf: the middle, and 0.1177975 of its units to both sides.
 STATIONS = {"cf_ahead": 0.421465, "cf_middle": 0.5, "cf_behind": 0.578535}

@@ -3,7 +3,7 @@ phases."""
 
 import numpy as np
 
-# Between the walls, finely enough for means over the width.
+# Number of places between the walls: enough for accurate means over the width.
 ACROSS = np.linspace(-1, 1, 20001)
 
 

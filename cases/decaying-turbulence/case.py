@@ -30,7 +30,7 @@ def _velocities(k, shell, energy, seed):
     81315, 1981). The sum over the modes of a shell n has the kinetic energy energy[n - 1]."""
     size = np.sqrt(np.sum(k * k, axis=0))
     across = np.hypot(k[0], k[1])
-    # Of waves along z, where both are 0, any direction across will do.
+    # For waves along z both components are 0; any direction normal to z is then valid.
     safe = np.where(across > 0, across, 1.0)
     one = np.where(across > 0, np.stack([k[1] / safe, -k[0] / safe, 0 * safe]), np.array([[1.0], [0.0], [0.0]]))
     other = np.cross(k / size, one, axis=0)
@@ -46,7 +46,7 @@ def _pressure(k, u):
     nodes = 3 * n + 2  # so that no product appears as a wave up to n
     cube = np.zeros((3, nodes, nodes, nodes // 2 + 1), complex)
     cube[:, k[2], k[1], k[0]] = u / 2
-    still = k[0] == 0  # of these the transform needs both of a pair
+    still = k[0] == 0  # the transform needs both waves of a pair among these
     cube[:, -k[2, still], -k[1, still], 0] = np.conj(u[:, still]) / 2
     velocity = np.fft.irfftn(cube, s=(nodes,) * 3, axes=(1, 2, 3), norm="forward")
     total = 0.0

@@ -3,7 +3,7 @@
 import numpy as np
 
 KAPPA = 0.41
-# Nodes of the polynomial whose derivative at the wall is taken.
+# Number of nodes of the polynomial from which the derivative at the wall is computed.
 NODES = 5
 
 

@@ -51,7 +51,7 @@ def developed_jet(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, gamm
     distance = np.maximum(x, 0.3)
     core = 0.5 * height * np.maximum(1 - distance / core_length, 0.0)
     k = 4 / (3 * height) * core_length / distance
-    # Beyond 40 widths the wing is nothing; cosh would overflow.
+    # Beyond 40 widths the velocity is negligible, and cosh would overflow.
     wing = 1 / np.cosh(np.minimum(k * np.maximum(np.abs(y) - core, 0.0), 40.0)) ** 2
     u = u_jet * np.minimum(np.sqrt(core_length / distance), 1.0) * wing
     return _state(u, 1 / gamma, 1 + (temperature_ratio - 1) * u / u_jet, gamma)

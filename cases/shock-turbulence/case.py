@@ -25,7 +25,7 @@ def _modes(peak, largest, seed, speed, amplitude):
     phase = np.exp(2j * np.pi * rng.random(size.size))
     other = phase * 1j * rng.choice([-1, 1], size.size)
     across = np.hypot(k[1], k[2])
-    # of the plane across the mean flow, where both are 0, any direction will do
+    # If both components in the plane normal to the mean flow are 0, any direction in this plane is valid.
     safe = np.where(across > 0, across, 1.0)
     outside = np.where(across > 0, np.stack([0 * safe, -k[2] / safe, k[1] / safe]), np.array([[0.0], [1.0], [0.0]]))
     inside = np.cross(outside, k / size, axis=0)
@@ -41,7 +41,7 @@ def _velocity(x, y, z, k, u):
     found = np.zeros((along.size, 3, places.shape[1]), complex)
     for m, kx in enumerate(along):
         of = k[0] == kx
-        # exp(i k x) of y and z, of which there are few values, one after the other
+        # exp(i k x) is computed for y and for z, which have few different values.
         found[m] = _plane(places[1], places[2], k[1:, of], u[:, of]) * np.exp(1j * kx * places[0])
     return along, found
 

@@ -41,7 +41,7 @@ class Launch(NamedTuple):
         """Number of nodes that the launch computes: the nodes of its index range, times the height of a column for a
         kernel whose threads each compute a column of nodes."""
         extent = self.call.extent or [self.arguments.get(name, 1) for name in ("nd", "n1", "n2")]
-        if "chunk" in self.arguments:  # of lines: as many nodes as they have
+        if "chunk" in self.arguments:  # kernels of lines compute all nodes of each line
             lines = (self.arguments["rows"], extent[2]) if self.kernel == "sweep_along" else extent[:2]
             return math.prod(lines) * self.arguments["n"]
         return math.prod(extent) * self.arguments.get("height", 1)

@@ -11,7 +11,7 @@ from hiresx.case.schema import Case
 __all__ = ["Case", "bundled_cases", "copy_bundled", "find", "load", "presets"]
 
 
-if not TYPE_CHECKING:  # for a type checker, it would make any name valid
+if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept any name
 
     def __getattr__(name: str) -> object:
         """Return `bundled_cases` under its former name, for one version."""

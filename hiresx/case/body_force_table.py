@@ -84,7 +84,7 @@ def _single(case: Any, axis: str) -> bool:
     return bool(is_known and count["xyz".index(axis)] == 1)
 
 
-# Walls, which a velocity given there (blowing, suction) opens.
+# Types of walls; gas can pass through them if the case gives a velocity there (blowing or suction).
 _WALLS = (NoSlipWall, ModelledWall, SlipWall, Symmetry)
 
 

@@ -45,7 +45,7 @@ class Condition(Place):
     """Base class of the entries of `[[boundary]]`: a boundary condition, and the nodes at which it is applied."""
 
     kernel: ClassVar[str | None]
-    if TYPE_CHECKING:  # every condition's own key
+    if TYPE_CHECKING:  # every condition defines its own key
 
         @property
         def type(self) -> str: ...
@@ -402,7 +402,7 @@ class FarField(Condition, Scalars):
     )
 
 
-if TYPE_CHECKING:  # a union that is computed is no type to a reader of the sources
+if TYPE_CHECKING:  # type checkers need a plain type in place of the computed union
     Boundary = Condition
 
 

@@ -11,7 +11,7 @@ from hiresx.case.model import case_error
 # A number, or a formula of these variables, numeric [parameters] and gamma.
 FaceValue = float | str
 VARIABLES = ("x", "y", "z", "t")
-# What a no-slip wall may give so.
+# Keys of a no-slip wall whose values may be formulas.
 _THROUGH_WALLS = ("heat_flux", "normal_velocity", "mass_flux")
 
 

@@ -58,7 +58,7 @@ class Formula:
         except SyntaxError as error:
             raise ValueError(f'"{text}" is not an expression: {error.msg}') from None
         self._code(self._tree.body)
-        # Powers of whole numbers would be computed to the last digit, of which there may be too many.
+        # Powers of whole numbers must not be computed exactly, because they may have very many digits.
         self._compiled = compile(_WithReals().visit(ast.parse(text, mode="eval")), text, "eval")
 
     @property
@@ -75,7 +75,8 @@ class Formula:
         names |= {name: np.float64(parameters[name]) for name in self.parameters}
         try:
             found = eval(self._compiled, {"__builtins__": {}}, names | arrays)
-        except ArithmeticError:  # of numbers alone, such as 1/0: Python raises where arrays give inf or nan
+        # a constant expression such as 1/0: Python raises an error where arrays give inf or nan
+        except ArithmeticError:
             found = np.nan
         shape = np.broadcast_shapes(*(array.shape for array in arrays.values()))
         return np.array(np.broadcast_to(found, shape), dtype=np.float64)

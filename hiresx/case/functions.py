@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hiresx.case.schema import Case
 
 FILE = "case.py"
-# The hint where a function of the user fails.
+# The hint of the error for a user's function that fails.
 CORRECT_FUNCTION = "correct the function"
 GAS = ("gamma", "prandtl", "reynolds")
 STATE = GAS_PRIMITIVE
@@ -34,7 +34,8 @@ def _execute(path: Path, stamp: tuple[int, int]) -> dict[str, Callable[..., Any]
     module = types.ModuleType("case")
     module.__file__ = str(path)
     try:
-        # Not imported: a case folder is no package, may be read-only, and must not fill with __pycache__.
+        # The file is executed and not imported: a case folder is no package, may be read-only, and should not contain
+        # __pycache__.
         exec(compile(path.read_text(encoding="utf-8-sig"), str(path), "exec"), module.__dict__)
     except SIGNALLED:
         raise
@@ -187,7 +188,7 @@ def _evaluate(
     code = getattr(user, "__code__", None)
     place = f'{code.co_filename}: function "{name}"' if code else f'function "{name}"'
     with wrap_user_call(user, f'function "{name}"'):
-        with np.errstate(all="ignore"):  # what comes of a division by zero is reported below, with its place
+        with np.errstate(all="ignore"):  # the result of a division by zero is reported below, with its place
             result = call(*places, **values) if t is None else call(*places, t, **values)
         try:
             parts = list(result)

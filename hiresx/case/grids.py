@@ -22,8 +22,8 @@ from hiresx.case.wing import WingCH as WingCH
 AXES: tuple[Axis, ...] = ("x", "y", "z")
 Stretching = Annotated[float, Field(gt=1)]
 Slope = Annotated[float, Field(gt=-60, lt=60)]
-NOZZLE = 8  # least cells across a nozzle
-# Of grids between a body and its bow shock.
+NOZZLE = 8  # least number of cells across a nozzle
+# Description of a key of grids between a body and its bow shock.
 StandoffAxis = Annotated[Positive, Field(description="distance from the wall to the outer boundary on the axis, in L")]
 StandoffSide = Annotated[
     Positive, Field(description="distance from the wall to the outer boundary at 90 degrees, in L")
@@ -35,7 +35,8 @@ SpacingOnAxis = Annotated[
         "in L; absent: uniform"
     ),
 ]
-FILE = "Plot3D file"  # tag of the table without a generator: no name of a key, or errors could not tell them apart
+# tag of the table without a generator; it must differ from all keys, so that errors can be attributed
+FILE = "Plot3D file"
 
 
 def _check_cells(cells: Sequence[int]) -> None:

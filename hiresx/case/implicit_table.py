@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from hiresx.case.schema import Case
 
 NAME = "implicit"
-# Integrators of unsteady flow that solve the same equations, as their files declare themselves.
+# Integrators of unsteady flow that solve the same equations; their files declare this.
 UNSTEADY = integrators_that("UNSTEADY = True")
-# CFL numbers where neither one nor a step is given.
+# Default CFL numbers, if the case has neither a CFL number nor a time step.
 UNSTEADY_CFL, EXPLICIT_CFL = 10.0, 0.5
 # A viscous CFL number that sets no limit.
 UNBOUND = 1e6
-# Keys of the one kind and of the other.
+# Keys for steady flow, and keys for unsteady flow.
 _OF_STEADY = ("drop", "largest_cfl", "sequence", "krylov_residual")
 _OF_UNSTEADY = ("newton_drop", "newton_steps", "tolerance")
-# Of a case that says nothing of them.
+# Values of a case that does not set these keys.
 STEPS, FIRST_CFL = 500, 2.0
-# Sweeps of a case that does not say how many.
+# Number of sweeps of a case that does not set it.
 STEADY_SWEEPS, UNSTEADY_SWEEPS = 10, 5
-# Damping of viscous terms, and scheme.epsilon, of such a case, of steady flow.
+# Default damping of viscous terms and default scheme.epsilon for steady flow.
 STEADY_DAMPING, STEADY_EPSILON = 0.25, 1e-2
 
 

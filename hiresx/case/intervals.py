@@ -8,7 +8,8 @@ from pydantic_core import PydanticCustomError
 
 from hiresx.case.model import case_error
 
-# Differences of neighbouring numbers that an interval has at least: then no two of its times are one.
+# An interval must be at least this many times the difference of neighbouring floating-point numbers, so that all its
+# times are distinct.
 LEAST_DIFFERENCES = 8
 
 

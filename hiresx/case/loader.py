@@ -26,22 +26,22 @@ from hiresx.errors import HiresxError
 
 FILE = "case.toml"
 
-# Of so many overrides each is tried without, to find the one that makes a case invalid.
+# If there are at most this many overrides, the case is also validated without each of them, to find the invalid one.
 MOST_LOOKED_AT = 8
 
-# Numbers that have no digit on one side of the point.
+# Numbers without a digit on one side of the point.
 _NUMBER = re.compile(r"[+-]?(\.\d+|\d+\.)([eE][+-]?\d+)?")
 
-# Keys of one table of which only one makes sense: a preset or --set that gives one takes the others' place.
+# Keys of one table that exclude each other. If a preset or --set gives one of them, the others are removed.
 ALTERNATIVES: dict[tuple[str, ...], tuple[frozenset[str], ...]] = {
     ("time",): (frozenset({"dt", "cfl"}),),
     ("initial",): (frozenset({"state", "function"}),),
     ("output",): (frozenset({"every_time", "every_steps"}),),
     **{(name,): (frozenset({"every", "every_time"}),) for name in monitor_keys()},
 }
-# Keys of [time] that a layer drops of those below it where it takes the implicit integrator, which has no time.
+# Keys of [time] in lower layers that are removed if a layer chooses the implicit integrator, which has no time.
 UNSTEADY = frozenset({"end", "dt", "local"})
-# Keys with which a layer drops others of those below it.
+# Keys of a layer that remove other keys of the layers below it.
 DROPPING = (["time", "integrator"], ["scheme", "choice"])
 
 
@@ -99,7 +99,7 @@ def load(
         below = _CaseLayers(merge(below.data, presets[name]), ((f"[presets.{name}]", presets[name]), *below.layers))
     asked = list(_overrides(overrides))
     below = _without(below, _keys_to_remove(unset, asked), path)
-    # these first: what they drop is that of the layers below, not another override
+    # These come first: they remove keys of lower layers, but not those of other overrides.
     over = sorted((found for found in asked if found.value is not None), key=lambda found: found.keys not in DROPPING)
     label = "-".join(chosen) or None
     try:
@@ -107,7 +107,7 @@ def load(
     except HiresxError as error:
         raise _blaming_overrides(error, below, over, path, complete) from error.__cause__
     for name, table in presets.items():
-        if name not in chosen:  # a misspelt key in a preset is found before someone waits for that preset
+        if name not in chosen:  # an error in a preset is found even if this preset is not used
             _validate(merge(document, table), path, ((f"[presets.{name}]", table),), name)
     return case
 
@@ -211,7 +211,7 @@ def find(name_or_path: str | Path) -> Path:
     looks_like_path = path.suffix == ".toml" or "/" in text or "\\" in text
     if not looks_like_path and text in bundled_cases():
         return bundled_directory(text) / FILE
-    # of os.path, as pathlib's raise for a name that no file can have
+    # os.path is used because the functions of pathlib raise errors for invalid file names
     if os.path.isfile(path / FILE):
         return path / FILE
     if os.path.isfile(path) and os.path.getsize(path):
@@ -223,7 +223,7 @@ def find(name_or_path: str | Path) -> Path:
             raise HiresxError(
                 f"{text}: permission denied", "check the permissions of the folder and its files"
             ) from None
-        except (OSError, ValueError):  # not there, which is said below
+        except (OSError, ValueError):  # the file does not exist, which is reported below
             break
     if not text:
         raise HiresxError("the name of the case is empty", "name a bundled case, a TOML file or a case's folder")
@@ -329,7 +329,7 @@ def parse_override(text: str) -> tuple[list[str], Any]:
         found = tomllib.loads(f"value = {value.strip()}")
     except (tomllib.TOMLDecodeError, RecursionError, ValueError):
         return keys, float(value) if _NUMBER.fullmatch(value.strip()) else value.strip()
-    # a line break and another key would be something else than a value
+    # after a line break another key could follow the value
     return keys, found["value"] if found.keys() == {"value"} else value.strip()
 
 

@@ -42,7 +42,7 @@ def case_error(expected: str) -> PydanticCustomError:
 
 
 def _as_tuple(value: Any) -> Any:
-    # TOML gives lists, a frozen case holds tuples; strict pydantic would refuse the one for the other.
+    # TOML gives lists, and a frozen case has tuples. Strict validation by pydantic would not accept one for the other.
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -51,7 +51,7 @@ Vector = Annotated[tuple[float, float, float], Listed]
 Counts = Annotated[tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]], Listed]
 Positive = Annotated[float, Field(gt=0)]
 Points = Annotated[int, Field(ge=1)]
-Stencil = Annotated[int, Field(ge=7)]  # nodes of a direction that must not be singleton
+Stencil = Annotated[int, Field(ge=7)]  # number of nodes of a direction that must not be singleton
 Axis = Literal["x", "y", "z"]
 
 

@@ -26,14 +26,14 @@ NONE, LOW_DISSIPATION = "none", "low_dissipation"
 INVISCID = "hybrid"
 # The inviscid scheme that interpolates without weights.
 REGULARISED = "regularised"
-# Of five or six nodes, and of seven, for which TENO is not written.
+# Interpolations with five or six nodes, and with seven nodes, for which there are no TENO weights.
 WEIGHTS = ("teno", "z")
-# Of the sensor `jump`; each other sensor has values of its own.
+# Default of the sensor `jump`; every other sensor has its own default.
 SENSOR, THRESHOLD = "jump", 0.03
 FILTER = {"order": 10, "strength": 0.03}
-# Share of AFWENO everywhere, in place of the filter, where there is none.
+# The share of AFWENO everywhere that replaces the filter where filters are not supported.
 FLOOR = 0.01
-# Keys of [scheme] that a layer which gives a choice drops of the layers below it, as it drops their [filter].
+# Keys of [scheme] in lower layers that are removed, together with their [filter], if a layer gives a choice.
 GOVERNED = frozenset({"interpolation", "weights", "cutoff", "inviscid", "hybrid"})
 
 

@@ -19,13 +19,13 @@ from hiresx.case import functions
 from hiresx.case.error_messages import did_you_mean, dotted_key
 from hiresx.errors import HiresxError
 
-# The function of case.py that gives further parameters.
+# Name of the function of case.py that computes further parameters.
 DERIVED = "derived"
-# Share by which two numbers that mean the same may differ.
+# Relative difference up to which two numbers count as equal.
 SAME = 1e-9
 # TOML's integers have 64 bits.
 LARGEST_INTEGER = 2**63 - 1
-# Texts that are for people.
+# Keys whose values are texts for people and no formulas.
 _PROSE = ("title", "description", "length_symbol", "presets")
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -42,7 +42,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "round": lambda value, digits=0: round(value, max(-400, min(digits, 400))) if digits else round(value),
 }
 
-# The least and the largest number of arguments of those that take more than one.
+# The least and the largest number of arguments of functions with more than one.
 _ARGUMENTS: dict[str, tuple[int, float]] = {"min": (2, math.inf), "max": (2, math.inf), "round": (1, 2)}
 
 Key = tuple[str | int, ...]
@@ -174,7 +174,7 @@ class _Formulas:
         try:
             result = self._number(tree.body, path)
         except (ArithmeticError, TypeError, ValueError) as error:
-            # an OverflowError of ** has its number before its text
+            # the OverflowError of ** has its number before its text
             raise self._fault(path, f"it cannot be computed: {error.args[-1]}", "correct it") from None
         except RecursionError:
             what = "it has too many terms, or is the end of too long a chain of formulas"
@@ -309,7 +309,7 @@ def _derived_parameters(data: Mapping[str, Any], directory: Path | None, file: s
             try:
                 found = call(**values)
             except ValueError as error:
-                # That is how it says that these parameters are of no flow.
+                # A ValueError says that the parameters do not describe a flow.
                 raise HiresxError(f"parameters: {error}", "change these parameters") from None
     except HiresxError as error:
         raise HiresxError(f"{file}: {error.message}", error.hint) from None

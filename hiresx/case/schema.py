@@ -75,14 +75,14 @@ class Gas(Table):
     @model_validator(mode="before")
     @classmethod
     def _infinite_reynolds_is_inviscid(cls, data: Any) -> Any:
-        # A preset or --set cannot take a key away: inf is how it asks for the inviscid equations.
+        # A preset or --set cannot remove a key: the value inf selects the inviscid equations.
         if isinstance(data, Mapping) and data.get("reynolds") == math.inf:
             return {**data, "reynolds": None}
         return data
 
 
-# The upper bound is above what any integrator takes, those that are not explicit included. With less than the lower one
-# a sound wave takes a thousand million steps across a cell.
+# The upper bound is above all CFL numbers that integrators accept, the implicit ones included. Below the lower bound a
+# sound wave would take 10^9 steps to cross a cell.
 Courant = Annotated[float, Field(ge=1e-9, le=1e6)]
 
 
@@ -317,7 +317,7 @@ class Case(Table):
     @model_validator(mode="before")
     @classmethod
     def _scalars_written(cls, data: Any) -> Any:
-        # Where a case does not say what to write, its scalars are written too.
+        # If a case does not list its output variables, its scalars are written, too.
         if not isinstance(data, Mapping) or not isinstance(data.get("scalar"), list | tuple) or not data["scalar"]:
             return data
         output = data.get("output", {})

@@ -29,7 +29,7 @@ def read(path: Path) -> dict[str, Any]:
     except RecursionError:
         raise HiresxError(f"{path}: not valid TOML: nested too deeply", "correct the file there") from None
     except ValueError:
-        # What Python itself refuses to convert: an integer of more than 4300 digits.
+        # Python does not convert integers of more than 4300 digits.
         what = f"{_long_integer(path)} is an integer of more than 64 bits"
         raise HiresxError(f"{path}: {what}", "give a smaller one") from None
 

@@ -23,7 +23,7 @@ class ViscosityLaw(Table):
     formula: ClassVar[str]
     _formula: ClassVar[Formula]
 
-    if TYPE_CHECKING:  # every law's own key
+    if TYPE_CHECKING:  # every law defines its own key
 
         @property
         def law(self) -> str:
@@ -78,7 +78,7 @@ class SutherlandViscosity(ViscosityLaw):
 
 if TYPE_CHECKING:
     VISCOSITIES: dict[str, type[ViscosityLaw]]
-    Viscosity = ViscosityLaw  # a union that is computed is no type to a reader of the sources
+    Viscosity = ViscosityLaw  # type checkers need a plain type in place of the computed union
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,8 @@ from hiresx.grid.grid_report import grid_report
 from hiresx.grid.patched import PATCHED
 from hiresx.grid.starting_case import WAYS, Contact, case_text, contacts
 
-# Times that patched faces are cut to the nodes that can be interpolated: cutting them moves the ghosts of what is left.
+# Number of times that patched faces are reduced to the nodes that can be interpolated. Each reduction moves the ghosts
+# of the remaining nodes.
 TURNS = 4
 
 

@@ -7,7 +7,7 @@ from hiresx.base.plural import plural
 from hiresx.cli import options, terminal
 from hiresx.cli.options import option
 
-# Most ranks for which the bytes between all of them fit on a screen.
+# Largest number of ranks for which the matrix of bytes fits on a screen.
 MATRIX = 12
 
 

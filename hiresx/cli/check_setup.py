@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 # Least number of periods of a tone in a spectrum.
 PERIODS = 20
-# Points in the layer at a wall below which it is worth a remark.
+# Number of points in a boundary layer below which a remark is printed.
 IN_LAYER = 4
-# Fluctuations that enter force no screech from so many times its expected frequency on.
+# Disturbances that enter do not force screech if their frequencies are above this multiple of its expected frequency.
 ABOVE = 1.5
 
 
@@ -134,7 +134,7 @@ def aliasing_remarks(
         held = 1 / (
             resolution.HELD * min(resolution.shortest_edge(refined.blocks[at.block], at.index) for at in places)
         )
-        if 0.5 / distance < 0.99 * held:  # not by round-off
+        if 0.5 / distance < 0.99 * held:  # exceeds it by more than round-off
             yield (
                 f'probe "{spec.name}" samples the flow every {distance:.3g} L/c_ref, which resolves frequencies up to '
                 f"{0.5 / distance:.3g}; the grid there holds frequencies up to {held:.3g}, which appear as lower ones: "

@@ -16,12 +16,12 @@ from hiresx.base.plural import plural
 from hiresx.cli import options, terminal
 from hiresx.errors import HiresxError
 
-# Package of each thing by the system's package manager; the first that is on PATH is the one that is named.
+# Package of each component by the package manager of the system. The first package manager on PATH is named.
 PACKAGES = {
     "apt": {"compiler": "g++", "hwloc": "libhwloc15", "mpi": "libopenmpi-dev", "driver": "nvidia-driver"},
     "dnf": {"compiler": "gcc-c++", "hwloc": "hwloc-libs", "mpi": "openmpi-devel", "driver": "nvidia-driver"},
 }
-GCC = 11  # the oldest that the kernels are tried with
+GCC = 11  # the oldest version with which the kernels are tested
 NVIDIA = "0x10de"  # PCI vendor
 
 
@@ -169,7 +169,7 @@ def _gpu() -> Iterator[Finding]:
     else:
         yield Finding("NVIDIA driver", f"for CUDA {driver // 1000}.{driver % 1000 // 10}", "the cuda backend")
         yield Finding("GPU", "; ".join(gpus) or None, "the cuda backend", "" if gpus else "nvidia-smi")
-    # CUDA 12 wheels run on drivers that CUDA 13 refuses.
+    # CUDA 12 wheels also run on drivers that are too old for CUDA 13.
     extra = "cuda12" if driver is not None and driver < 13000 else "cuda13"
     hint = _pip(extra)
     cupy, fault = _python("import cupy; print(cupy.__version__)")

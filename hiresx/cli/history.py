@@ -58,7 +58,7 @@ def history(
             f"{table.name}: {plural(table.samples, 'sample')}", ["", "first", "last", "least", "largest"], summaries
         )
         for column, values in flat.items():
-            # before the first step there are no rates to have norms of, and no step of the implicit integrator
+            # before the first step there are no rates, and there is no step of the implicit integrator
             begins = table.kind in (RESIDUAL, IMPLICIT) and table.samples > 0 and flat["step"][0] == 0
             unknown = begins and not math.isfinite(values[0])
             if bad := len(values) - len(_finite(values)) - int(unknown):

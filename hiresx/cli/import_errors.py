@@ -40,6 +40,6 @@ def _importing(error: Exception) -> str | None:
         elif code.co_name == "<module>":
             found = str(names.get("__name__", "")).partition(".")[0] or None
         frame = frame.tb_next
-    if found is None and isinstance(error, ImportError):  # of a compiled module, which has no frame
+    if found is None and isinstance(error, ImportError):  # a compiled module has no frame
         found = (error.name or "").partition(".")[0] or None
     return found if found not in ("__main__", "hiresx") else None

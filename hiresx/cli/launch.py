@@ -19,10 +19,10 @@ from hiresx.errors import HiresxError
 if TYPE_CHECKING:
     from hiresx.launch.batch_script import Batch
 
-# What it does not know is for `hiresx run`.
+# Options that this command does not know are passed to `hiresx run`.
 CONTEXT = {"ignore_unknown_options": True}
 
-# Ranks that a core is given without being asked again: processes of 0.1 GB and more before they hold any field.
+# Largest number of ranks on a core without --oversubscribe. A process takes 0.1 GB or more even without fields.
 MOST_ON_A_CORE = 16
 
 # Exit statuses with which hiresx run has printed its own message.
@@ -68,7 +68,7 @@ class _Words(NamedTuple):
     plain: list[str]
 
 
-# Options that a restarted run has in its case already.
+# Options that are part of the stored case of a restarted run.
 _OF_THE_START = ("--preset", "--set", "--unset", "--steps")
 
 
@@ -156,7 +156,7 @@ def _without(arguments: list[str], options: tuple[str, ...], name: str | None = 
     return found
 
 
-# ---- on this machine
+# ---- launch on this machine
 
 
 def _launch_here(
@@ -180,7 +180,7 @@ def _launch_here(
             f"{count} ranks are too many for {plural(cores, 'core')}: each is a process with its own memory",
             f"take {MOST_ON_A_CORE * cores} or fewer, or give --oversubscribe to start them all the same",
         )
-    by_rank(backend, [0] * count)  # a list that does not fit is a fault now, not of every rank
+    by_rank(backend, [0] * count)  # a list that does not fit is reported here once, and not by every rank
     used = launcher = None
     if count > 1 or given is not None:
         used, launcher = mpi_library.find(given)
@@ -230,7 +230,7 @@ def _run_job(line: list[str], words: _Words, count: int, hydra: bool, as_json: b
     who = "the run" if ended.rank is None else f"rank {ended.rank}"
     how = f"ended with status {ended.status}" if ended.signal is None else f"was ended by {signal_name(ended.signal)}"
     if ended.status == 0 or ended.left:
-        # with a status that says nothing of it; mpirun then makes one up
+        # with an exit status of its own; mpirun then chooses one
         how = "left before it was done: a function of the case, or a library, ended its process (os._exit)"
     message = f"{who} {how}" + (", and with it the others" if count > 1 else "")
     hint = ""
@@ -298,7 +298,7 @@ def _check_run(values: Mapping[str, Any], ranks: int) -> None:
     check_wall_models_on_ranks(decomposition, ranks, weights)
 
 
-# ---- scripts
+# ---- batch scripts
 
 
 def _ranks_of_node(words: _Words, script: ScriptOptions, ranks: int | None, ranks_per_gpu: int) -> int:
@@ -375,7 +375,7 @@ def write_scripts(made: "Batch", script: ScriptOptions, as_json: bool) -> int:
         try:
             kind = launchers.library().kind
         except HiresxError:
-            kind = launchers.OPEN_MPI  # not installed where the script is written
+            kind = launchers.OPEN_MPI  # it may not be installed on the machine on which the script is written
         written.append((pbs, pbs_script.script(made, str(pbs), kind), "qsub"))
     for path, text, _ in written:
         with files.naming_errors(path):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hiresx.mpi.communicator import Communicator
     from hiresx.simulation import Simulation
 
-# What ends a run in a way that is reported in a line or two; anything else is a fault of the program.
+# Errors that are reported in one or two lines; any other exception is an error of the program.
 _ENDS = (HiresxError, *SIGNALLED)
 
 Name = Annotated[
@@ -197,7 +197,7 @@ class _Outcome:
         if self.begun:
             parts.append(f"what was computed is in {directory}")
             if checkpoint.list_checkpoints(directory):
-                # as it was, a flow that blew up would do so again
+                # with the same settings the flow would blow up again
                 parts.append(_way_on(directory, getattr(self.fault, "again", "")))
                 if fault.hint == CORRECT_FUNCTION:
                     parts.append(f"the restart takes functions from {directory / 'case'}: correct them there")
@@ -210,7 +210,7 @@ def _way_on(directory: Path, again: str) -> str:
     from hiresx.sweeps import folder
 
     if again and (directory.parent / folder.NAME).is_file():
-        # with another value it would no longer be the run that the sweep names
+        # with another value it would no longer be the run of this name in the sweep
         return f"the run is one of the sweep in {directory.parent}: try {again} as another value of the sweep, or apart"
     return f"to go on: hiresx run --restart {quote(directory)}{f' --set {again}' if again else ''}"
 
@@ -226,7 +226,7 @@ def _run_new(request: _RunRequest) -> _Outcome:
         case = request.load()
     from hiresx.estimate import refuse_on_gpus, refuse_oversized
 
-    with comm.together():  # ahead of the imports that a run needs
+    with comm.together():  # before the imports that a run needs
         refuse_oversized(case, request.how["backend"], hosts=len(set(comm.hosts)))
         refuse_on_gpus(case, request.how["backend"], comm.size)
     from hiresx.equations import equations
@@ -384,7 +384,7 @@ def output_directory(out: Path | None, case: "Case") -> Path:
     while True:
         directory = runs / f"{stem}-{number}"
         try:
-            # Made, not looked for: two runs that start together get two folders.
+            # The folder is created and not only looked for, so that two runs that start together get two folders.
             directory.mkdir()
         except FileExistsError:
             number += 1

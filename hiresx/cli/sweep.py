@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from hiresx.sweeps.running import TableRequest
     from hiresx.sweeps.table import SweepTable
 
-# Rows of the table that are printed.
+# Largest number of rows of the table that are printed.
 _SHOWN = 200
-# Numbers of analyses that are printed all.
+# Number of results of analyses up to which all of them are printed.
 _NUMBERS = 6
-# What is to be done for a run that is not run.
+# What has to be done for a run that is not started.
 _NO_RUN = ("nothing", "removal")
 
 Values = Annotated[

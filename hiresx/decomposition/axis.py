@@ -12,10 +12,10 @@ from hiresx.grid.blocks import slices
 if TYPE_CHECKING:
     from hiresx.decomposition.patches import Patch
 
-# Radii below this share of the grid's extent count as zero.
+# Radii below this fraction of the extent of the grid count as zero.
 ON_AXIS = 1e-12
-# Nodes whose distance from the axis is below this share of the distance to their neighbours along y do not resolve
-# terms with 1/y.
+# Nodes do not resolve terms with 1/y if their distance from the axis is below this fraction of the distance to their
+# neighbours along y.
 UNRESOLVED = 1e-2
 
 

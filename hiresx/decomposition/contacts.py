@@ -62,7 +62,7 @@ class Neighbourhood:
         self._matrix = np.array([c.matrix for c in connections], dtype=np.int64).reshape(-1, 3, 3)
         self._offset = np.array([c.offset for c in connections], dtype=np.int64).reshape(-1, 3)
         self._range = np.array([c.range for c in connections], dtype=np.int64).reshape(-1, 3, 2)
-        # The first layer of ghosts stands for all three: they lie in one part.
+        # Only the first layer of ghosts is counted: all layers lie in one part.
         self._ghost = self._range.copy()
         every = np.arange(len(connections))
         self._ghost[every, self._face // 2] += np.where(self._face % 2, 1, -1)[:, None]

@@ -47,7 +47,7 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
     block; among others the order is i, j, k. A block that is left in its file has `GhostLayers` instead.
     """
     blocks, halo = decomposition.blocks, decomposition.stencil.halo
-    # Singleton directions have no ghosts until the extrusion at the end.
+    # Singleton directions have no ghosts before the extrusion at the end.
     depth = [np.array([halo if n > 1 else 0 for n in block.size]) for block in blocks]
     nodes: list[np.ndarray | GhostLayers] = []
     for block, h in zip(blocks, depth, strict=True):
@@ -79,8 +79,8 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
             images[patch.block].append((patch, AXIS))
         elif patch.condition.kernel == "reflect":
             images[patch.block] += [(patch, plane) for plane in mirrors(decomposition, patch)]
-    # Faces come before edges, and edges before corners: each takes its values from places that are outside in one
-    # direction less.
+    # Faces come before edges, and edges before corners, because each uses values that are outside in one direction
+    # less.
     for outside in (1, 2, 3):
         places = [
             (b, place)
@@ -94,7 +94,7 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
             _fill(nodes, depth, blocks[b], b, place, connections[b], lines[b], images[b])
 
         if outside == 1 and not any(isinstance(own, GhostLayers) for own in nodes):
-            map_all(fill, places)  # of nodes within alone
+            map_all(fill, places)  # computed from nodes inside only
         else:
             for at in places:
                 fill(at)
@@ -149,7 +149,8 @@ def _fill(
     index = np.stack(np.meshgrid(*axes, indexing="ij"))
     normals = [d for d in range(3) if place[d]]
 
-    # Point reflection at the first outer direction; the others are still outside, or inside, in the two nodes used.
+    # Point reflection in the first direction that is outside; in the other directions the two nodes used have the same
+    # position.
     d = normals[0]
     edge = 0 if place[d] < 0 else block.size[d] - 1
     boundary, mirror = index.copy(), index.copy()

@@ -7,10 +7,10 @@ import numpy as np
 
 from hiresx.decomposition.refinement import joined_boxes
 
-# A block costs as much as so many nodes: by the ends of its grid lines, its ghosts, its launches, and its share of a
-# change of the levels (docs/refinement.md).
+# Cost of a block as a number of nodes: the ends of its grid lines, its ghosts, its launches, and its share of a change
+# of the levels (docs/refinement.md).
 BLOCK = 400
-# Passes in which blocks are joined. Two or three do nearly all.
+# Number of passes in which blocks are joined. Two or three passes make nearly all joins.
 PASSES = 4
 
 
@@ -52,7 +52,7 @@ def _join_boxes(nodes: np.ndarray, taken: np.ndarray, allowed: np.ndarray, boxes
     one, other = np.triu_indices(len(boxes), 1)
     low = np.minimum(boxes[one, :, 0], boxes[other, :, 0])
     high = np.maximum(boxes[one, :, 1], boxes[other, :, 1])
-    most = BLOCK * len(boxes)  # which a tile that is not allowed exceeds
+    most = BLOCK * len(boxes)  # a tile that is not allowed exceeds this number
     more = _sums(np.where(taken, 0, np.where(allowed, nodes, most)), low, high)
     near = more < most
     low, high, more = low[near], high[near], more[near]

@@ -64,7 +64,7 @@ def _divide_nodes(face: str, size: Size, ranked: Sequence[tuple[int, Range]]) ->
                 if own == rank:
                     box = finer_range(range_, face, size, before)
                     at = slices(triple((0, 1) if e == d else ends for e, ends in enumerate(box)))
-                    # The nodes before a range belong to another one of its rank.
+                    # The nodes before a range belong to another range of the same kind.
                     free = (held[at] != rank) | (not before)
                     holder[at], held[at] = np.where(free, n, holder[at]), rank
     return [rectangles_of_face(face, whole, holder == n) for n in range(len(ranked))]

@@ -11,7 +11,7 @@ from hiresx.decomposition.hierarchy import Hierarchy
 from hiresx.decomposition.refinement import Taken, along_lines
 from hiresx.grid.blocks import Range
 
-# Criteria by the numbers that the kernel refinement_marks knows them by.
+# The number of each criterion in the kernel refinement_marks.
 CRITERIA = ("density-curvature", "density-gradient", "vorticity")
 
 
@@ -88,7 +88,7 @@ def _vorticity(velocity: Sequence[np.ndarray], nodes: Sequence[np.ndarray], beyo
     slopes = np.zeros((*shape, 3, 3))  # du/dxi
     for d in range(3):
         if d not in active:
-            along[..., d, d] = 1.0  # a plane of nodes is that of x and y
+            along[..., d, d] = 1.0  # in the plane, nodes are given by x and y
             continue
         for c in range(3):
             for target, values in ((along, nodes[c]), (slopes, velocity[c])):
@@ -156,7 +156,7 @@ def _tiles_over(nodes: tuple[int, int], ends: tuple[int, ...], wrapped: bool, ar
     found = np.zeros((nodes[1] - nodes[0], len(ends) - 1), np.float32)
     if ends[-1] == 1:
         return found + 1
-    # The node itself, and what lies halfway to the next ones.
+    # The tile contains the node itself, and the nodes halfway to its neighbours.
     places = 2 * np.arange(*nodes)[:, None] + _steps(around, tile)
     places = places % ends[-1] if wrapped else np.clip(places, 0, ends[-1] - 1)
     found[np.arange(len(found))[:, None], np.searchsorted(ends, places, "right") - 1] = 1

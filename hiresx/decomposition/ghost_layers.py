@@ -15,7 +15,7 @@ from hiresx.grid.blocks import Block
 from hiresx.grid.patched import HIGHEST
 from hiresx.grid.stored_coordinates import part_of, slabs
 
-# Nodes of a block beside its face by which polynomials go on.
+# Number of nodes beside a face from which polynomials extrapolate.
 INSIDE = HIGHEST + 1
 
 
@@ -29,7 +29,7 @@ class GhostLayers:
     """
 
     def __init__(self, block: Block, halo: int):
-        deep = max(INSIDE, halo + 1)  # the farthest ghost may mirror the last
+        deep = max(INSIDE, halo + 1)  # the farthest ghost may be the mirror image of the last node
         self._set_size(block, halo, deep)
         self.layers: list[np.ndarray] = []
         for axis, n in enumerate(block.size[::-1]):

@@ -13,9 +13,10 @@ from hiresx.decomposition.rank_cost import CONTACT, IMBALANCE, capacity
 from hiresx.decomposition.sections import Sections, sides_of
 from hiresx.grid.blocks import Range
 
-# Blocks from which fronts grow.
+# Number of blocks from which parts grow.
 SEEDS = 4
-# Ratios that are tried, of the thinnest piece of a block that a rank takes to the thinnest that can be a part.
+# Ratios that are tried: the thinnest piece of a block that a rank may take, divided by the thinnest piece that may be a
+# part.
 THIN = (0.25, 0.5, 0.9)
 
 
@@ -30,7 +31,7 @@ class GraphGrowing:
         self._sizes: list[Size] = [triple(size) for size in boxes.sizes.tolist()]
         self._capacity = [capacity(size, least) for size in self._sizes]
         self._links = links_by_box(neighbourhood.contacts(boxes), len(self._sizes))
-        # By box the face nodes that it shares with each other box.
+        # For each box the number of face nodes that it shares with each other box.
         self._near: list[dict[int, int]] = [{} for _ in self._sizes]
         for n, links in enumerate(self._links):
             for other, _, nodes in links:
@@ -57,7 +58,7 @@ class GraphGrowing:
         """All boxes in order from `seed`: always the one that adds least to the surface of those before it."""
         surface = [sum(near.values()) for near in self._near]
         order: dict[int, None] = {}
-        for start in (seed, *range(len(surface))):  # more than one where not all boxes are connected
+        for start in (seed, *range(len(surface))):  # several if not all boxes are connected
             heap = [(surface[start], start)]
             while heap:
                 added, n = heappop(heap)
@@ -73,7 +74,7 @@ class GraphGrowing:
         """Assign the boxes, in their order, to the ranks, in theirs. A box is cut where the share of a rank ends within
         it."""
         last, rank, held = len(self._speed) - 1, 0, 0
-        left = sum(map(prod, self._sizes))  # nodes that the ranks before this one do not have
+        left = sum(map(prod, self._sizes))  # nodes that earlier ranks have not taken
         room = sum(self._capacity)
         whole: list[int] = []
         ranges: list[Range] = []
@@ -81,7 +82,7 @@ class GraphGrowing:
         for n in order:
             room -= self._capacity[n]
             layer = self._least * prod(self._sizes[n]) / max(self._sizes[n])
-            # Number of ranks that must begin in this box, since the boxes behind it do not have room for them.
+            # Number of ranks that must begin in this box, because the remaining boxes are too small for them.
             due = max(0, last - rank - room)
             if held and rank < last and (self._due(rank, left) - held < thin * layer or due == self._capacity[n]):
                 left, rank, held, due = left - held, rank + 1, 0, max(0, due - 1)

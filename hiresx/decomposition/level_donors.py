@@ -119,7 +119,7 @@ def _along(n: int, step: int, halo: int, ends: tuple[int, int], turn: int) -> _L
     shift = turn * step
     places = np.arange(2 * (ends[0] + shift - WIDTH), 2 * (ends[1] + shift + WIDTH))
     xi = places / 2
-    # Over a period whose ends share nodes there need not be tiles on both sides.
+    # Across a period whose ends share nodes, one of the two sides may have no tile.
     base, weights = stencils(xi, *((-halo, n + halo) if step == n else (0, n)))
     whole = np.zeros((2, len(xi), 3, WIDTH))
     whole[..., 0] = 1.0
@@ -230,7 +230,8 @@ def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = Non
     boxes, halo = np.array([t.box for t in tiles]).reshape(-1, 3, 2), cut.stencil.halo
     found = []
     for p in range(len(tiles)):
-        # a node of the part's level lies on every 2^n-th of a finer one, and directions of one node have one throughout
+        # Every 2^n-th node of a finer level coincides with a node of the part's level; n is the same for all nodes
+        # along a direction.
         step = 2 ** np.maximum(level - level[p], 0)[:, None]
         low = np.maximum(-(-boxes[:, :, 0] // step), boxes[p, :, 0])
         high = np.minimum((boxes[:, :, 1] - 1) // step + 1, boxes[p, :, 1])

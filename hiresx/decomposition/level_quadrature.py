@@ -122,7 +122,7 @@ def _box_weights(
         for upper, face in enumerate(FACES[2 * d : 2 * d + 2]):
             found = np.full(along.shape[1:], PHYSICAL)
             if (hi == size[d]) if upper else (lo == 0):
-                # A box may reach over the end of a period.
+                # A box may extend across the end of a period.
                 own = kinds[face][np.ix_(*(np.arange(*box[e]) % size[e] for e in directions_along(face)))]
                 found = np.where(own == BESIDE, PHYSICAL, own)
             for m, change in changes(hi - lo):
@@ -155,7 +155,8 @@ def covered_cells(levels: Levels, level: int, base: int) -> list[tuple[tuple[Ran
         last = 1 if n == 1 else n // 2 if turns else (n - 1) // 2
         marks = {min(mark, last) for end in along for mark in ((end + 1) // 2, max(end - 1, 0) // 2)}
         cells.append(sorted({0, last, *marks}))
-        # A cell has the nodes 2c, 2c + 1 and 2c + 2; all cells between two marks have them in the same tiles.
+        # A cell has the nodes 2c, 2c + 1 and 2c + 2. All cells between two neighbouring marks have them in the same
+        # tiles.
         nodes = 2 * np.array(cells[-1][:-1])[:, None] + np.arange(3)
         places.append(np.searchsorted(along, nodes % n if turns or n == 1 else nodes, "right") - 1)
     inside = np.ones([len(marks) - 1 for marks in reversed(cells)], bool)

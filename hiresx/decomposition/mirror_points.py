@@ -28,8 +28,8 @@ Coordinates = Sequence[np.ndarray]
 ROWS = 3
 # Largest number of blocks in which one place is searched: a mirrored place is a few cells away.
 HOPS = 4
-# Steps towards the foot of a normal, at most: each reduces the error by the factor of the distance over the radius of
-# curvature. And the step, in cells, of the differences of normals.
+# Largest number of steps of the search for the foot of a normal; each reduces the error by the ratio of the distance to
+# the radius of curvature. And the step, in cells, of the differences of normals.
 TURNS, STEP = 40, 0.25
 # Number of cells along a curved wall, from the point where the flow meets it, within which the flow stagnates.
 STAGNANT = 3.0
@@ -202,7 +202,7 @@ class _MappedRows:
         self.map.low = np.where(known[:, 0], -halo, self.map.low)
         self.map.high = np.where(known[:, 1], self.map.high + halo, self.map.high)
         self.map.ended = ~known
-        self.map.ended[d, int(side(face) < 0)] = False  # the block has more rows on the side away from the wall
+        self.map.ended[d, int(side(face) < 0)] = False  # the block has more rows on the inner side of the wall
 
 
 def _open(whole: Decomposition, b: int, face: str, box: Sequence[Sequence[int]]) -> bool:

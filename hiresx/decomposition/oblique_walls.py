@@ -21,12 +21,13 @@ from hiresx.grid.patched import HIGHEST, degree_of
 if TYPE_CHECKING:
     from hiresx.decomposition.patches import Decomposition, Patch
 
-# Nodes farther off a plane than this share of the extent are on no plane: nodes of a plane that were stored in single
-# precision lie on it to about 1e-7. Far from the origin their rounding is a larger share: so many times it is allowed.
+# Nodes lie on a plane if their distance from it is below this fraction of the extent: nodes that were stored in single
+# precision lie on their plane to about 1e-7. Far from the origin their rounding errors are larger: the distance may
+# then be this multiple of the rounding error.
 FLAT, ROUNDED = 1e-6, 4.0
-# Sine of the angle to the normal below which grid lines are normal to a plane.
+# Grid lines count as normal to a plane if the sine of their angle to the normal is below this value.
 NORMAL = 1e-4
-# The kernel of walls with friction, before which layers are thin.
+# The kernel of walls with friction, beside which cells are thin.
 FRICTION = "no_slip"
 MODELLED = "modelled-wall"
 
@@ -350,7 +351,7 @@ def _wall(block: Block, place: int, patch: "Patch", whole: "Decomposition") -> W
     across = np.sqrt(np.maximum(length**2 - along**2, 0) if normal is None else _across(lines, along, normal))
     known = normal is not None or is_broad(block, patch)
     angle = float(np.degrees(np.arctan2(across, np.abs(along)).max())) if known else 0.0
-    # walls of revolution are bent, too, except for planes normal to the axis
+    # walls of revolution are curved, too, except for planes normal to the axis
     bent = normal is None or (whole.axisymmetric and abs(normal[1]) > NORMAL)
     curved = _reflects(whole, patch) and (bent or is_pushed(whole, patch, whole.pushes))
     smooth = degree_of(inward_rows(block, patch.face, patch.range, HIGHEST + 1), halo) == HIGHEST
@@ -369,14 +370,15 @@ def plane_of(nodes: np.ndarray, rounding: float = 0.0) -> tuple[np.ndarray | Non
     dimensions = len(nodes)
     centre = nodes.mean(axis=1)
     off = nodes - centre[:, None]
-    # the nodes themselves are decomposed: the singular vectors of their matrix of second moments have half the digits
+    # The singular value decomposition is applied to the nodes themselves: that of their matrix of second moments would
+    # have half the digits.
     _, sizes, axes = np.linalg.svd(off.T, full_matrices=False) if off.shape[1] >= dimensions else (0, [0.0], off)
-    # a line that is as wide as its rounding lies on many planes
+    # a line as wide as its rounding errors lies on many planes
     least = max(FLAT * sizes[0], ROUNDED * rounding * np.sqrt(off.shape[1]))
     if len(sizes) < dimensions or sizes[dimensions - 2] < least or not sizes[0] > 0:
         return None, None
     normal = axes[-1]
-    # a normal that is along an axis to round-off becomes exact
+    # a normal that is along an axis up to round-off is made exact
     normal = np.where(np.abs(normal) < 1e-14, 0.0, normal)
     normal = normal / np.linalg.norm(normal)
     extent = np.ptp(off, axis=1).max()
@@ -387,7 +389,7 @@ def plane_of(nodes: np.ndarray, rounding: float = 0.0) -> tuple[np.ndarray | Non
 def local_normals(face: np.ndarray, d: int, tangents: Sequence[int]) -> np.ndarray:
     """Return unit normals (dimensions, nk, nj, ni) at the nodes `face` of a face, by central differences. `d`:
     direction normal to the face. `tangents`: directions along it. The normals may point to either side."""
-    if not tangents:  # of a line
+    if not tangents:  # of a single grid line
         return np.ones_like(face)
     slopes = []
     for e in tangents:

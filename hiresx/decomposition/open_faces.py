@@ -13,9 +13,9 @@ from hiresx.grid.patched import HIGHEST, STEEPEST, continues_forward, extrapolat
 if TYPE_CHECKING:
     from hiresx.decomposition.patches import Decomposition
 
-# The kernels of in- and outflows and of the far field.
+# The kernels of inflows, outflows and the far field.
 OPEN = frozenset({"prescribe", "precursor", "extrapolate", "characteristic", "total_inflow", "outflow"})
-# Share of a step or volume below which changes of high order may be larger than the linear one.
+# Fraction of a step or volume below which changes of high order may be larger than the linear one.
 NOISE = 0.1
 
 
@@ -56,7 +56,8 @@ def lines_of(block: Block, face: str, range_: Range, layers: int) -> tuple[int, 
             continues_forward(rows, degree, layers)
             and (behind <= STEEPEST * before).all()
             and (STEEPEST * behind >= before).all()
-            # the polynomials of degree 2 have no quadratic change, but are not known where it is large
+            # polynomials of degree 2 have no quadratic change of the volume, but their validity is not known if it is
+            # large
             and all((found[1 : max(degree - 1, 2)] <= np.maximum(found[0], NOISE)).all() for found in changes)
         ):
             return degree, stretched

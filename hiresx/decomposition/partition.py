@@ -20,7 +20,8 @@ from hiresx.decomposition.sections import Sections, equal_parts, sides_of
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range, format_size
 
-# The cheapest partitions of several blocks are refined: at most so many, at least 3, with about so many boxes in total.
+# The cheapest partitions of several blocks are refined: at least 3, at most the first number, and as many as have about
+# the second number of boxes in total.
 REFINED, REFINED_BOXES = 12, 3000
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from hiresx.decomposition.contacts import Boxes, Contacts
 from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, excess, work
 
-# Each part is examined at most so many times.
+# Largest number of times that a part is examined.
 PASSES = 6
 # Number of boxes of another rank that are tried in an exchange.
 EXCHANGED = 6
-# Ranks with more than this share of the highest cost count as the most expensive ones.
+# Ranks with more than this fraction of the highest cost count as the most expensive ones.
 EXPENSIVE = 0.97
 TINY = 1e-9
 
@@ -27,8 +27,8 @@ class Refinement:
     def __init__(self, boxes: Boxes, contacts: Contacts, rank: np.ndarray, speed: Sequence[float] | np.ndarray):
         sizes = boxes.sizes.tolist()
         self._points, self._work = [prod(size) for size in sizes], [work(size) for size in sizes]
-        # Per box the face nodes that it shares with every other box, and with all boxes of every rank; those that a
-        # contact costs are included.
+        # For each box the face nodes that it shares with every other box, and with all boxes of every rank. Nodes that
+        # represent the cost of a contact are included.
         self._near: list[dict[int, float]] = [{} for _ in sizes]
         for to, source, _, nodes in zip(*(column.tolist() for column in contacts), strict=True):
             if to != source:

@@ -128,8 +128,8 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     conditions = [(f"boundary.{n} ({c.type})", c) for n, c in enumerate(case.boundary)]
     placed = []
     for rank in range(4):
-        # The free nodes are found before any condition of a rank takes some, so that two conditions of one rank that
-        # overlap are refused.
+        # The free nodes are determined before conditions of one kind are applied, so that overlapping conditions of one
+        # kind are rejected.
         left = {(b, face): cover.free_nodes(b, face) for b, block in enumerate(grid.blocks) for face in block.faces}
         for who, condition in conditions:
             if _rank(condition) != rank:
@@ -157,7 +157,7 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     connections += pole_connections(grid.blocks, connections, patches, reaches.halo)
     blocks = grid.blocks
     if any(block.is_stored for block in blocks) and any(patch.condition.type == PATCHED for patch in patches):
-        # what lies behind a patched face may lie anywhere
+        # the nodes behind a patched face may have any position
         log.info("the grid is read whole by the first rank of every host for its patched interfaces")
         blocks = read_whole(blocks)
     parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(blocks))

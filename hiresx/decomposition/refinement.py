@@ -42,7 +42,7 @@ from hiresx.grid.cutting import Piece, cut_connections, cuts, within
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.patched import WIDTH
 
-# Which tiles of a lattice are taken, (tiles along k, j, i), of each block.
+# Masks of the tiles of a lattice that exist, (tiles along k, j, i), for each block.
 Taken = list[np.ndarray]
 
 
@@ -150,7 +150,7 @@ def _part(extended: Extended, box: Range, halo: int, kept: Callable[[np.ndarray]
     return triple(kept(c[at]) for c in extended)
 
 
-# ---- which tiles there are
+# ---- the choice of tiles
 
 
 def lattices_of(grids: Sequence[Decomposition], table: Refine) -> list[list[list[list[int]]]]:
@@ -211,7 +211,7 @@ def with_exchanged(taken: np.ndarray, asked: np.ndarray, lattice: Sequence[Seque
     axes = [d for d, axis in enumerate("ijk") if axis in table.symmetric and taken.shape[2 - d] > 1]
     pairs = [(2 - a, 2 - b) for a, b in combinations(axes, 2) if [*lattice[a]] == [*lattice[b]]]
     pairs = [pair for pair in pairs if (asked == asked.swapaxes(*pair)).all()]
-    for pair in [*pairs, *pairs]:  # of three directions the second time gives the other orders
+    for pair in [*pairs, *pairs]:  # with three directions, the second pass gives the remaining orders
         taken = taken | taken.swapaxes(*pair)
     return taken
 
@@ -227,7 +227,7 @@ def joined_boxes(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterat
     """Yield boxes that cover the tiles of the mask `chosen` [k, j, i] and no others, each tile once. `lattice`: the
     nodes at which tiles begin and end. A box begins at a corner and extends along i as far as tiles are chosen, then
     along j and k as far as all its rows are chosen."""
-    # Tiles are few: a set of their places is faster than slices of the mask.
+    # There are few tiles, so a set of their places is faster than slices of the mask.
     places = [(k, j, i) for k, j, i in np.argwhere(chosen).tolist()]
     left = set(places)
     along_i, along_j, along_k = lattice
@@ -374,7 +374,7 @@ def along_lines(taken: np.ndarray, lines: Sequence[np.ndarray]) -> np.ndarray:
     return np.asarray(found > 0)
 
 
-# ---- what surrounds them
+# ---- the neighbourhood of tiles
 
 
 def _with_tiles(

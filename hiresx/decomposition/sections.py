@@ -8,15 +8,16 @@ from hiresx.base.arrays import prime_factors, triple
 from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, LINE, SAME, capacity, excess, work
 from hiresx.grid.blocks import Range
 
-# Per direction: the shares of the low and the high face behind which another rank's nodes lie, and the share of the
-# faces that is joined to the box's own far end, which costs nothing until the direction is cut.
+# For each direction: the fractions of the low and of the high face that touch nodes of other ranks, and the fraction of
+# the faces that is connected with the box's own opposite end. The latter costs nothing unless the direction is cut.
 Sides = tuple[tuple[float, float, float], ...]
 Size = tuple[int, int, int]
 CLOSED: Sides = ((0.0, 0.0, 0.0),) * 3
 
-# Up to so many ranks every direction is tried.
+# Largest number of ranks for which every direction is tried.
 FEW = 12
-# Cost of a cut: of the most expensive rank, of all ranks; and (direction, widths, ranks of each), None for one rank.
+# Cost of a cut: that of the most expensive rank, and of all ranks; and (direction, widths, ranks of each section), None
+# for one rank.
 Found = tuple[float, float, tuple[int, Sequence[int], Sequence[int]] | None]
 
 
@@ -81,7 +82,7 @@ class Sections:
                 best = self._try(size, sides, first, d, counts, best)
         if best[2] is not None:
             return best
-        # As many sections as there can be: it always leaves sections that can be cut on.
+        # The largest possible number of sections: the sections that remain can then always be cut further.
         for d in (2, 1, 0):
             most = min(last - first, size[d] // self.least)
             if most > 1:

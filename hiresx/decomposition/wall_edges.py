@@ -12,15 +12,16 @@ from hiresx.grid.motions import Motion
 if TYPE_CHECKING:
     from hiresx.decomposition.patches import Decomposition, Patch
 
-# A wall has an edge where it turns by so many radians at a node, and so many times as far as at the nodes beside it.
+# A wall has an edge at a node at which it turns by at least this angle, in radians, and by this multiple of the angles
+# at the nodes beside it.
 EDGE, SHARPER = 0.05, 3.0
-# Radians at a node up to which a wall is straight: coordinates may come from a single-precision file.
+# Angle in radians at a node up to which a wall counts as straight: coordinates may come from a single-precision file.
 STRAIGHT = 1e-4
-# Nodes beyond an end that tell whether the end itself is an edge.
+# Number of nodes beyond an end of a patch from which it is decided whether the end itself is an edge.
 BEYOND = 3
 
 
-# A face of a block behind which a wall goes on as its image, and the reflection.
+# The face of a block behind which a wall is continued by its mirror image, and the reflection.
 Image: TypeAlias = "tuple[str, Motion]"
 
 
@@ -47,15 +48,15 @@ def near_edges(whole: "Decomposition", patch: "Patch", reach: int, images: Seque
     across = [e for e in (2, 1, 0) if e != d]
     found = np.zeros([block.size[e] for e in across], dtype=bool)
     for e in _tangents(whole, patch):
-        # The turns at the first and the last node of a line are not known. The marks are right up to `reach` nodes from
-        # the patch.
+        # The angles at the first and the last node of a line are not known. The marks are valid up to `reach` nodes
+        # from the patch.
         beyond = 2 * reach + BEYOND
         edge = edges(nodes_beyond(whole, patch.block, patch.range, e, beyond, images))
         near = edge.copy()
         for step in range(1, reach + 1):
             near[..., step:] |= edge[..., :-step]
             near[..., :-step] |= edge[..., step:]
-        # The first turn is that at the second node.
+        # The first angle is that at the second node.
         first, last = patch.range[e][0] - beyond + 1, patch.range[e][1] + beyond - 1
         lo, hi = max(patch.range[e][0] - reach, 0), min(patch.range[e][1] + reach, block.size[e])
         assert first <= lo and hi <= last

@@ -11,7 +11,7 @@ from hiresx.case.boundaries import Condition
 from hiresx.grid.blocks import FACES, Block, Range, direction, intersection, side
 from hiresx.grid.connections import Connection
 
-# block, face, nodes, what holds there
+# block, face, nodes, condition
 PlacedCondition = tuple[int, str, Range, Condition]
 
 _NO_SLIP, _SLIP = "no_slip", "reflect"

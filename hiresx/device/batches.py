@@ -108,8 +108,8 @@ def _kind(call: Call, shape: Shape) -> Hashable | None:
     return (call.name, block) if 0 < nodes <= LARGE else None
 
 
-# Threads of a launch of a point kernel in blocks that it shares with others: times as many as in its own, or so many in
-# all. Those without a point end at once.
+# Largest number of threads of a launch of a point kernel with shared thread blocks: this multiple of its own number, or
+# this number in all. Threads without a point end at once.
 TIMES, FEW = 2, 1 << 14
 
 

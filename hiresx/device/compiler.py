@@ -74,7 +74,7 @@ def build_all(texts: Sequence[str], flags: tuple[str, ...], label: str) -> list[
         partial(cache.find_or_make, f"{name}.so", partial(_compile, text, command, flags, label, name))
         for name, text in zip(names, texts, strict=True)
     ]
-    # Nobody waits for these threads but who asks for the same, and that can be interrupted.
+    # Only a request for the same library waits for these threads, and that wait can be interrupted.
     for name, one in zip(names[1:], made[1:], strict=True):
         if not cache.is_intact(cache.directory() / f"{name}.so"):
             start_in_background(one)
@@ -105,19 +105,19 @@ def _compile(text: str, command: list[str], flags: tuple[str, ...], label: str, 
     return library
 
 
-# As many compilers as there are cores: each takes half a gigabyte.
+# As many compilers as there are cores; each needs half a gigabyte of memory.
 _at_once = threading.BoundedSemaphore(len(os.sched_getaffinity(0)))
 
-# Of a shell that ends its group of processes when its standard input does: with the process that holds the other end
-# of it, however that ends. A signal at the parent's death would reach the compiler's driver alone, and not what that
-# starts.
+# A shell that ends its process group when its standard input is closed, which happens whenever the process that holds
+# the other end of the pipe ends. A signal at the parent's death would reach only the compiler's driver, not the
+# processes that it starts.
 _WATCH = ["/bin/sh", "-c", "read -r _; kill -KILL 0"]
 
 # Running compilers, each a group of processes.
 _running: set[int] = set()
 _ending = threading.Event()
-# Held while a compiler is started: the end of the process stops a thread anywhere, also between the start of a compiler
-# and its entry in `_running`, and that compiler would go on.
+# Held while a compiler is started. The end of this process may stop a thread anywhere, also between the start of a
+# compiler and its entry in `_running`; that compiler would then continue.
 _starting = threading.Lock()
 
 

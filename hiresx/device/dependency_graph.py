@@ -124,7 +124,7 @@ def _implied_waits(waits: Collection[int], found: Sequence[Sequence[int]]) -> se
     implied: set[int] = set()
     if len(waits) < 2:
         return implied
-    least, left, missing = min(waits), list(waits), len(waits) - 1  # nothing among them waits for the last one
+    least, left, missing = min(waits), list(waits), len(waits) - 1  # none of them waits for the last one
     for _ in range(_SEARCH_LIMIT):
         if not left or not missing:
             break

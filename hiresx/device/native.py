@@ -429,7 +429,7 @@ class _PreparedLaunches:
     def __init__(self, program: NativeProgram, calls: Calls, backend: NativeBackend, library: ctypes.CDLL, guard: Any):
         self._backend, self._run = backend, library.hx_run
         self._program, self._calls, self._guard = program, list(calls), guard
-        # Arranging costs more than a run. Most lists are recorded into those of whole steps, or run once.
+        # Arranging takes longer than one run. Most lists are recorded into those of complete steps, or run once.
         self._ran = program.arranges_at_once and bool(self._arrange)
 
     @cached_property

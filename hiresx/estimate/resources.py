@@ -43,11 +43,11 @@ from hiresx.time.linearised import linear_solver
 from hiresx.time.reduction import scratch_reals
 from hiresx.time.step_rule import largest_step, steps_towards
 
-# Nodes per block at which the initial state is looked at to estimate the step.
+# Number of nodes per block at which the initial state is evaluated to estimate the step.
 SAMPLES = 200_000
-# A number of steps that no run comes to: their number is then not given.
+# A number of steps that no run reaches; the estimate is then left out.
 MOST_STEPS = 1e15
-# Bytes a node while the quality of a grid is found.
+# Bytes per node while the quality of a grid is computed.
 CHECKING = 200
 
 
@@ -62,7 +62,7 @@ def refuse_oversized(
     for n, probe in enumerate(case.probe):
         refuse_places(f"probe.{n}", probe.count, _dimensions(case))
     if nodes is None and isinstance(case.grid, GridFile):
-        for_grid = 0  # large files stay where they are
+        for_grid = 0  # coordinates of large files stay in the file
     nodes = grid_nodes(case) if nodes is None else nodes
     if nodes is not None:
         if backend == "auto" and cuda.largest_memory() is None:
@@ -117,7 +117,7 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
     points = sum(block.points for block in grid.blocks)
     memory = memory_bytes(case, grid.blocks, backend)
     compact_bytes = memory_bytes(case, grid.blocks, backend, "compact")
-    with np.errstate(all="ignore"):  # what comes of it is looked at
+    with np.errstate(all="ignore"):  # the result is checked below
         of_nodes = [_radii(case, block) for block in grid.blocks]
         radii = np.max([(inviscid.max(), viscous.max()) for inviscid, viscous, _ in of_nodes], axis=0).tolist()
         dt = case.time.dt or largest_step(case.time.cfl or 0.0, case.time.viscous_cfl, *radii)
@@ -241,7 +241,7 @@ def layout(case: Case, plan: str) -> Layout:
 
 def exchanged_bytes(case: Case) -> int:
     """Return the bytes that are sent for each ghost in a stage."""
-    return layout(case, COMPACT).exchanged_bytes(case.gas.reynolds is not None)  # the same by every plan
+    return layout(case, COMPACT).exchanged_bytes(case.gas.reynolds is not None)  # the same for every plan
 
 
 def _layout(case: Case, backend: str, plan: str | None = None) -> Layout:
@@ -355,7 +355,7 @@ def _remarks_on_model(case: Case, dt: float, of_nodes: Sequence[tuple[np.ndarray
         said.append(f"turbulence.{key} = 0: what enters carries no eddy viscosity; {usual} is usual")
     if given.model == "none" or case.time.dt is not None:
         return said
-    with np.errstate(all="ignore"):  # a radius of 0 is that of a ring around a pole
+    with np.errstate(all="ignore"):  # a radius of 0 belongs to a ring around a pole
         room = min(float(np.nanmin((case.time.viscous_cfl / dt - viscous) / eddies)) for _, viscous, eddies in of_nodes)
     return [
         *said,

@@ -11,9 +11,9 @@ import numpy as np
 
 from hiresx.exact.shocks import normal_shock
 
-# Difference of Mach numbers for the slopes of the jump conditions.
+# Difference of Mach numbers for the derivatives of the jump conditions.
 _STEP = 1e-5
-# Places of the Gauss-Legendre rule over each side of the critical angle.
+# Number of points of the Gauss-Legendre rule on each side of the critical angle.
 _PLACES = 64
 
 
@@ -56,8 +56,8 @@ def behind(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) 
     # Unknowns: amplitudes of vorticity, entropy (density), sound (pressure), and of the shock's place.
     vortical, along = omega / u2, _sound(omega, ky, u2, c2)
     moving, long = omega - u2 * along, np.hypot(vortical, ky)
-    # To first order in the place Z of the shock, whose velocity is -i omega Z: change of its Mach number, then of what
-    # is behind it.
+    # To first order in the position Z of the shock, whose velocity is -i omega Z: the change of its Mach number, then
+    # that of the state behind it.
     mach_ahead, mach_place = du + 0.5 * mach * drho, 1j * omega
     jump = np.array(
         [
@@ -106,7 +106,8 @@ def isotropic_amplification(mach: float, gamma: float = 1.4) -> Amplification:
     critical = critical_angle(mach, gamma)
     R11 = in_plane = 0.0
     for low, high in ((0.0, critical), (critical, 90.0)):
-        # psi = end + (begin - end) s^2 from the critical angle, where the amplitudes go as its square root
+        # psi = end + (begin - end) s^2 from the critical angle, since the amplitudes vary there as the square root of
+        # the distance
         s = 0.5 * (nodes + 1)
         away = low if high == critical else high
         for at, weight in zip(critical + (away - critical) * s**2, weights * s, strict=True):

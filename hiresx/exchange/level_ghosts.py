@@ -39,7 +39,8 @@ class LevelGhosts(PatchedExchange):
         return level_rows(domain.whole, domain.cut, found, self._kept)
 
     def _weights(self, shares: Sequence[tuple[Rows, np.ndarray]]) -> list[Any]:
-        if not shares or self._states[0].storage.stored != self._real.name:  # the kernel copies numbers of the state
+        # the kernel copies numbers of the state type
+        if not shares or self._states[0].storage.stored != self._real.name:
             return super()._weights(shares)
         return self._weights_of_lines([(share.weights, mine) for share, mine in shares])
 
@@ -98,12 +99,12 @@ class UnderFiner:
                 lists = lists_on_device(backend, [[here[n].to, here[n].source] for n in missing])
                 return [[*self._copies(here[n], *own)] for n, own in zip(missing, lists, strict=True)]
 
-            # Launches of parts that stay are those of the solver before.
+            # Launches of parts that stay are taken from the previous solver.
             copies = kept.together(
                 [(("copies", e.pairs), (self._states[e.donor], self._states[e.block])) for e in here], copies_of
             )
             self._copy = program.prepare([[call for calls in copies for call in calls]])
-            # Both ends of a message have its entries in one order.
+            # Both ends of a message use the same order of its entries.
             self._out = self._messages(found, owner, rank, lambda e: (owner[e.donor], owner[e.block]))
             self._into = self._messages(found, owner, rank, lambda e: (owner[e.block], owner[e.donor]))
         self._mpi_comm = comm.mpi_comm.Dup() if comm.size > 1 else None

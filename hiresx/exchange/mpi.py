@@ -15,7 +15,7 @@ class Mpi(Transport):
     def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], buffers: MessageBuffers):
         super().__init__(peers)
         self._outgoing, self._incoming = buffers.outgoing_messages(peers), buffers.incoming_messages(peers)
-        # Communications with the same arguments are made once and started again and again.
+        # Persistent requests: communications with the same arguments are created once and started repeatedly.
         self._sends = [
             [mpi_comm.Send_init(_memory(array), p.rank, tag) for p, array in zip(peers, out, strict=True)]
             for out in self._outgoing

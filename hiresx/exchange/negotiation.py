@@ -17,7 +17,7 @@ from hiresx.mpi.communicator import Communicator, is_on_all_ranks
 # Transports that open the GPU memory of other ranks.
 OPENING = frozenset({"ipc", "signals"})
 
-# Written into GPU memory, with the rank, to see whether another process reads what is there.
+# Written into GPU memory, together with the rank, to test whether another process can read it.
 MARK = 0x48616C6F
 
 
@@ -52,7 +52,7 @@ class Negotiation:
             )
         self.facts: list[RankFacts] = comm.allgather(own)
         self.pairs = self._choose()
-        # A question to all ranks, those without a GPU too: whether to open anything has the same answer on all.
+        # All ranks answer, also those without a GPU, so that all agree whether memory is opened.
         if OPENING.intersection(self.pairs.values()) and any(facts.gpu is not None for facts in self.facts):
             try:
                 faults = comm.allgather(self._open(packed))
@@ -101,7 +101,7 @@ class Negotiation:
         with comm.together():
             for rank in peers:
                 if handles[rank] is None:
-                    continue  # its owner says why
+                    continue  # its owner reports the reason
                 size = self._buffer_layout.size(self.facts[rank].points)
                 size += extra_bytes(comm.size, len(self._buffer_layout.widths)) if signalled else 0
                 try:
@@ -128,7 +128,7 @@ class Negotiation:
         rank only."""
         for memory in self.opened.values():
             assert self._gpu is not None
-            with suppress(*([] if error is None else [RuntimeError])):  # which would hide the first
+            with suppress(*([] if error is None else [RuntimeError])):  # it would hide the first error
                 self._gpu.close(memory)
         self.opened = {}
         if error is None or is_on_all_ranks(error):

@@ -15,7 +15,7 @@ import numpy as np
 # Exponent beta of the weights near a corner: cells there shrink as rho^0.11 only, and lines bend less than with 7/9, at
 # which they would not shrink at all (a vortex over a corner then leaves twice the error).
 WEIGHT_POWER = 0.5
-# The square of the distance at which the weights level off at a corner itself, in cells.
+# The square of the distance from a corner, in cells, within which the weights become constant.
 CORE_OF_CORNER = 0.25
 
 
@@ -98,7 +98,7 @@ def _ring(m: int, r: np.ndarray, t: np.ndarray) -> list[tuple[np.ndarray, np.nda
     """Elimination of a quarter of the ring from the outermost layer, a circle, inwards. Per layer 1 .. L - 1 (inverse
     (m, m), known (m,), spokes (m,)): its values are inverse @ (known + spokes * values of the layer within)."""
     h, last = m // 2, len(r) - 1
-    # Weights along rays for which the polar ring with these radii obeys the equation.
+    # Weights along rays for which a polar ring with these radii satisfies the equation.
     bend = 1 - np.cos(2 * np.pi / (4 * m))
     radial = np.ones(last)
     for j in range(1, last):
@@ -106,7 +106,8 @@ def _ring(m: int, r: np.ndarray, t: np.ndarray) -> list[tuple[np.ndarray, np.nda
     layers: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for j in range(last - 1, 0, -1):
         spokes, outwards = (radial[j + s] * _weight(m, j + s + 0.5, h - np.abs(t)) for s in (-1, 0))
-        # along[n]: between the rays t[n] and t[n] + 1; the last ray's neighbour is the first of the next quarter
+        # along[n]: the weight between the rays t[n] and t[n] + 1; the last ray's neighbour is the first ray of the next
+        # quarter
         along = 0.5 * (radial[j - 1] + radial[j]) * _weight(m, j, h - np.abs(t + 0.5))
         matrix = np.diag(spokes + outwards + along + np.roll(along, 1)).astype(complex)
         for n in range(m):

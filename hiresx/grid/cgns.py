@@ -28,8 +28,8 @@ from hiresx.grid.motions import IntMatrix, Motion, motion, rotation_about
 from hiresx.grid.orientation import join, matrix_of
 from hiresx.grid.stored_coordinates import Nodes, part_of
 
-# An angle that is a whole fraction of a full turn to single precision is taken as that fraction to round-off: angles
-# are often stored in single precision.
+# An angle that equals a whole fraction of a full turn to single precision is replaced by the exact fraction, because
+# angles are often stored in single precision.
 OF_A_TURN = 1e-5
 
 
@@ -138,7 +138,7 @@ def _zone(node: Node, cells: int, physical: int, units: Units) -> Zone:
         nodes.append(_in_metres(stored, factor, offset))
     nodes += [np.broadcast_to(np.zeros(()), nodes[0].shape)] * (3 - len(nodes))
     try:
-        # Names of blocks are those of groups in files: "Zone   1" becomes "Zone_1".
+        # Names of blocks become names of groups in files: "Zone   1" becomes "Zone_1".
         name = re.sub(r"[^A-Za-z0-9_.@+-]+", "_", node.name)
         block = RawBlock(name, *triple(nodes), rounding=rounding)
         return Zone(node, block, cells, units, tuple(word for word in words if word))
@@ -207,7 +207,7 @@ def _connection(node: Node, zone: Zone, b: int, p: int, blocks: Sequence[Block])
     low, high = np.minimum(donor_begin, donor_end), np.maximum(donor_begin, donor_end)
     donor_face, donor_range = on_face(there, other, low, high)
     matrix = _matrix(node, zone.dimensions, face, donor_face)
-    # `joined` takes the two rectangles as they lie; which corner meets which follows from the matrix, and must agree.
+    # `joined` takes the two rectangles as they are; the corresponding corners follow from the matrix, and must agree.
     m = np.array(matrix)[: zone.dimensions, : zone.dimensions]
     if (m @ (end - begin) != donor_end - donor_begin).any():
         raise node.error(
@@ -220,7 +220,7 @@ def _connection(node: Node, zone: Zone, b: int, p: int, blocks: Sequence[Block])
         join(where, (b, face, range_), (p, donor_face, donor_range), matrix, "shared", moved)
         for moved in _motions(node, zone.units)
     ]
-    # a connection that fits with no motion is not refused here: the check of connections reports what does not match
+    # A connection that fits no motion is not rejected here: the check of connections reports which nodes do not match.
     return min(trials, key=lambda c: _misfit(blocks, c))
 
 
@@ -256,7 +256,7 @@ def _motions(node: Node, units: Units) -> list[Motion]:
         child = periodic.child(name)
         if child is not None:
             values = child.vector(3)
-            # one angle alone is that in the plane
+            # a single angle is a rotation in the plane
             first = 2 if name == "RotationAngle" and len(values) == 1 else 0
             given[name][first : first + len(values)] = values
     metres = units.below(periodic).metres
@@ -268,7 +268,7 @@ def _motions(node: Node, units: Units) -> list[Motion]:
         turned = np.eye(3)
         for axis, angle in zip(np.eye(3), degrees, strict=True):  # about x first, then y, then z
             turned = rotation_about(triple(axis), _round_turn(float(angle))) @ turned
-        # from this zone to the donor, says the standard; ghosts come the other way
+        # The standard defines the motion from this zone to the donor; ghosts need the inverse.
         there = motion(turned, triple(given["RotationCenter"]), given["Translation"])
         found += [there.inverse, there]
     return found

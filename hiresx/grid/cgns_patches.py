@@ -21,7 +21,8 @@ from hiresx.grid.face_ownership import FacePart
 from hiresx.grid.orientation import faces_of
 from hiresx.grid.patched import PATCHED
 
-# Boundary types that keep the nodes of a line that they share with another patch of their face, first to last.
+# Types of boundaries in order of priority: the first keeps a line of nodes that it shares with another patch of its
+# face.
 FIRST = ("BCWallViscous", "BCWall", "BCDegenerate", "BCSymmetry")
 RANGES, LISTS = ("PointRange", "ElementRange"), ("PointList", "ElementList")
 NO_UNITS = Units()

@@ -400,6 +400,6 @@ def _motion_table(moved: Vector | Motion) -> dict[str, Any]:
     if moved.rotation is None:
         return {} if moved.still else {"translation": list(moved.translation)}
     axis, angle = moved.axis_and_angle
-    # centre 0: all that it would move stands in the translation
+    # with the centre 0 the translation contains the whole displacement
     table = {"axis": list(axis), "angle": angle, "translation": list(moved.translation)}
     return {"rotation": table}

@@ -23,7 +23,8 @@ from hiresx.grid.orientation import (
     transform_of,
 )
 
-# Shared nodes lie closer than this share of the shortest step along the face, so that no other node is taken for one.
+# Shared nodes must be closer than this fraction of the shortest step along the face, so that neighbours are not
+# confused.
 OF_STEP = 0.25
 
 
@@ -54,7 +55,7 @@ def check_connections(blocks: Sequence[Block], connections: Sequence[Connection]
     `hiresx.decomposition.decompose` checks that every node of a face belongs to one patch. Raises HiresxError with
     block, (i, j, k), the coordinates and those of the donor node.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any finite number
+    with np.errstate(over="ignore", invalid="ignore"):  # a file may contain any finite number
         checks = [_check(blocks, connection) for connection in connections]
         _check_way_back(blocks, connections)
     return checks
@@ -185,7 +186,8 @@ def _find_breaks(blocks: Sequence[Block], c: Connection) -> np.ndarray:
     """Offset layout: where the grid does not go on from the block into the donor (ni, nj, nk)."""
     before, last, first, after = _over_seam(blocks, c)
     bad = broken_seam(before, last, first, after)
-    for e in range(3):  # a line beside must be beside on the other side too, not run the other way
+    # a neighbouring line must be on the same side behind the seam, and not in the opposite direction
+    for e in range(3):
         if last.shape[e + 1] > 1:
             own, other = np.diff(last, axis=e + 1), np.diff(first, axis=e + 1)
             wrong = ~(np.sum(own * other, axis=0) > 0)

@@ -10,7 +10,7 @@ def diffuse(positions: np.ndarray, values: np.ndarray, widths: np.ndarray) -> np
     deviation of a Gaussian. A kink of the values is smoothed over the given width. The result is an even function of
     the width."""
     left, right = np.diff(positions)[:-1], np.diff(positions)[1:]
-    # Coefficients of the second derivative, without that of the middle: the sum of all three is 0.
+    # Coefficients of the second derivative, without the middle one: the sum of all three is 0.
     below = np.concatenate([[0.0], 2 / (left * (left + right)), [0.0]])
     above = np.concatenate([[0.0], 2 / (right * (left + right)), [0.0]])
     rows = [np.asarray(values, float)]

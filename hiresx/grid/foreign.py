@@ -119,7 +119,7 @@ def is_wall(name: str) -> bool:
     return any(word in name.lower() for word in ("wall", "solid"))
 
 
-# --- what the forms share
+# --- common functions
 
 
 def _region(name: str, patch: ForeignPatch, blocks: Sequence[Block]) -> dict[str, Any]:
@@ -291,7 +291,7 @@ def _cfl3d_segments(
         size = blocks[block - 1].size
         given = {d: (ends[2 * m], ends[2 * m + 1]) for m, d in enumerate(along)}
         whole = {d: pair if any(pair) else (1, size[d]) for d, pair in given.items()}
-        if count:  # a line of names, and one of values or with the name of a file
+        if count:  # one line of names, and one line with values or the name of a file
             lines.next("the names of the data of a segment")
             lines.next("the data of a segment")
         patch = _check_patch(lines, ForeignPatch(block - 1, face, whole), blocks)
@@ -357,7 +357,7 @@ def _gridgen(path: Path, blocks: Sequence[Block]) -> dict[str, Any]:
             mine, theirs = ([d for d in p.ends] for p in (own, donor))
             if len(mine) == 2 and (marked == mine[1]) != (met == theirs[1]):
                 theirs.reverse()
-            # The other block lists the same connection from its side.
+            # The other block lists the same connection, too.
             table = _connection(own, donor, dict(zip(mine, theirs, strict=True)), blocks)
             connections.append({**table, "mutual": False})
     _check_sizes(lines, sizes, blocks)

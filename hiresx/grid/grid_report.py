@@ -28,7 +28,7 @@ from hiresx.grid.quality import NotPositive, hands, not_positive
 from hiresx.grid.singular import COLLAPSED, collapsed_direction
 from hiresx.grid.stored_coordinates import slabs
 
-# A face is closed if its area vectors add up to less than this share of its area: it has no mean normal.
+# A face is closed, and has no mean normal, if the sum of its area vectors is below this fraction of its area.
 CLOSED = 1e-6
 
 
@@ -47,7 +47,7 @@ def grid_report(path: Path, connectivity: Path | None = None) -> dict[str, Any]:
     - "broken": patches of a CGNS file whose nodes do not exist; they are left out.
     - "refused": the reason if the file gives no valid grid.
     """
-    with np.errstate(all="ignore"):  # a file may hold any finite number
+    with np.errstate(all="ignore"):  # a file may contain any finite number
         return _report(path, connectivity)
 
 
@@ -142,7 +142,7 @@ def unassigned_parts(grid: Grid) -> list[dict[str, Any]]:
             for _, range_ in (part for part in held if part[0] == face):
                 free[tuple(slice(*range_[e]) for e in across)] = False
             for patch in rectangles_of_face(face, face_range(face, block.size), free):
-                # A line of free nodes beside a patch is not reported: it belongs to the patch.
+                # A line of free nodes beside a patch is not reported, because it belongs to the patch.
                 if all(patch[e][1] - patch[e][0] > 1 for e in across if block.size[e] > 1):
                     centre, normal = _place(block, face, patch)
                     row = {

@@ -33,7 +33,7 @@ def matched_connections(blocks: Sequence[Block]) -> list[Connection]:
         faces = [(b, f) for b, block in enumerate(blocks) for f in block.faces if collapsed_direction(block, f) is None]
     if not faces:
         return []
-    with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any finite number
+    with np.errstate(over="ignore", invalid="ignore"):  # a file may contain any finite number
         return _match_faces(blocks, faces)
 
 
@@ -53,7 +53,7 @@ def _refuse_twins(blocks: Sequence[Block]) -> None:
 def _match_faces(blocks: Sequence[Block], faces: Sequence[Place]) -> list[Connection]:
     nodes, owner, index = _face_nodes(blocks, faces)
     distance = _distance(blocks)
-    if distance == 0:  # neighbours coincide: a grid without a Jacobian is not matched
+    if distance == 0:  # neighbours coincide: a grid without a valid Jacobian is not matched
         return []
     most = max(max(block.size) for block in blocks) if len(faces) < sum(len(block.faces) for block in blocks) else 0
     own, other = _coinciding(nodes, distance, AT_ONE_PLACE + 2 * most)
@@ -99,7 +99,7 @@ def _distance(blocks: Sequence[Block]) -> float:
         for nodes in slabs(block.x, block.y, block.z, overlap=1):
             for d in block.active:
                 step = np.sqrt(sum(np.diff(c, axis=2 - d) ** 2 for c in nodes))
-                # nodes of a collapsed line are no neighbours
+                # neighbours on a collapsed line are not neighbours in the grid
                 smallest = min(smallest, float(np.min(step, where=step > COLLAPSED * extent, initial=np.inf)))
     if not np.isfinite(smallest):
         return 0.0
@@ -109,7 +109,7 @@ def _distance(blocks: Sequence[Block]) -> float:
 def _coinciding(nodes: np.ndarray, distance: float, most: int) -> tuple[np.ndarray, np.ndarray]:
     """All ordered pairs of different nodes closer than `distance`, found among neighbours in the order of a skew
     projection. At most `most` nodes lie at one place."""
-    # No grid line has such a direction (sqrt(2), sqrt(3), sqrt(5)), so few different nodes have close projections.
+    # No grid line has this direction (sqrt(2), sqrt(3), sqrt(5)), so that few different nodes have close projections.
     projection = nodes @ (np.sqrt([2.0, 3.0, 5.0]) / np.sqrt(10.0))
     order = np.argsort(projection, kind="stable")
     sorted_, own, other = projection[order], [], []
@@ -160,7 +160,7 @@ def _rectangles(
     if len(across) != len(across_donor):
         return
     if not (np.ptp(index[:, across], axis=0).all() and np.ptp(donor[:, across_donor], axis=0).all()):
-        return  # a contact along an edge
+        return  # a contact along an edge only
     for permutation in {p for p in product(across_donor, repeat=len(across)) if len(set(p)) == len(p)}:
         for signs in product((1, -1), repeat=len(across)):
             matrix = np.zeros((3, 3), dtype=int)

@@ -98,7 +98,7 @@ def join(
             f"{AXES[y]}",
             "correct the ranges, or the transform",
         )
-    # the corner of the range that falls on the donor's lowest one
+    # the corner of the range that corresponds to the donor's lowest one
     start = np.where((m < 0).any(axis=0), last, first)
     if layout == "offset":
         start[d] += side(face)

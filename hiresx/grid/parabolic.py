@@ -114,8 +114,9 @@ def _line(spec: Counted, section: Outline) -> tuple[np.ndarray, np.ndarray]:
 
 def _distances(spec: Counted, section: Outline, u: np.ndarray, outline: np.ndarray, beside: float) -> np.ndarray:
     """eta (nj, ni), by hyperbolic sines from the wall to the outer boundary."""
-    # |dz/dw| = |w|. From this size on the first distance is levelled over the chord; on the cut it grows with |w|. The
-    # size at the nose, about 0.1, levelled as well would skew the lines ahead of it by 60 degrees.
+    # |dz/dw| = |w|. For |w| above this size the first distance is made uniform over the chord; on the cut it grows with
+    # |w|. If the size at the nose, about 0.1, were made uniform as well, the lines ahead of the nose would be skewed by
+    # 60 degrees.
     least, edge = 0.4, section.trailing_edge
     size = np.hypot(least, np.abs(section.unfold(outline, u)))
     first = spec.first_spacing / edge * (0.5 + 0.5 * (np.hypot(least, edge) / size) ** 4) ** 0.25
@@ -128,7 +129,7 @@ def _distances(spec: Counted, section: Outline, u: np.ndarray, outline: np.ndarr
             f"grid.first_spacing = {spec.first_spacing:g} is more than a uniform spacing of {cells} cells",
             "lower grid.first_spacing or grid.n_normal",
         )
-    # The rate b of sinh(b cells) / sinh(b) = outer / first.
+    # The rate b with sinh(b cells) / sinh(b) = outer / first.
     low, high = np.full(len(u), 1e-9), np.full(len(u), 500.0 / cells)
     for _ in range(100):
         rate = 0.5 * (low + high)

@@ -24,7 +24,7 @@ from hiresx.grid.plot3d_layout import CUT_SHORT, EXPORT, block_arrays, check_bla
 from hiresx.grid.plot3d_others import binary_kind, no_grid
 from hiresx.grid.stored_coordinates import Bytes, Nodes, StoredCoordinates
 
-# More blocks than a grid has.
+# More blocks than any grid has.
 MOST_BLOCKS = 1_000_000
 
 
@@ -102,7 +102,7 @@ def _find_layout(path: Path, file: BufferedReader, size: int) -> RecordLayout:
     try:
         return _record_layout(path, file, size, order)
     except HiresxError:
-        # A stream whose first integers look like a marker.
+        # A stream whose first integers look like a record marker.
         if not _streams(file, size):
             raise
     return _stream_layout(path, file, size)
@@ -281,7 +281,7 @@ def _stream_layout(path: Path, file: BufferedReader, size: int) -> RecordLayout:
     found = _streams(file, size)
     if not found:
         raise _no_stream(path, file, size)
-    if len(found) > 1:  # of several readings the one whose numbers are those of a grid
+    if len(found) > 1:  # of several readings, the one whose numbers are those of a grid
         found.sort(key=lambda reading: -_likeness(file, reading))
     order, sizes, at, real, blanked = found[0]
     held = []

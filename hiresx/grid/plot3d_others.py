@@ -15,7 +15,8 @@ import numpy as np
 from hiresx.base.arrays import Integers, Reals
 from hiresx.errors import HiresxError
 
-# Most bytes in which the sizes of the blocks are looked for, and the most reals of the flow that OVERFLOW writes.
+# Largest number of bytes that are searched for the sizes of the blocks, and the largest number of reals of the flow
+# that OVERFLOW writes.
 HEAD = 1 << 16
 MOST_REFERENCES = 64
 
@@ -36,7 +37,7 @@ def kind_of(head: Integers | Reals, left: Callable[[int], Collection[int]]) -> s
             if not 0 < used <= len(head) or count < 1 or not (head[int(many) : used] >= 1).all():
                 continue
             rows = np.reshape(head[int(many) : used], (count, dimensions + extra))
-            if rows[:, :2].min() < 2:  # the number of blocks, taken for a size
+            if rows[:, :2].min() < 2:  # the number of blocks, mistaken for a size
                 continue
             nodes = np.prod(rows[:, :dimensions], axis=1, dtype=np.float64)
             if extra:

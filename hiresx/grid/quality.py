@@ -16,11 +16,12 @@ from hiresx.grid.motions import format_vector
 from hiresx.grid.singular import PAGE, collapsed_direction
 from hiresx.grid.stored_coordinates import slabs
 
-# Nodes worked on at a time: bounds the work memory to some 200 MB whatever the size of the grid.
+# Number of nodes processed at a time: limits the work memory to some 200 MB for any grid.
 SLAB = 1_000_000
-# Lengths and volumes below this share of the largest count as zero.
+# Lengths and volumes below this fraction of the largest count as zero.
 FLAT = 1e-12
-# A node is displaced alone if its positions extrapolated along all grid lines agree to this share of its displacement.
+# A single node is displaced if its positions extrapolated along all grid lines agree to this fraction of its
+# displacement.
 AGREE = 0.5
 # A grid line turns back where the cosine of the angle between two successive steps is below minus this.
 TURNED = 0.98
@@ -167,8 +168,8 @@ def _find_displaced(block: Block, node: tuple[int, int, int]) -> tuple[int, int,
     middle = wanted.mean(axis=0)
     off = np.linalg.norm(part - middle, axis=0)
     agree = np.linalg.norm(wanted - middle, axis=1).max(axis=0) < AGREE * off
-    # the displacement is measured in widths of cells, since stretched lines are extrapolated badly; with one grid line
-    # alone there is no agreement to check
+    # The displacement is measured in widths of cells, since stretched lines are extrapolated badly; with a single grid
+    # line there is no agreement to check.
     share = AGREE if len(block.active) > 1 else 1.0
     agree &= off > share * np.min([_width(part, 3 - d) for d in block.active], axis=0)
     k, j, i = (int(n) for n in np.unravel_index(int(np.argmax(np.where(agree, off, -1.0))), off.shape))
@@ -222,7 +223,7 @@ def volume_extremes(block: Block) -> tuple[float, float]:
     """Return the smallest and the largest volume of the cells of a block (in 2-D area, in 1-D length), each computed
     from the edges at the cell's lower corner."""
     found = []
-    with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any finite number
+    with np.errstate(over="ignore", invalid="ignore"):  # a file may contain any finite number
         for nodes in slabs(block.x, block.y, block.z, overlap=int(block.size[2] > 1)):
             cells = tuple(max(n - 1, 1) for n in nodes[0].shape)
             edges = [np.zeros((3, *cells)) for _ in range(3)]

@@ -301,11 +301,11 @@ def _opposite(found: Ring, g: int) -> tuple[RingBlock, int, int]:
         at = turn * g + shift + wrap
         for m in found.members:
             if m.first <= at <= m.last:
-                # of two members that have the node, the one that begins with it
+                # if two members have the node, the one that begins with it is used
                 if at < m.last:
                     return m, turn, shift + wrap
                 best = best or (m, turn, shift + wrap)
-    assert best is not None  # the members hold every node of the ring
+    assert best is not None  # together the members have every node of the ring
     return best
 
 

@@ -67,8 +67,8 @@ def coarsen(grid: Grid) -> tuple[Grid, list[str]]:
         for d in grid.blocks[c.block].active:
             e = next(e for e in range(3) if c.matrix[e][d])
             join((c.block, d), (c.donor, e))
-            # where nodes are one step apart, every second ones are not two steps apart
-            even = c.offset[e] % 2 == 0  # every second node lies at such a one of the other block
+            # if nodes are one step apart, every second nodes are not two steps apart
+            even = c.offset[e] % 2 == 0  # every second node coincides with such a node of the other block
             beside = even and _begins_and_ends(*c.range[d], *ends[c.block, c.face, d])
             holds = layout_of(c, grid.blocks) == "shared" if d == normal else beside
             kept[c.block, d] &= holds
@@ -135,7 +135,8 @@ def mirror(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
         parts = [
             (face, range_)
             for face in block.faces
-            if collapsed_direction(block, face) is None  # a pole's line lies in the plane, but nothing is joined there
+            # the line of a pole lies in the plane, but nothing is connected there
+            if collapsed_direction(block, face) is None
             for range_ in _in_plane(grid, b, face, np.abs(getattr(block, axis)) <= near)
         ]
         d = direction(parts[0][0]) if parts else block.active[0]

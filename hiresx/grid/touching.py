@@ -19,25 +19,25 @@ from hiresx.grid.motions import Motion
 from hiresx.grid.orientation import join, possible_matrices
 from hiresx.grid.singular import collapsed_direction
 
-# Faces meet if their distance is below this multiple of the smaller one of the spacings normal to them.
+# Faces touch if their distance is below this multiple of the smaller of the spacings normal to them.
 GAP = 1.1
 # Two faces with a node of each on every grid line are one grid step apart if that step is within these multiples of the
-# steps beside it.
+# adjacent steps.
 STEP = (0.6, 1.5)
-# Smallest number of adjacent cells, in each direction of a face, that make a contact. Walls that meet at a sharp edge
-# have fewer.
+# Least number of adjacent cells of a contact, in each direction of a face. Walls that meet at a sharp edge have fewer.
 WIDE = 3
-# Cosine of the angle between two faces above which they lie along each other.
+# Two faces lie along each other if the cosine of the angle between them is above this value.
 ALONG = 0.7
-# Faces that share an edge and open from it by more than this (a sine, 5 degrees) do not lie on each other.
+# Two faces that share an edge do not lie on each other if the sine of the angle between them exceeds this value (5
+# degrees).
 OPENS = 0.087
-# Edges are shared if they are closer than this share of the spacing normal to the faces.
+# Edges count as shared if they are closer than this fraction of the spacing normal to the faces.
 SHARED = 0.01
-# Side, in cells, of the tiles of a face; their bounding boxes tell which cells may be near.
+# Side, in cells, of the tiles of a face. The bounding boxes of tiles determine which cells may be near each other.
 TILE = 8
-# Number of cells of a face that are searched inside other blocks.
+# Largest number of cells of a face that are searched inside other blocks.
 SAMPLES = 256
-# Number of nodes of a block among which the nearest one is found first, before the nodes around it.
+# Number of nodes of a block among which the nearest one is found first; then the nodes around it are examined.
 COARSE = 20_000
 
 
@@ -76,7 +76,7 @@ def touching(grid: Grid) -> list[Touching]:
             _Surface(grid, b, face)
             for b, block in enumerate(grid.blocks)
             for face in block.faces
-            # the ends of a line cannot lie along each other, nor has a collapsed face cells
+            # the ends of a line cannot lie along each other, and a collapsed face has no cells
             if len(block.active) > 1 and collapsed_direction(block, face) is None
         ]
         found: list[Touching] = []
@@ -112,7 +112,8 @@ class _Surface:
         held = np.zeros(shape, dtype=bool)
         for c in grid.connections:
             if (c.block, c.face) == (b, face):
-                # The line of nodes at the rim of a range is another's, but its cells are this connection's.
+                # The line of nodes at the rim of a range belongs to another connection, but its cells belong to this
+                # one.
                 part = [(max(c.range[e][0] - 1, 0), c.range[e][1] + 1) for e in self.across]
                 held[tuple(slice(lo, hi) for lo, hi in part)] = True
         # A cell without extent is part of a collapsed line.

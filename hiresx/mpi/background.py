@@ -94,8 +94,9 @@ class JointWriter:
     def __init__(self, comm: Communicator, outstanding: int = 2):
         self._comm, self._outstanding = comm, outstanding
         self._writer = Writer(outstanding if comm.size == 1 else sys.maxsize)
-        # What is not known to be published. In the order of submission, this rank has written, all have written and
-        # completed, and rank 0 has published so much; `_known` of it is known to all as published.
+        # Work whose publication is not known yet, in the order of submission. The counters say how much this rank has
+        # written, how much all ranks have written and completed, and how much rank 0 has published; `_known` is how
+        # much of it all ranks know to be published.
         self._open: deque[Work] = deque()
         self._written = self._completed = self._published = self._known = 0
         self._error: BaseException | None = None
@@ -161,7 +162,7 @@ class JointWriter:
             return not self._comm.root or self._published > self._known
         return self._written > self._completed
 
-    # ---- in the thread
+    # ---- in the background thread
 
     def _alone(self, work: Work) -> None:
         try:
@@ -169,7 +170,7 @@ class JointWriter:
             work.complete(self._comm)
             work.publish()
         except BaseException:
-            # What makes the disk full is not left behind.
+            # Incomplete files are removed, since they may be the reason why the disk is full.
             work.discard()
             raise
 
@@ -182,7 +183,7 @@ class JointWriter:
                 self._error = error
 
     def _publish(self, work: Work, number: int) -> None:
-        if self._published == number:  # not behind one that failed
+        if self._published == number:  # not after work that failed
             try:
                 work.publish()
                 self._published += 1

@@ -17,9 +17,9 @@ from hiresx.base.termination_signals import SIGNALLED
 from hiresx.errors import HiresxError, describe
 from hiresx.mpi import launcher_environment
 
-# Seconds that a rank with an error of its own leaves to rank 0 to tell of it.
+# Seconds that a rank with an error of its own waits, so that rank 0 can report the error.
 GRACE = 1.0
-# Seconds that a rank which has come to its end leaves to the others to come to theirs, before it says that it waits.
+# Seconds that a rank at its end waits for the others before it prints that it waits.
 LONG = 60.0
 
 
@@ -132,7 +132,7 @@ class Communicator:
         flags = np.zeros(self.size, np.int8)
         asked = self.aside().Iallgather(np.array([failed], np.int8), flags)
         if failed and patience is not None:
-            self._unanswered = asked  # and with it what MPI may still read and write
+            self._unanswered = asked  # and so are the buffers that MPI may still read and write
             return _completes_within(asked, patience)
         asked.Wait()
         return bool(flags.any())
@@ -204,7 +204,7 @@ class Communicator:
         this process ends alone."""
         status = status if 0 < status < 256 else 1
         for stream in (sys.stdout, sys.stderr):
-            with suppress(Exception):  # nobody reads any more
+            with suppress(Exception):  # the reader is gone
                 stream.flush()
         if self.mpi_comm is not None:
             self.mpi_comm.Abort(status)
@@ -216,7 +216,7 @@ def _sendable(error: Exception) -> Exception:
     try:
         if type(pickle.loads(pickle.dumps(error))) is type(error):
             return error
-    except BaseException:  # its own methods may do anything
+    except BaseException:  # its own methods may raise any error
         pass
     return RuntimeError(describe(error))
 
@@ -225,7 +225,7 @@ def is_on_all_ranks(error: BaseException) -> bool:
     """True if all ranks have this error and catch it at the same place in the program."""
     try:
         return bool(getattr(error, "everywhere", False))
-    except Exception:  # of a class that answers so
+    except Exception:  # of a class that answers any attribute
         return False
 
 
@@ -293,10 +293,10 @@ def end_process(error: BaseException, status: int, tell: Callable[[str], None]) 
         return status
     try:
         if not comm.root:
-            # Where all have found the same fault for themselves, rank 0 speaks first and ends the others.
+            # If all ranks have found the same error themselves, rank 0 reports it and ends the others.
             time.sleep(GRACE)
         tell("" if comm.root else f"rank {comm.rank}: ")
-    finally:  # whatever becomes of the telling
+    finally:  # even if reporting fails
         comm.abort(status)
     return status
 

@@ -67,7 +67,7 @@ def place(
     known = comm.allgather(facts)
     names = _resolve_auto(names, known)
     if bytes_ is None:
-        per_node = Layout(STORAGE["fp64"]).exchanged_bytes(viscous=True)  # of which only ratios count
+        per_node = Layout(STORAGE["fp64"]).exchanged_bytes(viscous=True)  # only their ratios matter
         bytes_ = np.zeros((comm.size, comm.size)) if cut is None or comm.size == 1 else halo_bytes(cut, per_node)
     machine, shared = _host_placement(comm, known, names, _square(bytes_, comm.size), strategy)
     with comm.together():
@@ -113,7 +113,7 @@ def _host_placement(
     seen = None
     with comm.together():
         if comm.rank in first.values():
-            seen = _discover_host()  # not on one rank for all: a scheduler may show each rank other GPUs
+            seen = _discover_host()  # not on one rank for all: a scheduler may make other GPUs visible to each rank
         elif comm.local.root:
             seen = sysfs.discover()
     machines = dict(zip(here, comm.local.allgather(seen), strict=True))

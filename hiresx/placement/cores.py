@@ -41,7 +41,8 @@ def cut(machine: Machine, facts: Mapping[int, PlacementFacts], gpus: Mapping[int
         if len(ranks) == 1:
             (rank,) = ranks
             bound = (kept,) if kept else ()
-            # The only one here takes all there is, but with a GPU on one of several nodes it stays on that one.
+            # A single rank on the host gets all CPUs; if its GPU is on one of several nodes, it gets those of this
+            # node.
             several = not kept and len(_nodes(machine, allowed)) > 1
             shares = {rank: near[rank] if several and rank in near else allowed}
         elif len(cores) < len(ranks):

@@ -78,7 +78,8 @@ def _hidden_gpu_remarks(
     `machine`: as the rank sees it, whatever the mask hides from CUDA."""
     every = sorted({address for fact in facts.values() for address in fact.gpus})
     known = [gpu.address for gpu in machine.gpus]
-    # A cgroup hides GPUs from all, and CUDA counts those that are left; else it counts what the host has.
+    # If a cgroup hides GPUs from all processes, CUDA numbers the remaining ones; otherwise it numbers all GPUs of the
+    # host.
     number = {address: (known if set(every) <= set(known) else every).index(address) for address in every}
     far = [r for r, other in chosen.items() if other.gpu.address not in facts[rank].gpus]
     if not far:

@@ -8,7 +8,7 @@ from hiresx.base.plural import plural
 from hiresx.device import Backend
 from hiresx.topology.cpus import format_list
 
-# Beyond this many ranks a host is one line.
+# With more ranks than this, each host is one line of the table.
 MOST_LINES = 32
 
 

@@ -22,9 +22,9 @@ DENSITIES = ("flow", "pressure")
 PER_PERIOD = 5
 # Number of cells of a surface per wavelength at which the sum over the surface is accurate to 2 %.
 PER_WAVELENGTH = 8
-# Largest share of the variance above the frequencies that the samples resolve.
+# Largest fraction of the variance above the frequencies that the samples resolve.
 _UNRESOLVED = 0.1
-# Number of places of a surface at which that share is evaluated.
+# Number of places of a surface at which this fraction is evaluated.
 _LOOKED_AT = 64
 
 
@@ -395,7 +395,7 @@ def _unresolved_share(stored: StoredSurface, first: int, count: int, name: str) 
     power = np.sum(np.abs(np.fft.rfft(p, axis=0)) ** 2, axis=1)
     above = np.fft.rfftfreq(count) > 1 / PER_PERIOD
     share = float(power[above].sum() / power.sum()) if power.sum() > 0 else 0.0
-    # Fluctuations at the level of round-off are no sound.
+    # Fluctuations at the level of round-off are not sound.
     noise = np.finfo(np.float32 if stored.records.dtype["p"].base.itemsize == 4 else np.float64).eps
     if share > _UNRESOLVED and p.std() > 8 * noise:
         dt = float(stored.records["time"][first + 1] - stored.records["time"][first])

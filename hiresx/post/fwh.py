@@ -21,7 +21,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 
-# Number of samples from which a value between two samples, and its derivative, are interpolated by a polynomial.
+# Number of samples of the polynomial that interpolates between two samples.
 _STENCIL = 8
 # Number of bytes of sources in memory at a time.
 _HELD = 1 << 28
@@ -108,7 +108,7 @@ def pressure_by_group(
     delays = [
         _distances(observer - surface.places, stream)[1] / stream.sound / dt for observer in observers
     ]  # in samples
-    # The stencil reaches _STENCIL/2 - 1 samples before the one before a retarded time, and as far behind.
+    # The stencil reaches _STENCIL/2 - 1 samples before the sample that precedes a retarded time, and as far behind.
     nearest = [int(np.floor(delay.min())) for delay in delays]
     if still is None:
         firsts = [int(np.ceil(max(delay.max() for delay in delays))) + _STENCIL // 2] * len(delays)

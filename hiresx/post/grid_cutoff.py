@@ -12,7 +12,8 @@ from hiresx.post.signal_reading import Signals
 from hiresx.post.welch import Peak
 from hiresx.results import Run, needs
 
-# Share of the sampling rate of filtered samples up to which a tone is no alias: aliases there are damped by 38 dB.
+# Fraction of the sampling rate of filtered samples up to which a tone is not an alias: aliases there are damped by 38
+# dB.
 CLEAN = 0.25
 
 

@@ -13,20 +13,20 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import cut
 from hiresx.results import Run, needs
 
-# Smallest prominence of a pressure maximum of a shock cell, in ambient pressures; and the velocity on the axis, over
-# the fully expanded one, at which the core ends.
+# Least prominence of a pressure maximum of a shock cell, divided by the ambient pressure; and the velocity on the axis,
+# divided by the fully expanded one, at which the core ends.
 CELL = 0.03
 CORE = 0.95
-# Smallest and largest length of a cell, in cells of the vortex sheet. Maxima that are nearer to each other belong to
-# one cell (a shock that meets the axis before the maximum of the pressure). A rise that is farther away does not belong
-# to the train.
+# Least and largest length of a cell, in cells of the vortex sheet. Maxima closer to each other belong to one cell (a
+# shock meets the axis before the maximum of the pressure). A rise farther away does not belong to the cells.
 SHORTEST, LONGEST = 0.5, 1.5
-# A train fades from cell to cell: in the jets of docs/jets.md to .29 at least, their first rise being 1.4 to 1.6 times
-# what the exit is above the ambient pressure. Lengths fall off by some per cent.
+# Bounds for the decrease from cell to cell: in the jets of docs/jets.md a rise is at least 0.29 of the one before, and
+# the first rise is 1.4 to 1.6 times the difference between exit and ambient pressure. Lengths decrease by some per
+# cent.
 FADES, FIRST, STEADY = 0.2, 0.2, 1.4
 _STATIONS = 40
-# What the growth of the half-width is fitted over at least, in half-widths: over less shock cells and the largest
-# eddies of an average of finite length change it as much. How far a figure may be uncertain, as a share of itself; runs
+# Least length over which the growth of the half-width is fitted, in half-widths: over shorter lengths, shock cells and
+# the largest eddies of a finite average change it as much. Largest relative uncertainty of a result; number of groups
 # of stations of the jackknife.
 REACHES, SURE, _GROUPS = 4, 0.5, 5
 

@@ -19,9 +19,9 @@ from hiresx.post.budgets import HomogeneousMeans
 from hiresx.post.wall_units import wall_units
 from hiresx.rhs.modelled_wall import wall_temperature
 
-# Cosine beyond which a wall counts as normal to the x axis.
+# A wall counts as normal to the x axis if the cosine of the angle is above this value.
 PARALLEL = 0.999
-# A history of the stress that covers less than this share of the averaged time gives a warning.
+# A history of the stress that covers less than this fraction of the averaged time gives a warning.
 KNOWN = 0.9
 _TEXTS = {
     "y_plus": "distance from the wall in viscous lengths",

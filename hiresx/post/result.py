@@ -78,7 +78,7 @@ class Result:
                     temporary.write_text(tables, encoding="utf-8")
             elif kind in (".png", ".svg", ".pdf"):
                 picture_file.require_matplotlib()
-                with self.style():  # of which the resolution is a part
+                with self.style():  # the resolution is one of its settings
                     picture_file.save(picture_file.use_length_symbol(self.draw(), self.case), path)
             else:
                 others = ", ".join([".nc", ".csv", ".png", ".svg", ".pdf", *more])

@@ -16,7 +16,7 @@ from hiresx.post.result import Result, as_run, dataset, file_stem
 
 # Largest numbers of curves in one picture, and of peaks that it labels.
 _CURVES, _NAMED = 8, 4
-# What is drawn beside: a label, frequencies in c_ref / L, levels, number of the signal (-1: another) and of the run.
+# Curves for comparison: a label, frequencies in c_ref / L, levels, number of the signal (-1: another) and of the run.
 Curve: TypeAlias = tuple[str, np.ndarray, np.ndarray, int, int]
 _DASHES = ("--", ":", "-.")
 

@@ -59,7 +59,7 @@ def spod(
             "write them with every_time, and leave others out by --from, --to",
         )
     length = max(4, int(times.size / 4)) if length is None else length
-    modes.starts(times.size, length, overlap)  # refuses before anything is read
+    modes.starts(times.size, length, overlap)  # raises its errors before anything is read
     one = series.isel(time=0)
     one.attrs = series.attrs
     if one.hiresx.dimensions != 2:
@@ -86,7 +86,7 @@ def spod(
         times.size, dt, length, overlap,
     )  # fmt: skip
     leading = found.energy[:, 0].copy()
-    leading[0] = 0  # what is left of the mean
+    leading[0] = 0  # the remainder of the mean
     line = int(np.argmax(leading)) if frequency is None else int(np.argmin(np.abs(found.frequency - frequency)))
     kept = min(_KEPT, found.energy.shape[1])
     shapes = np.concatenate([found.shape(values, line, kept) for _, values in snapshots.columns(at_once)], axis=1)

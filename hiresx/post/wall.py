@@ -18,7 +18,7 @@ from hiresx.post import wall_flow
 from hiresx.post.result import Result, as_run, dataset, file_stem
 from hiresx.post.wall_flow import WallFlow
 
-# What is given at each node: long name and unit.
+# Quantities at each node: long name and unit.
 COLUMNS = {
     "p": ("pressure", "rho_ref c_ref^2"),
     "cp": ("pressure coefficient", "1"),
@@ -27,7 +27,7 @@ COLUMNS = {
     "heat": ("heat flux into the wall", "rho_ref c_ref^3"),
     "y_plus": ("distance of the first node in wall units", "1"),
 }
-# Before the name of a column: the root mean square of its fluctuation.
+# Prefix of a column with the root mean square of a fluctuation.
 RMS = "rms_"
 _DRAWN = ("cp", "cf", "y_plus")
 _AXES = {"x": 0, "y": 1, "z": 2}

@@ -48,7 +48,7 @@ class WallFlow:
 def of_checkpoint(path: Path, force: str | None) -> WallFlow:
     """Return the flow of the newest checkpoint of a run, on the walls of `force`. If it is None, the walls are those of
     the only force, or all walls. The run is not changed. Raises HiresxError for a force that does not exist."""
-    # Imported here, as no other command needs the solver, which takes a tenth of a second.
+    # Imported here, because no other command needs the solver, whose import takes a tenth of a second.
     from hiresx.simulation import Simulation
     from hiresx.simulation.continuation import kept_case
 

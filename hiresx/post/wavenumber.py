@@ -94,7 +94,7 @@ def _moments(series: Any, axis: int, over: tuple[int, ...]) -> tuple[np.ndarray,
     for m in range(times):
         values = np.asarray(series.isel(time=m).values, float)
         if m == 0:
-            base = values.mean(axis=over, keepdims=True)  # so that small variances are not lost beside a large mean
+            base = values.mean(axis=over, keepdims=True)  # so that a small variance beside a large mean is not lost
         values = values - base
         waves = np.abs(np.fft.rfft(values, axis=axis) / n) ** 2
         np.moveaxis(waves, axis, -1)[..., 1 : (n + 1) // 2] *= 2

@@ -133,7 +133,7 @@ def _moments(source: Callable[[str], StoredVariable], kind: str, stored: Any) ->
         if one == other:
             entry = derived.about(one)
             text = {"long_name": f"root mean square of the fluctuations of {entry.long_name} ({kind})"}
-            # Round-off may leave a variance of nothing below zero.
+            # Round-off may make a variance of zero negative.
             rms = ComputedArray(lambda v: np.sqrt(np.maximum(v, 0.0)), (source(f"{kind}/{name}"),))
             found[f"rms_{one}"] = xarray.Variable(INDEXES, lazy(rms), text | {"units": entry.scale})
     energy = ComputedArray(lambda *v: 0.5 * sum(v), tuple(source(f"{kind}/{name}") for name in ("u_u", "v_v", "w_w")))

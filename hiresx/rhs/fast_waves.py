@@ -13,8 +13,9 @@ from hiresx.decomposition import Decomposition
 from hiresx.errors import HiresxError
 from hiresx.rhs.frozen import condition_functions, faces
 
-# Steps that resolve a period. With 8 a Runge-Kutta method of third order takes 1.3 % of a wave at each, 10 % in a
-# period; with 16 it takes 0.7 % in a period. Of the waves that have fewer than 2 the steps see others.
+# Number of steps that resolve a period. With 8 steps a Runge-Kutta method of third order loses 1.3 % of a wave in each
+# step, 10 % in a period; with 16 steps it loses 0.7 % in a period. Waves with fewer than 2 steps per period are
+# aliased.
 STEPS, LEAST = 8.0, 2.0
 
 
@@ -27,7 +28,7 @@ def notes(
         try:
             fastest = _fastest(values())
         except HiresxError:
-            continue  # is reported when the run begins
+            continue  # the error is reported when the run begins
         if fastest * dt * STEPS > 1:
             steps = 1 / (fastest * dt)
             seen = ", as fewer than 2 do not: it enters as a slower one" if steps < LEAST else ""

@@ -10,9 +10,10 @@ from hiresx.decomposition import Decomposition
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import slices
 
-# Times, in no ratio to each other, at which a function is asked, and nodes of a face along one direction.
+# Times at which a function is evaluated, without a common period, and the number of nodes of a face along one
+# direction.
 TIMES, NODES = (0.0, 0.3719, 2.117, 17.63), 64
-# Changes beyond this share of the largest value are no round-off.
+# Changes beyond this fraction of the largest value are not round-off.
 CHANGE = 1e-9
 
 _Function = Callable[..., Any]
@@ -30,7 +31,7 @@ def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Func
             if not _changes(case, function, places):
                 continue
         except HiresxError:
-            continue  # is reported when the run begins
+            continue  # the error is reported when the run begins
         reported.add(number)
         parameters = ", ".join(f"parameters.{key} = {value:g}" for key, value in _causes(case, function, places))
         hint = (

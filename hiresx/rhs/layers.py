@@ -16,9 +16,10 @@ from hiresx.grid import Block
 from hiresx.grid.blocks import face_range, slices
 from hiresx.grid.stored_coordinates import slabs
 
-# Share of the grid's extent within which the nodes of a region lie at one coordinate.
+# Fraction of the grid's extent within which the nodes of a region must have one coordinate.
 FLAT = 1e-6
-# Share of its full depth that a sponge should reach, and of its thickness by which the grid may go on behind it.
+# Fraction of its full depth that a sponge should reach, and fraction of its thickness by which the grid may continue
+# behind it.
 REACH, BEHIND = 0.9, 0.5
 
 

@@ -8,9 +8,10 @@ from hiresx.errors import HiresxError
 from hiresx.rhs.face_values import place_at
 
 AXES = "xyz"
-# Coordinates are the same within this share of the extent of the plane.
+# Coordinates count as equal within this fraction of the extent of the plane.
 _SAME = 1e-7
-# The gap between the last row and the first of the next period is at most so many times the largest other distance.
+# The gap between the last row and the first row of the next period is at most this multiple of the largest other
+# distance.
 _GAP = 1.5
 
 
@@ -122,7 +123,7 @@ class PlanePlaces:
             rows = cell - (m - 1) // 2 + np.arange(m)[:, None]
             at = line[rows % count] + period * (rows // count)
             rows = rows % count
-        # A node on a row is that row's alone: no round-off of places.
+        # A node on a row uses this row only, so that round-off of the places has no effect.
         close = abs(at - to) <= self._tolerance
         to = np.where(close.any(axis=0), np.take_along_axis(at, close.argmax(axis=0)[None], 0)[0], to)
         weights = np.ones_like(at)

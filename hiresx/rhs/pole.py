@@ -13,7 +13,7 @@ from hiresx.grid.blocks import direction, side, slices
 from hiresx.grid.rings import Ring, RingBlock
 from hiresx.mpi.communicator import Communicator
 
-# What is left of the area vector of the collapsed face, of that of the next nodes: no flux, but a direction.
+# Area vector of the collapsed face, as a fraction of that of the next nodes: it gives no flux, but a direction.
 TRACE = {"float64": 1e-13, "float32": 1e-7}
 
 
@@ -32,7 +32,7 @@ def set_pole_metrics(backend: Backend, state: BlockState, patches: Sequence[Patc
         for e in range(3):
             own, other = areas[(slice(3 * e, 3 * e + 3), *here)], areas[(slice(3 * e, 3 * e + 3), *next_)]
             if e == d:
-                # A ring that has not quite collapsed keeps what area it has: a uniform flow asks for it.
+                # A ring that has not quite collapsed keeps its area, which is needed to preserve a uniform flow.
                 other = TRACE[str(metrics.dtype)] * other
                 other = np.where(np.square(own).sum(axis=0) > np.square(other).sum(axis=0), own, other)
             own[...] = other
@@ -71,7 +71,8 @@ class Poles:
         self.rest: list[Call] = []
         if not self.any:
             return
-        # Per pole where its line begins among all of them, and of each of its blocks the ring and its place in it.
+        # For each pole the position of its line among all lines, and for each of its blocks the ring and its position
+        # in the ring.
         rings = pole_rings(whole.blocks, whole.connections, whole.patches, whole.stencil.halo)
         first, counts, self._length = [], [], 0
         self._mirrors: list[tuple[slice, np.ndarray]] = []
@@ -130,7 +131,7 @@ class Poles:
         for line, sums, _ in self._pieces:
             total[:, line] += self._backend.to_host(sums)
         mean = (self._comm.sum(total) / self._counts).reshape(3, self._variables, -1)
-        for line, mirror in self._mirrors:  # of a half model the mean with its image
+        for line, mirror in self._mirrors:  # in a half model, the mean with the mirror image
             momentum = mean[:, 1:4, line]
             mean[:, 1:4, line] = (momentum + np.einsum("ab,rbn->ran", mirror, momentum)) / 2
         state = self._state_on_line(mean)

@@ -17,10 +17,10 @@ from hiresx.rhs.face_values import place_at
 from hiresx.rhs.plane_file import PlaneFile
 from hiresx.rhs.plane_places import PlanePlaces
 
-# Bytes of planes that the device holds of one face of a part, where the case does not say how many planes.
+# Bytes of planes of one face of a part on the device, if the case does not give the number of planes.
 HELD = 256 << 20
 LEAST = 8
-# Numbers that are read from the file at once.
+# Number of numbers that are read from the file at once.
 _PIECE = 1 << 24
 
 
@@ -145,7 +145,7 @@ class PrecursorInflow(GivenNodes):
         if self._covers(self._first, place):
             return
         if self._coming is None or not self._covers(self._coming[0], place):
-            # Planes before those that are needed stay: stages of a step go back in time.
+            # Planes before those that are needed are kept: stages of a step may go back in time.
             first = self._wrap(place - self._behind)
             self._coming = first, self._read(first)
         (first, coming), self._coming = self._coming, None

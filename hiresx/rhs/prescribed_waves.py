@@ -9,7 +9,7 @@ from hiresx.case.wave_sums import Quantity, Waves, at, swings
 from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError
 
-# Another time at which a function that gave waves is asked, in L / c_ref: it has to give the same ones.
+# A second time, in L / c_ref, at which a function that returns waves is evaluated: it must return the same waves.
 OTHER_TIME = 0.37
 
 

@@ -22,10 +22,11 @@ from hiresx.grid.motions import Motion
 
 WALLS = ("no_slip", "modelled_wall")
 FIELD = "wall_distance"
-# Facets of a box that is not divided, and more than any distance squared that a number of work memory holds.
+# Largest number of facets of a box that is not divided; and a number above any squared distance that work memory can
+# hold.
 _LEAF = 8
 _FAR = 1e15
-# Generators of the periodic group that are combined at most.
+# Largest number of generators of the periodic group that are combined.
 _GENERATORS = 3
 
 
@@ -131,7 +132,8 @@ def facet_tree(facets: np.ndarray) -> FacetTree:
     leaves: list[tuple[int, int]] = []
     order: list[Integers] = []
     placed = 0
-    # What lies on the stack: facets of a box to be made, or the number of a box whose last inner box has been made.
+    # The stack contains the facets of a box that is to be made, or the number of a box whose last inner box has been
+    # made.
     stack: list[Integers | int] = [np.arange(len(facets))]
     while stack:
         top = stack.pop()

@@ -19,7 +19,7 @@ from hiresx.mpi.communicator import end_process, world
 from hiresx.simulation import Simulation
 from hiresx.solver import Solver
 
-# Steps before the clock: caches fill, and clocks of processors and GPUs come up.
+# Steps before the measurement: caches are filled, and processors and GPUs reach their clock rates.
 WARM_UP = 2
 
 

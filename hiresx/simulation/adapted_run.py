@@ -16,7 +16,7 @@ from hiresx.simulation import kept_integrals
 from hiresx.simulation.flow_flags import tiles_of_flow
 from hiresx.simulation.recut_run import RecutRun
 
-# Share of the time of a run from which on it says what changes of the levels cost.
+# Fraction of the time of a run above which a warning reports the cost of changes of the levels.
 LARGE_SHARE = 0.3
 
 

@@ -92,7 +92,7 @@ class AttachedRun:
             for attachment in self.attachments:
                 if attachment.name in captured:
                     attachment.restore(captured[attachment.name])
-        self._continuation.captured = {}  # of a file that may be pruned
+        self._continuation.captured = {}  # of a file that may be removed
 
     def _open_attachments(self, restarted: bool) -> None:
         self._open = []

@@ -16,7 +16,7 @@ from hiresx.output.fields import field_file as fields
 from hiresx.solver import Solver
 
 FILE = "blow-up.nc"
-# Nodes to each side of the place that are written: twice the reach of the scheme and some more.
+# Number of nodes on each side of the place that are written: more than twice the reach of the scheme.
 REACH = 8
 _VARIABLES = GAS_PRIMITIVE
 
@@ -45,7 +45,7 @@ def _hint(solver: Solver) -> str:
     """Return a hint for the case after a blow-up. A restart may change the step, but not the computation."""
     limits = kernels.trait("positivity", solver.case.scheme.positivity, "limits_flux")
     limiter = 'begin anew with scheme.positivity = "limiter"'
-    refine = solver.case.refine  # levels that conserve change the rates that the limiter has found admissible
+    refine = solver.case.refine  # levels that conserve change rates that the limiter has accepted
     conserves = ["begin anew without refine.conservative"] * (refine is not None and refine.conservative)
     return ", or ".join([f"lower {_step(solver)}", *([] if limits else [limiter]), *conserves])
 
@@ -218,7 +218,7 @@ class Trace:
             return error
         if (of_source := find_in_source(solver)) is not None:
             return of_source
-        # A step that could not be taken back was not counted.
+        # A step that could not be undone was not counted.
         return began(solver, last - solver.steps + (not solver.integrator.keeps_start), error)
 
 
@@ -226,8 +226,8 @@ def began(solver: Solver, steps: int, otherwise: BlowUp) -> BlowUp:
     """Make up to `steps` steps from a valid state, and stop when a node becomes invalid. Returns the error that names
     this node, or `otherwise` if there is none. Collective."""
     found: list[BlowUp] = []
-    # The norms overwrite what the tasks of a stage have left for each other: they are taken before the first of these
-    # and behind the update.
+    # The norms overwrite intermediate results of the tasks of a stage. They are therefore computed before the first
+    # task and after the update.
     between = True
 
     def watch(stage: int, task: str) -> bool:

@@ -42,7 +42,7 @@ class Continuation:
         place, values = str(found.container.path), found.container.values
         with checkpoint.reading_contents(found.container.path):
             try:
-                # keys that this version has and that one had not take their defaults
+                # keys that only the present version has get their defaults
                 old = Case.from_dict(values["case"]).model_dump(mode="json")
             except HiresxError:
                 old = values["case"]

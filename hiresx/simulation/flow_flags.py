@@ -109,7 +109,7 @@ def _at_start(hierarchy: Hierarchy, flow: Flow) -> list[Taken]:
                 held = [
                     np.broadcast_to(np.asarray(a, float), nodes[0].shape) for a in gas[: looked_at(hierarchy.table)]
                 ]
-                # what the flow is behind the ends of a block is not said
+                # the flow behind the ends of a block is not known
                 beyond = np.array([[lo == 0, hi == n] for (lo, hi), n in zip(box, block.size, strict=True)])
                 flags.add(level, b, box, marks(hierarchy.table, criterion(hierarchy.table, held, nodes, beyond)))
     return hierarchy.choice.choose(flags.tiles_wanted(none))

@@ -69,8 +69,8 @@ class Logbook:
             "time": s.time,
             "last_step": self._last_step,
             "wall_s": seconds,
-            # of whole steps it is not known what the right-hand side takes, and of those that solve equations how many
-            # there were
+            # For steps that are timed as a whole the time of the right-hand side is not known, and for steps that solve
+            # equations the number of right-hand sides is not known.
             "ns_per_point_rhs": 1e9 * rhs / evaluations if steps > 0 and known else None,
             "point_steps_per_s": node_steps / sum(stages.values()) if steps > 0 else None,
             "stages": stages,
@@ -122,7 +122,7 @@ class Logbook:
                 s.begun = True
             self.finish(status, message)
             if not s.comm.root and s.out is not None and not getattr(error, "everywhere", False):
-                # Rank 0, which keeps the record, will not come to know.
+                # Rank 0, which writes the record, does not know this error.
                 record.mark_failed(s.out, status, f"rank {s.comm.rank}: {message}")
 
 

@@ -28,9 +28,9 @@ from hiresx.simulation.redistribution import fill
 from hiresx.solver import Solver
 from hiresx.solver.held_blocks import HeldBlock
 
-# Difference of the two values, in shares of the linear one, around which the linear one takes over.
+# Difference of the two values, as a fraction of the linear one, around which the linear value takes over.
 APART = 0.1
-# Of a sixth-order density or pressure over the linear one, from which on it is not taken.
+# Ratio of a sixth-order density or pressure to the linear one above which it is not used.
 LEAST = 0.1
 STATE = "q"
 
@@ -42,7 +42,7 @@ def carry_over(held: Sequence[HeldBlock], before: Levels, ground: Domain, solver
     tiles had are copied on the device. The other nodes are interpolated on the host. Collective."""
     whole, hierarchy, comm = ground.whole.levels, ground.hierarchy, ground.comm
     assert whole is not None and hierarchy is not None
-    # Every block of the grid is one array on each level, whatever blocks its tiles were and will be joined to.
+    # On each level every block of the grid is one array, however its tiles were and will be joined to blocks.
     numbers = {key: n for n, key in enumerate(sorted(whole.spaces))}
 
     def piece(tile: Tile, nodes: Any) -> Piece:
@@ -57,7 +57,7 @@ def carry_over(held: Sequence[HeldBlock], before: Levels, ground: Domain, solver
     stayed = {one.tile: one.q for one in held}
     fresh = {s.index: own[s.index] for s in solver.states if stayed.get(tiles[s.index]) is not s.q}
     for nodes in fresh.values():
-        nodes[...] = np.nan  # what is filled by nothing is seen
+        nodes[...] = np.nan  # nodes that are not filled are detected
     fill([piece(one.tile, one.at(one.q, one.tile.box)) for one in held], parts, fresh, comm, solver.backend)
     old, now = hierarchy.of(before.tiles), hierarchy.of(whole.tiles)
     for level in range(1, hierarchy.finest + 1):
@@ -103,7 +103,7 @@ def _prolong(
     made = []
     for window, (a, b) in zip(mine, pairwise(ends), strict=True):
         coarse = values[a:b].reshape(variables, *sizes(window.box))
-        assert not np.isnan(coarse).any()  # the level before lies around every tile
+        assert not np.isnan(coarse).any()  # the coarser level surrounds every tile
         made.append(interpolate(coarse, window.weights, gas))
     values = backend.to_device(np.concatenate([new.ravel() for new in made]))
     first = 0

@@ -26,7 +26,7 @@ class RecutRun(AttachedRun):
     _ground: Domain
     _rebalancing: Rebalancing
     _weights: list[float] | None
-    # What `rebuild` was asked for in the midst of a step, and whether one is being taken.
+    # Arguments of a `rebuild` that was requested during a step, and whether a step is in progress.
     _wanted: tuple[Callable[[Decomposition], Sequence[Part]], list[float] | None] | None
     _stepping: bool
 
@@ -87,7 +87,7 @@ class RecutRun(AttachedRun):
         if opened:
             for failed in self._finish_attachments():
                 raise failed
-        # The device has room for one of them only.
+        # The device has memory for only one of them.
         self.attachments, self.blocks = [], []
         carried.close(self.solver)
         reused = self.solver.reusable(ground)
@@ -97,7 +97,7 @@ class RecutRun(AttachedRun):
         try:
             self._build(ground, None, reused)
         except Exception as error:
-            # As before, so that what was computed can be kept.
+            # The same partition as before, so that results can be reused.
             fault = error.with_traceback(None)
             carried.free()
             carried.move(before)

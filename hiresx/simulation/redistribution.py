@@ -16,7 +16,7 @@ from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import distributed_arrays
 from hiresx.output.saved.distributed_arrays import Reader
 
-# Bytes that a rank sends, and that it receives, at a time beside the arrays themselves.
+# Number of bytes that a rank sends, and receives, at a time, besides the arrays themselves.
 BUFFER = 16 << 20
 _TAG = 7100
 

@@ -24,7 +24,8 @@ from hiresx.simulation.prolongation import interpolate, line_weights
 if TYPE_CHECKING:
     from hiresx.simulation.simulation import Simulation
 
-# The fall of the residual on a coarser grid, beyond which its own error is far above what is left of the iteration's.
+# Drop of the residual on a coarser grid beyond which its discretisation error far exceeds the remaining iteration
+# error.
 ENOUGH = 1e4
 
 
@@ -52,7 +53,7 @@ def start_from_coarser(simulation: "Simulation") -> None:
     ]
     names = [block.name for block in solver.grid.blocks]
     _set(coarse, {name: fine[name][:, :: s[2], :: s[1], :: s[0]] for name, s in zip(names, steps, strict=True)})
-    coarser_lines = coarse.restarted  # the run forgets them
+    coarser_lines = coarse.restarted  # the run discards them
     record = coarse.run(progress=False)
     gas, found = Gas.of(case), {}
     for (name, values), block, step in zip(_whole_states(coarse).items(), solver.grid.blocks, steps, strict=True):

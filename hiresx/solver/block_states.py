@@ -33,10 +33,11 @@ from hiresx.solver.case_configuration import check_reference, configuration
 from hiresx.solver.held_blocks import HeldBlock, copy_metrics
 from hiresx.solver.initial_flow import Flow
 
-# Bytes of an array of a block that is filled in one piece.
+# Number of bytes of an array of a block that is filled in one piece.
 AT_ONCE = 1 << 20
 
-# Share of the free memory of a device that blocks fill after a change of tiles beside what is copied from.
+# Fraction of the free memory of a device that new blocks may take after a change of tiles, beside the arrays from which
+# they are copied.
 ROOM = 0.8
 
 # Planes k and lines j of a block.
@@ -109,7 +110,7 @@ class LocalBlocks:
                 self.states.append(old)
             for state in self.states[1:]:
                 for name in ("kept_acceleration", *([] if layout.local_steps else ["dt"])):
-                    state.fields[name] = self.states[0].fields[name]  # one for all
+                    state.fields[name] = self.states[0].fields[name]  # one array for all
             # Needs all cores but no kernels, so that it runs while the compiler uses one core.
             if flow is not None:
                 self.evaluate(flow)
@@ -124,7 +125,7 @@ class LocalBlocks:
                 self._fill_metrics(state, () if reused is None else reused.held)
             check_volumes(backend, self.program, fresh)
             for state in self.states:
-                repeat_faces(state)  # of blocks that stay too: other blocks may lie there now
+                repeat_faces(state)  # also for blocks that stay, since other blocks may be adjacent to them now
             for s in self.states if layout.has("damping_reach") or layout.has("transported_reach") else ():
                 viscous_damping.fill(backend, s, self.decomposition, case.implicit.damping_at_walls)
             if layout.has(wall_distance.FIELD):
@@ -177,7 +178,7 @@ class LocalBlocks:
             with self.comm.together():
                 if self.comm.local.root == turn:
                     program = self.backend.compile(chosen)
-        assert program is not None  # compiled in one of the turns
+        assert program is not None  # compiled in one of the rounds
         return program
 
     def set_state(

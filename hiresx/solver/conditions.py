@@ -63,7 +63,7 @@ class Conditions:
                 if face.mirrored or p.condition.type not in REFINABLE or not boundary.is_of_patch(p):
                     of_gas.append(boundary.condition(face))
                     continue
-                # A key that holds the number of an object is right as long as the result holds the object.
+                # A key that contains the identity of an object is valid as long as the cached result holds the object.
                 key = "condition", p.face, p.range, id(p.condition)
                 of_gas.append(blocks.kept(key, (face.state,), partial(boundary.condition, face)))
                 of_gas[-1].keep(p)
@@ -86,9 +86,9 @@ class Conditions:
         )  # fmt: skip
         self._changing = [c for c in self.all if c.moves or type(c).prepare is not FaceCondition.prepare]
         self.clock = StepClock(backend)
-        self.clocked = False  # whether anything other than the moving conditions needs the time
-        self.timed = False  # whether a term needs it, at the beginning of each stage
-        self._moves: dict[float, Callable[[], None]] = {}  # by the share of the step at whose time they are evaluated
+        self.clocked = False  # whether anything besides the moving conditions needs the time
+        self.timed = False  # whether a term needs the time at the beginning of each stage
+        self._moves: dict[float, Callable[[], None]] = {}  # by the fraction of the step at which they are evaluated
         self._start, self._nodes = (
             program.prepare(boundary.together(self.all, method)) for method in ("node", "stage_node")
         )

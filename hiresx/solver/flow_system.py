@@ -24,11 +24,11 @@ from hiresx.time.explicit import Explicit
 from hiresx.time.integrator import Integrator
 from hiresx.time.ode_system import Basis, Earlier, System, Vector
 
-# Performs tasks in order, for a stage.
+# Executes tasks in order, for a stage.
 Perform: TypeAlias = Callable[[Sequence[Task], int], None]
 # Times a part of the step by its name.
 Timed: TypeAlias = Callable[[str], AbstractContextManager[None]]
-# The part that operations on vectors are.
+# The name of the part of a step with operations on vectors.
 VECTORS = "vectors"
 
 
@@ -164,7 +164,7 @@ class FlowSystem(System):
         self._looks = list(looks)
         self.tasks[:] = [*looks, *self._ordinary]
 
-    # ---- going back
+    # ---- undoing a step
 
     @property
     def alive_before(self) -> bool:
@@ -180,7 +180,7 @@ class FlowSystem(System):
         else:
             self._blocks.back()
 
-    # ---- what goes from one step to the next
+    # ---- data that are passed from one step to the next
 
     @property
     def history(self) -> StateHistory | None:

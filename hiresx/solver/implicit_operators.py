@@ -28,14 +28,15 @@ from hiresx.time.integrator import Integrator
 from hiresx.time.linearised import EXPLICIT_CFL, ImplicitIntegrator, ImplicitSettings, Linearised, ResidualPlace
 from hiresx.time.ode_system import Vector
 
-# What is behind a face with a condition, by the kernel of the condition (kernels/implicit/blocks.h); others are given.
+# Kinds of faces with conditions, by the kernel of the condition (kernels/implicit/blocks.h); all others have given
+# values.
 _SIDES = {"reflect": 2, "no_slip": 3}
 _GIVEN = 1
 # Conditions whose ghosts are nodes of other blocks.
 _NEIGHBOURS = ("patched",)
-# The share of a variable by which the conditions at nodes are differentiated.
+# Relative change of a variable for the numerical derivative of conditions at nodes.
 _SHIFT = 1e-7
-# A step leaves density and pressure at least this share of what they are.
+# A step leaves density and pressure at least this fraction of their values.
 _LEAST = 0.25
 
 
@@ -83,9 +84,9 @@ class ImplicitOperators(Linearised):
         of_sweeps = SweepInputs(self.settings, blocks, ghosts, self._program, chosen, self._inverse_reynolds, colours)
         kind = ProductLines if self.settings.lines != "none" else ProductNodes
         self._sweeps = kind(of_sweeps, self._faces) if self._faces else Sweeps(of_sweeps)
-        # the directions along which blocks are stored: all, or that of the lines, by its number
+        # the directions along which blocks are stored: all, or only that of the lines
         self._stored, self._along = case.implicit.stored_directions, case.implicit.direction
-        # of each part with nodes on outflows: these, their faces, and space for their conditions
+        # for each part with nodes on outflows: these nodes, their faces, and memory for their conditions
         self._outflow = [
             (s, device(nodes), device(faces), blocks.backend.zeros((self._variables**2, len(nodes)), s.real))
             for s, nodes, faces in conditions.outflow.nodes
@@ -126,7 +127,7 @@ class ImplicitOperators(Linearised):
         with self._system.timed(VECTORS):
             self._launch("over_step", lambda s: {"dt": s.dt}, f=change, x=into)
 
-    # ---- blocks
+    # ---- matrix blocks
 
     def assemble(self, x: Vector, over_cfl: float) -> None:
         with self._system.timed("blocks"):
@@ -186,7 +187,7 @@ class ImplicitOperators(Linearised):
         with self._system.timed("sweeps"):
             self._sweeps(right, into)
 
-    # ---- how far, and where
+    # ---- step lengths and places
 
     def admissible_share(self, x: Vector, change: Vector) -> float:
         backend, least = self._blocks.backend, 1.0

@@ -27,12 +27,15 @@ from hiresx.grid.patched import PATCHED
 from hiresx.rhs.terms import Task
 from hiresx.solver.block_states import LocalBlocks
 
-# Nodes behind the end of a level that take its defect, which arises as far as this: the weights of the six nodes of the
-# coarser level before its end are not 1. With 8 a blast's defect met cold gas alone, which could not bear it.
+# Number of nodes behind the end of a level over which its defect is distributed. The defect arises within the same
+# distance: the weights of the last six nodes of the coarser level are not 1. With 8 nodes, the defect of a blast
+# affected only cold gas, whose pressure became negative.
 RING = 12
-# The least part of its volume for which a node that takes a share counts: near ends some count nothing in integrals.
+# Least fraction of its volume with which a node counts in integrals so that it takes a part of the defect. Near ends
+# some nodes do not count at all.
 LEAST = 0.25
-# The threads of the first and of the second pass of a sum on a device, and the fewest entries of a list for each.
+# The threads of the first and of the second pass of a sum on a device, and the least number of entries of a list for
+# each.
 THREADS, FEW, FEWEST = 65536, 256, 16
 
 
@@ -79,8 +82,9 @@ class LevelConservation:
         self._groups = max(groups.values(), default=-1) + 1
         self._able = float(blocks.comm.sum([float(sum(one.able for one in self._lists))])[0]) > 0
         with blocks.comm.together():
-            # Behind the defect the sums by which it is shared (kernels/level_ends.h): three norms and three even shares
-            # of the gas, a norm of every scalar, and what both kinds of shares carry, seven each.
+            # After the defect follow the sums by which it is distributed (kernels/level_ends.h): three norms and three
+            # even shares of the gas, a norm of every scalar, and the amounts that both kinds of shares can take, seven
+            # each.
             scalars = self._variables - len(GAS_CONSERVED)
             self._sums, self._rest = self._zeros(self._variables + 20 + scalars), self._zeros(self._variables)
             self._of_rates = self._launches("level_ends", lambda one: one.ends)
@@ -248,7 +252,7 @@ def _lists(blocks: LocalBlocks, groups: dict[int, int], weights: LevelWeights) -
         for n, state in states.items():
             if state.part.whole in groups:
                 counted = masses[n] / volumes[n]
-                # 2 of the nodes that take the defect back, 1 of those that could, 0 of all others that count.
+                # 2 for nodes that take the defect, 1 for nodes that could take it, 0 for all others that count.
                 takes = np.zeros(state.shape, int)
                 state.interior(takes)[...] = _takers(whole, state.part.whole)[slices(state.part.box)]
                 takes[counted <= LEAST] = 0
@@ -262,7 +266,7 @@ def _lists(blocks: LocalBlocks, groups: dict[int, int], weights: LevelWeights) -
                 state.interior(under)[...] = block_weights(whole, state.part.whole, state.part.box, kept=True)
                 of = groups[cut.parts[e.donor].whole]
                 lists.append(_List(state, of, e.to, -under.ravel()[e.to], 0, 0))
-    return [one for one in lists if len(one.nodes)]  # of a level that is wholly under another one no node counts
+    return [one for one in lists if len(one.nodes)]  # in a level that lies wholly under another one no node counts
 
 
 def _given(

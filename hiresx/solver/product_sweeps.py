@@ -25,7 +25,7 @@ class ProductSweeps(Sweeps, ABC):
         self._precision = chosen.sweep_precision
         self._products = blocks.compile_kernels(replace(chosen, program="products", precision=self._precision))
         variables, terms = blocks.equations.variables, recorded_terms(chosen.turbulence)
-        # of the fields of the sweeps, the numbers of a node
+        # for each field of the sweeps, the numbers of a node
         self._numbers = {
             "records": record_numbers(variables, terms), "inverses": variables**2, "right": variables,
             "update": variables,

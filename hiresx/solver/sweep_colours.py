@@ -10,7 +10,7 @@ from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS
 from hiresx.grid.connections import Connection
 
-# In place of the direction of lines, for sweeps over nodes.
+# Takes the place of the direction of lines, for sweeps over nodes.
 NODES = -1
 
 

@@ -22,8 +22,8 @@ from hiresx.solver.sweep_colours import NODES, Colours
 from hiresx.time.linearised import ImplicitSettings
 from hiresx.time.ode_system import Vector
 
-# A node counts for lines along a direction if its spectral radius there is more than so many times each other one, and
-# a block takes lines along every direction for which at least this share of its nodes count.
+# A cell is thin along a direction if its spectral radius there is more than this multiple of each other one. A block
+# has lines along every direction along which at least this fraction of its cells is thin.
 STIFF, WORTH = 4.0, 0.1
 _NAMES = "ijk"
 # The kernel of lines for GPUs (kernels/implicit/lines.h).
@@ -65,8 +65,8 @@ class Sweeps:
         self._storage = given.configuration.implicit_storage
         self._colours = given.colours
         self._prepared: dict[Any, Callable[[], None]] = {}
-        # where all ghosts come from nodes of this process, the copies that fill them; else, of each part, the nodes
-        # whose values are exchanged and the ghosts that exchanges fill
+        # If all ghosts come from nodes of this process: the copies that fill them. Otherwise, for each part, the nodes
+        # whose values are exchanged and the ghosts that exchanges fill.
         lists, alone = halo_lists(blocks.cut, mine=blocks.place), not ghosts.others and not ghosts.patched.any
         self._copies = self._local_copies(lists) if alone else None
         self._exchanged = [] if alone else _exchanged(blocks, ghosts, lists)

@@ -69,7 +69,7 @@ class Terms:
         states, reynolds = blocks.states, case.gas.reynolds
         self._compact = reynolds if plan == compact.NAME else None
         self._is_viscous = reynolds is not None and self._compact is None
-        # With neighbours, overlapping gains more; an outflow and an axis need the inviscid terms alone.
+        # With neighbours, overlap saves more time; an outflow and an axis need the inviscid terms alone.
         alone = self._is_viscous and not (ghosts.others or conditions.outflow.any or case.axisymmetric)
         carried = plan_class.viscous_directions(blocks.configuration.precision) if alone else frozenset()
         self.viscous_first = self._is_viscous and fluxes_ahead(plan)
@@ -93,14 +93,14 @@ class Terms:
             for s, of_viscous in zip(states, beside, strict=True)
             if case.axisymmetric
         ]
-        # The update can include the differences of the viscous fluxes if only sums come between.
+        # The update can include the differences of the viscous fluxes if only sums come between them.
         explicit = isinstance(integrator, Explicit) and integrator.viscous_updates is not None
         takes = plan == "fused" and explicit
         conserves = case.refine is not None and case.refine.conservative
         self.ends_in_update = (
             takes and self._is_viscous and not (case.axisymmetric or conditions.poles.any or conserves)
         )
-        # The shares of a step at which stages begin; an integrator that iterates gives the time itself.
+        # The fractions of a step at which stages begin; an integrator that iterates gives the time itself.
         self._begins = [0.0, *integrator.times[:-1]] if isinstance(integrator, Explicit) else [0.0]
         self.left: list[Task] = []
         self.tasks = self._task_list(case)

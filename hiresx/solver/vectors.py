@@ -15,7 +15,7 @@ from hiresx.solver.block_states import LocalBlocks
 from hiresx.time.ode_system import Basis, Vector
 from hiresx.time.reduction import THREADS, pieces
 
-# Products that are summed at once, as in kernels/vectors.h.
+# Number of products that are summed together, as in kernels/vectors.h.
 AT_ONCE = 8
 
 

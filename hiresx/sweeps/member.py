@@ -11,7 +11,8 @@ from hiresx.sweeps.folder import LOGS, refuse_differences
 from hiresx.sweeps.members import SweepMember
 
 Need = Literal["nothing", "begin", "go on", "begin again", "removal"]
-# What begins the part of a log that is of one start of a run, and the line in it that says why it failed.
+# The first line of the part of a log that belongs to one start of a run, and the line in it with the reason of a
+# failure.
 BEGUN = "$ "
 _ERROR = "error: "
 

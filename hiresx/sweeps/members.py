@@ -13,9 +13,9 @@ from hiresx.case.toml import value_text
 from hiresx.errors import HiresxError
 from hiresx.sweeps.values import PRESET, combinations, format_value
 
-# Longer names of folders end in a digest.
+# Longer names of folders are shortened and end in a digest.
 _LONGEST = 100
-# Keys of [grid] that name files, as seen from the case.
+# Keys of [grid] with names of files, relative to the case.
 GRID_FILES = ("file", "connectivity")
 
 

@@ -28,7 +28,7 @@ REDUCTIONS: Mapping[str, Callable[[np.ndarray], Any]] = {
     "max": np.max,
     "std": np.std,
 }
-# Longer lists of numbers are no columns of a table.
+# Longer lists of numbers are not columns of a table.
 _LONGEST = 16
 
 
@@ -73,7 +73,7 @@ class ReducedColumn:
         if self.start is not None:
             values = values[flat["time"] >= self.start]
         if table.kind == RESIDUAL:
-            values = values[~np.isnan(values)]  # before the first step there is none
+            values = values[~np.isnan(values)]  # before the first step there is no such column
         if not len(values):
             since = "" if self.start is None else f" from time {self.start:g} on"
             raise HiresxError(f"{self.history} has no sample{since}", "run longer, or sample more often")

@@ -24,7 +24,7 @@ from hiresx.sweeps.run_numbers import Analysis, ReducedColumn, analyses, column
 from hiresx.sweeps.table import SweepTable
 
 PICTURE = "table.png"
-# Seconds for which the end of a run is awaited that a killed sweep has left: it writes its checkpoint.
+# Seconds to wait for the end of a run that a killed sweep has left: it writes its checkpoint.
 PATIENCE = 60.0
 Say = Callable[[str], None]
 
@@ -196,7 +196,7 @@ def draw_picture(of: SweepTable, out: Path, wanted: TableRequest) -> list[Path]:
     from hiresx.output.show import picture_file
 
     figure, _ = of.plot(*wanted.plot)
-    with picture_file.style():  # its resolution too
+    with picture_file.style():  # the resolution is a setting, too
         return [picture_file.save(figure, out / PICTURE)]
 
 
@@ -229,7 +229,7 @@ def _one(
     if ended.status not in (0, 2, 3) and ended.asked is None:
         _explain(place, path, ended)
     if ended.asked is None and ended.status - 128 in ENDING:
-        return ended.status - 128  # the run was signalled itself
+        return ended.status - 128  # the run itself received the signal
     return ended.asked
 
 
@@ -253,7 +253,7 @@ def _free(place: Path, say: Say) -> bool:
     while True:
         try:
             with directories.lock_directory(place):
-                # where locks are not known, or the process is on another host, there is only its word
+                # Without locks, or if the process is on another host, only its record is known.
                 return record.read_or_empty(place).get("status") != "running"
         except HiresxError:
             if wall.monotonic() > until:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hiresx.time.ode_system import System, Vector
 
-# A second pass makes vectors orthogonal where the first one leaves less than this share of the square of the norm.
+# Vectors are orthogonalised a second time if the first pass leaves less than this fraction of the square of the norm.
 LEFT = 0.5
 
 Operator = Callable[[Vector, Vector], None]

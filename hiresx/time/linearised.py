@@ -14,10 +14,10 @@ from hiresx.time.gmres import FlexibleGmres, LinearSolver, PreconditionedGmres, 
 from hiresx.time.integrator import Integrator
 from hiresx.time.ode_system import System, Vector
 
-# Vectors that the linearisation and GMRES need besides those of the latter's directions.
+# Number of vectors that the linearisation and GMRES need besides those of the search directions.
 VECTORS = 4 + 1
 
-# The CFL numbers, inviscid and viscous, of the explicit step e.
+# The inviscid and the viscous CFL number of the explicit step e.
 EXPLICIT_CFL = 0.5
 
 
@@ -116,7 +116,7 @@ class ImplicitIntegrator(Integrator):
     linearised right-hand side, and its linear equations by `linear_solver`."""
 
     implicit = True
-    # What `attach` was given.
+    # The arguments of `attach`.
     linearised: Linearised
 
     @classmethod

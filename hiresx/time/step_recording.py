@@ -93,7 +93,7 @@ class StepRecording:
 
         assert found.shape[1:] == (2, FEW)
         self._choose, self._close = program.prepare([choose(False)]), program.prepare([choose(True)])
-        # The device skips steps that must not be taken.
+        # The device skips steps that must not be made.
         self._step = program.prepare([*calls, *radii], guard=dt)
         self._fixed_step = program.prepare(calls, guard=dt)
         self._radii = program.prepare(radii)

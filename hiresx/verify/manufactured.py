@@ -36,9 +36,9 @@ from hiresx.solver import Solver
 from hiresx.time.explicit import Explicit
 
 INSTALL = "pip install 'hiresx[mms]'"
-# Of a flow, in the order of a manufactured solution.
+# Quantities of a flow, in the order of a manufactured solution.
 PRIMITIVE = ("rho", "u", "v", "w", "p")
-# In L.
+# Step of numerical differences, in L.
 NEAR_AXIS = 1e-5
 # The first derivative at the first of seven nodes, of sixth order.
 _ONE_SIDED = (-49 / 20, 6.0, -15 / 2, 20 / 3, -15 / 4, 6 / 5, -1 / 6)
@@ -150,7 +150,8 @@ class ManufacturedSolution:
                 flux[1 + n] -= row[d]
             total = [before + sp.diff(part, axis) for before, part in zip(total, flux, strict=True)]
             if self.axisymmetric and d == 1:
-                # Per ring of the width dy, and with the hoop stress, which points to the axis, and what turns with it.
+                # Per ring of the width dy, with the hoop stress, which points to the axis, and the terms of the
+                # rotating directions.
                 flux[2] -= rho * velocity[2] ** 2 + p - (viscous[2][2] if viscous else 0)
                 flux[3] *= 2
                 total = [before + part / axis for before, part in zip(total, flux, strict=True)]

@@ -69,7 +69,7 @@ def generate(spec: PlanarJet) -> Grid:
     )
 
     connections = []
-    # (donor, first row of the donor in the jet block, rows of the jet block it feeds)
+    # (donor, first row of the donor in the jet block, rows of the jet block that are connected with it)
     for donor, row, rows in ((1, b, (b + 1, c)), (2, d, (d + 1, last)), (3, 0, (0, a))):
         ni = blocks[donor].size[0]
         connections += [
@@ -97,8 +97,8 @@ def _heights(spec: PlanarJet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         raise HiresxError(
             f"grid.points_per_height = {cells} is odd: the axis y = 0 is a line of nodes", "give an even number"
         )
-    # One spacing along the lip and through the boundary layer, the one that divides the lip evenly: behind the edges of
-    # the lip the blocks then continue each other's rows.
+    # The spacing is uniform along the lip and through the boundary layer, and divides the lip evenly. Behind the edges
+    # of the lip the blocks then continue each other's rows.
     lip_cells = max(round(spec.lip_thickness * spec.boundary_layer_points / spec.boundary_layer_thickness), 1)
     fine = spec.lip_thickness / lip_cells
     lip = 0.5 + fine * np.arange(lip_cells + 1)
@@ -121,7 +121,7 @@ def _from_nozzle_wall(spec: PlanarJet, fine: float, cells: int) -> np.ndarray:
             f"{spec.boundary_layer_thickness:g} h",
             "change grid.points_per_height, grid.boundary_layer_points or grid.boundary_layer_thickness",
         )
-    # Logarithmic growth rate over the cells of the core: a trapezoid whose flanks are a fifth each; its integral.
+    # Logarithmic growth rate over the cells of the core: a trapezoid with flanks of a fifth each; and its integral.
     s = np.clip((np.arange(cells) + 0.5 - layer) / (cells - layer), 0.0, 1.0)
     growth = np.interp(s, *_trapezoid_integral(0.2))
     low, high = 0.0, 100.0

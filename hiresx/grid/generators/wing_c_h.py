@@ -42,7 +42,8 @@ SECTION = (
     -2.5e-05,
     0.000305,
 )
-# Distances from the middle of the chord, in root chords, between which planform and sweep fade.
+# Distances from the middle of the chord, in root chords, between which the influence of planform and sweep decreases to
+# zero.
 NEAR, FAR = 0.7, 8.0
 
 
@@ -55,7 +56,7 @@ def generate(spec: WingCH) -> Grid:
     whole_section, line = (_planes(spec, span, WingSection(share)) for share in (1.0, 0.0))
     local = line + _share(spec, span, whole_section[0])[:, :, None] * (whole_section - line)
     leading, chord = (m[:, None, None] for m in _planform(spec, span))
-    # 1 near the wing, 0 far away
+    # 1 near the wing, 0 far away from it
     faded = _thickness(np.log(abs(local - 0.5) / NEAR) / np.log(FAR / NEAR))
     x = leading * faded + (1 + (chord - 1) * faded) * local.real
     y = (1 + (chord - 1) * faded) * local.imag
@@ -68,7 +69,7 @@ def generate(spec: WingCH) -> Grid:
         "far-field": (("jmax", (along, (nj - 1, nj), (0, nk))), ("kmax", (along, (0, nj), (nk - 1, nk)))),
         "outflow": (("imin", ((0, 1), (0, nj), (0, nk))), ("imax", ((ni - 1, ni), (0, nj), (0, nk)))),
     }
-    # Both sides hold the nodes of the cut, and the layers of one side lie behind the other in reverse.
+    # Both sides contain the nodes of the cut, and the layers behind one side are those of the other in reverse order.
     opposite = partial(Connection, matrix=((-1, 0, 0), (0, -1, 0), (0, 0, 1)), offset=(ni - 1, 0, 0))
     sides: list[Range] = [
         ((0, wake), (0, 1), (0, tip)),
@@ -86,7 +87,7 @@ class WingSection(Outline):
 
     def __init__(self, share: float):
         self.share = share
-        # The radius of the nose is half the square of the thickness's first coefficient in s.
+        # The radius of the nose is half the square of the first coefficient of the thickness in s.
         self.focus = complex(0.25 * (share * chebval(-1.0, SECTION)) ** 2)
         self.trailing_edge = float(self.unfold(1 + 0j, 1.0).real)
 

@@ -172,7 +172,7 @@ def _gaps(along: np.ndarray, covered: list[np.ndarray]) -> np.ndarray:
 def _distance(piece: Piece, axis: str, value: float) -> np.ndarray:
     coordinate = piece[axis]
     s = coordinate - value
-    # A plane in a face of the grid must meet it in spite of round-off.
+    # A plane in a face of the grid must meet the face in spite of round-off.
     size = np.nanmax(np.abs(coordinate)) + abs(value)
     return np.where(np.abs(s) <= 1e-12 * size, 0.0, s)
 
@@ -198,7 +198,7 @@ def _sheets(piece: Piece, axis: str, value: float) -> list[WeightedPlaces]:
         here = meets & (order == count)
         known = here.any(axis=0)
         if count > 1 and not (known[:-1, :-1] & known[1:, :-1] & known[:-1, 1:] & known[1:, 1:]).any():
-            continue  # the nodes of a pole, all of which lie in a plane through it, make no cell
+            continue  # the nodes of a pole, all of which lie in a plane through it, form no cell
         n = np.argmax(here, axis=0)[None]
         after = np.minimum(n + 1, s.shape[0] - 1)
         t = _fraction(np.take_along_axis(s, n, 0)[0], np.take_along_axis(s, after, 0)[0])

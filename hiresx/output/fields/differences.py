@@ -14,7 +14,7 @@ from hiresx.output.fields.block_neighbours import BeyondFace
 
 # By axis of an array and side (0: below, 1: above).
 Sides: TypeAlias = Mapping[tuple[int, int], BeyondFace]
-# Weights of the differences times 60, whole numbers: of the central one, and of those at the first nodes of a line.
+# Weights of the differences times 60, integers: those of the central one, and those at the first nodes of a line.
 _CENTRAL = [round(60 * weight) for weight in DIFFERENCE_WEIGHTS]
 _EDGE = np.array(ONE_SIDED_DIFFERENCES)
 
@@ -59,7 +59,7 @@ def _across(d: np.ndarray, f: np.ndarray, beyond: BeyondFace, side: int) -> None
 
 
 def _weighted_sum(weights: np.ndarray, layers: np.ndarray) -> np.ndarray:
-    # Summed term by term: the order of the sums of a matrix product depends on its size, so that results would depend
+    # Summed term by term: the order of summation of a matrix product depends on its size, so that results would depend
     # on the cuts of a block.
     total = weights[0] * layers[0]
     for weight, values in zip(weights[1:], layers[1:], strict=True):

@@ -15,7 +15,7 @@ from hiresx.output.saved.netcdf_library import LOCK, h5py
 
 AXES = ("x", "y", "z")
 _DIMENSIONS = ("k", "j", "i")
-# What h5py raises where a file is not what it should be.
+# Exceptions of h5py for invalid files.
 FAULTS = (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
 
 
@@ -93,7 +93,7 @@ def link_target(path: Path) -> str:
 
 
 def _link_target(file: Any) -> str:
-    for group in file.values():  # that of any block: all are alike
+    for group in file.values():  # that of any block, since all are alike
         if hasattr(group, "keys"):
             found = group.get("x", getlink=True)
             return str(found.filename) if isinstance(found, h5py().ExternalLink) else ""

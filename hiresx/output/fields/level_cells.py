@@ -17,7 +17,8 @@ from hiresx.grid.cutting import within
 if TYPE_CHECKING:
     from hiresx.decomposition.levels import Levels, Tile
 
-# What a cell that is not shown is to VTK, vtkDataSetAttributes::HIDDENCELL. VTK 9.7 has contours of REFINEDCELLs.
+# The mark of cells that VTK does not show, vtkDataSetAttributes::HIDDENCELL. VTK 9.7 draws contours in cells marked
+# REFINEDCELL.
 HIDDEN = 32
 
 

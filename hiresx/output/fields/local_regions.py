@@ -31,7 +31,7 @@ Slices = tuple[slice, slice, slice]
 # (the layers beside it that gradients need are then a fifth of it), and smallest number of its nodes (for fewer, the
 # overhead of Python would count).
 _LAYERS, _NODES = 32, 1 << 16
-# Metrics are kept from output to output while those of a source take no more bytes than this.
+# Metrics are cached between outputs if those of a source take no more bytes than this.
 _KEPT = 1 << 30
 
 
@@ -78,11 +78,11 @@ class PartBox:
                 (*(slice(None),) * axis, slice(*ends))
                 for ends in ((low, high), (first, last), (first - low, last - low))
             )
-            # Ghosts beyond edges have no meaning, and are not used.
+            # Ghosts beyond edges have no meaning and are not used.
             with np.errstate(all="ignore"):
                 state = gas.primitive(held.q[(slice(None), *part)].astype(np.float64, copy=False))
                 state |= {name: array[part].astype(np.float64) for name, array in held.fields.items()}
-                # Variables of the state are taken as they are.
+                # Variables of the state are used as they are.
                 more = [name for name in names if name not in state]
                 if more:
                     x, y, z = self.x[part], self.y[part], self.z[part]
@@ -175,7 +175,7 @@ class LocalSamples:
         mine = slots[0] >= 0
         theirs = ~mine & (slots >= 0).any(axis=0)
         lacking = mine & (slots < 0).any(axis=0)
-        # Whether points of this process need values of others, or others need values of this process.
+        # Whether points of this process need values of other processes, or other processes need values of this one.
         self.waits = bool(theirs.any() or lacking.any())
         self._send = [np.empty(0, np.int64)] * ranks
         if self.waits:

@@ -14,7 +14,7 @@ from hiresx.base.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut
 
-# Share of a cell within which a place lies in its face.
+# Fraction of a cell within which a point counts as lying in its face.
 _IN_FACE = 1e-9
 # (first, last + 1, stride)
 Nodes = tuple[int, int, int]
@@ -29,7 +29,7 @@ class NodeBlock:
     ranges: tuple[Nodes, Nodes, Nodes]
 
     gaps = ()
-    # Whether some points are missing: not a number in a file.
+    # Whether some points are missing; they are NaN in a file.
     incomplete = False
     kinds = None
 
@@ -162,7 +162,7 @@ def _kinds_of_sheet(samples: cut.WeightedPlaces, shape: tuple[int, ...], kinds: 
     nodes = np.stack(np.unravel_index(samples.nodes, shape))
     at = (nodes * samples.weights).sum(axis=1)
     middles = 0.25 * (at[:, :-1, :-1] + at[:, :-1, 1:] + at[:, 1:, :-1] + at[:, 1:, 1:])
-    # A place in a face between cells belongs to the one behind it, on every level.
+    # A point in a face between cells belongs to the cell behind it, on every level.
     behind = np.floor(np.nan_to_num(middles) + _IN_FACE).astype(int)
     cells = [np.minimum(index, n - 1) for index, n in zip(behind, kinds.shape, strict=True)]
     return kinds[tuple(cells)][None]

@@ -29,17 +29,17 @@ from hiresx.output.saved import directories, files
 MAGIC = b"HIRESX\r\n"
 _HASH = hashlib.sha256().digest_size
 _TAIL = _HASH + 8 + len(MAGIC)
-# Kinds of NumPy types that consist of their bytes alone, and the form of the names of such types.
+# Kinds of NumPy types whose values consist of their bytes alone, and the form of the names of such types.
 _KINDS = "biufcU"
 _DTYPE = rf"[<>|][{_KINDS}][0-9]{{1,9}}"
-# Bytes that are read or written at a time.
+# Number of bytes that are read or written at a time.
 _CHUNK = 1 << 24
 
 
 class DamagedCheckpoint(HiresxError):
     """The error for a file that is incomplete, was changed, or is not a checkpoint."""
 
-    placed = True  # whichever rank found it
+    placed = True  # on whichever rank it was found
 
 
 class RemovedCheckpoint(HiresxError):
@@ -159,7 +159,8 @@ def _index(
 @contextmanager
 def _writable(path: Path) -> Iterator[int]:
     directories.wait_for(path)
-    # Opened for writing only: a file system that reads a page to change a part of it could write back old content.
+    # The file is opened for writing only: a file system that reads a page to change a part of it could write back old
+    # content.
     handle = os.open(path, os.O_WRONLY)
     try:
         yield handle
@@ -207,7 +208,7 @@ class Container:
                 raise self.damage_error("it does not end like one: it was cut off, or changed there")
             file.seek(first)
             index = file.read(length)
-        # Of the index, which holds those of the arrays.
+        # The checksum of the index, which contains those of the arrays.
         self.sha256 = tail[:_HASH].hex()
         if hashlib.sha256(MAGIC + index).digest() != tail[:_HASH]:
             raise self.damage_error("its index was changed")
@@ -297,7 +298,7 @@ class Container:
 
     @contextmanager
     def _open_file(self) -> Iterator[BufferedReader]:
-        # By the handle, as the path may be gone; opened anew, the file has a position of its own.
+        # The file is reopened by its handle, since the path may be gone; the new file object has its own position.
         with files.naming_errors(self.path, "read"), Path(f"/proc/self/fd/{self._handle}").open("rb") as file:
             yield file
 
@@ -319,4 +320,4 @@ class _Entry:
             raise ValueError(f"array {name} has the shape {shape}")
         self.bytes = math.prod(self.shape, start=self.type.itemsize)
         if not self.bytes:
-            np.empty(self.shape, self.type)  # a ValueError where one of the other sizes is beyond reason
+            np.empty(self.shape, self.type)  # a ValueError is raised if another size is impossible

@@ -37,7 +37,7 @@ def measure_layout(
             variables = define(file)
             names = {key: f"{v.group().path.rstrip('/')}/{v.name}" for key, v in variables.items()}
             for variable in variables.values():
-                # HDF5 gives an array its place when the first value is written.
+                # HDF5 allocates an array when the first value is written.
                 variable[(0,) * variable.ndim or ...] = 0
         except BaseException:
             with suppress(RuntimeError):

@@ -102,7 +102,7 @@ def _query_nvml(question: Callable[[Any], Any]) -> Any:
             return question(pynvml)
         finally:
             pynvml.nvmlShutdown()
-    except Exception:  # of NVML or of a module that only bears its name: no run ends for that
+    except Exception:  # an error of NVML, or of another module of this name: it must not end a run
         return None
 
 

@@ -36,7 +36,7 @@ def compare(first: str | Path, second: str | Path) -> dict[str, Any]:
     configuration = [
         entry
         for entry in _as_dicts(identity.differences(a.case, b.case))
-        # Nor an empty list where the other has entries, which are listed themselves.
+        # An empty list is not reported if the other run has entries, which are listed themselves.
         if entry["key"] not in _SAID_ONLY and [entry["first"], entry["second"]] not in ([None, []], [[], None])
     ]
     functions = None
@@ -116,7 +116,7 @@ def _pair(a: _Side, b: _Side) -> tuple[int, int]:
     times, others = a.times(), b.times()
     for step in sorted(set(times) - {0}, reverse=True):
         near = min(others, key=lambda other: (abs(others[other] - times[step]), abs(other - step)))
-        # With local time steps the time stands still: then the step must be the same.
+        # With local time steps the time does not advance, and the steps must be equal.
         moved = times[step] != 0 or step == near
         if moved and near and common_time.same_time(times[step], others[near]):
             return step, near

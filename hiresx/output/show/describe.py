@@ -262,7 +262,7 @@ def _places(stored: place_file.StoredPlaces, kind: place_file.Kind) -> dict[str,
     found: dict[str, Any] = {"kind": f"{kind.name} {stored.name}", "samples": stored.samples}
     found |= _span(stored.records["step"], stored.records["time"])
     found["places"] = len(stored.fixed["x"])
-    # one sample after the other: they may be more than the memory holds
+    # sample by sample: all samples together may be larger than the memory
     held: dict[str, Any] = {name: [values] for name, values in stored.fixed.items()}
     held |= {name: stored.records[name] for name in stored.quantities}
     found["variables"] = [
@@ -314,7 +314,7 @@ def _is_grid(path: Path, head: bytes) -> bool:
         try:
             with h5py.File(path, "r", locking=False) as file:
                 return " hdf5version" in file or " version" in file or "CGNSLibraryVersion" in file
-        except (OSError, RuntimeError, KeyError, ValueError, TypeError):  # whatever it says of a damaged file
+        except (OSError, RuntimeError, KeyError, ValueError, TypeError):  # any error that it raises for a damaged file
             return path.suffix.lower() == ".cgns"
     if is_cgns(head):
         return True
@@ -338,7 +338,7 @@ def _suffix(*suffixes: str) -> Callable[[Path, bytes], bool]:
     return lambda path, head: path.suffix.lower() in suffixes
 
 
-# By content where that tells, else by the name's end; the first that fits.
+# Kinds are determined by content if possible, else by the end of the name; the first that fits is used.
 _KINDS: tuple[tuple[str, Callable[[Path, bytes], bool], Callable[[Path], Mapping[str, Any]]], ...] = (
     ("checkpoint", lambda path, head: head.startswith(MAGIC) or path.suffix == ".hxc", _checkpoint),
     ("history", lambda path, head: head.startswith(_CLASSIC), _history),

@@ -10,9 +10,9 @@ from matplotlib.transforms import Bbox
 
 from hiresx.errors import HiresxError
 
-PAD = 0.05  # inches around what is drawn
-_LEAST = 0.2  # inches of a panel
-_SMALLEST = 4.0  # points of letters
+PAD = 0.05  # margin around the content, in inches
+_LEAST = 0.2  # least size of a panel, in inches
+_SMALLEST = 4.0  # least size of letters, in points
 _FORMULA = re.compile(r"\$[^$]*\$")
 
 

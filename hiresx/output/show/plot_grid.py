@@ -12,7 +12,7 @@ from hiresx.output.fields import cut, field_file
 from hiresx.output.show import colours, picture_file, raster
 from hiresx.output.show.look import Look
 
-# Blocks that a legend names; of more each still has a colour.
+# Largest number of blocks that a legend names; further ones have colours, too.
 _NAMED = 16
 _COLOURS = (picture_file.BLUE, *picture_file.OTHERS, "0.35", "#b0417a", "#4d8fb0", "#6b8e23")
 

@@ -10,10 +10,10 @@ from hiresx.grid.blocks import Block
 from hiresx.output.show import picture_file
 from hiresx.output.show.look import Look
 
-# Nodes to each side of the place that are drawn.
+# Number of nodes that are drawn on each side of the place.
 AROUND = 6
-# What makes a place the worst, first that holds: a volume that is not positive, then the largest of these, each
-# relative to a value that a good grid does not pass.
+# Measures that determine the worst place: a volume that is not positive comes first, then the largest of the others,
+# each divided by its limit for a good grid.
 LIMITS = {"skewness": 60.0, "stretching": 1.3}
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.live import Live
 
-_LIVE_EVERY = 0.2  # s: smooth to the eye, and below a thousandth of the run's time
+_LIVE_EVERY = 0.2  # interval in s: it looks smooth, and takes less than a thousandth of the run's time
 
 
 class Progress:

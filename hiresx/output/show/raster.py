@@ -9,14 +9,14 @@ import numpy as np
 from hiresx.output.fields import cut
 
 Box = tuple[float, float, float, float]
-# Blocks that lie side by side and share no nodes leave a gap of one cell, which belongs to the flow: faces that are
-# nearer to each other than this many cells are joined.
+# Blocks that are adjacent and share no nodes leave a gap of one cell, which belongs to the flow. Faces that are closer
+# to each other than this many cells are joined.
 _BETWEEN = 1.5
-# Share of the last cell along a face by which a node may lie beyond the end of the face and still be opposite to it.
+# A node may lie beyond the end of a face by this fraction of the last cell and still be opposite to it.
 _PAST = 0.1
-# Tests of pixels against triangles at a time.
+# Number of tests of pixels against triangles at a time.
 _SLAB = 1 << 21
-# Weights above minus this count as zero, so that a pixel on a face belongs to the block.
+# Weights above minus this value count as not negative, so that a pixel on a face belongs to the block.
 _ROUNDING = 1e-9
 
 
@@ -67,8 +67,8 @@ def raster(
         shape = piece[horizontal].shape
         numbers.append(np.arange(first, first + shape[0] * shape[1]).reshape(shape))
         first += numbers[-1].size
-    # Blocks are painted over the gaps beside them. Blocks of finer levels come behind those under them, and so do the
-    # gaps between them.
+    # Blocks are drawn over the gaps beside them. Blocks of finer levels come after those under them, and so do the gaps
+    # between them.
     gaps = _gaps(numbers, x, y)
     for block, number in enumerate(numbers):
         for triangles in (*gaps.get(block, ()), _cells(number, wide)):
@@ -99,7 +99,7 @@ def _paint(
 ) -> None:  # fmt: skip
     """Give the pixels at (a, b) in `triangles` their nodes and weights."""
     xs, ys = x[triangles.T], y[triangles.T]  # (3, m)
-    # The pixels in the box around each triangle, with those on its rim.
+    # The pixels in the bounding box of each triangle, including those on its rim.
     (left, right), (low, high) = _range(a, xs), _range(b, ys)
     across = np.maximum(right - left, 0)
     count = across * np.maximum(high - low, 0)
@@ -107,7 +107,8 @@ def _paint(
     seen = np.flatnonzero((count > 0) & np.isfinite(area) & (area != 0))
     xs, ys, area, left, low, across, count = (f[..., seen] for f in (xs, ys, area, left, low, across, count))
     triangles = triangles[seen]
-    # The second and the third weight are linear in the place: by their slopes, from the first corner.
+    # The second and the third weight are linear in the position: they follow from their slopes, starting at the first
+    # corner.
     slopes = np.stack([ys[2] - ys[0], xs[0] - xs[2], ys[0] - ys[1], xs[1] - xs[0]]) / area
     for start, stop in _slabs(np.cumsum(count)):
         which = np.repeat(np.arange(start, stop), count[start:stop])
@@ -200,7 +201,7 @@ def _strip(one: _BlockSide, other: _BlockSide, x: np.ndarray, y: np.ndarray) -> 
     facing = other.nodes[nearest]
     distance = np.hypot(x[one.nodes] - x[facing], y[one.nodes] - y[facing])
     close = (distance < _BETWEEN * np.maximum(one.depth, other.depth[nearest])) & (distance > 0)
-    # Past its ends the other face is nobody's neighbour, for a wall may begin there; two ends always face each other.
+    # Beyond its ends a face has no neighbour, since a wall may begin there; two ends always face each other.
     inner_nodes = np.ones(close.size, bool)
     inner_nodes[[0, -1]] = False
     for end, before in ((0, 1), (-1, -2)):

@@ -80,7 +80,7 @@ def animate_run(
     name = subset or "fields"
     frames = fields.frames(directory, name)
     if not frames:
-        fields.last(directory, name)  # says what is missing
+        fields.last(directory, name)  # the error names the missing library
     plane = plane or (look.plane if look else None)
     film = picture_path(Path(directory) / f"{name}.nc", out, ".gif", variable, plane, line)
     return [animate_files(list(frames.values()), film, fps, variable, plane, line, reference, look)]
@@ -123,7 +123,7 @@ class _Request:
 
     def __post_init__(self) -> None:
         about = fields.describe(self.path)
-        # A block of one point in a direction is flat there.
+        # A block with one point in a direction is flat in it.
         self.dimensions = _dimensions(about["blocks"].values())
         self.names = [name.strip() for name in self.variable.split(",")] if self.variable else self._default(about)
         fields.check_variables(self.names, about, f"{self.path}: ")
@@ -203,7 +203,7 @@ class _Request:
         """Red, green, blue (height, width, 3) of each of the files. Of colours on one grid only these and the title
         are drawn anew."""
         moving: animation.MovingFigure | None = None
-        # Contour lines are drawn anew, since they are no images; the layout of an exact size depends on the title.
+        # Contour lines are drawn anew, since they are not images; the layout of an exact size depends on the title.
         redrawn = self.as_lines or self.look.lines is not None or {self.look.width, self.look.height} != {None}
         for path in paths:
             data, before = self.read(path), self._known

@@ -9,7 +9,7 @@ from typing import Any
 
 from hiresx.output.watch import history
 
-# Smallest time, in s, and smallest share of a run after which its mean rate is used.
+# Least time, in s, and least fraction of a run after which its mean rate is used.
 SECONDS, SHARE = 2.0, 1e-3
 
 

@@ -9,7 +9,7 @@ from hiresx.device.interface import Program
 from hiresx.device.state import BlockState
 from hiresx.rhs.terms import FLUXES, RATES, SOURCES, VISCOUS, Term
 
-# The share of a variable that stays positive which sources may take in a stage of an explicit step.
+# The largest fraction by which sources may reduce a variable that must stay positive, in a stage of an explicit step.
 LARGEST_LOSS = 0.5
 
 

@@ -18,11 +18,11 @@ from hiresx.rhs.terms import HALOS, RATES, Term
 
 FIELD = "damping_reach"
 OF_TRANSPORTED = "transported_reach"
-# The kernel of conditions that leave all but the momentum through the face to the equations. Where walls with friction
-# meet such a face, its nodes are damped along directions in which cells, at this share of them, are thinner than normal
-# to it. Along others the neighbours before the face hold them.
+# The kernel of conditions that prescribe only the momentum through the face. Where no-slip walls meet such a face, its
+# nodes are damped along directions in which cells are thinner than normal to the face, for at least this fraction of
+# the cells. Along other directions the neighbours before the face damp the oscillations.
 COMPUTED, THIN = "reflect", 0.1
-# As the second difference of neighbours damps.
+# The damping acts like the second difference of neighbours.
 _OF_TRANSPORTED = 1.0
 
 

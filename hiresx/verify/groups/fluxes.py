@@ -25,7 +25,7 @@ from hiresx.verify.checks import Check, Workbench, at_most
 
 LONG = False
 PAIRS = 4096
-# Fluxes that keep contacts and shear layers as they are, and those that do not take the upwind state alone.
+# Fluxes that preserve contacts and shear layers, and fluxes that do not use the upwind state alone.
 SHARP = ("hllc", "hllc_lm", "roe", "rotated_rhll")
 MEAN = ("local_lax_friedrichs", "rotated_rhll")
 

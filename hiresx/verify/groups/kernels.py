@@ -31,10 +31,10 @@ from hiresx.verify.checks import Check, CheckRun, Workbench, at_most
 
 LONG = False
 AGREE = 1e-12
-# Of kernels/, whose files are the choices of a key of [scheme].
+# Folders of kernels/ whose files are the choices of a key of [scheme].
 FOLDERS = ("interpolation", "weights", "space", "flux", "positivity")
 
-# What each set of choices adds to the defaults of a case.
+# Keys that each set of choices adds to the defaults of a case.
 SETS: dict[str, tuple[str, ...]] = {
     "default": (),
     "constant viscosity, hllc, TENO": ("gas.reynolds=100.0", 'scheme.flux="hllc"', 'scheme.weights="teno"'),
@@ -165,7 +165,7 @@ def right_hand_side(bench: Workbench, run: CheckRun) -> float:
     whose initial flow is used."""
     results = []
     for solver in _solvers(bench, run):
-        # The bare scheme would make negative pressures at a strong jump.
+        # Without a limiter the scheme would give negative pressures at a strong jump.
         solver.initialize(flow_with_jump(1.1 if run.loaded_case.scheme.positivity == "none" else 3.0))
         solver.choose_dt()
         solver.right_hand_side()

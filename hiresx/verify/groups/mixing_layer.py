@@ -18,9 +18,10 @@ from hiresx.verify.checks import Check, CheckRun, CompletedRun, at_least, betwee
 
 LONG = False
 
-# Growth before this is not counted: what of the start is no mode of the scheme has gone.
+# Growth before this time is not used: until then the part of the initial flow that is not a mode of the scheme decays.
 _START = 5.0
-# By Mach number, 2.5 e-foldings later at the rate of `growing_mode`, which takes too long for an import.
+# End of the run by Mach number, 2.5 e-foldings later at the rate of `growing_mode`, which would take too long at
+# import.
 _ENDS = {0.2: 74.4, 0.4: 44.75, 0.6: 39.57}
 
 

@@ -58,14 +58,14 @@ from hiresx.verify.manufactured_grids import drum, patched_box
 
 LONG = True
 
-# Of unsteady flows: when the right-hand side is looked at. Of those with boundaries: the end of a run.
+# For unsteady flows: the time at which the right-hand side is evaluated. For flows with boundaries: the end of a run.
 TIME, END = 0.2, 0.5
-# Of rho, u, v, w and p.
+# Names of the amplitudes of rho, u, v, w and p.
 Formulas: TypeAlias = tuple[str, str, str, str, str]
 NORMS = ("L1", "L2", "Linf")
 SCHMIDT = 0.7  # of passive scalars
 
-# rho, u, v, w, p. No speed of a wave changes its sign, where the split eigenvalues of Steger and Warming have kinks.
+# rho, u, v, w, p. No wave speed changes its sign, since the split eigenvalues of Steger and Warming have kinks there.
 PLANE = (
     "1 + 0.1*sin(2*pi*x + 0.3 - t)*cos(2*pi*y + 0.5)",
     "0.4 + 0.1*sin(2*pi*x + 0.7)*cos(2*pi*y - 0.2 + t)",
@@ -88,7 +88,7 @@ THROUGH = (
     "0.1*sin(2*x)*cos(2*pi*y)",
     "0.7 + 0.1*cos(2*x + 1.1)*cos(2*pi*y + 0.1)",
 )
-# Symmetric about y = 0 and 1.
+# Symmetric about y = 0 and y = 1.
 MIRRORED = (
     "1 + 0.1*sin(2*pi*x + 0.3)*cos(pi*y)",
     "0.4 + 0.1*sin(2*pi*x + 0.7)*cos(pi*y)",
@@ -102,7 +102,7 @@ _AT_REST = ("0.3*sin(pi*y)*(1 + 0.2*sin(2*pi*x))", "0.1*sin(pi*y)**2*cos(2*pi*x)
 ISOTHERMAL = (f"1.4*{_PRESSURE}/(1 + 0.1*sin(pi*y)*(1 + 0.5*cos(2*pi*x)))", *_AT_REST, _PRESSURE)
 ADIABATIC = (f"1.4*{_PRESSURE}/(1 + 0.1*cos(pi*y)*(1 + 0.5*cos(2*pi*x)))", *_AT_REST, _PRESSURE)
 
-# Data of other walls at the same places: the heat flux, which is the one that the gradient of T conducts there; and the
+# Data of other walls at the same places: the heat flux, equal to the one that the gradient of T conducts; and the
 # velocity of walls of which one blows gas and the other one sucks it.
 _CONDUCTION = 1 / (100.0 * 0.72 * 0.4)
 _HEAT = f"-{0.1 * np.pi * _CONDUCTION}*(1 + 0.5*cos({2 * np.pi}*x))"
@@ -110,11 +110,11 @@ _BLOWN = (f"0.05*(1 + 0.4*sin({2 * np.pi}*x))", f"-0.05*(1 + 0.4*sin({2 * np.pi}
 BLOWING = (ISOTHERMAL[0], f"0.2 + {_AT_REST[0]}", f"{_BLOWN[0]} + {_AT_REST[1]}", _AT_REST[2], _PRESSURE)
 # Odd and even in y, about an axis.
 ROUND = (*MIRRORED[:3], "0.1*sin(2*pi*x)*sin(pi*y)", MIRRORED[4])
-# Subsonic along x and y; prescribed, it changes in time.
+# Subsonic along x and y; if prescribed, it changes in time.
 SUBSONIC = (THROUGH[0], "0.4 + 0.1*sin(3*x + 0.7)*cos(2*pi*y + 0.4)", *THROUGH[2:])
 _rho, _u, _v, _w, _p = (formula.replace("2*pi*y", "2*pi*y - t") for formula in THROUGH)
 MOVING = (_rho, _u, _v, _w, _p)
-# Out of a reservoir with p = 0.75 and T = 1.05, without losses, normal to the face x = 0.
+# From a reservoir with p = 0.75 and T = 1.05, without losses, normal to the face x = 0.
 _SPEEDS = (
     "(0.4 + 0.1*sin(2*x + 0.7)*cos(2*pi*y + 0.4))",
     "(0.1*sin(2*x)*cos(2*pi*y + 0.2))",
@@ -132,7 +132,7 @@ LEAVING = (
 )
 # The mean of rho u over y at x = 1, where cos(pi x) is -1.
 _LEAVES = 0.4 - 0.005 * float(np.sin(2.3) * np.cos(0.4))
-# Uniform on all sides, or where it enters, up to the sixth power of the distance.
+# Uniform at all sides, or where it enters, up to the sixth power of the distance.
 _BUMP = "sin(pi*x)**6*sin(pi*y)**6"
 ENCLOSED = (f"1 + 0.2*{_BUMP}", f"0.4 + 0.15*{_BUMP}", f"0.3 - 0.1*{_BUMP}", f"0.1*{_BUMP}", f"0.7 + 0.1*{_BUMP}")
 _RISE = "sin(1.5*x)**6*cos(2*pi*y)"
@@ -154,7 +154,7 @@ _OUTSIDE = {"type": "characteristic-inflow", "function": "exact"}
 _WALL = {"type": "no-slip-wall", "temperature": 1.0}
 _OUTLET = {"faces": ["imax"], "relaxation": 1.0}
 _SUPERSONIC, _UNIFORM = ({"rho": 1.0, "u": u, "v": 0.3, "w": 0.0, "p": 0.7} for u in (2.0, 0.4))
-# By name; what is given is the flow itself.
+# Data of conditions by name; they are taken from the flow itself.
 BOUNDARIES: dict[str, list[dict[str, Any]]] = {
     "periodic": [{"faces": "all", "type": "periodic"}],
     "inflow and outflow": [
@@ -365,8 +365,8 @@ _INTERPOLATIONS = {
     ("modified7", "z"): 6.8,
 }
 _STRAIGHT, _OBLIQUE = "straight lines", "oblique lines"
-# boundary condition: flow, periodic along, Re_c, least order inviscid, and viscous with lines that are normal to the
-# face and that are not; None where it is not measured
+# boundary condition: flow, periodic directions, Re_c, least order inviscid, and viscous with lines that are normal to
+# the face and that are not; None if it is not measured
 _CONDITIONS: dict[str, tuple[Formulas, str, float, float | None, float | None, float | None]] = {
     "inflow and outflow": (THROUGH, "y", 500.0, 4.7, 4.7, 4.7),
     "supersonic-inflow": (ENTERING, "y", 500.0, 4.6, 4.7, 4.6),
@@ -398,7 +398,7 @@ _OTHER_NUMBERS: dict[float, dict[str, tuple[float | None, float]]] = {
         "pressure-outflow": (None, 4.2),
     },
 }
-# Subsonic open faces in space: flow, least order on oblique lines, viscous. Where it leaves, w vanishes too.
+# Subsonic open faces in three dimensions: flow, least order on oblique lines, viscous. At the outflow w vanishes, too.
 _LEAVING_IN_SPACE = _in_space((*LEAVING[:3], "0.1*sin(pi*x)*cos(2*pi*y)", LEAVING[4]))
 _IN_SPACE: dict[str, tuple[Formulas, float]] = {
     "characteristic-inflow": (_in_space(SUBSONIC), 4.6),
@@ -406,7 +406,7 @@ _IN_SPACE: dict[str, tuple[Formulas, float]] = {
     "characteristic-outflow": (_LEAVING_IN_SPACE, 4.6),
     "pressure-outflow": (_LEAVING_IN_SPACE, 4.6),
 }
-# A passive scalar that leaves with LEAVING, which comes in uniform: grid lines, those of the grid, least order.
+# A passive scalar that leaves with LEAVING and is uniform where it enters: grid lines, those of the grid, least order.
 COLOUR = "0.5 + 0.3*sin(1.5*x)**6*cos(2*pi*y + 0.3)"
 _SCALAR: dict[str, tuple[dict[str, Any], float]] = {
     _STRAIGHT: ({"amplitude": 0.0}, 4.0),
@@ -414,7 +414,7 @@ _SCALAR: dict[str, tuple[dict[str, Any], float]] = {
     _OBLIQUE: ({}, 3.6),
     "stretched lines": ({"ratio": 4.0}, 4.0),
 }
-# Open faces that stretched lines meet: the end with the smallest spacing, and the least order by Re_c (None: inviscid).
+# Open faces with stretched lines: the end with the smallest spacing, and the least order by Re_c (None: inviscid).
 _STRETCHED: dict[str, tuple[str, dict[float | None, float]]] = {
     "inflow and outflow": ("upper", {None: 4.7}),
     "prescribed": ("lower", {None: 4.6, 100.0: 4.6}),
@@ -423,7 +423,7 @@ _STRETCHED: dict[str, tuple[str, dict[float | None, float]]] = {
     "characteristic-outflow": ("upper", {None: 3.4, 100.0: 4.7}),
     "pressure-outflow": ("upper", {None: 3.4, 100.0: 4.7}),
 }
-# Interfaces on grids of their own: flow, periodic along, numbers of cells, end of the runs, least order.
+# Interfaces on grids of their own: flow, periodic directions, numbers of cells, end of the runs, least order.
 _INTERFACES: dict[str, tuple[Formulas, str, tuple[int, ...], float, float]] = {
     "patched": (SUBSONIC, "", _RUNS, END, 4.5),
     "pole": (ACROSS, "", (16, 24), 0.05, 4.0),

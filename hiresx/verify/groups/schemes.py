@@ -16,8 +16,8 @@ from hiresx.verify.reference_solutions import table
 
 LONG = False
 
-# interpolation, weights: Shu-Osher 200 and 400 points, Titarev-Toro and the least variation that is left there,
-# variation that is too much in Sod's tube, least order
+# interpolation, weights: Shu-Osher 200 and 400 points, Titarev-Toro, the least variation that must remain there, the
+# largest excess variation in Sod's tube, least order
 SCHEMES = {
     ("modified", "za"): (0.45, 0.17, 0.55, 0.25, 0.02, 4.9),
     ("modified", "teno"): (0.45, 0.17, 0.55, 0.25, 0.03, 4.9),

@@ -95,7 +95,7 @@ def _loud(weights: str, space: str, interpolation: str, amplitude: float, phase:
     ]
 
 
-# Most that the errors may exceed the linear scheme's by.
+# Largest ratio of the errors to those of the linear scheme.
 MOST = {("js", "characteristic"): (2.0, 2.1), ("js", "component"): (3.0, 2.8), ("z", "characteristic"): (1.02, 1.02),
         ("z", "component"): (1.05, 1.05)}  # fmt: skip
 

@@ -129,7 +129,7 @@ class FieldFrame:
             for region in regions:
                 for name, values in {"x": region.x, "y": region.y, "z": region.z, **region.values}.items():
                     if not file.holds((self._names[n], name)):
-                        continue  # coordinates or variables of the file beside
+                        continue  # coordinates or variables of the accompanying file
                     if region.missing is not None:
                         values = np.where(region.missing, np.nan, values)
                     file.put((self._names[n], name), region.place, [values])

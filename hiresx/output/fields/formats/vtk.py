@@ -37,9 +37,9 @@ _TAIL = b"\n</AppendedData>\n</VTKFile>\n"
 _HEADER = 1 << 22
 _ENTRY = re.compile(r'<DataSet timestep="([^"]*)" file="([^"]*)"/>')
 _VECTOR = ("u", "v", "w")
-# By this name VTK knows which points and cells it does not show; vtkDataSetAttributes::HIDDENPOINT.
+# The array by which VTK identifies points and cells that it does not show; vtkDataSetAttributes::HIDDENPOINT.
 _GHOSTS, _HIDDEN = "vtkGhostType", 2
-# The array of that name of cells, in the layout of a file.
+# The same array for cells, in the layout of a file.
 _CELLS = "vtkGhostType of cells"
 
 

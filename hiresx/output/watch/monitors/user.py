@@ -15,7 +15,7 @@ from hiresx.output.watch.sampling import Monitor, MonitorToTheEnd
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
-# Relative difference up to which a value is the same on two ranks.
+# Relative difference up to which values of two ranks count as equal.
 SAME = 1e-9
 # Time, in s, that a rank waits for the others after the function failed on it, since they may wait for it in a sum.
 PATIENCE = 3.0

@@ -29,7 +29,7 @@ COLUMNS = (
     Column("circulation", "that of the far field in the step that begins here, clockwise", "c_ref L"),
     Column("lift", "force on the walls, across the stream to its left", "rho_ref c_ref^2 L"),
 )
-# Explicit steps from one circulation to the next: each changes the flow little.
+# Number of explicit steps between changes of the circulation: each change is then small.
 EXPLICIT = 10
 
 
