@@ -61,7 +61,7 @@ def error_text(error: BaseException) -> str:
 
 
 def _again(kind: type[HiresxError], args: tuple[Any, ...], attributes: dict[str, Any]) -> HiresxError:
-    """An error that came from another process."""
+    """Recreate an error that another process has raised."""
     error = kind.__new__(kind, *args)
     error.__dict__ |= attributes
     return error

@@ -13,8 +13,8 @@ from hiresx.topology.connection_levels import PCIE, RANK, SELF, UNKNOWN, rank
 
 
 def ranks(words: Sequence[Sequence[str]]) -> np.ndarray:
-    """Return the positions of the level names `words` in `connection_levels.PCIE`, an integer array (rows, columns). The position
-    is UNKNOWN for NVLink and for an empty name."""
+    """Return the positions of the level names `words` in `connection_levels.PCIE`, an integer array (rows, columns). The
+    position is UNKNOWN for NVLink and for an empty name."""
     return np.array([[rank(word) for word in row] for row in words], dtype=int).reshape(len(words), -1)
 
 

@@ -140,7 +140,8 @@ def _node(element: Element) -> int | None:
 
 
 def _path(element: Element) -> tuple[str, ...]:
-    """Bridges above a device as `connection_levels.closest` counts them: of each switch the port to the CPU and that downwards."""
+    """Return the bridges above a device in the form of `connection_levels.closest`: for each switch the port towards the
+    CPU and the port towards the device."""
     chain = [above for above in element.ancestors() if above.tag == "pci"][::-1]
     cpu = next((above for above in element.ancestors() if above.tag == "cpu"), None)
     found = [f"host of NUMA {cpu.get('numaid')}" if cpu is not None else "host"]

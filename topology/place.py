@@ -59,7 +59,7 @@ class PlacementPlan:
 
     @property
     def most(self) -> int:
-        """Ranks on one GPU in an even placement, at most."""
+        """The largest number of ranks on one GPU in an even placement."""
         return -(-self.demand.ranks // len(self.gpus))
 
     @property

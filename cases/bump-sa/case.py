@@ -9,8 +9,9 @@ STATIONS = {"cf_ahead": 0.421465, "cf_middle": 0.5, "cf_behind": 0.578535}
 
 
 def _friction(simulation, gamma, sutherland):
-    """x and the wall shear stress times Re_c of the nodes of the wall on this rank. The velocity vanishes there, and
-    lines along j have a constant x: its derivative along the normal is that along y times the cosine of the slope."""
+    """Return x and the wall shear stress times Re_c at the nodes of the wall on this rank. The velocity vanishes there,
+    and lines along j have a constant x. The derivative along the normal is therefore that along y times the cosine of
+    the slope."""
     found = [np.empty((2, 0))]
     for block in simulation.blocks:
         x, y = block.x[0, 0], block.y[0, :NODES]

@@ -8,7 +8,7 @@ ACROSS = np.linspace(-1, 1, 20001)
 
 
 def _temperature(y, centre):
-    """Close to the profile of the DNS: 1 at the walls, flat between them."""
+    """Return a temperature close to the profile of the DNS: 1 at the walls, flat between them."""
     return 1 + (centre - 1) * (1 - np.abs(y) ** 14)
 
 

@@ -12,8 +12,9 @@ LENGTH = 9.0
 
 
 def _half_space(largest):
-    """Whole wave vectors (3, modes), one of each pair k and -k, and the shells of width 1 around whole wave numbers in
-    which they lie, up to `largest`. The shortest come first, so that each has the same random numbers in any number."""
+    """Return whole wave vectors (3, modes), one of each pair k and -k, up to the length `largest`, and for each the
+    shell of width 1 around a whole wave number in which it lies. The shortest come first, so that a vector has the same
+    random numbers for any number of vectors."""
     n = int(largest)
     whole = np.arange(-n, n + 1)
     k = np.stack([part.ravel() for part in np.meshgrid(whole, whole, np.arange(n + 1), indexing="ij")[::-1]])
@@ -41,7 +42,8 @@ def _velocities(k, shell, energy, seed):
 
 
 def _pressure(k, u):
-    """Complex amplitudes of the pressure over the density, of which the divergence of incompressible flow stays 0."""
+    """Return the complex amplitudes of the pressure over the density with which the divergence of incompressible flow
+    stays 0."""
     n = int(k.max())
     nodes = 3 * n + 2  # so that no product appears as a wave up to n
     cube = np.zeros((3, nodes, nodes, nodes // 2 + 1), complex)

@@ -75,5 +75,5 @@ def initial(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, layer, kic
 
 
 def _state(u, p, total_temperature, gamma):
-    """State of a gas of this total temperature: T = T0 - (gamma - 1) / 2 u^2."""
+    """Return the state of a gas of this total temperature: T = T0 - (gamma - 1) / 2 u^2."""
     return gamma * p / (total_temperature - 0.5 * (gamma - 1) * u**2), u, 0.0, 0.0, p

@@ -76,8 +76,8 @@ class TimingProgram:
         self.signatures = program.signatures
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
-        """Return a launch of the kernel `name`, to be made later, as `hiresx.device.interface.Program.call` does.
-        `extent` and `arguments`: as there."""
+        """Return a launch of the kernel `name`, to be made later. `extent` and `arguments`: as in
+        `hiresx.device.interface.Program.call`."""
         return self.program.call(name, extent, **arguments)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:

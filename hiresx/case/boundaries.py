@@ -48,7 +48,9 @@ class Condition(Place):
     if TYPE_CHECKING:  # every condition defines its own key
 
         @property
-        def type(self) -> str: ...
+        def type(self) -> str:
+            """Type of the condition."""
+            ...
 
 
 class Scalars(Table):
@@ -407,7 +409,7 @@ if TYPE_CHECKING:  # type checkers need a plain type in place of the computed un
 
 
 def __getattr__(name: str) -> Any:
-    """Boundary, the union of all conditions, wherever in this file they stand."""
+    """Return `Boundary`, the union of all conditions of this file, in any order."""
     if name == "Boundary":
         return Annotated[reduce(operator.or_, Condition.__subclasses__()), Field(discriminator="type")]
     raise AttributeError(f"module {__name__} has no attribute {name}")

@@ -115,7 +115,8 @@ def _meaning(model: type[BaseModel], location: Sequence[str | int]) -> str:
 
 
 def _leading_key(text: str) -> tuple[str | int, ...]:
-    """The key with which the sentence of a fault begins; of one that names none, a key that nothing holds."""
+    """Return the key with which the sentence of an error begins. For an error without a key the result is one that no
+    table has."""
     found = re.match(r": ([a-z_]+(?:\.\w+)*)", text)
     return tuple(int(part) if part.isdigit() else part for part in found[1].split(".")) if found else ("",)
 
@@ -126,7 +127,8 @@ def dotted_key(path: Sequence[str | int]) -> str:
 
 
 def _join_messages(texts: Sequence[str]) -> str:
-    """The faults of one key as one sentence: the branches of a union say " = value: must be A", "... must be B"."""
+    """Return the errors of one key as one sentence. The branches of a union say " = value: must be A", "... must be
+    B"."""
     head, *others = texts
     return head + "".join(f" or {text.split('must be ', 1)[-1]}" for text in others)
 
@@ -157,7 +159,7 @@ _WANTED = {
 
 
 def _describe(item: Any, path: Sequence[str | int], level: Any, model: type[BaseModel]) -> tuple[str, str]:
-    """(what follows the key, what to do about it) of one of pydantic's errors."""
+    """Return (the text behind the key, the hint) for one of pydantic's errors."""
     kind, value, context = item["type"], item["input"], item.get("ctx", {})
     key = str(path[-1]) if path else ""
     if kind == "extra_forbidden":
@@ -206,7 +208,7 @@ def _describe(item: Any, path: Sequence[str | int], level: Any, model: type[Base
 
 
 def _rule(pattern: str) -> str:
-    """In words what a pattern of names, [first][others]{0,99}, asks for."""
+    """Describe the strings that a pattern of names, [first][others]{0,99}, allows."""
     found = re.fullmatch(r"\^\[(.*?)\]\[(.*?)\]\{0,(\d+)\}\$", pattern)
     if found is None:
         return ""
@@ -254,7 +256,7 @@ def _bare(kind: Any) -> Any:
 
 
 def _members(kind: Any) -> list[Any]:
-    """The members of a union; a single type is a union of one."""
+    """Return the members of a union; a single type is a union of one member."""
     kind = _bare(kind)
     if typing.get_origin(kind) in (Union, types.UnionType):
         return [member for part in typing.get_args(kind) for member in _tagged_members(part)]
@@ -269,7 +271,7 @@ def _tagged_members(part: Any) -> list[Any]:
 
 
 def _tag_of(member: Any) -> tuple[str, str] | None:
-    """(key, value) that selects a member of a discriminated union."""
+    """Return (key, value) that selects a member of a discriminated union."""
     model = _bare(member)
     if not _is_model(model):
         return None
@@ -281,12 +283,13 @@ def _tag_of(member: Any) -> tuple[str, str] | None:
 
 
 def _tags(kind: Any) -> dict[str, Any]:
-    """Tag -> model of a discriminated union."""
+    """Return a dictionary from each tag to the model, for a discriminated union."""
     return {tag[1]: _bare(member) for member in _members(kind) if (tag := _tag_of(member))}
 
 
 def _walk(model: Any, location: Sequence[str | int]) -> tuple[tuple[str | int, ...], Any]:
-    """The keys in pydantic's `location` without its union tags, and the type of the table that holds the last key."""
+    """Return the keys in pydantic's `location` without its union tags, and the type of the table that contains the last
+    key."""
     path: list[str | int] = []
     holder, kind, branch = None, model, None
     for step in location:
@@ -317,7 +320,8 @@ def _walk(model: Any, location: Sequence[str | int]) -> tuple[tuple[str | int, .
 
 
 def _container(kind: Any, indexed: bool) -> Any:
-    """Type of the entries of a tuple (`indexed`) or of the values of a dictionary; None when `kind` is neither."""
+    """Return the type of the entries of a tuple (`indexed`) or of the values of a dictionary; None if `kind` is
+    neither."""
     for member in map(_bare, _members(kind)) if kind is not None else ():
         arguments = typing.get_args(member)
         if indexed and typing.get_origin(member) is tuple:
@@ -328,7 +332,7 @@ def _container(kind: Any, indexed: bool) -> Any:
 
 
 def _models(kind: Any, path: str) -> Iterator[tuple[str, type[BaseModel]]]:
-    """Every (dotted path, table) below `kind`."""
+    """Yield (dotted path, table) for every table below `kind`."""
     for member in map(_bare, _members(kind)):
         if _is_model(member):
             yield path, member
@@ -339,7 +343,7 @@ def _models(kind: Any, path: str) -> Iterator[tuple[str, type[BaseModel]]]:
 
 
 def _all_keys(model: type[BaseModel]) -> dict[str, list[str]]:
-    """Key -> the dotted places in which a case may have it."""
+    """Return a dictionary from each key to the dotted paths at which a case may have it."""
     places: dict[str, list[str]] = {}
     for path, table in _models(model, ""):
         for name in table.model_fields:

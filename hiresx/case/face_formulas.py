@@ -36,7 +36,7 @@ def face_formulas(case: Any) -> dict[str, tuple[Formula, dict[str, float]]]:
 
 
 def _values(condition: Any) -> Iterator[tuple[str, FaceValue | None]]:
-    """Key and value of all that a condition may give by formulas."""
+    """Yield the key and the value of everything that a condition may define by formulas."""
     if condition.kernel == "no_slip":
         yield from ((key, getattr(condition, key)) for key in _THROUGH_WALLS)
     if (turbulence := getattr(condition, "turbulence", None)) is not None:

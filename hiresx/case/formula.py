@@ -16,7 +16,7 @@ from hiresx.case.model import case_error
 
 
 class _Function(NamedTuple):
-    """`code`: what kernels/arithmetic.h calls it."""
+    """A function that formulas may contain. `code`: its name in kernels/arithmetic.h."""
 
     values: Callable[..., np.ndarray]
     code: str
@@ -38,7 +38,7 @@ _COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
 
 class _WithReals(ast.NodeTransformer):
-    """Makes real numbers of whole ones."""
+    """Replaces integers by real numbers."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
         if isinstance(node.value, int) and not isinstance(node.value, bool):
@@ -124,7 +124,7 @@ class Formula:
         return f"{function.code}({mask}, {', '.join(map(self._value, choices))})"
 
     def _value(self, node: ast.expr) -> str:
-        """Of the arithmetic type, also where it does not depend on the variable."""
+        """Return the value in the arithmetic type, even if it does not depend on the variable."""
         return f"Value({self._code(node)})"
 
     def _fault(self, node: ast.expr, hint: str) -> ValueError:

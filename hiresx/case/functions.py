@@ -53,7 +53,7 @@ def _execute(path: Path, stamp: tuple[int, int]) -> dict[str, Callable[..., Any]
 
 
 def _place(error: BaseException, path: Path) -> str:
-    """File and line of `path` at which `error` arose."""
+    """Return file and line of `path` at which `error` occurred."""
     if isinstance(error, SyntaxError) and error.lineno:
         return f"{path}, line {error.lineno}"
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
@@ -182,7 +182,7 @@ def _evaluate(
     call: Callable[..., Any], values: Mapping[str, Any], places: tuple[np.ndarray, ...], t: float | None,
     quantities: Sequence[str], kind: str, wanted: str, user: Callable[..., Any] | None = None,
 ) -> list[Quantity]:  # fmt: skip
-    """The `quantities` that `call` gives, which is `user` itself or made of it."""
+    """Return the `quantities` that `call` returns. `call` is the function `user` of the user, or calls it."""
     user, shape = call if user is None else user, places[0].shape
     name = getattr(user, "__name__", "function")
     code = getattr(user, "__code__", None)

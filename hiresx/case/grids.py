@@ -380,8 +380,8 @@ class Sphere(Generator):
 
 
 class _Jet(Generator):
-    """A nozzle whose exit plane is x = 0, the flow behind it and sponges around that; L is the height h or the diameter
-    D of the nozzle."""
+    """A nozzle whose exit plane is x = 0, the flow behind it, and sponges around the flow. L is the height h or the
+    diameter D of the nozzle."""
 
     boundary_layer_thickness: Positive = Field(
         0.05, description="thickness of the boundary layer at the inner wall of the nozzle, in L"
@@ -404,7 +404,7 @@ class _Jet(Generator):
 
     @property
     def _cells_along(self) -> int:
-        """Behind the nozzle along x, where the spacing is sqrt(exit_spacing^2 + (b x)^2)."""
+        """Return the number of cells behind the nozzle along x, where the spacing is sqrt(exit_spacing^2 + (b x)^2)."""
         b = log(self.stretching[0])
         return int(asinh(b * self.length / self.exit_spacing) / b)
 
@@ -483,8 +483,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """GENERATORS, by name, and GridTable, the union of their tables and of a file's, wherever in this file they
-    stand."""
+    """Return GENERATORS, the tables of all generators by name, or GridTable, the union of these tables and that of grid
+    files."""
     tables = [m for m in list(globals().values()) if isinstance(m, type) and issubclass(m, Generator)]
     found = {m.model_fields["generator"].default: m for m in tables if "generator" in m.model_fields}
     if name == "GENERATORS":

@@ -191,7 +191,7 @@ def implicit_errors(case: "Case") -> Iterator[PydanticCustomError]:
 
 
 def _without_gmres_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """What steps by the sweeps alone do not have."""
+    """Yield the errors of keys that are not supported if the equations are solved by sweeps alone."""
     if case.time.integrator != NAME:
         yield case_error(
             f'implicit.krylov = 0 is for time.integrator = "{NAME}": the stages of "{case.time.integrator}" are solved '
@@ -210,7 +210,8 @@ def _quote(names: tuple[str, ...]) -> str:
 
 
 def _steady_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """What does not go with steps that are not times of one flow."""
+    """Yield the errors of features that are not possible with pseudo-time steps, since these are not times of one
+    flow."""
     why = f'time.integrator = "{NAME}" is for steady flow'
     if case.time.retries:
         yield case_error(f"time.retries: {why}, whose steps are shortened by themselves; leave it out")
@@ -234,7 +235,7 @@ def _steady_errors(case: "Case") -> Iterator[PydanticCustomError]:
 
 
 def _matrix_free_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """What sweeps without stored blocks do not have."""
+    """Yield the errors of keys that sweeps without stored blocks do not support."""
     if case.implicit.lines == "auto":
         default = "" if "lines" in case.implicit.model_fields_set else ", the default"
         yield case_error(
@@ -244,7 +245,7 @@ def _matrix_free_errors(case: "Case") -> Iterator[PydanticCustomError]:
 
 
 def _beside_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """What the linearised flow does not have."""
+    """Yield the errors of features that the linearised equations do not contain."""
     name = case.time.integrator
     if case.scheme.precision != "fp64":
         yield case_error(

@@ -46,7 +46,7 @@ DROPPING = (["time", "integrator"], ["scheme", "choice"])
 
 
 class _Override(NamedTuple):
-    """What an override says, the parts of its key and its value."""
+    """An override as text, and the parts of its key and its value."""
 
     text: str
     keys: list[str]
@@ -54,7 +54,7 @@ class _Override(NamedTuple):
 
 
 class _CaseLayers(NamedTuple):
-    """The `data` of a case, and what was put over its file: the `layers` of Origin."""
+    """The `data` of a case, and the `layers` above its file (see `Origin`)."""
 
     data: dict[str, Any]
     layers: tuple[tuple[str, Mapping[str, Any]], ...]
@@ -115,7 +115,7 @@ def load(
 def _apply_overrides(
     below: _CaseLayers, over: Sequence[_Override], path: Path, preset: str | None, complete: bool
 ) -> Case:
-    """The case `below` with overrides, which must not exclude each other."""
+    """Return the case `below` with overrides, which must not exclude each other."""
     data, layers = below
     given: dict[str, set[str]] = {}
     for override, keys, value in over:
@@ -135,8 +135,8 @@ def _apply_overrides(
 def _blaming_overrides(
     error: HiresxError, below: _CaseLayers, over: Sequence[_Override], path: Path, complete: bool
 ) -> HiresxError:
-    """The error of a case with overrides; where it names none of them, and the case is valid without one of them or
-    without all, with a message that names these."""
+    """Return the error of a case with overrides. If it names none of them, and the case is valid without one of them or
+    without all, the message names these."""
 
     def is_valid(others: Sequence[_Override]) -> bool:
         try:
@@ -171,7 +171,7 @@ def _keys_to_remove(unset: Sequence[str], overrides: Sequence[_Override]) -> lis
 
 
 def _without(layered: _CaseLayers, unset: Sequence[str], path: Path) -> _CaseLayers:
-    """The layers without these dotted keys. Raises HiresxError for one that is not there."""
+    """Return the layers without these dotted keys. Raises HiresxError for a key that does not exist."""
     data, layers = copy.deepcopy(layered.data), layered.layers
     for key in unset:
         keys = _keys(key, key, "--unset")
@@ -272,7 +272,7 @@ def _validate(
 
 
 def _named_functions(case: Case) -> list[tuple[str, str]]:
-    """(dotted key, function name) for every function that the case names."""
+    """Yield (dotted key, function name) for every function that the case names."""
     named = [("initial.function", case.initial.function)]
     named += [(f"boundary.{n}.function", getattr(item, "function", None)) for n, item in enumerate(case.boundary)]
     named += [(f"sponge.{n}.function", item.function) for n, item in enumerate(case.sponge)]
@@ -289,7 +289,7 @@ def _named_functions(case: Case) -> list[tuple[str, str]]:
 
 
 def _text(value: float | str | None) -> str | None:
-    """The function that a value of a scalar names."""
+    """Return the name of the function for the value of a scalar."""
     return value if isinstance(value, str) else None
 
 
@@ -366,7 +366,7 @@ def plain(value: Any) -> Any:
 
 
 def _keys(key: Any, text: str, option: str = "--set") -> list[str]:
-    """The parts of a dotted key."""
+    """Return the parts of a dotted key."""
     keys = key.strip().split(".") if isinstance(key, str) else []
     if not keys or not all(re.fullmatch(r"[A-Za-z0-9_-]+", part) for part in keys):
         form, example = ("key=value", "time.cfl=0.4") if option == "--set" else ("key", "implicit")
@@ -375,7 +375,7 @@ def _keys(key: Any, text: str, option: str = "--set") -> list[str]:
 
 
 def _nest(keys: Sequence[str], value: Any) -> dict[str, Any]:
-    """{"a": {"b": value}} of ["a", "b"]."""
+    """Return {"a": {"b": value}} for the keys ["a", "b"]."""
     *outer, last = keys
     nested = {last: value}
     for key in reversed(outer):
@@ -384,7 +384,7 @@ def _nest(keys: Sequence[str], value: Any) -> dict[str, Any]:
 
 
 def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any, override: str) -> dict[str, Any]:
-    """A copy of `data` in which the entry at `keys` is `value`; digits reach into lists."""
+    """Return a copy of `data` in which the entry at `keys` is `value`. Digits are indexes of lists."""
     for depth in range(1, len(keys)):
         holder: Any = data
         for key in keys[:depth]:

@@ -95,7 +95,7 @@ def field_formats() -> list[str]:
 
 
 def _file_names(*folder: str) -> list[str]:
-    """The names of the files of a folder of a package in a higher layer. Nothing is imported from it."""
+    """Return the names of the files in a folder of a package in a higher layer. Nothing is imported from it."""
     path = Path(__file__).parents[1].joinpath(*folder)
     return sorted(path.stem for path in path.glob("*.py") if path.stem != "__init__")
 

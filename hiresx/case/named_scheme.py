@@ -71,7 +71,7 @@ def complete_scheme(cls: Any, data: Any) -> Any:
 
 
 def _keys(table: Any) -> Any:
-    """What is given of a table, read or not; other values as they are."""
+    """Return the given keys of a table, as a dictionary or a validated table; other values are returned unchanged."""
     return table.model_dump(exclude_unset=True) if isinstance(table, Table) else table
 
 
@@ -95,8 +95,8 @@ def complete_case(cls: Any, data: Any) -> Any:
 
 
 def _with_epsilon(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The tables of a case, completed by `scheme.epsilon` where steady flow is to be found by the implicit integrator,
-    unless the scheme has no weights. With the epsilon of unsteady flow the weights of smooth flow follow small changes,
+    """Return the tables of a case, completed by `scheme.epsilon` if the implicit integrator computes steady flow,
+    unless the scheme has no weights. With the epsilon of unsteady flow the weights in smooth flow follow small changes,
     and the residual may stop falling."""
     time, scheme = _keys(data.get("time")), _keys(data.get("scheme", {}))
     steady = isinstance(time, Mapping) and time.get("integrator") == IMPLICIT

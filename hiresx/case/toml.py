@@ -35,7 +35,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def _long_integer(path: Path) -> str:
-    """The line of the first integer in a file that Python refuses to convert, with the beginning of that line."""
+    """Return the line of the first integer in a file that Python cannot convert, and the beginning of that line."""
     lines = path.read_text(encoding="utf-8").splitlines()
     found = (n for n, line in enumerate(lines, 1) if re.search(r"\d{4300}", line.replace("_", "")))
     number = next(found, 1)

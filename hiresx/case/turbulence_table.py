@@ -231,7 +231,7 @@ def _initial_errors(given: Turbulence) -> Iterator[PydanticCustomError]:
 
 
 def _transported_errors(case: Any) -> Iterator[PydanticCustomError]:
-    """Yield the errors in what belongs to models that transport variables."""
+    """Yield the errors in the keys of models that transport variables."""
     given = case.turbulence
     for key, models in _KEYS.items():
         if given.model not in models and getattr(given, key) != Turbulence.model_fields[key].default:

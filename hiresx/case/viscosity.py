@@ -82,7 +82,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """VISCOSITIES and Viscosity as of all laws, wherever in this file they stand."""
+    """Return VISCOSITIES, a dictionary of all laws of this file, or Viscosity, their union."""
     found = [model for model in ViscosityLaw.__subclasses__() if model.__module__ == __name__]
     if name == "VISCOSITIES":
         return {model.model_fields["law"].default: model for model in found}

@@ -25,8 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _fill_closed_streams() -> None:
-    """Open what was closed of stdin, stdout and stderr (hiresx ... >&-) as the empty device. Otherwise the next files
-    that are opened have these numbers, and what libraries print goes into them."""
+    """Open those of stdin, stdout and stderr that were closed (hiresx ... >&-) as the empty device. Otherwise the next
+    files that are opened would have their numbers, and the output of libraries would go into these files."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             stream = open(os.devnull, mode)  # noqa: SIM115
@@ -103,7 +103,8 @@ _OPTIONAL = {"--restart": "latest"}
 
 
 def _complete_arguments(arguments: list[str]) -> list[str]:
-    """`arguments` with the values that were left out: Typer knows options with a value and without, none between."""
+    """Return `arguments` with the values that were omitted: Typer supports options with and without a value, but none
+    with an optional value."""
     found = []
     for n, word in enumerate(arguments):
         found.append(word)
@@ -113,7 +114,7 @@ def _complete_arguments(arguments: list[str]) -> list[str]:
 
 
 def _whose(option: str) -> str:
-    """The hint for an option that a few other commands take."""
+    """Return the hint for an option that a few other commands have."""
     from hiresx.cli.app import command as all_commands
 
     found, left = [], [("hiresx", all_commands())]

@@ -55,7 +55,7 @@ def unlikely_values(case: "Case", dt: float) -> Iterator[str]:
 
 
 def _intervals(case: "Case") -> Iterator[tuple[float, str]]:
-    """Intervals that shorten steps, with their keys."""
+    """Yield intervals that shorten steps, with their keys."""
     from hiresx.case.intervals import intervals
     from hiresx.case.schema import monitor_keys
 

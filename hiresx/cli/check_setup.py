@@ -83,8 +83,8 @@ def setup(
 
 
 def _averages(case: "Case", decomposition: "Decomposition") -> Iterator[str]:
-    """A remark on averages for budgets that are kept of every node. Raises HiresxError for directions of average.over
-    that are not homogeneous."""
+    """Yield a remark on averages for budgets that are stored at every node. Raises HiresxError for directions of
+    average.over that are not homogeneous."""
     from hiresx.decomposition.homogeneous import all_homogeneous, homogeneous
     from hiresx.device.averaging import kinds, quantities
     from hiresx.equations import equations
@@ -153,8 +153,9 @@ def _forcing_remarks(found: Sequence[Mapping[str, Any]], screech: Mapping[str, A
 
 
 def _screech(case: "Case") -> dict[str, Any] | None:
-    """The screech that formulas expect of a planar or a round jet, and how many periods of it the time holds that is
-    looked at; None for other cases, and for a jet that leaves its nozzle at the ambient pressure."""
+    """Return the screech frequency that formulas predict for a planar or a round jet, and the number of its periods in
+    the time that is analysed. The result is None for other cases, and for a jet that leaves its nozzle at the ambient
+    pressure."""
     given, generator = case.parameters, getattr(case.grid, "generator", None)
     if generator not in ("planar-jet", "round-jet") or "pressure_ratio" not in given:
         return None

@@ -71,7 +71,8 @@ def history(
 
 
 def _path(run: Path, name: str | None) -> Path | None:
-    """The history file meant; None if all of a run are to be listed. Raises HiresxError when there is none."""
+    """Return the path of the requested history; None if all histories of a run are to be listed. Raises HiresxError if
+    there is none."""
     from hiresx.case.error_messages import did_you_mean
     from hiresx.output.watch import history as kept
 
@@ -92,7 +93,7 @@ def _path(run: Path, name: str | None) -> Path | None:
 
 
 def _summary(values: Any) -> list[float]:
-    """First and last, least and largest of the finite ones."""
+    """Return the first, last, least and largest of the finite values."""
     if not len(values):
         return [float("nan")] * 4
     finite = _finite(values) or [float("nan")]
@@ -104,5 +105,5 @@ def _finite(values: Iterable[float]) -> list[float]:
 
 
 def _some(names: list[str], most: int = 12) -> str:
-    """The first of many names."""
+    """Return the first of many names."""
     return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])}, ... ({len(names)} in all)"

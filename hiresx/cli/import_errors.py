@@ -31,7 +31,7 @@ def _missing(error: Exception) -> str | None:
 
 
 def _importing(error: Exception) -> str | None:
-    """The package whose module was being executed, the innermost one, when `error` was raised."""
+    """Return the innermost package whose module was being executed when `error` was raised."""
     found, frame = None, error.__traceback__
     while frame is not None:
         code, names = frame.tb_frame.f_code, frame.tb_frame.f_globals

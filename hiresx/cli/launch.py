@@ -60,8 +60,8 @@ class ScriptOptions:
 
 
 class _Words(NamedTuple):
-    """The words after `hiresx launch`, for `hiresx run`. `values`: as that command parses them. `plain`: the words
-    without --backend, --out and --restart."""
+    """The words after `hiresx launch`, which are those of `hiresx run`. `values`: the words as that command parses
+    them. `plain`: the words without --backend, --out and --restart."""
 
     words: list[str]
     values: dict[str, Any]
@@ -115,7 +115,7 @@ def launch(
 
 
 def _refuse_other_commands(arguments: list[str]) -> None:
-    """Raises HiresxError where the first word is that of a command, and names no case."""
+    """Raises HiresxError if the first word is the name of a command and not of a case."""
     command = arguments[0] if arguments else ""
     if command not in ("run", "gradient") or Path(command).exists():
         return
@@ -144,7 +144,7 @@ def parse_run_arguments(arguments: list[str]) -> _Words:
 
 
 def _without(arguments: list[str], options: tuple[str, ...], name: str | None = None) -> list[str]:
-    """`arguments` without the options and their values, and without the word `name`."""
+    """Return `arguments` without the options and their values, and without the word `name`."""
     found, skip = [], False
     for word in arguments:
         if skip:
@@ -207,7 +207,7 @@ def _launch_here(
 
 
 def _on_gpus(backend: str) -> bool:
-    """True if no rank needs a core to itself."""
+    """True if no rank needs a core for itself alone."""
     from hiresx.device import cuda
 
     return set(backend.replace(":", ",").split(",")) <= {"cuda", "auto"} and not cuda.obstacle()
@@ -252,7 +252,7 @@ def _run_job(line: list[str], words: _Words, count: int, hydra: bool, as_json: b
 
 
 def _directory(words: _Words, began: float) -> Path | None:
-    """The folder of the run that was started at `began`, if it got as far as that."""
+    """Return the folder of the run that was started at `began`; None if it did not create one."""
     out, restart = words.values["out"], words.values["restart"]
     if out is not None:
         found = [Path(out)]
@@ -267,7 +267,8 @@ def _directory(words: _Words, began: float) -> Path | None:
 
 
 def _check_run(values: Mapping[str, Any], ranks: int) -> None:
-    """Raise the error with which `hiresx run` would end before its first step; of a restart, only for its options."""
+    """Raise the error with which `hiresx run` would end before its first step. For a restart only the options are
+    checked."""
     from hiresx.base.threads import check_threads
     from hiresx.cli.run import refuse_existing_run
     from hiresx.exchange.choice import known_transport

@@ -142,9 +142,9 @@ class _RunRequest:
 
 
 class _Outcome:
-    """Outcome of a run in `directory`: its `fault` (None: it returned), whether it had `begun`, and its record `done`.
-    `root`: this rank prints it. `already`: key and value of the end that it had reached before, and its present step or
-    time, where nothing was done."""
+    """The outcome of a run in `directory`: its `fault` (None if it returned), whether it had `begun`, and its record
+    `done`. `root`: whether this rank prints it. `already`: if nothing was done because the run had reached an end
+    before, the key and value of this end, and the present step or time."""
 
     def __init__(
         self,
@@ -206,7 +206,8 @@ class _Outcome:
 
 
 def _way_on(directory: Path, again: str) -> str:
-    """Describe how a run goes on from its checkpoints; `again`: the setting that this needs, KEY=VALUE."""
+    """Return a text that says how to continue a run from its checkpoints. `again`: the setting that this needs,
+    KEY=VALUE."""
     from hiresx.sweeps import folder
 
     if again and (directory.parent / folder.NAME).is_file():
@@ -302,8 +303,8 @@ def _run_restarted(restart: str, request: _RunRequest) -> _Outcome:
 
 
 def _run_steps(simulation: "Simulation", request: _RunRequest) -> dict[str, Any]:
-    """Run to the end, or for the steps that are asked for, and note where `time.steps` left fewer of them. Returns the
-    record of the run."""
+    """Run to the end, or for the number of steps that was requested, and print a note if `time.steps` permits fewer
+    steps. Returns the record of the run."""
     before, most = simulation.step_count, simulation.case.time.steps
     done = simulation.run(steps=request.steps)
     taken = simulation.step_count - before
@@ -314,7 +315,7 @@ def _run_steps(simulation: "Simulation", request: _RunRequest) -> dict[str, Any]
 
 
 def _where(key: str, end: float, at: float) -> str:
-    """Describe how far a run has come, by what `at_its_end` returns."""
+    """Return a text that says how far a run has come, from the result of `at_its_end`."""
     if not key:
         return f"at a residual of {at:.3g}, which is round-off"
     return f"at {key} = {end:g}" if at <= end * (1 + 1e-9) else f"at {at:g}, past {key} = {end:g}"
@@ -347,7 +348,8 @@ def at_its_end(case: "Case", found: Any, comm: "Communicator") -> tuple[str, flo
 
 
 def _steady_end(memory: Mapping[str, float], drop: float) -> tuple[str, float, float] | None:
-    """`at_its_end` of the implicit integrator, which remembers `memory` (`hiresx.time.integrators.implicit`)."""
+    """Return the result of `at_its_end` for the implicit integrator, from its `memory`
+    (`hiresx.time.integrators.implicit`)."""
     first, last = float(memory.get("first_residual", 0.0)), float(memory.get("residual", math.inf))
     if last * drop <= first:
         return "implicit.drop", drop, first / last if last > 0 else math.inf

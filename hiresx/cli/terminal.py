@@ -107,7 +107,8 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
 
 @contextlib.contextmanager
 def _to_stdout() -> Iterator[None]:
-    """Around what is printed to be read: raises HiresxError where it cannot be written, but for a reader that left."""
+    """Return a context for printing results. Raises HiresxError if they cannot be written, unless the reader is
+    gone."""
     try:
         yield
     except BrokenPipeError:

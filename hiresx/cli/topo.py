@@ -281,7 +281,7 @@ def _machine(recording: Path | None) -> "Machine":
 
 
 def _matrix(path: Path) -> list[list[float]]:
-    """Numbers of a CSV file, commas or blanks between them; lines that begin with # are passed over."""
+    """Return the numbers of a CSV file, separated by commas or blanks; lines that begin with # are ignored."""
     from hiresx.topology.machine import read_text
 
     rows = []

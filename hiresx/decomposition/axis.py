@@ -86,7 +86,7 @@ def check_axis(blocks: Sequence[Block], patches: "Sequence[Patch]", connections:
 
 
 def _distance(y: np.ndarray) -> np.ndarray:
-    """Distance along y of each node from its farthest neighbour, shaped like y."""
+    """Return the distance along y of each node from its farthest neighbour, an array of the shape of y."""
     farthest = np.zeros_like(y)
     for axis in (1, 2):
         step = np.abs(np.diff(y, axis=axis))

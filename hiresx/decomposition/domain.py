@@ -163,8 +163,8 @@ def _cut(
 def _one_copy(
     comm: Communicator, first: tuple[Grid, list[Coordinates | GhostLayers]] | None, halo: int
 ) -> tuple[Grid, list[Coordinates | GhostLayers]]:
-    """The grid and the coordinates with ghosts that the first rank of this host gives, on memory that all its ranks
-    see, or in its file."""
+    """Return the grid and the coordinates with ghosts of the first rank of this host, in memory that all its ranks
+    share, or in the file."""
     if comm.local.size == 1 and first is not None:
         return first
     description = views = None
@@ -196,7 +196,7 @@ def _arrays(extended: Coordinates | GhostLayers) -> Sequence[np.ndarray]:
 def _read(
     comm: Communicator, whole: Decomposition, cut: Decomposition, extended: Sequence[Coordinates | GhostLayers]
 ) -> dict[Part, Coordinates]:
-    """The coordinates with ghosts of this rank's parts of blocks that are left in their file."""
+    """Read the coordinates with ghosts of this rank's parts of blocks that stay in their file."""
     for block in (*whole.blocks, *cut.blocks):
         block.forget()
     found, halo = {}, whole.stencil.halo

@@ -53,7 +53,8 @@ def finer_ranges(
 
 
 def _divide_nodes(face: str, size: Size, ranked: Sequence[tuple[int, Range]]) -> list[list[Range]]:
-    """The nodes of a face of a finer level for each of its (rank, range); nodes between two go to the lower rank."""
+    """Return the nodes of a face of a finer level for each of its (rank, range). Nodes between two ranges belong to the
+    one of lower rank."""
     d = direction(face)
     whole: Range = triple(layer(face, size) if e == d else (0, n) for e, n in enumerate(size))
     shape = [hi - lo for lo, hi in reversed(whole)]

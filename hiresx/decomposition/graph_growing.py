@@ -48,14 +48,15 @@ class GraphGrowing:
                 yield self._fill_ranks(order[::-1], thin)
 
     def _seeds(self) -> list[int]:
-        """The largest box, and further boxes that are as far as possible from it and from each other."""
+        """Return the largest box, and further boxes that are as far as possible from it and from each other."""
         seeds = [max(range(len(self._sizes)), key=lambda n: (prod(self._sizes[n]), -n))]
         while len(seeds) < min(SEEDS, len(self._sizes)):
             seeds.append(_farthest(self._near, seeds))
         return list(dict.fromkeys(seeds))
 
     def _order(self, seed: int) -> list[int]:
-        """All boxes in order from `seed`: always the one that adds least to the surface of those before it."""
+        """Return all boxes in order from `seed`. The next box is always the one that adds least to the surface of those
+        before it."""
         surface = [sum(near.values()) for near in self._near]
         order: dict[int, None] = {}
         for start in (seed, *range(len(surface))):  # several if not all boxes are connected
@@ -71,8 +72,7 @@ class GraphGrowing:
         return list(order)
 
     def _fill_ranks(self, order: Sequence[int], thin: float) -> tuple[Boxes, np.ndarray]:
-        """Assign the boxes, in their order, to the ranks, in theirs. A box is cut where the share of a rank ends within
-        it."""
+        """Assign the boxes to the ranks, both in their order. A box is cut where the share of a rank ends within it."""
         last, rank, held = len(self._speed) - 1, 0, 0
         left = sum(map(prod, self._sizes))  # nodes that earlier ranks have not taken
         room = sum(self._capacity)
@@ -99,11 +99,13 @@ class GraphGrowing:
         return Boxes(np.array(whole), np.array(ranges)), np.array(ranks)
 
     def _due(self, rank: int, left: float) -> float:
-        """Nodes that are due to a rank of the `left` ones for it and those behind it."""
+        """Return the number of nodes that the next rank should take of the `left` ones for it and the ranks behind
+        it."""
         return left * self._speed[rank] / sum(self._speed[rank:])
 
     def _shares(self, n: int, rank: int, held: int, left: float, thinnest: float) -> list[float]:
-        """Nodes of box `n` for `rank`, which has `held` nodes already, and for those behind it."""
+        """Return the number of nodes of box `n` for `rank`, which has `held` nodes already, and for the ranks behind
+        it."""
         rest = float(prod(self._sizes[n]))
         shares: list[float] = []
         room = self._due(rank, left) - held
@@ -123,7 +125,7 @@ class GraphGrowing:
 
 
 def _farthest(near: Sequence[Mapping[int, int]], start: Sequence[int]) -> int:
-    """The box that is reached last from the boxes `start`, or one that is not reached at all."""
+    """Return the box that is reached last from the boxes `start`, or one that is not reached at all."""
     reached = dict.fromkeys(start)
     queue = list(start)
     for n in queue:

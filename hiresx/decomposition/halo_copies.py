@@ -113,7 +113,8 @@ def halo_lists(decomposition: Decomposition, mine: Collection[int] | None = None
 
 
 def _ends(connection: Connection, size: Size, donor: Size, halo: int) -> tuple[np.ndarray, np.ndarray]:
-    """`destination` and `source` of the list of a connection between blocks of two sizes; not to be written to."""
+    """Return `destination` and `source` of the list of a connection between blocks of two sizes, as read-only
+    arrays."""
     # i fastest, as in memory: kernels that follow the list then read and write in order
     ghosts = connection.ghosts(halo, size).transpose(0, 3, 2, 1).reshape(3, -1)
     found = _flat(ghosts, size, halo), _flat(connection.donors(ghosts), donor, halo)

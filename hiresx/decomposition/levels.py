@@ -176,7 +176,7 @@ def refined_extended(fine: Decomposition) -> list[Extended]:
 
 
 def _whole(coarse: Decomposition, b: int, face: str) -> list[Connection]:
-    """The connection of the whole of a face, if there is one."""
+    """Return the connection of the whole of a face, if there is one."""
     nodes = face_range(face, coarse.blocks[b].size)
     return [c for c in coarse.connections if (c.block, c.face, triple(c.range)) == (b, face, nodes)]
 
@@ -221,7 +221,7 @@ def _check_donors(blocks: Sequence[Block], connections: Sequence[Connection], ha
 
 
 def _halfway(c: np.ndarray, coarse: Decomposition, b: int, size: tuple[int, int, int], kinks: Set[Kink]) -> np.ndarray:
-    """A coordinate (nk, nj, ni) of a block with half the spacing, from that with ghosts."""
+    """Return a coordinate (nk, nj, ni) of a block with half the spacing, from the coordinate with ghosts."""
     halo, whole = coarse.stencil.halo, coarse.blocks[b]
     c = np.nan_to_num(c)
     for d in (0, 1, 2):
@@ -243,8 +243,8 @@ def _halfway(c: np.ndarray, coarse: Decomposition, b: int, size: tuple[int, int,
 
 
 def _broken_stencils(xi: np.ndarray, kinks: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
-    """As `stencils`, but not across `kinks` of the line. Where fewer than WIDTH nodes lie between these, by polynomials
-    of a lower degree."""
+    """Return the result of `stencils` for stencils that do not cross `kinks` of the line. If fewer than WIDTH nodes lie
+    between two kinks, polynomials of a lower degree are used."""
     if not kinks.size:
         return stencils(xi, low, high)
     first, last = between_kinks(xi, kinks, low, high)

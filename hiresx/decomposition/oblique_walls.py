@@ -102,8 +102,8 @@ def walls(whole: "Decomposition") -> list[Wall]:
 
 
 def _on_one_plane(whole: "Decomposition", group: Sequence[Wall]) -> bool:
-    """True if all patches of a group lie on planes, and those that are broad on parallel ones: over a periodic
-    connection a wall goes on elsewhere."""
+    """True if all patches of a group lie on planes, and the broad ones on parallel planes: across a periodic connection
+    a wall continues elsewhere."""
     patches = [whole.patches[wall.place] for wall in group]
     broad = [(p, w.normal) for w, p in zip(group, patches, strict=True) if is_broad(whole.blocks[p.block], p)]
     return all(wall.normal is not None for wall in group) and are_parallel(whole, broad)
@@ -118,7 +118,7 @@ def are_parallel(whole: "Decomposition", patches: "Sequence[tuple[Patch, np.ndar
 
 
 def _uncertainty(whole: "Decomposition", patch: "Patch") -> float:
-    """The angle by which the rounding of coordinates may turn the normal of a patch that lies on a plane."""
+    """Return the angle by which the rounding of coordinates may turn the normal of a patch that lies on a plane."""
     block = whole.blocks[patch.block]
     off = (nodes := face_nodes(block, patch)) - nodes.mean(axis=1, keepdims=True)
     along = np.linalg.svd(off, full_matrices=False)[0][:, : len(nodes) - 1].T @ off
@@ -190,12 +190,12 @@ def groups(
 
 
 def _what_holds(condition: Condition) -> tuple[str, str]:
-    """A condition without the places where it holds."""
+    """Return a condition without the places at which it is applied."""
     return type(condition).__name__, condition.model_dump_json(exclude={*Place.model_fields})
 
 
 def _beyond(whole: "Decomposition", patch: "Patch") -> Iterator[tuple[int, str, np.ndarray]]:
-    """The nodes beside those of a patch, along its face: (block, the face there, index triples (3, n))."""
+    """Yield the nodes beside those of a patch, along its face: (block, the face there, index triples (3, n))."""
     d, size = direction(patch.face), whole.blocks[patch.block].size
     for e in range(3):
         if e == d or size[e] == 1:
@@ -235,13 +235,14 @@ def mirrors(whole: "Decomposition", patch: "Patch") -> list[Motion]:
 
 
 def _planes_of(whole: "Decomposition", patch: "Patch", planes: Iterable[Motion]) -> list[Motion]:
-    """Those of `planes` in which the nodes of a patch lie."""
+    """Return those of `planes` in which the nodes of a patch lie."""
     return [plane for plane in planes if _stays(whole.blocks[patch.block], patch.range, plane)]
 
 
 def images_of_wall(whole: "Decomposition", patch: "Patch", planes: Iterable[Motion]) -> list[Image]:
-    """Return the images by which a wall with a wall model goes on behind planes of symmetry: those of the `planes`
-    (`_planes_of_edges`) that it meets, each with the face of its block there."""
+    """Return the mirror images by which a wall with a wall model continues behind planes of symmetry. `planes`:
+    reflections, as `_planes_of_edges` returns them. The result has those of the planes that the wall meets, each with
+    the face of its block there."""
     if patch.condition.type != MODELLED:
         return []
     met = [other for other, _ in met_by(whole, patch) if other.condition.type == "symmetry"]
@@ -253,8 +254,8 @@ def _planes_through_poles(whole: "Decomposition") -> set[Motion]:
 
 
 def _planes_of_edges(whole: "Decomposition") -> list[Motion]:
-    """The reflections about planes of symmetry at which a wall with friction and its mirror image make an edge, as at
-    the root of a swept wing. Grid lines that went on straight behind the plane would lead into the image of the body,
+    """Return the reflections about planes of symmetry at which a no-slip wall and its mirror image make an edge, as at
+    the root of a swept wing. Grid lines that continued straight behind the plane would lead into the image of the body,
     or out of the layers before it."""
     found: list[Motion] = []
     for patch in whole.patches:
@@ -359,7 +360,7 @@ def _wall(block: Block, place: int, patch: "Patch", whole: "Decomposition") -> W
 
 
 def _across(lines: np.ndarray, along: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """Squares of the distances along a plane: without the round-off of squares that nearly cancel."""
+    """Return the squares of the distances along a plane, without the round-off of squares that nearly cancel."""
     tangential = lines - along[:, None] * normal.reshape(-1, 1, 1, 1)
     return np.asarray((tangential**2).sum(axis=1))
 

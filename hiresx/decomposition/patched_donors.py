@@ -95,8 +95,8 @@ def layers_behind(patch: Patch, layers: Sequence[int]) -> np.ndarray:
 
 
 def _in_memory(extended: Sequence[Coordinates | GhostLayers]) -> list[Coordinates]:
-    """The coordinates, which are all in memory: where faces are patched, `hiresx.decomposition.patches` refuses
-    others."""
+    """Return the coordinates, which are all in memory: `hiresx.decomposition.patches` rejects other blocks with patched
+    faces."""
     found = [coordinates for coordinates in extended if not isinstance(coordinates, GhostLayers)]
     assert len(found) == len(extended)
     return found
@@ -186,7 +186,7 @@ def _fault(whole: Decomposition, patch: Patch, node: np.ndarray, what: str) -> H
 
 
 def _nearest_on_faces(other: BlockMap, points: np.ndarray, skip: str | None) -> np.ndarray:
-    """Places (n, 3) of nodes on faces of a block that are near to points (n, dimensions)."""
+    """Return positions (n, 3) of nodes on faces of a block that are near to points (n, dimensions)."""
     index = []
     for face in other.block.faces:
         if face != skip:

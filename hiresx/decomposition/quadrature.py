@@ -69,7 +69,7 @@ def ends(decomposition: Decomposition, b: int, face: str, kept: bool = False) ->
 
 
 def _coincide(decomposition: Decomposition, c: Connection) -> bool:
-    """True if the donor holds the nodes of the connected face itself."""
+    """True if the donor has the nodes of the connected face itself."""
     block, donor = decomposition.blocks[c.block], decomposition.blocks[c.donor]
     own = np.stack(np.meshgrid(*(np.arange(*r) for r in c.range), indexing="ij")).reshape(3, -1)
     there = c.donors(own)
@@ -96,14 +96,15 @@ def block_weights(decomposition: Decomposition, b: int, box: Range | None = None
 
 def face_weights(decomposition: Decomposition, b: int, face: str, kept: bool = False) -> np.ndarray:
     """Return the quadrature weights of the nodes of a face of block `b`, [k, j, i] without the direction of the face.
-    They equal those of `block_weights` along the face, so that fluxes and integrals balance. `kept`: as there."""
+    They equal those of `block_weights` along the face, so that fluxes and integrals balance. `kept`: as in
+    `block_weights`."""
     block, d = decomposition.blocks[b], direction(face)
     along = [e for e in block.active if e != d]
     return _weights(decomposition, b, face_range(face, block.size), along, kept).squeeze(2 - d)
 
 
 def _weights(decomposition: Decomposition, b: int, box: Range, directions: Sequence[int], kept: bool) -> np.ndarray:
-    """Weights (nk, nj, ni) of the nodes `box` of a block in sums along some directions."""
+    """Return the weights (nk, nj, ni) of the nodes `box` of a block in sums along some directions."""
     block = decomposition.blocks[b]
     shape = tuple(hi - lo for lo, hi in reversed(box))
     weights = np.ones(shape)

@@ -179,9 +179,9 @@ def lattices_of(grids: Sequence[Decomposition], table: Refine) -> list[list[list
 def _lattice_of(
     block: Block, tile: int, grid: Decomposition, symmetric: tuple[bool, bool, bool], origin: Sequence[int]
 ) -> list[list[int]]:
-    """For each direction, the nodes at which tiles begin and end: at `origin` and every `tile` nodes from there, except
-    for thicker tiles at the ends of the block, or, where `symmetric`, `tile` nodes apart and a thicker one in the
-    middle."""
+    """Return, for each direction, the nodes at which tiles begin and end. Tiles begin at `origin` and every `tile`
+    nodes from there; those at the ends of the block may be thicker. If `symmetric`, they have `tile` nodes from both
+    ends, and the one in the middle may be thicker."""
     least = max(grid.stencil.least_nodes, grid.stencil.halo + 1, WIDTH, tile)
     found = []
     for n, mirrored, first in zip(block.size, symmetric, origin, strict=True):
@@ -344,8 +344,8 @@ def take_around(box: Range, space: Space, reach: int, lattice: Sequence[Sequence
 
 
 def _tiles_around(ends: tuple[int, int], d: int, space: Space, reach: int, below: Sequence[int]) -> np.ndarray:
-    """Along direction `d` the tiles of the level before, which begin and end at `below`, under nodes `ends` of a level
-    and `reach` nodes around them."""
+    """Return, along direction `d`, the tiles of the coarser level, which begin and end at `below`, under the nodes
+    `ends` of a level and `reach` nodes around them."""
     (lo, hi), n, wrap = ends, space.size[d], space.wrapped[d]
     nodes = np.arange(lo // 2 - reach, hi // 2 + reach + 1) if n > 1 else np.array([0])
     nodes = nodes % n if wrap is not None and wrap.step == n else np.clip(nodes, 0, n - 1)
@@ -384,7 +384,7 @@ def _with_tiles(
     level: int,
     kept: Callable[[np.ndarray], np.ndarray],
 ) -> Decomposition:
-    """`made` with the tiles `pieces` of the blocks of `fine` behind its own blocks."""
+    """Return `made` with the tiles `pieces` of the blocks of `fine` after its own blocks."""
     first, halo = len(made.blocks), made.stencil.halo
     count: dict[int, int] = {}
     blocks = []
@@ -420,12 +420,12 @@ def _with_tiles(
 
 @cache
 def _patched_face(face: str) -> PatchedFace:
-    """The condition behind which nodes of the level before lie."""
+    """Return the condition of faces behind which there are nodes of the coarser level."""
     return PatchedFace.model_validate({"faces": (face,)})
 
 
 def _physical(fine: Decomposition, pieces: Sequence[Piece]) -> Iterator[tuple[int, Patch]]:
-    """The patches of the blocks that tiles share, as those of the tiles."""
+    """Yield the patches of the blocks on the nodes of tiles, as patches of the tiles."""
     of_block = patches_of(fine)
     for n, (b, box) in enumerate(pieces):
         for patch in of_block.get(b, ()):
@@ -442,7 +442,7 @@ def _physical(fine: Decomposition, pieces: Sequence[Piece]) -> Iterator[tuple[in
 
 
 def _free_faces(block: Block, held: Sequence[tuple[str, Range]]) -> Iterator[tuple[str, Range]]:
-    """The faces of a tile, as ranges, behind which nodes of the level before lie."""
+    """Yield the faces of a tile, as ranges, behind which there are nodes of the coarser level."""
     for face in block.faces:
         whole, taken = face_range(face, block.size), [range_ for other, range_ in held if other == face]
         if not taken:
@@ -459,7 +459,7 @@ def _free_faces(block: Block, held: Sequence[tuple[str, Range]]) -> Iterator[tup
 
 
 def _check_end(fine: Decomposition, b: int, box: Range, face: str) -> None:
-    """Raises HiresxError for a level that ends on a join of blocks."""
+    """Raises HiresxError for a level that ends on a connection of blocks."""
     d, block = direction(face), fine.blocks[b]
     if box[d][0 if face.endswith("min") else 1] not in (0, block.size[d]):
         return

@@ -74,9 +74,9 @@ def _tangents(whole: "Decomposition", patch: "Patch") -> list[int]:
 def nodes_beyond(
     whole: "Decomposition", b: int, range_: Range, e: int, count: int, images: Sequence[Image] = ()
 ) -> np.ndarray:
-    """Return the coordinates of the nodes `range_` of block `b` and of `count` nodes beyond both its ends along
-    direction `e`, (dimensions, ..., n). The nodes beyond may be in the block, across connections or in `images`; if
-    there is no node, they are nan."""
+    """Return the coordinates (dimensions, ..., n) of the nodes `range_` of block `b`, and of `count` nodes beyond both
+    of its ends along direction `e`. The nodes beyond may be in the block, across connections or in `images`. Nodes that
+    do not exist are nan."""
     block = whole.blocks[b]
     (lo, hi), size = range_[e], block.size[e]
     box = [np.arange(*r) for r in range_]
@@ -104,9 +104,9 @@ def nodes_beyond(
 
 
 def edges(face: np.ndarray) -> np.ndarray:
-    """Return the mask (..., n - 2) of the nodes at which grid lines have an edge. `face` (dimensions, ..., n):
-    coordinates, with the lines along the last axis; nan for missing nodes. The mask has all nodes but the first and the
-    last. Of these the two outermost are never edges: their angles only serve for comparison."""
+    """Return the mask (..., n - 2) of the nodes at which grid lines have an edge, for all nodes but the first and the
+    last. The first and the last entry are always False: the angles there are only used for comparison. `face`
+    (dimensions, ..., n): coordinates, with the lines along the last axis; nan for missing nodes."""
     turn = _turns(face)
     beside = np.zeros_like(turn)
     beside[..., 1:] = turn[..., :-1]
@@ -117,8 +117,8 @@ def edges(face: np.ndarray) -> np.ndarray:
 
 
 def ends_in_edge(rows: np.ndarray, normal: np.ndarray) -> bool:
-    """True if a wall and its mirror image in a plane of symmetry make an edge. `rows` (dimensions, n, 3): nodes of the
-    wall in this plane, and in the two rows beside it; `normal` (dimensions,): the unit normal of the plane."""
+    """True if a wall and its mirror image in a plane of symmetry form an edge. `rows` (dimensions, n, 3): nodes of the
+    wall in this plane, and in the two rows beside it. `normal` (dimensions,): the unit normal of the plane."""
     steps = np.diff(rows, axis=-1)
     if len(rows) == 2:
         across = np.stack([-steps[1], steps[0]])
@@ -134,12 +134,14 @@ def ends_in_edge(rows: np.ndarray, normal: np.ndarray) -> bool:
 
 
 def _bends(face: np.ndarray) -> np.ndarray:
-    """Where grid lines along the last axis turn without a corner, but for the first and the last turn."""
+    """Return the mask of the nodes at which grid lines along the last axis turn without an edge, without the first and
+    the last angle."""
     return np.asarray(((_turns(face) > STRAIGHT) & ~edges(face))[..., 1:-1])
 
 
 def _turns(face: np.ndarray) -> np.ndarray:
-    """By how many radians grid lines along the last axis of (dimensions, ..., n) turn: (..., n - 2)."""
+    """Return the angles in radians by which grid lines along the last axis of (dimensions, ..., n) turn: (..., n -
+    2)."""
     steps = np.diff(face, axis=-1)
     size = np.sqrt((steps**2).sum(axis=0))
     cosine = (steps[..., 1:] * steps[..., :-1]).sum(axis=0) / np.maximum(size[..., 1:] * size[..., :-1], 1e-300)

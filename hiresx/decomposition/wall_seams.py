@@ -56,7 +56,7 @@ def walls_over_seams(
 def _shared_lines(
     blocks: Sequence[Block], connections: Sequence[Connection], wall: PlacedCondition
 ) -> Iterator[tuple[int, str, Range]]:
-    """Yield the lines of nodes at the edges of a wall that other blocks hold too: the block, its face that continues
+    """Yield the lines of nodes at the edges of a wall that other blocks have, too: the block, its face that continues
     that of the wall, and the nodes."""
     b, face, range_, _ = wall
     block = blocks[b]

@@ -40,7 +40,8 @@ def compiler() -> tuple[list[str], str]:
 
 @lru_cache
 def _version(command: tuple[str, ...], *_file: object) -> str:
-    """What `command` says of its version, asked once for each `_file`: its path, time of change, size and number."""
+    """Return the text by which `command` describes its version. It is asked once for each `_file`: its path, time of
+    change, size and number."""
     done = subprocess.run([*command, "--version"], capture_output=True, text=True)
     if done.returncode:
         raise HiresxError(f"no C++ compiler: {command[0]} --version fails with status {done.returncode}", HINT)
@@ -82,7 +83,7 @@ def build_all(texts: Sequence[str], flags: tuple[str, ...], label: str) -> list[
 
 
 def _compile(text: str, command: list[str], flags: tuple[str, ...], label: str, name: str, private: Path) -> Path:
-    """The library of `text`, made in the folder `private`; its source goes beside this, under `name`."""
+    """Return the library of `text`, made in the folder `private`. Its source is stored beside it under `name`."""
     source, library = private / "kernels.cpp", private / "kernels.so"
     notify(COMPILING)
     source.write_text(text, encoding="utf-8")
@@ -122,8 +123,8 @@ _starting = threading.Lock()
 
 
 def _run(command: list[str]) -> tuple[int, str]:
-    """Return the exit status and messages of a compiler. The compiler and what it started are killed when this process
-    ends first, also by SIGKILL; where it still can, this raises RuntimeError then."""
+    """Return the exit status and messages of a compiler. If this process ends before, even by SIGKILL, the compiler and
+    the processes that it started are killed. If this function can still return then, it raises RuntimeError."""
     with _starting:
         if _ending.is_set():
             raise RuntimeError("the process ends")
@@ -155,7 +156,7 @@ def _run(command: list[str]) -> tuple[int, str]:
 
 
 def _leave(watch: subprocess.Popen[bytes]) -> None:
-    """End the group of `watch`."""
+    """End the process group of `watch`."""
     _end(watch.pid)
     watch.communicate()
     _running.discard(watch.pid)

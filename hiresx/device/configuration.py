@@ -167,7 +167,7 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
 
 
 def _of_all(c: Configuration, target: Target, part: str | None, root: Path) -> list[str]:
-    """What every text is given."""
+    """Yield the definitions that every text has."""
     flags = {
         "HX_EMULATED": target == "emulated",
         "HX_FP32": c.precision == "fp32",
@@ -186,7 +186,7 @@ def _of_all(c: Configuration, target: Target, part: str | None, root: Path) -> l
 
 
 def _reaches(c: Configuration, root: Path) -> list[str]:
-    """What is known of the interpolation where it is not included."""
+    """Yield the definitions of the interpolation for texts that do not include it."""
     found = {what: kernels.trait("interpolation", c.interpolation, what, root) for what in REACHES}
     return [f"constexpr int {what} = {reach};" for what, reach in found.items()]
 
@@ -246,7 +246,7 @@ def _sizes(c: Configuration, root: Path) -> dict[str, int]:
 
 
 def _line_steps(storage: BlockStorage, variables: int, precision: SweepPrecision) -> dict[str, int]:
-    """How many steps of its lines a warp of a GPU has on their way at once, and the reals of each
+    """Return how many steps of its lines a warp of a GPU loads in advance, and the number of reals of each
     (kernels/implicit/lines.h)."""
     of_node = packed_reals(variables**2, precision) + line_words(storage, variables, precision)
     reals = 32 * (of_node + packed_reals(variables, precision))
@@ -254,7 +254,7 @@ def _line_steps(storage: BlockStorage, variables: int, precision: SweepPrecision
 
 
 def _of_diffusion(c: Configuration, root: Path) -> list[str]:
-    """What viscous terms and those of scalars are given."""
+    """Yield the definitions for viscous terms and the diffusion of scalars."""
     largest = largest_diffusivity(c.gamma, c.prandtl, c.schmidt)
     lines = [f"#define HX_PRANDTL ({float(c.prandtl)!r})", f"#define HX_LARGEST_DIFFUSIVITY ({float(largest)!r})"]
     lines += _of_eddies(c, root)
@@ -263,7 +263,7 @@ def _of_diffusion(c: Configuration, root: Path) -> list[str]:
 
 
 def _of_eddies(c: Configuration, root: Path) -> list[str]:
-    """What the model of the eddy viscosity and those who read it are given."""
+    """Yield the definitions for the model of the eddy viscosity and for kernels that read it."""
     count = 0
     if c.viscous:
         _header(c, "turbulence", root)
@@ -297,7 +297,7 @@ def _of_eddies(c: Configuration, root: Path) -> list[str]:
 
 
 def _source(c: Configuration) -> list[str]:
-    """The sources of the user as the kernels' `user_source(at, rate)`, at: the variables in their order, in C++."""
+    """Return the user's sources in C++, as the kernels' `user_source(at, rate)`. at: the variables in their order."""
     from hiresx.case.formula import Formula  # imported here, like the laws below
 
     lines, values = ["#define HX_SOURCE"], dict(c.source_parameters)
@@ -315,7 +315,7 @@ def _source(c: Configuration) -> list[str]:
 
 
 def _face_formulas(c: Configuration) -> list[str]:
-    """The formulas of values on faces as the kernels' `user_face(which, x, y, z, t)`, in C++."""
+    """Return the formulas of values on faces in C++, as the kernels' `user_face(which, x, y, z, t)`."""
     from hiresx.case.face_formulas import VARIABLES  # imported here, like the laws below
     from hiresx.case.formula import Formula
 
@@ -329,7 +329,7 @@ def _face_formulas(c: Configuration) -> list[str]:
 
 
 def _of_scheme(c: Configuration, root: Path) -> list[str]:
-    """What the chosen headers are given, and what the preprocessor has to know of them."""
+    """Yield the definitions for the chosen headers."""
     numbers = {"HX_EPSILON": c.epsilon, "HX_CUTOFF": c.cutoff, "HX_FLUX_SMOOTHING": c.flux_smoothing}
     lines = [f"#define {name} ({float(value)!r})" for name, value in numbers.items()]
     regularised = c.inviscid == "regularised"  # the numerical flux reads the entropic pressure

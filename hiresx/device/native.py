@@ -424,7 +424,7 @@ class LaunchWork(NamedTuple):
 
 
 class _PreparedLaunches:
-    """Several launches as one: arguments are checked once, and threads synchronize once, from the second run on."""
+    """Several launches as one: from the second run on arguments are not checked, and threads synchronise once."""
 
     def __init__(self, program: NativeProgram, calls: Calls, backend: NativeBackend, library: ctypes.CDLL, guard: Any):
         self._backend, self._run = backend, library.hx_run

@@ -14,7 +14,7 @@ _HEADER = "central_difference"
 
 
 def _nodes(weights: tuple[float, ...]) -> tuple[float, ...]:
-    """The weights of the nodes from the farthest behind to the farthest ahead."""
+    """Return the weights of the nodes, from the farthest behind to the farthest ahead."""
     return (*(-w for w in reversed(weights)), 0.0, *weights)
 
 

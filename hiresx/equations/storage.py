@@ -88,9 +88,10 @@ def packed_reals(numbers: int, precision: SweepPrecision) -> int:
 
 
 def line_words(storage: BlockStorage, variables: int, precision: SweepPrecision) -> int:
-    """Return the number of 8-byte words of each of the two blocks that sweeps over lines read of a node: as many as of
-    an inverse in `precision` with FP64 or where neighbours have 8 bits, else as of a neighbour's block
-    (kernels/implicit/lines.h). `variables`: the number of conservative variables."""
+    """Return the number of 8-byte words of each of the two blocks of a node that sweeps over lines read
+    (kernels/implicit/lines.h). With FP64, or if neighbours are stored with 8 bits, a block has as many words as an
+    inverse in `precision`. Otherwise it has as many as the block of a neighbour. `variables`: the number of conserved
+    variables."""
     as_inverse = precision == "fp64" or BLOCK_BITS.get(storage, 32) == 8
     return packed_reals(variables**2, precision) if as_inverse else neighbour_words(storage, variables)
 

@@ -55,7 +55,7 @@ def shortest_edge(block: Block, index: Sequence[float]) -> float:
 
 
 def _edges(block: Block, index: Sequence[float]) -> Iterator[float]:
-    """Lengths of the edges of a cell from its lowest node, along the directions that the block has."""
+    """Return the lengths of the edges of a cell from its lowest node, along the directions that the block has."""
     first = [int(np.clip(np.floor(c), 0, max(n - 2, 0))) for c, n in zip(index, block.size, strict=True)]
     for d in block.active:
         last = [n + (e == d) for e, n in enumerate(first)]
@@ -159,13 +159,14 @@ def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[di
 
 
 def _at_rest(flow: Sequence[np.ndarray]) -> bool:
-    """True if a flow (rho, u, v, w, p) is at rest on some nodes: only then has it a layer."""
+    """True if a flow (rho, u, v, w, p) is at rest at some nodes: only then does it have a layer."""
     speed = np.sqrt(np.sum(np.square(flow[1:4]), axis=0))
     return bool(speed.min() <= REST * speed.max())
 
 
 def _fluctuations(velocity: np.ndarray, axis: int, most: float) -> dict[str, Any]:
-    """Of fluctuations (sample, 3, nk, nj, ni), along the array's `axis` across the layer: see `inflow_layers`."""
+    """Return the measures of fluctuations (sample, 3, nk, nj, ni) that `inflow_layers` describes. `axis`: the axis of
+    the arrays across the layer."""
     rows = np.moveaxis(velocity, 2 + axis, 0)
     square = np.mean(rows.reshape(*rows.shape[:3], -1) ** 2, axis=(1, 3))
     row = int(np.argmax(square.sum(axis=1)))

@@ -72,7 +72,7 @@ def refuse_oversized(
 
 
 def _dimensions(case: Case) -> int:
-    """Those that the grid of a case has at least."""
+    """Return the least number of dimensions that the grid of a case has."""
     size = getattr(case.grid, "n", None)
     return sum(n > 1 for n in size) if isinstance(size, tuple) else 1
 
@@ -249,13 +249,14 @@ def _layout(case: Case, backend: str, plan: str | None = None) -> Layout:
 
 
 def _bytes_per_point(case: Case, backend: str, plan: str | None = None) -> int:
-    """Per padded point, of the fields of a block and of the vectors that its integrator asks for."""
+    """Return the bytes per padded point of the fields of a block and of the vectors that its integrator needs."""
     of_vectors = _vectors(case) * equations(case).variables * _item(case)
     return _layout(case, backend, plan).bytes_per_point + of_vectors
 
 
 def _vectors(case: Case) -> int:
-    """Vectors of an integrator that iterates, those of its history and of the start of a step among them."""
+    """Return the number of vectors of an integrator that iterates, including those of its history and of the start of a
+    step."""
     scheme = integrator(case.time.integrator)
     of_krylov = 0
     if scheme.implicit:
@@ -269,7 +270,7 @@ def _item(case: Case) -> int:
 
 
 def _extra_reals(case: Case, blocks: Sequence[Block], work: int) -> int:
-    """Reals of reductions and sponge layers."""
+    """Return the number of reals of reductions and sponge layers."""
     real, _, kept, _ = STORAGE[case.scheme.precision].sizes
     halo = case.stencil.halo
     in_reals = [work * kept * math.prod(padded_shape(block, halo)) // real for block in blocks]
@@ -299,8 +300,8 @@ def _steps(case: Case, dt: float) -> int | None:
 
 
 def _steps_to_the_end(case: Case, end: float, dt: float) -> int:
-    """Steps `dt`, of which those are shorter, or evenly spread (hiresx.time.step_rule), that would pass a time at which
-    something is sampled or written, by the interval that makes most steps."""
+    """Return the number of steps `dt` to the end of the run. Steps before a time at which something is sampled or
+    written are shorter, or evenly spread (hiresx.time.step_rule); the interval that causes most steps counts."""
     lengths = [end, *(min(every, end) for key, every in intervals(case, monitor_keys()).items() if key != "checkpoint")]
     fixed = case.time.dt is not None
     steps = [math.ceil(length / dt - 1e-9) if fixed else steps_towards(length, dt) for length in lengths]
@@ -308,7 +309,7 @@ def _steps_to_the_end(case: Case, end: float, dt: float) -> int:
 
 
 def _additions(case: Case) -> Iterator[str]:
-    """What a case adds to the equations and the scheme, a few words each."""
+    """Yield the additions of a case to the equations and the scheme, in a few words each."""
     if keys := keys_in_force(case):
         yield f"scheme.choice {case.scheme.choice} ({keys})"
     if case.scheme.inviscid != "afweno":
@@ -341,8 +342,8 @@ def remarks_on_step(case: Case, inviscid: float, viscous: float) -> list[str]:
 
 
 def _remarks_on_model(case: Case, dt: float, of_nodes: Sequence[tuple[np.ndarray, ...]]) -> list[str]:
-    """Remarks on a model of turbulence: a far field without eddy viscosity, and up to which one the estimated step
-    `dt` holds, by the spectral radii `of_nodes` of blocks (see `_radii`)."""
+    """Yield remarks on a turbulence model: a far field without eddy viscosity, and the largest far-field value for
+    which the estimated step `dt` is valid, by the spectral radii `of_nodes` of blocks (see `_radii`)."""
     given, said = case.turbulence, []
     key, usual = ("far_field_k", "0.009") if given.model == SST else ("far_field", "3 to 5")
     initial = given.initial.get(transported_names(SST)[0]) if isinstance(given.initial, dict) else given.initial
@@ -365,8 +366,9 @@ def _remarks_on_model(case: Case, dt: float, of_nodes: Sequence[tuple[np.ndarray
 
 
 def _radii(case: Case, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The inviscid and the viscous spectral radius of the initial state on a sample of the nodes of a block, and what
-    an eddy viscosity of mu_ref adds to the latter (kernels/timestep.h). All one-dimensional, in c_ref / L."""
+    """Return the inviscid and the viscous spectral radius of the initial state at a sample of the nodes of a block, and
+    the increase of the latter by an eddy viscosity of mu_ref (kernels/timestep.h). All are one-dimensional, in c_ref /
+    L."""
     stride = max(1, round((block.points / SAMPLES) ** (1 / max(len(block.active), 1))))
     sample = tuple(slice(None, None, stride) for _ in range(3))
     x, y, z = (c[sample] for c in (block.x, block.y, block.z))
@@ -394,5 +396,5 @@ def _radii(case: Case, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def _edges(block: Block, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """x, y, z of the edge vector through every node in direction d, (nk, nj, ni)."""
+    """Return x, y, z of the edge vector through every node in direction d, (nk, nj, ni)."""
     return triple(np.gradient(c, axis=2 - d) for c in (block.x, block.y, block.z))

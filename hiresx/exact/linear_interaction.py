@@ -123,14 +123,14 @@ def isotropic_amplification(mach: float, gamma: float = 1.4) -> Amplification:
 
 
 def _slope(name: str, mach: float, gamma: float) -> float:
-    """Derivative of a ratio across a normal shock with respect to the Mach number."""
+    """Return the derivative of a ratio across a normal shock with respect to the Mach number."""
     above, below = (float(getattr(normal_shock(mach + step, gamma), name)) for step in (_STEP, -_STEP))
     return (above - below) / (2 * _STEP)
 
 
 def _sound(omega: float, ky: float, u2: float, c2: float) -> complex:
-    """Wavenumber k along x of the sound behind the shock, which leaves it or decays: (omega - u2 k)^2 = c2^2 (k^2 +
-    ky^2)."""
+    """Return the wavenumber k along x of the sound behind the shock, which leaves the shock or decays: (omega - u2 k)^2
+    = c2^2 (k^2 + ky^2)."""
     roots = np.roots(np.array([u2 * u2 - c2 * c2, -2 * omega * u2, omega**2 - (c2 * ky) ** 2], complex))
     if abs(roots[0].imag) > 1e-9 * abs(roots[0]):
         return complex(max(roots, key=lambda k: k.imag))

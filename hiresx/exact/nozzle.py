@@ -86,8 +86,8 @@ def jet(
 def _subsonic(
     chosen: tuple[str, float], exit_mach: float, temperature_ratio: float, total: float, gamma: float
 ) -> dict[str, float]:
-    """The jet out of a subsonic exit, see `jet`. `chosen`: name and value of what describes it; `total`: total over
-    exit pressure."""
+    """Return the jet out of a subsonic exit, see `jet`. `chosen`: name and value of the parameter that describes it.
+    `total`: total pressure divided by exit pressure."""
     if not exit_mach < 1:
         raise ValueError(f"exit_mach = {exit_mach:g} is not subsonic: below 1, or leave out subsonic")
     of_exit = {"pressure_ratio": 1.0, "NPR": total, "Mj": exit_mach}

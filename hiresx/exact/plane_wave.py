@@ -64,7 +64,7 @@ def _jacobian(function: Callable[[Array], Array], at: Array) -> Array:
 
 
 def _state(q: Array, gamma: float) -> tuple[float, float, float, float]:
-    """rho, u, p and the sound speed."""
+    """Return rho, u, p and the sound speed."""
     u = q[1] / q[0]
     p = (gamma - 1) * (q[2] - 0.5 * q[1] * u)
     return q[0], u, p, np.sqrt(gamma * p / q[0])
@@ -76,7 +76,8 @@ def _physical(q: Array, gamma: float) -> Array:
 
 
 def _steger_warming(q: Array, side: int, gamma: float) -> Array:
-    """Steger & Warming, J. Comput. Phys. 40 (1981) 263, eq. (A.1) in one dimension; l1 = u/2: see _STEP."""
+    """Return the fluxes of Steger & Warming, J. Comput. Phys. 40 (1981) 263, eq. (A.1) in one dimension. About l1 = u/2
+    see _STEP."""
     rho, u, _, a = _state(q, gamma)
     l1 = 0.5 * u
     l2, l3 = (0.5 * (value + side * abs(value)) for value in (u + a, u - a))
@@ -87,7 +88,7 @@ def _steger_warming(q: Array, side: int, gamma: float) -> Array:
 
 
 def _van_leer(q: Array, side: int, gamma: float) -> Array:
-    """Van Leer, Lecture Notes in Physics 170 (1982) 507, subsonic."""
+    """Return the fluxes of van Leer, Lecture Notes in Physics 170 (1982) 507, for subsonic flow."""
     rho, u, _, a = _state(q, gamma)
     mass = side * 0.25 * rho * a * (u / a + side) ** 2
     wave = (gamma - 1) * u + side * 2 * a

@@ -12,7 +12,7 @@ from hiresx.errors import HiresxError
 
 @cache
 def _blasius_table() -> tuple[np.ndarray, np.ndarray]:
-    """eta and (f, f', f'') of Blasius's equation on 0 <= eta <= 12, where f' = 1 within 1e-11."""
+    """Return eta and (f, f', f'') of Blasius's equation on 0 <= eta <= 12, where f' = 1 within 1e-11."""
 
     def march(curvature: float, end: float, steps: int) -> np.ndarray:
         def rate(y: np.ndarray) -> np.ndarray:

@@ -37,7 +37,7 @@ class Mode:
     _parts: np.ndarray
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
-        """rho, u, v, p (4, ...) at y, by barycentric interpolation in the mapped coordinate."""
+        """Return rho, u, v, p (4, ...) at y, by barycentric interpolation in the mapped coordinate."""
         at = _from_height(np.asarray(y, dtype=float), self.half_height)
         distance = at[..., None] - self._nodes
         hit = np.abs(distance) < 1e-14
@@ -88,7 +88,7 @@ def _fastest(mach: float, wavenumber: float, half_height: float, gamma: float, p
 
 
 def _differentiation(points: int) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss-Lobatto points (n,) and the matrix (n, n) of the derivative there."""
+    """Return the Gauss-Lobatto points (n,) and the matrix (n, n) of the derivative there."""
     s = np.cos(np.pi * np.arange(points + 1) / points)
     scale = (-1.0) ** np.arange(points + 1)
     scale[[0, -1]] *= 2

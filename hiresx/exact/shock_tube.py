@@ -46,7 +46,8 @@ class Riemann:
         object.__setattr__(self, "u_star", self._velocity())
 
     def _wave(self, state: tuple[float, float, float], p: float) -> tuple[float, float]:
-        """Velocity change across the wave that brings `state` to pressure p, and its derivative (Toro 4.6, 4.37)."""
+        """Return the velocity change across the wave that brings `state` to pressure p, and its derivative (Toro 4.6,
+        4.37)."""
         rho, _, p0 = state
         g = self.gamma
         if p > p0:

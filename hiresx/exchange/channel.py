@@ -115,7 +115,7 @@ class Channel:
         copy()
 
     def _kernel(self, name: str) -> str:
-        """The one of that name for the numbers in which the quantity is kept."""
+        """Return the kernel of that name for the number type of the quantity."""
         return name.replace("_halo", "_work_halo").replace("_vectors", "_work_vectors") if self._apart else name
 
     def _local_copies(self, fields: ExchangedArrays) -> Iterator[Call]:
@@ -194,7 +194,7 @@ class Channel:
         self._fields = None
 
     def _take_completed(self) -> bool:
-        """Unpack the messages that have come since the last call; whether anything has, or was sent."""
+        """Unpack the messages that have arrived since the last call. Returns whether any has arrived or was sent."""
         completed = self._requests[0].Testsome(self._requests)
         for n in completed or ():
             self._left -= 1
@@ -216,7 +216,8 @@ class Channel:
             self._program.run(call)
 
     def _turns(self, fields: ExchangedArrays, rank: int | None) -> Iterator[Call]:
-        """Bring vectors among what came from a rank, None for this one, into the frames of the parts they came to."""
+        """Return the launches that rotate vectors received from a rank (None: from this one) into the frames of the
+        parts that receive them."""
         if fields.vectors is None:
             return
         for link, at in self._turned[rank]:

@@ -149,8 +149,8 @@ def _of_pair(facts: Sequence[RankFacts], pair: tuple[int, int], asked: str, spar
 
 
 def _signals_fault(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> str | None:
-    """Signals join all ranks of one host, which are all on CPUs or each on a GPU of its own: a kernel that waits on a
-    GPU keeps it from another process."""
+    """Return the reason why the transport "signals" cannot be used, or None. It needs all ranks on one host, either all
+    on CPUs or each on a GPU of its own: a kernel that waits on a GPU would keep it from another process."""
     users: dict[str | None, int] = {}
     for rank, own in enumerate(facts):
         if own.host != facts[0].host:

@@ -90,7 +90,7 @@ class Endpoint:
             raise
 
     def _shared_memory(self) -> SharedMemory | None:
-        """Made by all ranks of a host if two of them need it."""
+        """Return the shared memory of this host. All its ranks create it if two of them need it."""
         comm, host = self._comm, self._comm.hosts[self._comm.rank]
         if self._gpu is None and "signals" in self._negotiation.pairs.values():
             return SharedMemory(comm, self._buffer_layout.size(self._layout.sent) + self._extra)
@@ -175,7 +175,7 @@ class Endpoint:
         return self._backend.zeros((size,), "uint8") if self._gpu is None else self._gpu.host_memory(size)
 
     def _map_memory(self, memory: np.ndarray) -> np.ndarray:
-        """Shared memory as kernels of a CPU or copies of a GPU take it best."""
+        """Return shared memory in the form that is fastest for kernels of a CPU, or for copies of a GPU."""
         if self._gpu is None:
             return memory.view(Array)
         self._gpu.lock(memory)

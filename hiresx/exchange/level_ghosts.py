@@ -45,7 +45,7 @@ class LevelGhosts(PatchedExchange):
         return self._weights_of_lines([(share.weights, mine) for share, mine in shares])
 
     def _weights_of_lines(self, shares: Sequence[tuple[Any, np.ndarray]]) -> list[Any]:
-        """As `_weights`, assembled on the device from the weights along lines."""
+        """Return the result of `_weights`, assembled on the device from the weights along lines."""
         backend, real = self._backend, self._real.name
         every, *columns = lists_on_device(
             backend,
@@ -110,7 +110,7 @@ class UnderFiner:
         self._mpi_comm = comm.mpi_comm.Dup() if comm.size > 1 else None
 
     def _arrays(self, index: int) -> Iterator[tuple[Any, int]]:
-        """The fields of a part that hold its state, with their variables."""
+        """Return the fields of a part that hold its state, each with its number of variables."""
         state = self._states[index]
         for array in (state.q, state.carry):
             if array is not None:
@@ -128,7 +128,8 @@ class UnderFiner:
     def _messages(
         self, found: Sequence[Injection], owner: Sequence[int], rank: int, ends: Callable[[Injection], tuple[int, int]]
     ) -> list[tuple[int, Any, Callable[[], None]]]:
-        """Rank at the other end, buffer, and the launches that fill or empty it, of each message of this rank."""
+        """Yield, for each message of this rank, the rank at the other end, the buffer, and the launches that pack or
+        unpack it."""
         made = []
         mine = [e for e in found if ends(e)[0] == rank and ends(e)[1] != rank]
         for other in sorted({ends(e)[1] for e in mine}):

@@ -44,8 +44,8 @@ class Mpi(Transport):
 
 
 def _memory(array: Any) -> list[Any]:
-    """An array of the host or of a GPU as mpi4py takes it: by its address. Taking the array itself, mpi4py would ask
-    CuPy for it, which makes a stream wait."""
+    """Return an array of the host or of a GPU as memory for mpi4py, by its address. From the array itself mpi4py would
+    request the address from CuPy, which makes a stream wait."""
     from mpi4py import MPI
 
     address = array.data.ptr if hasattr(array.data, "ptr") else array.ctypes.data

@@ -73,7 +73,7 @@ class Negotiation:
             return choose(self.facts, self._spare_room())
 
     def _spare_room(self) -> dict[int, bool]:
-        """For each host, True if all of its ranks can have their messages in shared memory."""
+        """Return for each host whether it has enough shared memory for the messages of all of its ranks."""
         room: dict[int, float] = {}
         for facts in self.facts:
             room[facts.host] = min(room.get(facts.host, np.inf), facts.room)
@@ -83,8 +83,8 @@ class Negotiation:
         return {host: left >= 0 for host, left in room.items()}
 
     def _open(self, packed: Any) -> dict[int, str]:
-        """Open the GPU memory of the peers to be reached by "ipc", or of all ranks for "signals"; on a CPU nothing.
-        Returns why it cannot be, by rank. Collective."""
+        """Open the GPU memory of the peers that are reached by "ipc", or of all ranks for "signals"; nothing on a CPU.
+        Returns the reasons of failures, by rank. Collective."""
         comm = self._comm
         signalled = "signals" in self.pairs.values()
         peers = [rank for rank, name in self.names.items() if name == "ipc"]
@@ -112,13 +112,13 @@ class Negotiation:
         return closed
 
     def _memory_handle(self, packed: Any) -> bytes:
-        """The handle of this rank's memory, which holds its mark."""
+        """Return the handle of this rank's memory, which contains its mark."""
         assert self._gpu is not None
         self._gpu.write(packed, MARK + self._comm.rank)
         return self._gpu.handle(packed)
 
     def _reaches(self, rank: int, handle: bytes, size: int) -> bool:
-        """Open the memory of a rank; whether it is that rank's."""
+        """Open the memory of a rank. Returns whether it contains the mark of that rank."""
         assert self._gpu is not None
         self.opened[rank] = self._gpu.open(handle, size)
         return self._gpu.read(self.opened[rank]) == MARK + rank

@@ -31,8 +31,8 @@ _Prepared = tuple[Callable[[], None], Callable[[], None], Any, Any, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class _Give:
-    """Shares of one part of this rank, on the device: of the buffer `incoming` for ghosts of this rank, else of
-    `outgoing`."""
+    """Contributions of one part of this rank, on the device: those to ghosts of this rank, in the buffer `incoming`, or
+    those to ghosts of other ranks, in `outgoing`."""
 
     place: int
     count: int
@@ -45,8 +45,8 @@ class _Give:
 
 @dataclass(frozen=True, eq=False)
 class _Take:
-    """Ghosts of one part of this rank behind faces of one direction, and the shares whose sums the flow at their places
-    is; `extra`: further arguments of the `kernel` that computes them from the state."""
+    """Ghosts of one part of this rank behind faces of one direction, and the contributions whose sums are the flow at
+    their places. `extra`: further arguments of the `kernel` that computes the ghosts from this flow."""
 
     place: int
     direction: int
@@ -174,17 +174,18 @@ class InterpolatedGhosts(ABC):
         self._takes = [_Take(*take, *own) for take, own in zip(takes, lists, strict=True)]
 
     def _weights(self, shares: Sequence[tuple[patched_donors.Rows, np.ndarray]]) -> list[Any]:
-        """Weights (36, n) on the device, of the chosen ghosts of each share."""
+        """Return the weights (36, n) on the device of the chosen ghosts of each contribution."""
         of_each = (share.weights_of(mine).reshape(36, -1) for share, mine in shares)
         return [self._backend.to_device(weights.astype(self._real, copy=False)) for weights in of_each]
 
     def _acceleration(self, state: BlockState) -> dict[str, Any]:
-        """Arguments of the kernel of curved walls: the body force."""
+        """Return the arguments of the kernel of curved walls: the body force."""
         return {}
 
     @abstractmethod
     def _shares(self, domain: Domain, found: Sequence[Any]) -> Iterator[patched_donors.Rows]:
-        """Shares of all parts, in their order, of the flow at the places of all entries of `found`."""
+        """Return the contributions of all parts, in their order, to the flow at the places of all entries of
+        `found`."""
 
     def state(self) -> None:
         """Fill the ghosts of the conservative state from the present values at the nodes."""
@@ -207,14 +208,15 @@ class InterpolatedGhosts(ABC):
         take()
 
     def _width(self, what: str) -> int:
-        """Reals of a share: of the state, the sixth-order and the linear value; of the viscous fluxes, vectors."""
+        """Return the number of reals of a contribution: for the state the sixth-order and the linear value, for the
+        viscous fluxes vectors."""
         if what not in (STATE, FLUX):
             return len(self._states[0].array(what)) if self._states else 1  # a rank without parts has no contributions
         system = self._states[0].equations if self._states else GAS
         return 2 * system.variables if what == STATE else len(system.gradients) * DIRECTIONS
 
     def _carry(self, mpi_comm: Any, width: int, outgoing: Any, incoming: Any, host: np.ndarray) -> None:
-        """Messages through the memory of the host."""
+        """Transfer messages through the memory of the host."""
         tag = TAG + width
         requests = [
             mpi_comm.Irecv(host[width * a : width * (a + n)], other, tag) for other, (a, n) in self._into.items()
@@ -268,7 +270,7 @@ class InterpolatedGhosts(ABC):
 
 
 def _by_number(numbers: np.ndarray) -> list[np.ndarray]:
-    """Where each number of `numbers` from 0 on stands, in ascending order; the numbers likewise."""
+    """Return the positions at which each number of `numbers`, in ascending order, begins, and these numbers."""
     order = np.argsort(numbers, kind="stable")[np.count_nonzero(numbers < 0) :]
     return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if len(order) else []
 

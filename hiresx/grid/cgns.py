@@ -153,7 +153,7 @@ def _in_metres(values: Nodes, factor: float, offset: float) -> Nodes:
 
 
 def _inner(coordinates: Node, array: Node, size: np.ndarray) -> Nodes:
-    """Coordinates (nk, nj, ni) without rind planes."""
+    """Return the coordinates (nk, nj, ni) without rind planes."""
     rind = np.zeros(2 * len(size), dtype=int)
     planes = next(iter(coordinates.children("Rind_t")), None)
     if planes is not None:
@@ -175,7 +175,7 @@ def _inner(coordinates: Node, array: Node, size: np.ndarray) -> Nodes:
 def _connections(
     base: Node, zone: Zone, b: int, blocks: Sequence[Block], names: dict[str, int], left: Omissions
 ) -> Iterator[tuple[Connection, str]]:
-    """The connections of a zone: (connection, its name in messages)."""
+    """Yield the connections of a zone: (connection, its name in messages)."""
     for holder in zone.node.children("ZoneGridConnectivity_t"):
         for general in holder.children("GridConnectivity_t"):
             if abuts(general) or left.drops(zone.node, general):
@@ -230,8 +230,9 @@ def _misfit(blocks: Sequence[Block], c: Connection) -> int:
 
 
 def _matrix(node: Node, dimensions: int, face: str, donor_face: str) -> IntMatrix:
-    """The matrix of Transform. The sign of the entry off the face follows from the two faces, whatever is written: the
-    standard allows 0 there, and there are programs that write a 3 where the direction turns back."""
+    """Return the matrix of Transform. The sign of the entry normal to the face follows from the two faces, since files
+    may have another one: the standard allows 0 there, and some programs write a positive number although the direction
+    is reversed."""
     given = node.child("Transform")
     entries = list(range(1, dimensions + 1)) if given is None else given.numbers((dimensions,)).tolist()
     d, e = direction(face), direction(donor_face)
@@ -245,7 +246,7 @@ def _matrix(node: Node, dimensions: int, face: str, donor_face: str) -> IntMatri
 
 
 def _motions(node: Node, units: Units) -> list[Motion]:
-    """Candidates for the motion that brings the donor's nodes to the zone, the most likely first."""
+    """Yield candidates for the motion that brings the donor's nodes to the zone, the most likely first."""
     holders = [p for q in node.children("GridConnectivityProperty_t") for p in q.children("Periodic_t")]
     if not holders:
         return [Motion()]
@@ -275,7 +276,7 @@ def _motions(node: Node, units: Units) -> list[Motion]:
 
 
 def _round_turn(degrees: float) -> float:
-    """The angle, or the whole fraction of a turn that it is to single precision."""
+    """Return the angle, or the whole fraction of a turn that it equals to single precision."""
     times = 360 / degrees if degrees else 0.0
     whole = round(times) if abs(times) < 1 / OF_A_TURN else 0
     return 360 / whole if whole and abs(times - whole) < OF_A_TURN * abs(times) else degrees

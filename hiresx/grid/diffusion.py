@@ -20,7 +20,8 @@ def diffuse(positions: np.ndarray, values: np.ndarray, widths: np.ndarray) -> np
 
 
 def _solve_tridiagonal(below: np.ndarray, above: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """x with (1 + below + above) x - below x[-1] - above x[+1] = right, by elimination; both coefficients positive."""
+    """Solve (1 + below + above) x - below x[-1] - above x[+1] = right by elimination; both coefficients are
+    positive."""
     ratio, value, ratios, values = 0.0, 0.0, [], []
     for b, a, r in zip(below.tolist(), above.tolist(), right.tolist(), strict=True):
         pivot = 1 + a + b * (1 - ratio)

@@ -118,7 +118,7 @@ def _prepare(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]
 
 
 def _in_memory(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:
-    """Return (a grid in memory, notes): nodes are read where a later operation needs all of them at once."""
+    """Return (a grid in memory, notes). Nodes are read if a later operation needs all of them at once."""
     if not any(block.is_stored for block in grid.blocks):
         return grid, []
     keys = [key for key in ("rotate", "translate", "coarsen", "mirror", "extrude", "revolve") if _is_set(spec, key)]

@@ -79,7 +79,7 @@ def _report(path: Path, connectivity: Path | None) -> dict[str, Any]:
 
 
 def _lines(grid: Grid) -> list[tuple[int, Range]]:
-    """Faces that have collapsed to lines, which are reported as such."""
+    """Return faces that have collapsed to lines, which are reported as such."""
     return [
         (b, face_range(face, block.size))
         for b, block in enumerate(grid.blocks)
@@ -180,8 +180,8 @@ def _place(block: Block, face: str, range_: Range) -> tuple[list[float], list[fl
 
 
 def _areas(nodes: np.ndarray, outward: np.ndarray) -> np.ndarray:
-    """Outward area vectors (n, 3) of the cells of a face with the `nodes` (..., 3), a surface, a line or a point;
-    `outward`: from the nodes behind to those of the face, not at right angles to it."""
+    """Return the outward area vectors (n, 3) of the cells of a face with the `nodes` (..., 3), a surface, a line or a
+    point. `outward`: vectors from the nodes behind the face to those on it, which need not be normal to it."""
     if nodes.ndim == 3:
         areas = np.cross(nodes[1:, 1:] - nodes[:-1, :-1], nodes[1:, :-1] - nodes[:-1, 1:]).reshape(-1, 3) / 2
         middle = (outward[1:, 1:] + outward[:-1, :-1] + outward[1:, :-1] + outward[:-1, 1:]).reshape(-1, 3)
@@ -224,7 +224,7 @@ def _block(block: Block) -> dict[str, Any]:
 
 
 def _collapsed_faces(block: Block) -> list[str]:
-    """Faces whose lines in one direction are points, edges that are, and single such lines of faces, in words."""
+    """Describe faces whose lines in one direction are points, edges that are points, and single such lines of faces."""
     lines = {}
     for face in (f for f in block.faces if block.size[direction(f)] > 2):
         part = block.at(slices(face_range(face, block.size)))

@@ -25,7 +25,7 @@ class Motion:
     translation: Vector = (0.0, 0.0, 0.0)
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
-        """Points (3, ...) moved."""
+        """Return the moved points (3, ...)."""
         turned = points if self.rotation is None else np.tensordot(np.array(self.rotation), points, axes=1)
         return turned + np.reshape(self.translation, (3, *[1] * (np.ndim(points) - 1)))
 
@@ -62,7 +62,7 @@ class Motion:
         return _vector(_unit(axis)), angle
 
     def __str__(self) -> str:
-        """Description for messages."""
+        """Return a description for messages."""
         if self.still:
             return "no motion"
         words = []

@@ -107,7 +107,7 @@ def join(
 
 
 def _ends(range_: Range) -> tuple[np.ndarray, np.ndarray]:
-    """First and last indexes of a range."""
+    """Return the first and last indexes of a range."""
     return np.array([lo for lo, _ in range_]), np.array([hi - 1 for _, hi in range_])
 
 

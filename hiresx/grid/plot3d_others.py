@@ -71,8 +71,8 @@ def binary_kind(file: BufferedReader, size: int) -> str | None:
 
 
 def _contents(file: BufferedReader, size: int, order: str) -> Iterator[tuple[bytes, int]]:
-    """The content of a file, of its records without their markers and as it is: (the first bytes, number of all
-    bytes)."""
+    """Yield the content of a file, once as records without their markers and once as it is: (the first bytes, number of
+    all bytes)."""
     head, length, at = b"", 0, 0
     while at + 8 <= size:
         file.seek(at)

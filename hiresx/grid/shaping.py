@@ -92,7 +92,7 @@ def _halves(lo: int, hi: int) -> bool:
 
 
 def _ends(grid: Grid) -> dict[tuple[int, str, int], tuple[set[int], set[int]]]:
-    """Where the half-open ranges of regions begin and end, by block, face and direction."""
+    """Return where the half-open ranges of regions begin and end, by block, face and direction."""
     found: dict[tuple[int, str, int], tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
     for b, block in enumerate(grid.blocks):
         for face, range_ in (part for parts in block.regions.values() for part in parts):
@@ -104,7 +104,8 @@ def _ends(grid: Grid) -> dict[tuple[int, str, int], tuple[set[int], set[int]]]:
 
 
 def _begins_and_ends(lo: int, hi: int, begins: set[int], ends: set[int]) -> bool:
-    """Whether a half-open range begins at a second node, or where a region ends with one, and the like at its end."""
+    """Return whether a half-open range begins at a second node or where another region ends at one, and the same for
+    its end."""
     return lo + lo % 2 < hi and (lo % 2 == 0 or lo in ends) and (hi % 2 == 1 or hi in begins)
 
 
@@ -185,7 +186,8 @@ def mirror(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
 
 
 def _in_plane(grid: Grid, b: int, face: str, flat: np.ndarray) -> list[Range]:
-    """Ranges of a face whose cells lie in the plane (`flat`: nodes [k, j, i]) and that no connection holds."""
+    """Yield ranges of a face whose cells lie in the plane (`flat`: nodes [k, j, i]) and that belong to no
+    connection."""
     block = grid.blocks[b]
     whole = face_range(face, block.size)
     mask = flat[slices(whole)].copy()
@@ -216,7 +218,7 @@ def _inside(range_: Range, whole: Range) -> bool:
 
 
 def _flip(c: Connection, flip: np.ndarray) -> Connection:
-    """A connection of the images: its motion seen in the mirror."""
+    """Return the connection of the image blocks, with the mirrored motion."""
     rotation = c.rotation
     if rotation is not None:
         rotation = triple(map(triple, (flip @ np.array(rotation) @ flip).tolist()))
@@ -267,7 +269,7 @@ def revolve(grid: Grid, n: int, angle: float) -> tuple[Grid, list[str]]:
 
 
 def _sweep(grid: Grid, key: str, n: int, nodes: Drawing, period: Vector | Motion) -> Grid:
-    """A plane grid with `n` nodes along k, periodic under `period`."""
+    """Return a plane grid with `n` nodes along k, which may be periodic with `period`."""
     if any(len(block.active) != 2 for block in grid.blocks):
         raise HiresxError(f"{key}: the grid is not plane", f"leave {key} out")
 

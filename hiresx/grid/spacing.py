@@ -66,7 +66,8 @@ def nodes_from_centre(cells: int, length: float, slope: float, name: str) -> np.
 
 
 def _rate(growth: Callable[[float], float], target: float, cells: int, name: str, spacing: float) -> float:
-    """b > 0 with growth(b) = target; growth rises from 1 at b = 0. 0 when the line is uniform to round-off."""
+    """Return b > 0 with growth(b) = target, where growth rises from 1 at b = 0. The result is 0 if the line is uniform
+    to round-off."""
     if target < 1 - 1e-12:
         raise HiresxError(
             f"{name} = {spacing:g} is larger than the uniform spacing {spacing * target:.6g} of {cells} cells",
@@ -85,7 +86,7 @@ def _rate(growth: Callable[[float], float], target: float, cells: int, name: str
 
 
 def _bisect(function: Callable[[float], float], low: float, high: float) -> float:
-    """Root of a function that is negative at `low` and positive at `high`, to the last bit."""
+    """Return the root of a function that is negative at `low` and positive at `high`, to the last bit."""
     while low < (middle := 0.5 * (low + high)) < high:
         low, high = (middle, high) if function(middle) < 0 else (low, middle)
     return middle

@@ -131,7 +131,7 @@ def type_of(name: str, kind: str) -> str:
 
 
 def _region(name: str, rows: Sequence[dict[str, Any]]) -> list[str]:
-    """The condition of a region; patched ones need none."""
+    """Return the condition of a region; patched regions need none."""
     own = [row for row in rows if row["region"] == name]
     homes = [f"{row['block']} {row['face']}" for row in own]
     kind = own[0].get("kind", "")

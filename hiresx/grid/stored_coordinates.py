@@ -213,8 +213,8 @@ class StoredCoordinates:
 
     @cached_property
     def _extremes(self) -> tuple[float, float]:
-        """Least and greatest value. The same pass through the file reads the rims of its planes, which are used
-        repeatedly."""
+        """Return the least and the greatest value. The same pass through the file reads the rims of its planes, which
+        are used repeatedly."""
         found: list[tuple[float, float]] = []
         rims: list[list[np.ndarray]] = [[], [], [], []]
         for slab in self.slabs():
@@ -240,7 +240,7 @@ class StoredCoordinates:
         return self._extremes[1]
 
     def _there(self, box: Any) -> Box:
-        """A box of its own indexes as one of the source's."""
+        """Convert a box of the indexes of the block to those of the source."""
         found = []
         for (lo, hi), (first, last), turned in zip(box, self.window, self.reverse, strict=True):
             found.append((last - hi, last - lo) if turned else (first + lo, first + hi))

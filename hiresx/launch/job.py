@@ -67,7 +67,8 @@ def run(command: Sequence[str], ranks: int = 1, hydra: bool = False) -> JobEnd:
 
 
 class _Job:
-    """A running mpirun. `asked`: the signals that came, `notices`: its messages about its end."""
+    """A running mpirun. `asked`: the signals that this process received. `notices`: the messages of mpirun on its
+    end."""
 
     def __init__(self, count: int):
         self.notices = EndFacts()
@@ -123,7 +124,7 @@ class _Job:
         self._kill_after = time.monotonic() + PATIENCE
 
     def _kill_all(self) -> None:
-        """Kill all that is left, the launcher first, so that it starts no more."""
+        """Kill all remaining processes, the launcher first, so that it starts no more."""
         below = _below(self._process.pid)
         self._process.kill()
         session = [pid for pid, _, leader in _processes() if leader == self._process.pid]
@@ -159,8 +160,8 @@ class _Job:
                     self._report_stop(now)
 
     def _report_stop(self, now: float) -> None:
-        """Say once that mpirun was stopped, when it has been for some time: then nobody sees what ranks write, nor that
-        one of them ends. Where all are gone, or an end is asked for, let it go on."""
+        """Print a message once if mpirun has been stopped for some time: the output of ranks is then not shown, and the
+        end of a rank is not noticed. If all ranks are gone, or an end was requested, let mpirun continue."""
         pid = self._process.pid
         if not _is_stopped(pid):
             self._stopped_since = float("inf")
@@ -189,7 +190,7 @@ def _send(ranks: Mapping[int, int], number: int) -> None:
 
 
 def _die_with_parent() -> None:
-    """SIGTERM for the job when this process is killed; Linux only (prctl.h: PR_SET_PDEATHSIG is 1)."""
+    """Let the job receive SIGTERM when this process is killed; Linux only (prctl.h: PR_SET_PDEATHSIG is 1)."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
@@ -206,7 +207,7 @@ def _show(target: TextIO, data: bytes) -> None:
 
 
 def _processes() -> Iterator[tuple[int, int, int]]:
-    """Every process: (process id, parent, session)."""
+    """Yield every process: (process id, parent, session)."""
     for path in Path("/proc").iterdir():
         if path.name.isdigit():
             with suppress(OSError, ValueError):
@@ -230,7 +231,7 @@ def _children() -> dict[int, list[int]]:
 
 
 def _below(root: int) -> list[int]:
-    """The processes that `root` has started, and those that these have."""
+    """Return the processes that `root` has started, and those that these have started."""
     children = _children()
     found = list(children.get(root, ()))
     for pid in found:

@@ -155,7 +155,7 @@ class JointWriter:
             self.advance()
 
     def _first_moves(self) -> bool:
-        """True if this rank need not be waited for before all go on with the first work that is not published."""
+        """True if all ranks can continue with the first unpublished work without waiting for this rank."""
         if self._error is not None:
             return True
         if self._completed > self._known:
@@ -212,7 +212,7 @@ class JointWriter:
             self._give_up()
 
     def _give_up(self) -> None:
-        """Once all know: stop, and remove what is not published."""
+        """Stop, and remove unpublished files. It is called when all ranks know of the failure."""
         self._failed = True
         self._writer.drain()
         self._comm.barrier()

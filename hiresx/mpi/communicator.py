@@ -60,7 +60,7 @@ class Communicator:
             self.mpi_comm.Barrier()
 
     def _rows(self, values: Any) -> np.ndarray:
-        """`values` (same shape and type on all ranks) of every rank, by rank."""
+        """Return `values` (same shape and type on all ranks) of every rank, by rank."""
         values = np.array(values, order="C")
         if self.mpi_comm is None:
             return values[None]
@@ -128,7 +128,8 @@ class Communicator:
         return self._aside
 
     def _any_failed(self, failed: bool, patience: float | None) -> bool:
-        """True if `failed` holds on any rank. False as well on one where it does and that has lost its patience."""
+        """True if `failed` is true on any rank. It is false on a rank that has failed and whose `patience` has
+        ended."""
         flags = np.zeros(self.size, np.int8)
         asked = self.aside().Iallgather(np.array([failed], np.int8), flags)
         if failed and patience is not None:
@@ -212,7 +213,7 @@ class Communicator:
 
 
 def _sendable(error: Exception) -> Exception:
-    """The error, or what can be sent of it."""
+    """Return the error, or an object that can be sent in its place."""
     try:
         if type(pickle.loads(pickle.dumps(error))) is type(error):
             return error
@@ -230,7 +231,7 @@ def is_on_all_ranks(error: BaseException) -> bool:
 
 
 def _completes_within(request: Any, seconds: float) -> bool:
-    """True if a request of MPI is completed within so many seconds."""
+    """True if a request of MPI is completed within this number of seconds."""
     end = time.monotonic() + seconds
     while not request.Test():
         if time.monotonic() > end:
@@ -302,7 +303,8 @@ def end_process(error: BaseException, status: int, tell: Callable[[str], None]) 
 
 
 def _ended_early(error: BaseException, status: int, tell: Callable[[str], None]) -> int:
-    """Before there is a world: process 0 speaks; the launcher ends the others, unless only they have the error."""
+    """Handle an error before the `world` exists: process 0 prints it. The launcher ends the other processes, unless
+    only they have the error."""
     rank = launcher_environment.process_number()
     if rank and is_on_all_ranks(error):
         return status
@@ -313,7 +315,7 @@ def _ended_early(error: BaseException, status: int, tell: Callable[[str], None])
 
 
 def _exit(before: Callable[[Any], None], status: Any = None) -> None:
-    """sys.exit in a program on several ranks: Python tells nobody else of it."""
+    """Call sys.exit in a program on several ranks: Python does not tell the other ranks."""
     if status not in (None, 0):
         _world[0]._abort_status = status if isinstance(status, int) else 1
     before(status)

@@ -221,8 +221,8 @@ class Run:
         return list(times)[nearest_time(list(times.values()), which, f"{self.path} has no {subset}")]
 
     def plot(self, *variables: str, which: int | float = -1, subset: str = "fields", **how: Any) -> tuple[Any, Any]:
-        """Plot `variables` of the fields that `which` selects, as in `fields`. Returns Figure and Axes. `how`:
-        plane="z=0" or line="y=0". `subset`: as there."""
+        """Plot `variables` of the fields that `which` and `subset` select, as in `fields`. `how`: plane="z=0" or
+        line="y=0". Returns Figure and Axes."""
         return self.fields(which, variables or None, subset).hiresx.plot(*variables, **how)
 
     def _facts(self) -> list[tuple[str, str]]:

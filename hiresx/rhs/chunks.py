@@ -25,8 +25,9 @@ TILES, BEFORE = 2, 3
 
 
 def crowds(points: Sequence[int], small: int) -> list[float]:
-    """Return, for blocks of so many `points`, how many times as many lines as its own are computed beside those of a
-    block. Launches of blocks with at most `small` points are made together; each of the others fills a device."""
+    """Return a factor for each block of `points`: the number of lines that the device computes at the same time,
+    divided by the number of lines of the block. Launches of blocks with at most `small` points are made together, so
+    that their factor exceeds 1. Each larger block fills the device alone."""
     together = sum(n for n in points if n <= small)
     return [together / n if n <= small else 1.0 for n in points]
 

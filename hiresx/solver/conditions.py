@@ -195,7 +195,8 @@ class Conditions:
         return [c for c in self._changing if c.moves]
 
     def outflow_rates(self, stage: int) -> None:
-        """Compute the incoming waves of outflows, in the stage number `stage`."""
+        """Compute the rates of the waves that enter through outflows, in the stage number `stage`, and correct the
+        rates `r` of their nodes."""
         if stage == 0:
             self.outflow.convection()
         self._hold()

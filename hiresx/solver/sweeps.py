@@ -78,9 +78,11 @@ class Sweeps:
 
     def factor(self, over_cfl: float, over_time: float) -> None:
         """Prepare the sweeps for the matrix of the current state: invert the diagonal blocks, or factor the block
-        tridiagonal matrix of each grid line. With `lines = "auto"` the directions of the lines are chosen anew. The
-        stored diagonal blocks contain `over_cfl`, 1/CFL, and `over_time`, the coefficient of the new state in its rate
-        of change, already; other sweeps read these numbers."""
+        tridiagonal matrix of each grid line. With `lines = "auto"` the directions of the lines are chosen anew.
+
+        `over_cfl`: 1/CFL. `over_time`: the coefficient of the new state in its rate of change. Sweeps with stored
+        blocks do not use them, because the stored diagonal blocks already contain both.
+        """
         if self._settings.lines == "auto":
             self.lines = self._stiffest()
         for s, lines in zip(self._blocks.states, self.lines, strict=True):

@@ -81,7 +81,7 @@ class Section(Outline):
         self.trailing_edge = float(self.unfold(1 + 0j, 1.0).real)
 
     def _mean_line(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Height and slope."""
+        """Return height and slope of the mean line."""
         m, p = self.camber, self.position
         if m == 0 or p == 0:
             return np.zeros_like(x), np.zeros_like(x)

@@ -72,7 +72,7 @@ def generate(spec: ChannelBump) -> Grid:
 
 
 def _wall(spec: ChannelBump, x: np.ndarray) -> np.ndarray:
-    """Height of the lower wall."""
+    """Return the height of the lower wall."""
     t, inside = spec.thickness, (x > 0) & (x < 1)
     if spec.shape == "sine-squared":
         return np.where(inside, t * np.sin(np.pi * x) ** 2, 0.0)

@@ -86,7 +86,7 @@ def _block(name: str, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Block:
 
 
 def _heights(spec: PlanarJet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Nodes along y >= 0: inside the nozzle (0 to 1/2), along the lip, and beyond it."""
+    """Return the nodes along y >= 0: inside the nozzle (0 to 1/2), along the lip, and beyond it."""
     cells = spec.points_per_height
     if spec.half_height <= 0.5 + spec.lip_thickness:
         raise HiresxError(
@@ -112,8 +112,8 @@ def _heights(spec: PlanarJet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _from_nozzle_wall(spec: PlanarJet, fine: float, cells: int) -> np.ndarray:
-    """Distances 0 to 1/2 from the nozzle's wall: spacing `fine` through the layer, then growing towards the axis, where
-    it levels off, at the rate that makes `cells` fit."""
+    """Return the distances 0 to 1/2 from the nozzle's wall. The spacing is `fine` through the layer, then grows towards
+    the axis, where it becomes constant, at the rate with which `cells` fit."""
     layer = round(spec.boundary_layer_thickness / fine)
     if layer > cells - 2 or fine * cells > 0.5:
         raise HiresxError(
@@ -134,7 +134,7 @@ def _from_nozzle_wall(spec: PlanarJet, fine: float, cells: int) -> np.ndarray:
 
 
 def _trapezoid_integral(flank: float) -> tuple[np.ndarray, np.ndarray]:
-    """Samples on [0, 1] of the integral of the trapezoid that is 0 at both ends and 1 between its flanks."""
+    """Return samples on [0, 1] of the integral of the trapezoid that is 0 at both ends and 1 between its flanks."""
     s = np.linspace(0.0, 1.0, 2001)
     height = np.interp(s, [0.0, flank, 1 - flank, 1.0], [0.0, 1.0, 1.0, 0.0])
     return s, np.concatenate([[0.0], np.cumsum(0.5 * (height[1:] + height[:-1]) * np.diff(s))])

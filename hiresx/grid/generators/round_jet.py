@@ -86,14 +86,14 @@ def generate(spec: Any) -> Grid:
 
 
 def _block(name: str, x: np.ndarray, section: np.ndarray) -> Block:
-    """`section` [j, k] of complex positions, drawn out along x."""
+    """Return the block with the cross-section `section` [j, k], complex positions, extruded along x."""
     shape = (*section.T.shape, len(x))
     y, z = (np.broadcast_to(part.T[:, :, None], shape) for part in (section.real, section.imag))
     return Block(name, np.broadcast_to(x, shape), y, z)
 
 
 def _self_connections(blocks: tuple[Block, ...], b: int) -> list[Connection]:
-    """A ring with itself."""
+    """Yield the connections of a ring with itself."""
     size = blocks[b].size
     return [
         Connection(b, face, face_range(face, size), b, offset=(0, 0, step * size[2]))
@@ -102,7 +102,8 @@ def _self_connections(blocks: tuple[Block, ...], b: int) -> list[Connection]:
 
 
 def _around(blocks: tuple[Block, ...], b: int, first: int, m: int) -> list[Connection]:
-    """A ring with the core, of which it begins at the node `first` along x. The core's index j is y, k is z."""
+    """Yield the connections of a ring with the core, of which the ring begins at the node `first` along x. In the core,
+    y increases with j and z with k."""
     n, h, rays = blocks[b].size[0], m // 2, 4 * m
     # Quarter turns of (j, k): from a ring's (layer, ray) to the core's nodes on its sides y+, z+, y-, z-.
     turned = (IDENTITY, ((1, 0, 0), (0, 0, -1), (0, 1, 0)), ((1, 0, 0), (0, -1, 0), (0, 0, -1)),
@@ -153,7 +154,7 @@ def _radii(spec: Any, m: int) -> tuple[np.ndarray, int, int]:
 
 
 def _from_core(spec: Any, fine: float, m: int) -> np.ndarray:
-    """Radii of the core's edge, in the mean, and of the layers from there to the nozzle's wall at 1/2."""
+    """Return the mean radius of the core's edge, and the radii of the layers from there to the nozzle's wall at 1/2."""
     cells, rest = divmod(spec.points_per_diameter - m, 2)
     layer = round(spec.boundary_layer_thickness / fine)
     hint = "change grid.points_per_diameter, points_around, boundary_layer_points or boundary_layer_thickness"

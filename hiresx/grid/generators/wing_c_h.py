@@ -98,7 +98,7 @@ class WingSection(Outline):
 
 
 def _planes(spec: WingCH, span: np.ndarray, section: WingSection) -> np.ndarray:
-    """The nodes (nk, nj, ni) about the same section in each plane, in chords."""
+    """Return the nodes (nk, nj, ni) about the same section in each plane, in chords."""
     beyond = np.maximum(span - spec.semi_span - spec.tip, 0) if spec.first_spacing_doubles else np.zeros_like(span)
     distances, which = np.unique(beyond / _planform(spec, span)[1], return_inverse=True)
     found = np.array([_symmetric(c_grid(spec, section, beside)) for beside in distances])
@@ -106,20 +106,21 @@ def _planes(spec: WingCH, span: np.ndarray, section: WingSection) -> np.ndarray:
 
 
 def _symmetric(nodes: np.ndarray) -> np.ndarray:
-    """The upper half of the nodes (nj, ni) and its mirror image."""
+    """Return the upper half of the nodes (nj, ni) and its mirror image."""
     half = nodes.shape[1] // 2
     return np.concatenate([nodes[:, : half - 1 : -1].conj(), nodes[:, half:]], axis=1)
 
 
 def _thickness(s: np.ndarray) -> np.ndarray:
-    """1 on the wing, and from s = 0 to 1, beyond it, down to 0, smooth at both ends."""
+    """Return the factor of the thickness: 1 on the wing, and beyond it a smooth decrease from 1 at s = 0 to 0 at s =
+    1."""
     s = np.clip(s, 0.0, 1.0)
     return np.asarray(1 - s**3 * (10 - 15 * s + 6 * s * s))
 
 
 def _share(spec: WingCH, span: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """The share of the whole section's nodes at each node along the span, (nk, nj): the end of the wing is smoothed
-    over the mean distance of the nodes from the section."""
+    """Return the weight of the nodes about the whole section at each node along the span, (nk, nj): the end of the wing
+    is smoothed over the mean distance of the nodes from the section."""
     on = slice(spec.n_wake, -spec.n_wake)
     distance = abs(nodes - nodes[0])[:, on].mean(axis=1)
     ends = _thickness((span - spec.semi_span) / spec.tip)
@@ -127,7 +128,7 @@ def _share(spec: WingCH, span: np.ndarray, nodes: np.ndarray) -> np.ndarray:
 
 
 def _planform(spec: WingCH, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """x of the leading edge, and the chord. Beyond the tip both come to rest over a semi-span."""
+    """Return x of the leading edge, and the chord. Beyond the tip both become constant over a semi-span."""
     reach = spec.semi_span
     s = np.clip((z - spec.semi_span - spec.tip) / reach, 0.0, 1.0)
     # The integral of 1 - s^3 (10 - 15 s + 6 s^2).
@@ -137,7 +138,7 @@ def _planform(spec: WingCH, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _span(spec: WingCH) -> np.ndarray:
-    """z (nk,): uniform over the tip, growing from there to both sides, inwards up to a largest spacing."""
+    """Return z (nk,): uniform over the tip, growing from there to both sides, inwards up to a largest spacing."""
     on, over, beyond = spec.cells
     first = spec.tip / over
     if first * on >= spec.semi_span:

@@ -40,7 +40,7 @@ def _digest(held: Iterable[tuple[str, tuple[int, ...], Iterable[np.ndarray]]]) -
 
 
 def _coordinates(piece: Piece, blocks: Sequence[Any]) -> Iterator[np.ndarray]:
-    """Yield x, y and z of the points as they are written, each in one piece or several."""
+    """Yield x, y and z of the points as they are written, each in one or several pieces."""
     for axis in AXES:
         if isinstance(piece, NodeBlock):
             yield from getattr(blocks[piece.block], axis)[tuple(slice(*nodes) for nodes in piece.ranges)]
@@ -106,7 +106,7 @@ def check(path: Path) -> None:
 
 @cache
 def _whole(path: Path, changed: int, size: int) -> bool:
-    """True if the file of coordinates holds what its digest says, or has none."""
+    """True if the coordinate file has the coordinates of its digest, or has no digest."""
     wanted = _digest_of(path)
     with suppress(*FAULTS), open_hdf5(path) as file:
         return not wanted or wanted == _digest((g.name[1:], g["x"].shape, _planes(g)) for g in in_order(file))

@@ -59,7 +59,7 @@ class WeightedPlaces:
     weights: np.ndarray
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
-        """`values` of the piece at the places."""
+        """Return `values` of the piece at the places."""
         return (np.ravel(values)[self.nodes] * self.weights).sum(axis=0)
 
     def of(self, first: "WeightedPlaces") -> "WeightedPlaces":
@@ -126,9 +126,9 @@ def line_samples(
 
 
 def _under_others(along: np.ndarray, number: np.ndarray, covered: Sequence[np.ndarray]) -> np.ndarray:
-    """Mask of the samples at `along` (n,), of the pieces `number` (n,), that lie among those of a later piece. Such a
-    piece is of a finer level, as blocks do not lie over each other otherwise. `covered`: the intervals of every piece
-    (`_covered_intervals`)."""
+    """Return the mask of the samples at `along` (n,), of the pieces `number` (n,), that lie among those of a later
+    piece. Such a piece is of a finer level, since blocks do not overlap otherwise. `covered`: the intervals of every
+    piece (`_covered_intervals`)."""
     under = np.zeros(len(along), dtype=bool)
     low, high = np.full(len(covered), np.inf), np.full(len(covered), -np.inf)
     np.minimum.at(low, number, along)
@@ -148,7 +148,7 @@ def _under_others(along: np.ndarray, number: np.ndarray, covered: Sequence[np.nd
 
 
 def _covered_intervals(piece: Piece, axis: str, value: float, along: str) -> np.ndarray:
-    """Intervals (m, 2) of the coordinate `along` that the cells on the line span."""
+    """Return the intervals (m, 2) of the coordinate `along` that the cells on the line span."""
     s, a = (
         np.stack([f[:-1, :-1], f[:-1, 1:], f[1:, :-1], f[1:, 1:]])
         for f in (_distance(piece, axis, value), piece[along])
@@ -178,7 +178,7 @@ def _distance(piece: Piece, axis: str, value: float) -> np.ndarray:
 
 
 def _meets(s: np.ndarray) -> np.ndarray:
-    """Mask of the intervals along axis 0 of s (n, ...) that hold a zero. The zero of a node counts once."""
+    """Return the mask of the intervals along axis 0 of s (n, ...) that contain a zero. A zero at a node counts once."""
     meets = np.zeros(s.shape, dtype=bool)
     meets[:-1] = (s[:-1] == 0) | (s[:-1] * s[1:] < 0)
     meets[-1] = s[-1] == 0
@@ -220,7 +220,7 @@ def crossings(piece: Piece, axis: str, value: float, direction: int) -> Weighted
 
 
 def _fraction(s0: np.ndarray, s1: np.ndarray) -> np.ndarray:
-    """Position of the zero between a node (0) and the next (1)."""
+    """Return the position of the zero between a node (0) and the next (1)."""
     change = s0 - s1
     return np.divide(s0, change, out=np.zeros_like(s0), where=(s0 != 0) & (change != 0))
 

@@ -64,7 +64,7 @@ def _tables(case: Any) -> list[tuple[Any, str]]:
 
 @dataclass(eq=False)
 class _Output:
-    """One series of files: what is in it, when the next is due, and which was the last."""
+    """One series of files: its content, the time of the next file, and the last file."""
 
     name: str
     variables: tuple[str, ...]
@@ -240,14 +240,14 @@ class FieldOutput(Attachment):
 
 
 def _content_of(output: _Output) -> Content:
-    """The content of an output. There is one once a run has begun."""
+    """Return the content of an output, which exists once a run has begun."""
     assert output.content is not None
     return output.content
 
 
 class _Files(Work):
-    """The files of one output at the time at which this is made: then begins to copy from the device what they need.
-    `workers` threads compute from it. Constructed by all ranks."""
+    """The files of one output at the present time. The constructor begins to copy the data that they need from the
+    device. `workers` threads compute from them. Constructed by all ranks."""
 
     def __init__(self, content: Content, directory: Path, solver: Any, workers: int):
         self._content, self._directory, self._workers = content, directory, workers

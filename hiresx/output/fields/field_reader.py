@@ -108,7 +108,7 @@ def in_order(file: Any) -> list[Any]:
 
 @lru_cache(maxsize=64)
 def _names(path: Path, changed: int, size: int) -> tuple[str, ...]:
-    """Names of the blocks of a file in their order; one that was written anew is read anew."""
+    """Return the names of the blocks of a file in their order; a file that was written anew is read anew."""
     with open_hdf5(path) as file:
         return tuple(group.name.lstrip("/") for group in in_order(file))
 

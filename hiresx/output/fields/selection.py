@@ -113,7 +113,7 @@ def describe(spec: Any) -> str:
 
 
 def _ranges(spec: Mapping[str, tuple[int, int]], block: Any, place: str) -> tuple[Nodes, Nodes, Nodes]:
-    """The ranges in the order of an array's axes."""
+    """Return the ranges in the order of an array's axes."""
     found = []
     for axis, size in zip("kji", block.x.shape, strict=True):
         first, last, stride = (*spec.get(axis, (0, "end")), 1)[:3]
@@ -157,8 +157,8 @@ def _plane(
 
 
 def _kinds_of_sheet(samples: cut.WeightedPlaces, shape: tuple[int, ...], kinds: np.ndarray) -> np.ndarray:
-    """The kinds of the cells between samples (a, b) of a block (nk, nj, ni): (1, a - 1, b - 1), those of the cells of
-    the block in which their middles lie, which have the `kinds`."""
+    """Return the kinds of the cells between samples (a, b) of a block (nk, nj, ni), an array (1, a - 1, b - 1). A cell
+    has the kind, from `kinds`, of the cell of the block that contains its middle."""
     nodes = np.stack(np.unravel_index(samples.nodes, shape))
     at = (nodes * samples.weights).sum(axis=1)
     middles = 0.25 * (at[:, :-1, :-1] + at[:, :-1, 1:] + at[:, 1:, :-1] + at[:, 1:, 1:])
@@ -197,7 +197,7 @@ def _sampled_block(
     order: np.ndarray | slice = slice(None),
     gaps: tuple[int, ...] = (),
 ) -> SampledBlock:
-    """The samples of `parts` (number of block, samples) put together, of which `order` selects those to keep."""
+    """Return the combined samples of `parts` (number of block, samples). `order` selects the samples to keep."""
     flat = [(n, samples.nodes, samples.weights) for n, samples in parts]
     flat = [(n, nodes.reshape(len(nodes), -1), weights.reshape(len(nodes), -1)) for n, nodes, weights in flat]
     blocks = np.concatenate([np.full(nodes.shape[1], n) for n, nodes, _ in flat])[order]

@@ -101,7 +101,7 @@ def find(path: str | Path, comm: Communicator | None = None) -> FoundCheckpoint:
 
 
 def _candidates(path: Path) -> tuple[Path, list[Path]]:
-    """The run directory that `path` means, and its checkpoints, of which there is at least one."""
+    """Return the run directory for `path`, and its checkpoints, at least one."""
     if not path.is_dir():
         kind = files.describe_path(path)
         what = ": no such run and no such checkpoint" if kind == files.ABSENT else f" {kind}"

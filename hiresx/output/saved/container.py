@@ -91,14 +91,14 @@ def write(
 
 
 def _entry(name: str, array: Any) -> dict[str, Any]:
-    """Name, type and shape of an array; TypeError for one that cannot be kept."""
+    """Return name, type and shape of an array. Raises TypeError for one that cannot be stored."""
     if array.dtype.kind not in _KINDS:
         raise TypeError(f"{name}: an array of {array.dtype} cannot be kept")
     return {"name": name, "dtype": array.dtype.str, "shape": list(array.shape)}
 
 
 def _lay_out(by_rank: Sequence[tuple[str, list[dict[str, Any]]]]) -> tuple[list[list[dict[str, Any]]], int]:
-    """The entries of all ranks with the places of their arrays, and where the last one ends."""
+    """Return the entries of all ranks with the positions of their arrays, and the end of the last one."""
     if len({path for path, _ in by_rank}) > 1:
         raise ValueError(f"the ranks write to several files: {sorted({path for path, _ in by_rank})}")
     place, names = len(MAGIC), Counter[str]()
@@ -119,7 +119,8 @@ def _bytes(dtype: str, shape: Iterable[int]) -> int:
 
 
 def _write_arrays(path: Path, arrays: list[tuple[str, Any]], entries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Write the arrays at their places and sync them; returns their SHA-256. Empties the list as it goes."""
+    """Write the arrays at their positions and flush them to the disk. Returns their SHA-256 digests. The list is
+    emptied meanwhile."""
     hashes = []
     with _writable(path) as handle:
         for entry in entries:
@@ -134,7 +135,7 @@ def _write_arrays(path: Path, arrays: list[tuple[str, Any]], entries: Sequence[M
 
 
 def _pwrite(handle: int, content: Any, place: int) -> str:
-    """Write bytes at `place`; returns their SHA-256."""
+    """Write bytes at `place`. Returns their SHA-256 digest."""
     digest, content = hashlib.sha256(), memoryview(content)
     for first in range(0, len(content), _CHUNK):
         chunk = content[first : first + _CHUNK]
@@ -146,7 +147,7 @@ def _pwrite(handle: int, content: Any, place: int) -> str:
 def _index(
     values: Mapping[str, Any], laid: Iterable[Sequence[dict[str, Any]]], hashes: Iterable[Sequence[str]]
 ) -> bytes:
-    """The bytes behind the arrays: index, digest, length, magic."""
+    """Return the bytes after the arrays: index, digest, length, magic number."""
     entries = [
         entry | {"sha256": sha256}
         for each, theirs in zip(laid, hashes, strict=True)
@@ -287,7 +288,8 @@ class Container:
                     raise self.damage_error(f"array {entry.name} was changed")
 
     def _shares(self, number: int) -> list[list["_Entry"]]:
-        """The arrays in shares of much the same size: the largest first, each to who has least; in the file's order."""
+        """Return the arrays divided into shares of similar size. The largest arrays are assigned first, each to the
+        smallest share; within a share the order is that of the file."""
         shares: list[list[Any]] = [[] for _ in range(number)]
         loads = [(0, n) for n in range(number)]
         for entry in sorted(self._entries.values(), key=lambda entry: -entry.bytes):

@@ -80,7 +80,7 @@ def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> li
 
 
 def _begins_steady_flow(found: Sequence[tuple[str, Any, Any]]) -> bool:
-    """True if a steady flow is to be found from the flow of another integrator, which is but its initial flow."""
+    """True if a steady flow is computed from the flow of another integrator, which is then only its initial flow."""
     return any(key == "time.integrator" and new == IMPLICIT for key, _, new in found)
 
 

@@ -31,7 +31,7 @@ def check_target(target: Path, fps: float) -> None:
 
 
 def _ffmpeg() -> str:
-    """Path of ffmpeg. Raises HiresxError where there is none."""
+    """Return the path of ffmpeg. Raises HiresxError if there is none."""
     library = optional.import_or_none("imageio_ffmpeg")
     try:
         found = library.get_ffmpeg_exe() if library is not None else shutil.which("ffmpeg")
@@ -87,7 +87,8 @@ class MovingFigure:
 
 
 def _same_size(pictures: Iterator[np.ndarray], shape: tuple[int, ...]) -> Iterator[np.ndarray]:
-    """A grid that moved or a part that shrank may change a figure's height: it is cut, or filled with white."""
+    """Return the picture with the given size. If the grid moved or a part shrank, the height of a figure may differ: it
+    is cut, or filled with white."""
     for picture in pictures:
         if picture.shape != shape:
             fitted = np.full(shape, 255, dtype=np.uint8)
@@ -122,7 +123,7 @@ def _write_gif(path: Path, pictures: Iterator[np.ndarray], shape: tuple[int, ...
 
 
 def _write_mp4(path: Path, pictures: Iterator[np.ndarray], shape: tuple[int, ...], fps: float) -> None:
-    """H.264 of a quality at which slow gradients show no bands."""
+    """Write an H.264 film, with a quality at which slow gradients show no bands."""
     height, width = (n - n % 2 for n in shape[:2])  # H.264 with colours at half resolution needs even sizes
     command = [_ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]
     command += ["-r", f"{fps:g}", "-i", "-", "-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "14"]

@@ -132,11 +132,10 @@ def pixels(views: list[View], look: Look, inches: float | None = None) -> list[r
 
 
 def _arrangement(sizes: list[tuple[float, float]], variables: int, look: Look) -> tuple[bool, float]:
-    """True if variables go in rows and views in columns (or the reverse), and inches per unit of length.
-
-    The choice that makes the larger picture on a screen as wide as the page and 5 inches high, with half an inch for
-    the labels of each column and for each vertical colour bar; then the scale may use the height of the page.
-    """
+    """Return whether variables are in rows and views in columns (or the reverse), and the inches per unit of length.
+    The arrangement with the larger picture is chosen, for a screen as wide as the page and 5 inches high, with half an
+    inch for the labels of each column and for each vertical colour bar. Afterwards the scale may use the height of the
+    page."""
     wide, high = ([size[m] for size in sizes] for m in (0, 1))
     bars = variables if len(sizes) == 1 else 0
     label = 0.5 * look.font / picture_file.FONT
@@ -149,7 +148,7 @@ def _arrangement(sizes: list[tuple[float, float]], variables: int, look: Look) -
 
 
 def _size(box: raster.Box) -> tuple[float, float]:
-    """Width and height of a view, no more than 12 to 1: a thinner domain is stretched to be seen."""
+    """Return width and height of a view, whose ratio is at most 12: a thinner domain is stretched to be visible."""
     width, height = box[1] - box[0], box[3] - box[2]
     return max(width, height / 12), max(height, width / 12)
 

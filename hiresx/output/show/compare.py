@@ -112,7 +112,8 @@ def _as_dicts(differences: Sequence[tuple[str, Any, Any]]) -> list[dict[str, Any
 
 
 def _pair(a: _Side, b: _Side) -> tuple[int, int]:
-    """Steps of the latest fields of one time that is not the start; of the last fields when there are none."""
+    """Return the steps of the latest fields with a common time after the start; if there are none, those of the last
+    fields."""
     times, others = a.times(), b.times()
     for step in sorted(set(times) - {0}, reverse=True):
         near = min(others, key=lambda other: (abs(others[other] - times[step]), abs(other - step)))

@@ -30,7 +30,7 @@ class Estimator:
         self._begin()
 
     def _begin(self) -> None:
-        """Forget all samples."""
+        """Discard all samples."""
         self._origin: tuple[float, int, float] | None = None
         self._opened = (0.0, 0, 0.0)
         self._aside_opened = 0.0
@@ -149,5 +149,5 @@ class Estimator:
 
 
 def _slope(samples: list[tuple[float, float]]) -> float:
-    """Median of the slopes between all pairs of samples (x, y), Theil-Sen."""
+    """Return the median of the slopes between all pairs of samples (x, y) (Theil-Sen)."""
     return median((b[1] - a[1]) / (b[0] - a[0]) for i, a in enumerate(samples) for b in samples[i + 1 :])

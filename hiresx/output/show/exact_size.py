@@ -95,7 +95,7 @@ def _shrink_labels(figure: Any) -> None:
 
 
 def _break_legends(figure: Any) -> None:
-    """Legends of the figure into more rows, where they are too wide."""
+    """Divide legends of the figure into more rows if they are too wide."""
     renderer, pad = figure._get_renderer(), 2 * PAD * figure.dpi
     room = figure.bbox.width - pad
     for legend in figure.legends:

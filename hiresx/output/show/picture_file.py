@@ -160,7 +160,7 @@ def level(reference: str) -> str:
 
 
 def _factor(word: str) -> str:
-    """One factor of `unit`: a letter is slanted, a word upright, the text behind _ an index."""
+    """Return one factor of `unit`: a letter is slanted, a word upright, the text after _ an index."""
     name, _, power = word.partition("^")
     letter, _, index = name.partition("_")
     letter = _GREEK.get(letter, letter if len(letter) == 1 else rf"\mathrm{{{letter}}}")
@@ -208,7 +208,7 @@ def check_target(target: Path) -> None:
 
 
 def _kind(drawn: Any, target: Path) -> str:
-    """The kind of picture that the name of a file asks for. Raises HiresxError for one that cannot be written."""
+    """Return the kind of picture for the name of a file. Raises HiresxError for one that cannot be written."""
     kind = target.suffix[1:].lower()
     if kind not in drawn.canvas.get_supported_filetypes():
         raise HiresxError(f'{target}: pictures cannot be written as "{target.suffix}"', "use .png, .svg or .pdf")

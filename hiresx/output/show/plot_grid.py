@@ -53,7 +53,7 @@ def plot_grid(
 
 
 def _grid(path: Path) -> tuple[str, list[cut.Piece], list[str], dict[str, Any]]:
-    """Title, coordinates (nk, nj, ni) and names of the blocks, and the case, empty where there is none."""
+    """Return title, coordinates (nk, nj, ni) and names of the blocks, and the case, which is empty if there is none."""
     about: dict[str, Any] = {}
     is_case = path.suffix == ".toml" or (path.is_dir() and (path / "case.toml").is_file())
     if is_case or not path.exists():

@@ -94,7 +94,7 @@ def plot_history(
 
 @dataclass
 class _SelectedColumns:
-    """Columns that were asked for, and what they are."""
+    """The requested columns, and their descriptions."""
 
     run: str
     title: str
@@ -207,13 +207,13 @@ def _select_columns(directory: str | Path, wanted: str, start: float | None) -> 
 
 
 def _thin(names: list[str]) -> list[str]:
-    """CURVES of them at most, evenly chosen, the first and the last among them."""
+    """Return at most CURVES of them at equal distances, including the first and the last."""
     kept = np.unique(np.linspace(0, len(names) - 1, min(CURVES, len(names))).astype(int))
     return [names[n] for n in kept]
 
 
 def _draw(ax: Any, chosen: _SelectedColumns, colours: Mapping[str, Any], prefix: str, style: str) -> None:
-    """The columns that `colours` are given for."""
+    """Draw the columns for which `colours` has an entry."""
     for name, colour in colours.items():
         values = chosen.data[name]
         if name in chosen.norms:

@@ -44,7 +44,7 @@ def run_status(directory: Path, entries: Mapping[str, Any], now: float | None = 
 
 
 def _done_fraction(entries: Mapping[str, Any], steps: int, time: float) -> float | None:
-    """Share of the run that is done at `steps` or `time`, whichever is nearer to the end; None without an end."""
+    """Return the fraction of the run that is done at `steps` or `time`, whichever is larger; None without an end."""
     spec = (entries.get("case") or {}).get("time") or {}
     done = []
     if entries.get("last_step"):

@@ -176,7 +176,7 @@ class History:
         return {name: _to_native(rows[name]) for name in self._record.names or ()}
 
     def remember(self, memory: Mapping[str, np.ndarray]) -> None:
-        """Restore what `memory` returned, unless its columns are different."""
+        """Restore the samples `memory`, which `History.memory` returned. Nothing is restored if the columns differ."""
         if self.path is not None or memory.keys() != set(self._record.names or ()):
             return
         rows = np.zeros(len(memory[STEP.name]), self._record)

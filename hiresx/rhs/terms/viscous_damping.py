@@ -28,13 +28,14 @@ _OF_TRANSPORTED = 1.0
 
 def fill(backend: Backend, state: BlockState, whole: Decomposition, at_walls: bool) -> None:
     """Fill the fields `damping_reach` and `transported_reach` of a part, if it has them. Each is (3, nk, nj, ni): how
-    many nodes the damping at a node may use along i, j and k. In the interior this is the half-width of the
-    differences. Near a patch of the `whole` blocks it is the distance from the patch in nodes, with a negative sign at
-    the upper end of a grid line. On a patch it is 0. An exception are planes of symmetry and slip walls that a no-slip
-    wall meets, or of which one with this property is the continuation: directions along these patches in which cells
-    are thin are damped.
+    many nodes the damping at a node may use along i, j and k.
 
-    `damping_reach` is also 0 along grid lines that end at a no-slip wall, unless `at_walls` is true: the damping would
+    In the interior this is the half-width of the differences. Near a patch of the `whole` blocks it is the distance
+    from the patch in nodes, with a negative sign at the upper end of a grid line. On a patch it is 0, with an
+    exception: planes of symmetry and slip walls that a no-slip wall meets, and patches that continue these, are damped
+    along those of their directions in which cells are thin.
+
+    `damping_reach` is also 0 along grid lines that end at a no-slip wall, unless `at_walls` is true. The damping would
     act on the curvature of the velocity in the boundary layer, and change the friction.
     """
     for name, left_alone in ((FIELD, None if at_walls else "no_slip"), (OF_TRANSPORTED, None)):

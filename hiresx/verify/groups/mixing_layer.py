@@ -64,7 +64,8 @@ def growth(run: CompletedRun) -> float:
 
 
 def curves(run: CompletedRun) -> dict[str, Sequence[float]]:
-    """Return the amplitude of the mode over time, and that by linear theory."""
+    """Return by name the times of the run, the amplitude of the mode at these times, and the amplitude by linear
+    theory."""
     time, amplitude = history(run)
     theory = amplitude[time >= _START][0] * np.exp(exact(run) * (time - time[time >= _START][0]))
     return {"time": time.tolist(), "wave": amplitude.tolist(), "theory": theory.tolist()}

@@ -64,7 +64,8 @@ def excess(part: int) -> Callable[..., float]:
 
 
 def curves(*runs: CompletedRun) -> dict[str, Sequence[float]]:
-    """Return the errors of amplitude and phase over the points per wavelength, and those by theory."""
+    """Return by name, for each of `runs`, the points per wavelength, the errors of amplitude and phase, and the errors
+    by theory."""
     amplitude, phase = errors([ratio(run) for run in runs])
     theory_amplitude, theory_phase = errors([theory(run) for run in runs])
     return {

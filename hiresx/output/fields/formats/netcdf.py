@@ -54,8 +54,8 @@ class NetcdfSeries(FormatSeries):
         return FieldFrame(joint, self._names, {("", "time"): time, ("", "step"): step})
 
     def _begin(self, directory: Path, path: Path) -> list[tuple[Path, FileLayout]]:
-        """Finds out, before the first file, how the files are laid out; gives the file of the coordinates if it must be
-        written. Collective."""
+        """Determine, before the first file, the layout of the files. Returns the coordinate file if it must be written.
+        Collective."""
         if self._layout is not None:
             return []
         about, coordinates, linked = self._about, [], ""
@@ -83,13 +83,13 @@ class NetcdfSeries(FormatSeries):
         return coordinates
 
     def _coordinate_digest(self) -> str:
-        """Digest of the coordinates, where they are written once; else ""."""
+        """Return the digest of the coordinates if they are written once, else ""."""
         if self._about.case["output"].get("coordinates") != "once":
             return ""
         return coordinate_file.digest(self._about.pieces, self._about.grid)
 
     def _find_layout(self, series: Series, path: Path) -> FileLayout:
-        """The layout, on rank 0 whole, on the others the places of the arrays. Collective."""
+        """Return the layout: on rank 0 all of it, on other ranks the positions of the arrays. Collective."""
         found: list[FileLayout] = []
 
         def learn() -> FileLayout:
