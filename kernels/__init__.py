@@ -118,7 +118,7 @@ def trait(folder: str, name: str, what: str, root: Path = ROOT, silent: int | No
 
 
 def _without_comments(header: Path) -> str:
-    """The text of a header with blanks for comments; read again when the file has changed."""
+    """Return the text of a header with blanks in place of comments; a changed file is read again."""
     about = header.stat()
     return _text_of(header, about.st_mtime_ns, about.st_size)
 
@@ -295,7 +295,7 @@ def _pointer(field: re.Match[str]) -> str:
 
 
 def _sizes(text: str) -> dict[str, int]:
-    """The numbers of variables that `text` gives names."""
+    """Return the numbers of variables to which `text` gives names."""
     found: dict[str, int] = {}
     for macro, number, constant, expression in _SIZE.findall(text):
         if macro:
@@ -306,7 +306,7 @@ def _sizes(text: str) -> dict[str, int]:
 
 
 def _value(kernel: str, expression: str, sizes: Mapping[str, int]) -> int:
-    """The value of sums of products of numbers and names."""
+    """Return the value of an expression of sums and products of numbers and names."""
     total = 0
     for term in expression.split("+"):
         product = 1

@@ -172,7 +172,8 @@ class Model:
         self.way_times = np.take_along_axis(held, self.ways.T, axis=0).T.copy()
 
     def _measured_speeds(self, level: str, gpu: int | None = None) -> list[float]:
-        """Measured GB/s of the pairs of a level, "NV" for all of NVLink; of one GPU if given."""
+        """Return the measured GB/s of the pairs of a level, "NV" for all of NVLink; only those of one GPU if it is
+        given."""
         machine = self.machine
         if machine.measured is None:
             return []
@@ -185,8 +186,8 @@ class Model:
         return found
 
     def _pcie_speed(self, gpu: int) -> float:
-        """GB/s of a GPU's own PCIe link: the most that was measured over it, else what it is
-        recorded to be, else what GPUs of its model have."""
+        """Return the GB/s of a GPU's own PCIe link: the highest measured speed over it, or else the recorded one, or
+        else that of its model."""
         machine = self.machine
         seen = [value for level in connection_levels.PCIE for value in self._measured_speeds(level, gpu)]
         if machine.measured is not None:
@@ -206,7 +207,7 @@ class Model:
         return self._index[name]
 
     def _climb(self, gpu: int, level: str, direction: str) -> list[int]:
-        """The links between a GPU and the switch or bridge at which a route of `level` turns."""
+        """Return the links between a GPU and the switch or bridge at which a route of `level` turns."""
         card = self._card[gpu]
         inner = {g for g, other in enumerate(self._card) if other == card}
         route = [self._link(f"GPU {card} PCIe {direction}", self._own[card], len(inner) > 1)]
@@ -438,12 +439,12 @@ class Exchange:
 
 
 def _binned_sums(bins: np.ndarray, amounts: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """Sums (rows, columns) of the `amounts` in their `bins`, counted row by row."""
+    """Return sums (rows, columns) of the `amounts` in their `bins`, counted row by row."""
     return np.bincount(bins.ravel(), weights=amounts.ravel(), minlength=rows * columns).reshape(rows, columns)
 
 
 def _membership(partition: Partition, count: int) -> list[int]:
-    """The number of the part that holds each of `count` GPUs."""
+    """Return the number of the part that contains each of `count` GPUs."""
     part_of = {g: n for n, part in enumerate(partition) for g in part}
     return [part_of[g] for g in range(count)]
 

@@ -72,7 +72,7 @@ class _Symbol(ctypes.Structure):
 
 
 def _file_of(address: int) -> str:
-    """The file that a function was loaded from; "" where the system does not say."""
+    """Return the file from which a function was loaded; "" if the system does not report it."""
     try:
         found = _Symbol()
         if ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(found)) and found.file:

@@ -58,7 +58,7 @@ def device_tree(machine: Machine) -> Branch:
 
 
 def _below(members: list[int], finer: tuple[str, ...], rank: list[list[int]], count: int) -> tuple[Branch, ...]:
-    """Branches above the members, each by the finest level that holds all of its members."""
+    """Return the branches above the members, each by the finest level that contains all of its members."""
 
     def parts(some: list[int], level: str) -> list[list[int]]:
         found = connect_pairs(len(some), lambda a, b: rank[some[a]][some[b]] <= RANK[level])
@@ -83,7 +83,7 @@ def _branch(
 
 
 def _ranks(machine: Machine) -> list[list[int]]:
-    """Places of levels between all GPUs and adapters."""
+    """Return the ranks of the levels between all GPUs and adapters."""
     count, nics = len(machine.gpus), len(machine.nics)
     size = count + nics
     rank = [[UNKNOWN] * size for _ in range(size)]

@@ -270,7 +270,7 @@ class _Fault(Exception):
 
 
 def _read(kind: Any, value: Any, where: str) -> Any:
-    """`value` of JSON as the type `kind` of a field says."""
+    """Convert `value` of JSON to the type `kind` of a field."""
     if kind == Cpus:
         cpus = frozenset() if value == "" else parse_list(value) if isinstance(value, str) else None
         if cpus is None:
@@ -297,7 +297,7 @@ def _read(kind: Any, value: Any, where: str) -> Any:
 
 
 def _read_object(kind: Any, value: Any, where: str) -> Any:
-    """An object of JSON as the dataclass `kind`."""
+    """Convert an object of JSON to the dataclass `kind`."""
     if not isinstance(value, dict):
         raise _Fault(f"{where} is no object")
     start = f"{where}." if where else ""
@@ -312,7 +312,7 @@ def _read_object(kind: Any, value: Any, where: str) -> Any:
 
 
 def _check(machine: Machine) -> Machine:
-    """The machine with all matrices filled in. Raises _Fault where its entries do not fit together."""
+    """Return the machine with all matrices completed. Raises _Fault if its entries are inconsistent."""
     count, adapters = len(machine.gpus), len(machine.nics)
     if count > MOST_GPUS or adapters > MOST_NICS:
         raise _Fault(f"{plural(count, 'GPU')} and {adapters} network adapters are no one machine")

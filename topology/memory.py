@@ -75,7 +75,7 @@ def _by_move_pages(array: np.ndarray) -> dict[int, int]:
 
 
 def _by_numa_maps(array: np.ndarray) -> dict[int, int]:
-    """The same from /proc/self/numa_maps: of the whole mapping that holds the array's first byte."""
+    """Return the same from /proc/self/numa_maps, for the whole mapping that contains the array's first byte."""
     try:
         lines = Path("/proc/self/numa_maps").read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:

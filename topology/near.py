@@ -72,21 +72,21 @@ def nearest(gpu: int | str | None = None, machine: Machine | None = None) -> Nea
 
 
 def _node_level(machine: Machine, numa: int | None, nic: NIC) -> str:
-    """The level of an adapter to a NUMA node, "" where that is not known."""
+    """Return the level of an adapter to a NUMA node; "" if it is not known."""
     if len(machine.numa) < 2:
         return "NODE"
     return "" if None in (numa, nic.numa) else "NODE" if nic.numa == numa else "SYS"
 
 
 def _allowed_cpus(machine: Machine) -> Cpus:
-    """The CPUs that this process may use at this moment; of a recording all that it has."""
+    """Return the CPUs that this process may use now; for a recording all of its CPUs."""
     if machine.live:
         return frozenset(os.sched_getaffinity(0))
     return frozenset().union(*(node.cpus for node in machine.numa), *machine.cores)
 
 
 def _own() -> str | None:
-    """Address of the GPU of this process."""
+    """Return the address of the GPU of this process."""
     try:
         driver = Driver()
         numbers = range(driver.count())

@@ -85,7 +85,7 @@ def discover(nvml: Nvml = None) -> Machine:
 
 
 def _ask(nvml: Nvml, name: str, *arguments: Any, default: Any = None) -> Any:
-    """Result of a function; `default` when this version, driver or GPU does not know it."""
+    """Return the result of a function; `default` if this version, driver or GPU does not support it."""
     function = getattr(nvml, name, None)
     if function is None:
         return default
@@ -100,7 +100,7 @@ def _text(value: str | bytes | None) -> str:
 
 
 def _slices(nvml: Nvml, card: Handle) -> list[Handle]:
-    """The MIG slices of a card; none where MIG is off, or nothing of the card has been given out yet."""
+    """Return the MIG slices of a card; an empty list if MIG is off, or no slice has been made yet."""
     mode = _ask(nvml, "nvmlDeviceGetMigMode", card)
     if mode is None or not mode[0]:
         return []
@@ -110,7 +110,7 @@ def _slices(nvml: Nvml, card: Handle) -> list[Handle]:
 
 
 def _domain(nvml: Nvml, handle: Handle) -> str:
-    """ "cluster UUID/clique" of the NVLink domain that a GPU has joined; "" where it is in none."""
+    """Return the "cluster UUID/clique" of the NVLink domain that a GPU has joined; "" if it is in none."""
     make = getattr(nvml, "c_nvmlGpuFabricInfoV_t", None)
     if make is None:
         return ""
@@ -129,7 +129,7 @@ def _ancestor(nvml: Nvml, first: Handle, second: Handle) -> str:
 
 
 def _peer(nvml: Nvml, first: Handle, second: Handle) -> str:
-    """OK when both reading and writing are; else why not; "" when NVML does not say."""
+    """Return "OK" if both reading and writing are possible, or else the reason why not; "" if NVML has no answer."""
     states = [_ask(nvml, "nvmlDeviceGetP2PStatus", first, second, way) for way in (P2P_READ, P2P_WRITE)]
     if None in states:
         return ""
@@ -137,7 +137,7 @@ def _peer(nvml: Nvml, first: Handle, second: Handle) -> str:
 
 
 def _gpu(nvml: Nvml, index: int, handle: Handle, part: Handle | None = None) -> GPU:
-    """`handle`: of the card; `part`: of its MIG slice."""
+    """Return the description of a GPU. `handle`: the handle of the card. `part`: that of its MIG slice."""
     pci = _ask(nvml, "nvmlDeviceGetPciInfo", handle)
     own = handle if part is None else part
     memory = _ask(nvml, "nvmlDeviceGetMemoryInfo", own)
@@ -168,8 +168,8 @@ def _gpu(nvml: Nvml, index: int, handle: Handle, part: Handle | None = None) -> 
 def _nvlinks(
     nvml: Nvml, handles: list[Handle], gpus: tuple[GPU, ...], problems: list[str]
 ) -> tuple[list[list[int]], list[int]]:
-    """Return (NVLinks between GPUs, active NVLinks of each GPU). Links count that end at each other; behind a switch,
-    the smaller number of two GPUs."""
+    """Return (NVLinks between GPUs, active NVLinks of each GPU). Links between two GPUs that end at each other count;
+    behind a switch the number is the smaller of those of the two GPUs."""
     count = len(handles)
     place = {gpu.bus_id: gpu.index for gpu in gpus if gpu.bus_id and not gpu.mig_uuid}
     divided = {gpu.bus_id for gpu in gpus if gpu.mig_uuid}

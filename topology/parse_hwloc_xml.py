@@ -38,7 +38,7 @@ _CACHE = re.compile(r"L([1-5])(i?)Cache")
 
 
 class _Objects:
-    """The elements `object` of an export, with their infos."""
+    """The elements `object` of an export, with their data."""
 
     def __init__(self, root: Element):
         self.all = list(root.walk("object"))
@@ -157,8 +157,8 @@ def _is_gpu(node: Element) -> bool:
 
 
 def _adapters(objects: _Objects) -> list[Element]:
-    """Network adapters. Virtual functions count only where there is no physical adapter of their maker, as in a virtual
-    machine."""
+    """Return the network adapters. Virtual functions are included only without a physical adapter of their
+    manufacturer, as in a virtual machine."""
     found = [node for node in objects.devices if _pci(node)[0] >> 8 == 0x02]
 
     def virtual(node: Element) -> bool:
@@ -174,7 +174,7 @@ def _adapters(objects: _Objects) -> list[Element]:
 
 
 def _others(objects: _Objects, taken: set[int], numa: tuple[NumaNode, ...]) -> Iterator[OtherDevice]:
-    """PCI devices that are neither GPU nor adapter, nor a virtual function."""
+    """Return the PCI devices that are neither GPU nor adapter, nor a virtual function."""
     for node in objects.devices:
         kind, vendor, device = _pci(node)
         infos = _infos(node)
@@ -219,12 +219,12 @@ def _numa_nodes(objects: _Objects) -> tuple[NumaNode, ...]:
 
 
 def _local(node: Element) -> Element | None:
-    """The nearest ancestor with CPUs: where the device is attached."""
+    """Return the nearest ancestor with CPUs, to which the device is attached."""
     return next((above for above in node.ancestors() if _cpus(above)), None)
 
 
 def _node_of(local: Element | None, numa: tuple[NumaNode, ...]) -> int | None:
-    """The NUMA node near an object, None when it is near several."""
+    """Return the NUMA node near an object; None if several are near it."""
     if local is None:
         return None
     mask = parse_mask(local.get("nodeset"))
@@ -236,7 +236,8 @@ def _node_of(local: Element | None, numa: tuple[NumaNode, ...]) -> int | None:
 
 
 def _path(node: Element) -> tuple[str, ...]:
-    """Bridges above a device, host bridge first; a host bridge is known by the buses behind it and where it hangs."""
+    """Return the bridges above a device, host bridge first. A host bridge is identified by the buses behind it and its
+    position."""
     bridges = []
     for above in node.ancestors():
         if _type(above) != "Bridge":
@@ -303,7 +304,8 @@ def level(first: GPU | NIC, second: GPU | NIC) -> str:
 def _nvlinks(
     top: Element, objects: _Objects, devices: list[Element], gpus: tuple[GPU, ...]
 ) -> tuple[list[list[int]], list[str]]:
-    """Number of NVLinks between GPUs from the bandwidths (MB/s) that hwloc writes; ports of switches count together."""
+    """Return the number of NVLinks between GPUs from the bandwidths (MB/s) that hwloc writes; the ports of switches are
+    counted together."""
     count = len(gpus)
     links = [[0] * count for _ in range(count)]
     problems: list[str] = []

@@ -122,7 +122,7 @@ class _Table:
         return HiresxError(f"{self.name}{what}", hint)
 
     def _take(self, number: int, line: str) -> None:
-        """Classify a line."""
+        """Classify a line, and store its content."""
         if len(line) > LONGEST_LINE:
             if "GPU" in line:
                 raise self.error(f", line {number}: {len(line)} characters are no row of a topology")
@@ -179,7 +179,8 @@ class _Table:
         return header.devices
 
     def _read_cells(self) -> None:
-        """The cells of each GPU and the words behind them; a row that is short, or has its X elsewhere, is refused."""
+        """Return the cells of each GPU and the words after them. Raises an error for a row that is too short, or has
+        its X elsewhere."""
         count, columns, of_count = self.count, self.columns, plural(self.count, "GPU")
         starts: dict[int, int] = {}
         for n in range(count):
@@ -326,7 +327,8 @@ def _refuse_p2p(name: str) -> None:
 
 
 def _peers(rows: _Peers, count: int) -> Matrix:
-    """Peer access by the rows of `topo -p2p` (of reading and of writing): OK where all are, "" where none is whole."""
+    """Return the peer access by the rows of `topo -p2p` (of reading and of writing): "OK" if all are, "" if no row is
+    complete."""
 
     def status(a: int, b: int) -> str:
         words = [row[b] for row in rows.get(a, []) if len(row) >= count and row[a] == connection_levels.SELF]

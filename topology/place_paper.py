@@ -53,7 +53,8 @@ def _split(ranks: list[int], group: GpuGroup, weight: np.ndarray, placement: lis
 
 
 def _cut(ranks: list[int], here: int, there: int, weight: np.ndarray) -> list[int]:
-    """The ranks for the first side: the fewest bytes across, then the rank order."""
+    """Return the ranks of the first side: those with the fewest bytes to the other side; among equal ones the rank
+    order decides."""
     count = len(ranks)
     least, spare = divmod(count, here + there)
     most = least + (spare > 0)
@@ -79,8 +80,8 @@ def _best_subset(inside: np.ndarray, low: int, high: int) -> np.ndarray:
 
 
 def _improve(inside: np.ndarray, low: int, high: int) -> np.ndarray:
-    """Swap pairs of ranks, from the first ranks on this side, while that lessens the bytes across (Kernighan and Lin's
-    step)."""
+    """Swap pairs of ranks, beginning with the first ranks of this side, as long as that reduces the bytes to the other
+    side (the step of Kernighan and Lin)."""
     count = len(inside)
     member = np.arange(count) < min(high, max(low, count // 2))
     while True:

@@ -194,8 +194,8 @@ class Search:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _every(self, limit: float) -> np.ndarray | None:
-        """All best placements (n, ranks), one of each set that `are_alike` makes equal; None if the search takes too
-        long. `limit`: a value that is known to be reached."""
+        """Return all best placements (n, ranks), one of each set of placements that `are_alike` makes equivalent; None
+        if the search takes too long. `limit`: a value that is known to be reached."""
         order, limit = self._slots.order, limit * (1 + SAME)
         places = np.zeros((1, 0), dtype=np.int64)
         used = np.zeros((1, self._slots.count), dtype=np.int64)
@@ -242,7 +242,8 @@ class Search:
         return np.unique([place for _, place in found], axis=0)
 
     def _descend(self, place: np.ndarray, draw: np.random.Generator, allowed: int) -> tuple[float, np.ndarray]:
-        """Descend by swaps of two ranks and moves of one to a free slot. Return (guide value, placement)."""
+        """Improve a placement by swaps of two ranks and moves of one rank to a free slot. Returns (guide value,
+        placement)."""
         ranks, slots = len(place), self._slots.slots(np.asarray(place))
         now, most = np.inf, self._objective.most_swaps
         while self.work < allowed:
@@ -299,7 +300,7 @@ def exchange_bound(model: Model, demand: Traffic, gpus: list[int], share: int) -
 
 
 def _least(times: np.ndarray, apart: np.ndarray, axis: int) -> np.ndarray:
-    """Lower bound (links, GPUs) of the seconds per byte that a link is held by bytes that leave (axis 2) or reach (1) a
-    GPU."""
+    """Return a lower bound (links, GPUs) of the seconds per byte for which bytes that leave (axis 2) or reach (1) a GPU
+    occupy a link."""
     least: np.ndarray = np.where(apart[None], times, np.inf).min(axis=axis)
     return least

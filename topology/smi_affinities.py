@@ -67,7 +67,7 @@ def _assign(
     line: int,
     whole: bool,
 ) -> None:
-    """Assign the words beside the matrix to its affinity columns. Words that are left over are added to `unread`."""
+    """Assign the words beside the matrix to its affinity columns. Remaining words are added to `unread`."""
     words = list(words)
     while len(words) > len(kinds) and (n := next((n for n, word in enumerate(words[:-1]) if _open(word)), -1)) >= 0:
         words[n : n + 2] = [words[n] + words[n + 1]]  # "0, 3-9": a list with blanks in it

@@ -53,7 +53,8 @@ def facts(text: str) -> ReportedFacts:
 
 
 def _read_query(lines: list[str], found: ReportedFacts) -> None:
-    """`nvidia-smi -q`: a block for each GPU, in order; the highest generation and width that both ends can do."""
+    """Read `nvidia-smi -q`: a block for each GPU, in order. Generation and width of a link are the highest ones that
+    both ends support."""
     number, section, generation = -1, "", None
     for line in lines:
         if match := _BLOCK.match(line):
@@ -79,7 +80,7 @@ def _read_query(lines: list[str], found: ReportedFacts) -> None:
 
 
 def _table(lines: list[str], found: ReportedFacts) -> None:
-    """CSV of --query-gpu: a line of names, then one for each GPU."""
+    """Read the CSV of --query-gpu: a line of names, then one line for each GPU."""
     names: list[str] = []
     rows = 0
     for line in lines:

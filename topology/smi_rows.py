@@ -177,8 +177,8 @@ def apart(word: str) -> list[str]:
 
 
 def _label(words: list[str]) -> int | None:
-    """Index of the word that names the row: a GPU or an adapter before levels, behind the prefix of a log or an
-    affinity; else the first word."""
+    """Return the index of the word that names the row: a GPU or an adapter before levels, after the prefix of a log or
+    an affinity; or else the first word."""
     for n, word in enumerate(words[:8]):
         following = [part for after in words[n + 1 : n + 2 + MOST_BEFORE] for part in apart(after)]
         named = _LABEL.fullmatch(word) and any(connection_levels.word(part) for part in following)

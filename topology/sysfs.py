@@ -67,13 +67,13 @@ def _hex(path: Path) -> int:
 
 
 def _node(path: Path) -> int | None:
-    """The device's NUMA node; the kernel writes -1 where the firmware does not say."""
+    """Return the device's NUMA node. (The kernel writes -1 if the firmware does not give it.)"""
     text = _read(path / "numa_node")
     return int(text) if text.isdigit() else None
 
 
 def _bridges(path: Path) -> tuple[str, ...]:
-    """Bridges above a device from its place in /sys: .../pci0000:3a/0000:3a:00.0/0000:3b:00.0."""
+    """Return the bridges above a device from its path in /sys: .../pci0000:3a/0000:3a:00.0/0000:3b:00.0."""
     parts = path.resolve().parts
     hosts = [n for n, part in enumerate(parts) if re.fullmatch(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}", part)]
     if not hosts:
@@ -112,7 +112,7 @@ def _nic(path: Path) -> NIC:
 
 
 def _network_speed(path: Path) -> float | None:
-    """GB/s of an adapter's fastest port that is up: "200 Gb/sec (4X HDR)", or Mbit/s."""
+    """Return the GB/s of an adapter's fastest active port, from "200 Gb/sec (4X HDR)" or Mbit/s."""
     rates = [re.match(r"(\d+(?:\.\d+)?) Gb/sec", _read(rate)) for rate in path.glob("infiniband/*/ports/*/rate")]
     found = [float(match[1]) / 8 for match in rates if match]
     for entry in (*path.glob("net/*/speed"), *path.glob("virtio*/net/*/speed")):
@@ -123,7 +123,7 @@ def _network_speed(path: Path) -> float | None:
 
 
 def _caches(root: Path) -> tuple[Cache, ...]:
-    """Each cache once, with all that share it."""
+    """Yield each cache once, with all CPUs that share it."""
     found: dict[tuple[int, str, frozenset[int]], Cache] = {}
     kinds = {"Data": "data", "Instruction": "instruction"}
     for path in (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cache/index[0-9]*"):

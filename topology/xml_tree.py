@@ -62,7 +62,7 @@ def read(text: str, name: str, hint: str) -> Element:
 
 
 class _Reader:
-    """Takes expat's events."""
+    """Handles the events of expat."""
 
     def __init__(self, name: str, hint: str):
         self.name, self.hint = name, hint

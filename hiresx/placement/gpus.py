@@ -74,8 +74,8 @@ def choose(
 def _hidden_gpu_remarks(
     rank: int, chosen: Mapping[int, GpuChoice], facts: Mapping[int, PlacementFacts], machine: Machine
 ) -> list[str]:
-    """Remarks on GPUs of other ranks of this host that are hidden from this rank, with the mask that shows them.
-    `machine`: as the rank sees it, whatever the mask hides from CUDA."""
+    """Yield remarks on GPUs of other ranks of this host that are hidden from this rank, with the setting that makes
+    them visible. `machine`: the machine as the rank sees it, including GPUs that are hidden from CUDA."""
     every = sorted({address for fact in facts.values() for address in fact.gpus})
     known = [gpu.address for gpu in machine.gpus]
     # If a cgroup hides GPUs from all processes, CUDA numbers the remaining ones; otherwise it numbers all GPUs of the
@@ -152,8 +152,8 @@ def _free(machine: Machine, visible: Sequence[int]) -> tuple[tuple[int, ...], tu
 def _parts(
     machine: Machine, gpus: tuple[int, ...], facts: Mapping[int, PlacementFacts]
 ) -> list[tuple[list[int], tuple[int, ...]]]:
-    """Groups (ranks, GPUs for them). Where a launcher bound ranks near some GPUs each, and has left no GPU short, they
-    take these; else all ranks take all GPUs."""
+    """Yield groups (ranks, GPUs for them). If a launcher bound ranks near some GPUs each, and there are enough GPUs
+    near each group, groups use these; otherwise all ranks use all GPUs."""
     if not facts:
         return []
 

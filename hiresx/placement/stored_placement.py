@@ -85,7 +85,7 @@ def _cells(seat: Seat) -> list[str]:
 
 
 def _by_host(seats: Sequence[Seat]) -> list[list[str]]:
-    """One row for the ranks of a host that have one backend."""
+    """Return one row for the ranks of a host that have one backend."""
     groups: dict[tuple[str, str], list[Seat]] = {}
     for seat in seats:
         groups.setdefault((seat.host, seat.backend), []).append(seat)

@@ -146,7 +146,7 @@ def azimuthal(
 
 
 def _classify(m: np.ndarray, share: np.ndarray) -> dict[str, Any]:
-    """Kind of a tone, by the powers of its modes."""
+    """Return the kind of a tone, from the powers of its modes."""
     by_order = {order: float(share[np.abs(m) == order].sum()) for order in range(int(m.max()) + 1)}
     order = max(by_order, key=lambda key: by_order[key])
     with_theta, against = float(share[m == order][0]), float(share[m == -order][0])

@@ -215,6 +215,6 @@ def energy_of(stresses: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _slopes_and_force(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> tuple[np.ndarray, np.ndarray]:
-    """dU_i/dx_j, and the force of mean stress and pressure."""
+    """Return dU_i/dx_j, and the force of mean stress and pressure."""
     slope = np.stack([place.gradient(u) for u in held["U"]])
     return slope, np.stack([place.divergence(row) for row in held["tau"]]) - place.gradient(held["p"])

@@ -90,7 +90,7 @@ def shells(velocity: Sequence[np.ndarray], periods: np.ndarray) -> tuple[np.ndar
 
 
 def _scales(time: float, k: np.ndarray, power: np.ndarray, energy: float, reynolds: float | None) -> dict[str, Any]:
-    """A row of the table: of the energies `power` of wave numbers k, whose sum is to be `energy`."""
+    """Return a row of the table, from the energies `power` of the wave numbers k, whose sum should be `energy`."""
     total = float(power.sum())
     missing = abs(total - energy) / energy if energy else 0.0
     row: dict[str, Any] = {"time": time, "energy": energy, "parseval_error": missing}

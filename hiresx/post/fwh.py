@@ -168,7 +168,7 @@ def compute_sources(surface: Surface, flow: Flow, some: slice, stream: Stream, s
 
 
 def _by_place(rho: np.ndarray, velocity: np.ndarray, pressure: np.ndarray) -> list[np.ndarray]:
-    """rho, pressure, u, v, w as (n, time)."""
+    """Return rho, pressure, u, v, w as arrays (n, time)."""
     return [np.array(c.T, dtype=float, order="C") for c in (rho, pressure, *np.moveaxis(velocity, -1, 0))]
 
 
@@ -225,7 +225,8 @@ def inside(surface: Surface, observers: np.ndarray) -> np.ndarray:
 
 
 def _interpolation(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (stencil, n) of the value and of the derivative at `part` (n,) of the way from a sample to the next."""
+    """Return the weights (stencil, n) of the value and of the derivative at the fraction `part` (n,) of the interval
+    from a sample to the next."""
     nodes = np.arange(_STENCIL) - (_STENCIL // 2 - 1)
     powers = np.arange(_STENCIL)
     inverse = np.linalg.inv(np.vander(nodes.astype(float), increasing=True))  # coefficients from values
@@ -235,7 +236,7 @@ def _interpolation(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _distances(d: np.ndarray, stream: Stream) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """R*, R (n,) and their gradients (n, 3) with respect to the observer, who is `d` (n, 3) away."""
+    """Return R*, R (n,) and their gradients (n, 3) with respect to the observer, who is `d` (n, 3) away."""
     b2 = 1 - stream.mach**2
     stretched = d * np.array([1.0, b2, b2])
     star = np.sqrt(np.einsum("ni,ni->n", d, stretched))

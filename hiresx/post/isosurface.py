@@ -232,8 +232,8 @@ def _surface(
     pyvista: ModuleType, pieces: Sequence[dict[str, np.ndarray]], kinds: Sequence[np.ndarray | None], variable: str,
     values: Sequence[float], by: str | None, clip: Sequence[float] | None,
 ) -> Any:  # fmt: skip
-    """The triangles of all blocks, with the point data "level" and `by`. `kinds`: of their cells, None where all are
-    shown (`level_cells.cell_kinds`)."""
+    """Return the triangles of all blocks, with the point data "level" and `by`. `kinds`: the kinds of their cells, None
+    if all are shown (`level_cells.cell_kinds`)."""
     parts = []
     low, high = np.inf, -np.inf
     for piece, hidden in zip(pieces, kinds, strict=True):
@@ -268,7 +268,7 @@ def _picture(
     pyvista: ModuleType, found: Any, shown: str, norm: Any, chosen: str, bounds: list[float], opacity: float,
     view: tuple[float, float, float], wide: int,
 ) -> tuple[np.ndarray, "PictureView"]:  # fmt: skip
-    """Red, green, blue (height, width, 3), cut to what is drawn, and how that is seen."""
+    """Return red, green, blue (height, width, 3), reduced to the part with content, and the projection."""
     _check_gl()
     from matplotlib import colormaps
     from vtkmodules.vtkCommonCore import vtkLogger
@@ -315,7 +315,8 @@ def _picture(
 
 
 def _check_gl() -> None:
-    """Raises HiresxError where nothing can be drawn. The check runs in a process of its own, as VTK may abort it."""
+    """Raises HiresxError if pictures cannot be rendered. The check runs in a separate process, since VTK may abort
+    it."""
     tried = subprocess.run([sys.executable, "-P", "-c", _PROBE], capture_output=True, text=True, timeout=120)
     if tried.returncode:
         reason = next(

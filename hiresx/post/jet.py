@@ -168,7 +168,7 @@ def expanded_jet(
 
 
 def _convection(run: Run, line: str | None, start: float | None, end: float | None, velocity: float) -> dict[str, Any]:
-    """The convection velocity along the shear layer, of v where it is there, else of p."""
+    """Return the convection velocity along the shear layer, of v if the history has it, else of p."""
     name = line or _shear_line(run)
     if "." not in name:
         quantities = set(map(str, run.history(name).data_vars))

@@ -206,7 +206,7 @@ def flow(ours: "Jet") -> Any:
 
 
 def _box(ours: "Jet", pieces: list[cut.Piece]) -> tuple[float, float, float, float]:
-    """The box between the sponges: least and greatest x, then y."""
+    """Return the box between the sponges: least and greatest x, then y."""
     ends = {axis: list(cut.extent(pieces, axis)) for axis in "xy"}
     for sponge in ours.run.case.get("sponge") or ():
         if sponge["axis"] in ends:

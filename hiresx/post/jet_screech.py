@@ -128,8 +128,9 @@ def screech(
 def _spectra_by_length(
     parts: np.ndarray, taken: signal_reading.Signals, expected: float, segments: int | None
 ) -> Iterator[welch.Spectra]:
-    """Spectra of four segments, which overlap by half; then of segments half as long, over and over, as long as they
-    hold enough periods: a tone that wanders is broader than the lines of the first ones. Of `segments`, if given."""
+    """Yield spectra of four segments, which overlap by half, and then of segments half as long, repeatedly, as long as
+    a segment contains enough periods: a tone whose frequency varies is broader than the lines of the first spectra. If
+    `segments` is given, only the spectra of so many segments are returned."""
     dt, filtered = taken.dt, taken.filtered
     if segments is not None:
         yield welch.spectra(parts, dt, segments, filtered=filtered)

@@ -108,7 +108,8 @@ def _of_averages(run: Run, limit: float) -> Mean:
 
 
 def _flat(pieces: list[cut.Piece]) -> list[cut.Piece]:
-    """Pieces (nk, nj, ni) as (nj, ni): the mean over k, where all planes have the same x and y; else z = 0."""
+    """Return pieces (nk, nj, ni) as (nj, ni): the mean over k if all planes have the same x and y, otherwise the plane
+    z = 0."""
     if all(np.ptp(piece[axis], axis=0).max() < 1e-9 for piece in pieces for axis in "xy"):
         return [{name: values.mean(axis=0) for name, values in piece.items()} for piece in pieces]
     return cut.plane(pieces, "z", 0.0)
@@ -217,7 +218,8 @@ def cells(flow: Mean, ambient: float, sheet: float, exit_pressure: float | None 
 
 
 def _mismatch(length: float, rise: float, lengths: Sequence[float], least: float, sheet: float) -> str:
-    """Why a cell of this length and rise, behind others of the `lengths`, is none of a train; "" where it is one."""
+    """Return the reason why a maximum with a cell of this length and rise, behind others of the `lengths`, does not end
+    a shock cell; "" if it does."""
     if rise < least:
         of = "of the cell before it" if lengths else "of a cell of this exit pressure"
         return f"its rise {rise:.3g} is less than {least:.3g}, {FADES if lengths else FIRST:g} {of}"

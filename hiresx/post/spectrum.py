@@ -164,7 +164,7 @@ def spectrum(
 
 
 def _points(path: Path, column: str) -> Curve:
-    """The curve in a CSV file. Raises HiresxError where it is not there."""
+    """Return the curve in a CSV file. Raises HiresxError if it does not exist."""
     table = lines.read_table(path, "f")
     for name in (column, "level"):
         if name in table:

@@ -131,7 +131,8 @@ def spod(
 
 
 def _rows(run: Run, subset: str, blocks: dict[str, Any], variable: str) -> Iterator[np.ndarray]:
-    """The values of all blocks, one time after the other; each file is opened once where it holds the variable."""
+    """Yield the values of all blocks, one time after the other. Each file is opened once if it contains the
+    variable."""
     frames = field_file.frames(run.path, subset)
     for n, step in enumerate(next(iter(blocks.values()))["step"].values):
         stored = field_file.read_stored(frames[int(step)], list(blocks), variable)
@@ -142,8 +143,8 @@ def _rows(run: Run, subset: str, blocks: dict[str, Any], variable: str) -> Itera
 
 
 def _areas(x: np.ndarray, y: np.ndarray, kinds: np.ndarray | None = None) -> np.ndarray:
-    """Area (nj, ni) that belongs to each node: a quarter of each of the cells around it that are not hidden by `kinds`
-    (see `level_cells.cell_kinds`)."""
+    """Return the area (nj, ni) that belongs to each node: a quarter of each of the cells around it that are not hidden
+    by `kinds` (see `level_cells.cell_kinds`)."""
     across = (x[1:, 1:] - x[:-1, :-1]) * (y[1:, :-1] - y[:-1, 1:]) - (x[1:, :-1] - x[:-1, 1:]) * (
         y[1:, 1:] - y[:-1, :-1]
     )

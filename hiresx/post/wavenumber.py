@@ -87,8 +87,9 @@ def wavenumber(
 
 
 def _moments(series: Any, axis: int, over: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean squares of the waves along `axis` (..., waves), twice those of waves that a real line has in pairs, and the
-    variance, of a variable over time and k, j, i. Both are means over time and the axes `over`, which keep one node."""
+    """Return the mean squares of the waves along `axis` (..., waves), and the variance, of a variable over time and k,
+    j, i. Both are means over time and the axes `over`, which keep one node. Waves that a real signal has in pairs count
+    twice."""
     n, times, others = series.shape[1 + axis], series.shape[0], tuple(a for a in over if a != axis)
     powers, means, squares, base = [], [], [], np.zeros(1)
     for m in range(times):

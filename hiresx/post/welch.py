@@ -222,7 +222,8 @@ def _background(frequency: np.ndarray, density: np.ndarray) -> np.ndarray:
 
 
 def _slope(x: np.ndarray, y: np.ndarray) -> float:
-    """Slope between the medians of the lower and the upper third, which tones do not change; x in ascending order."""
+    """Return the slope between the medians of the lower and the upper third, which tones do not change; x in ascending
+    order."""
     third = max(1, x.size // 3)
     below, above = slice(0, third), slice(x.size - third, None)
     run = _middle(x[above]) - _middle(x[below])
@@ -230,13 +231,14 @@ def _slope(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def _median(values: np.ndarray) -> float:
-    """The median of finite values. NumPy's own takes several times as long for the short bands of a spectrum."""
+    """Return the median of finite values. NumPy's own function takes several times as long for the short bands of a
+    spectrum."""
     half = values.size // 2
     return _middle(np.partition(values, (half - 1 + values.size % 2, half)))
 
 
 def _middle(ordered: np.ndarray) -> float:
-    """The median of values of which those in the middle have their places of ascending order."""
+    """Return the median of values of which only the middle ones are in ascending order."""
     half = ordered.size // 2
     return float(ordered[half]) if ordered.size % 2 else float(ordered[half - 1] + ordered[half]) / 2
 
@@ -274,7 +276,7 @@ def peaks(found: Spectra, prominence: float | None = None) -> list[Peak]:
 
 
 def _half_width(frequency: np.ndarray, density: np.ndarray, line: int) -> float:
-    """Distance of the places beside a line at which the density falls to half of it."""
+    """Return the distances on both sides of a line at which the density falls to half of its value."""
     half, ends = density[line] / 2, []
     for step in (-1, 1):
         n = line

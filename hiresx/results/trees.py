@@ -70,7 +70,7 @@ def fields(
 
 
 def _case_attributes(about: dict[str, Any]) -> dict[str, str]:
-    """Title and symbol of the length in the case of a field file."""
+    """Return title and symbol of the length in the case of a field file."""
     return {"title": about["case"].get("title", ""), "length_symbol": about["case"].get("length_symbol", "L")}
 
 
@@ -123,8 +123,8 @@ def averages(path: Path) -> Any:
 
 
 def _moments(source: Callable[[str], StoredVariable], kind: str, stored: Any) -> dict[str, Any]:
-    """Second moments, root mean squares and the turbulent kinetic energy of a block. `source`: gives its variables,
-    `stored`: its dataset of this `kind`."""
+    """Return the second moments, root mean squares and the turbulent kinetic energy of a block. `source`: provides its
+    variables. `stored`: its dataset of this `kind`."""
     xarray = needs.xarray()
     found = {}
     for name in MOMENTS[kind]:

@@ -154,7 +154,7 @@ class PoleCondition(FaceCondition):
 
 
 def _inverse_reynolds(case: Case) -> float:
-    """1/Re_c, 0 in inviscid flow."""
+    """Return 1/Re_c; 0 in inviscid flow."""
     return 1 / (case.gas.reynolds or np.inf)
 
 
@@ -249,7 +249,7 @@ class Profile(FaceCondition):
             self._made = {**dict(list(self._made.items())[-1:]), time: made}
 
     def _turbulence(self) -> SyntheticTurbulence | None:
-        """That of the condition, about what is the target now."""
+        """Return the synthetic turbulence of the condition, around the present target."""
         spec = getattr(self.patch.condition, "turbulence", None)
         if spec is None:
             return None
@@ -387,7 +387,7 @@ def rates(conditions: Sequence[FaceCondition]) -> list[list[Call]]:
 
 
 def _kinds() -> dict[str, type[FaceCondition]]:
-    """Kernel -> condition."""
+    """Return a dictionary from each kernel to the class of its condition."""
     kinds = list(FaceCondition.__subclasses__())
     for kind in kinds:
         kinds += kind.__subclasses__()

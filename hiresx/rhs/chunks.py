@@ -67,5 +67,5 @@ def march_chunk(n: int, tiles: int) -> int:
 
 
 def _chunks(n: int, most: int) -> list[int]:
-    """Sizes of the chunks of a line that is cut into 1 to `most`."""
+    """Return the sizes of the chunks if a line is divided into 1 to `most`."""
     return sorted({-(-n // count) for count in range(1, max(most, 1) + 1)}, reverse=True)

@@ -219,7 +219,7 @@ class FaceCondition:
         self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=rows)
 
     def _leaving_flux(self, rows: Any, variables: int, inverse_reynolds: float) -> None:
-        """Ghosts of so many viscous fluxes `rows` behind a supersonic outflow."""
+        """Set the ghosts of the number `rows` of viscous fluxes behind a supersonic outflow."""
         s = self.state
         self._launch(
             "outflow_flux", self._box, **self._face, variables=variables, direction=self._inward,
@@ -227,7 +227,7 @@ class FaceCondition:
         )  # fmt: skip
 
     def _coordinates(self, extended: tuple[np.ndarray, ...], layers: int) -> tuple[np.ndarray, ...]:
-        """x, y, z of the face and of `layers` - 1 ghost layers: (layers, n2, n1)."""
+        """Return x, y, z of the face and of `layers` - 1 ghost layers: (layers, n2, n1)."""
         d, halo = self._direction, self._halo
         box: list[Any] = [slice(lo + halo, hi + halo) for lo, hi in self.patch.range]
         found = []

@@ -42,7 +42,8 @@ def notes(
 def _start_values(
     case: Case, decomposition: Decomposition, profiles: Mapping[str, Callable[..., Any]] | None
 ) -> Iterator[tuple[int, str, Callable[[], Any]]]:
-    """Number of the condition, name of the function and what gives its values at the start."""
+    """Yield the number of the condition, the name of the function, and a function that returns its values at the
+    start."""
     for number, name, function, (x, y, z) in condition_functions(case, decomposition, profiles, steady=False):
         yield number, name, partial(evaluate_profile, case, function, x, y, z, 0.0)
     for number, condition, places in faces(case, decomposition, steady=False):
@@ -58,7 +59,7 @@ def _of_scalar(case: Case, scalar: str, function: Callable[..., Any], places: li
 
 
 def _fastest(values: Any) -> float:
-    """The highest frequency that has an amplitude anywhere."""
+    """Return the highest frequency with a nonzero amplitude anywhere."""
     found = [
         abs(float(frequency))
         for value in values

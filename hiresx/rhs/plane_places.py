@@ -16,7 +16,7 @@ _GAP = 1.5
 
 
 def _distinct(values: np.ndarray, tolerance: float) -> np.ndarray:
-    """Increasing `values`, of those that differ by no more than `tolerance` the first."""
+    """Return increasing `values`. Of values that differ by no more than `tolerance` the first is kept."""
     ordered = np.sort(values)
     return ordered[np.concatenate([[True], np.diff(ordered) > tolerance])]
 
@@ -63,7 +63,7 @@ class PlanePlaces:
             raise HiresxError(f"{who}: period.{unused[0]}: the plane has no extent along {unused[0]}", "leave it out")
 
     def _checked_period(self, period: Mapping[str, float], n: int) -> float | None:
-        """The period along the n-th axis; what lies a period behind the first row is left out."""
+        """Return the period along the n-th axis. Rows one period behind the first row are left out."""
         name, line = AXES[self.axes[n]], self.lines[n]
         length = period.get(name)
         if length is None:
@@ -102,7 +102,7 @@ class PlanePlaces:
         return self._point.ravel()[points[used]], weights[used]
 
     def _rows(self, n: int, line: np.ndarray, nodes: np.ndarray, d: int, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of rows (m, nodes) along the n-th axis, and their weights."""
+        """Return numbers of rows (m, nodes) along the n-th axis, and their weights."""
         to, period, count = nodes[d], self._period[n], len(line)
         if period is None:
             beyond = np.flatnonzero((to < line[0] - self._tolerance) | (to > line[-1] + self._tolerance))

@@ -142,7 +142,7 @@ class Poles:
         self._nodes()
 
     def _state_on_line(self, mean: np.ndarray) -> np.ndarray:
-        """States (variables, n) on the lines from ring means (3, variables, n)."""
+        """Return the states (variables, n) on the lines, from ring means (3, variables, n)."""
         with np.errstate(all="ignore"):
             density, pressure = mean[:, 0], self._pressure(mean.swapaxes(0, 1))
             jump = np.max([abs(f[0] - 2 * f[1] + f[2]) / (f[0] + 2 * f[1] + f[2]) for f in (density, pressure)], axis=0)
@@ -158,5 +158,5 @@ class Poles:
 
 
 def _line(found: Ring, member: RingBlock) -> int:
-    """The direction of a block's own indexes along the line of its pole."""
+    """Return the direction of a block's own indexes along the line of its pole."""
     return int(np.flatnonzero(member.matrix[:, found.along])[0])

@@ -62,7 +62,7 @@ class FaceWaves:
 
 
 def _rows(values: np.ndarray, moved: np.ndarray, leading: int) -> np.ndarray:
-    """(..., all places) -> (..., places that move), side by side in memory."""
+    """Convert (..., all places) to (..., places with waves), contiguous in memory."""
     rows = values.reshape(*values.shape[:leading], -1)[..., moved]
     return np.ascontiguousarray(rows)
 

@@ -112,8 +112,8 @@ class Plane:
     def _rescaling(
         self, whole: Decomposition, face: np.ndarray, plane: np.ndarray, layer: int
     ) -> "list[_WeightedRows]":
-        """What the rows of the face take of those of the plane, as the inner and as the outer part of the layer. Empty
-        without a wall."""
+        """Return the weighted rows of the plane for the rows of the face, for the inner and for the outer part of the
+        layer. The result is empty without a wall."""
         spec = self._spec
         if spec.wall is None:
             return []
@@ -169,15 +169,16 @@ class Plane:
 
 
 def _even(places: np.ndarray) -> bool:
-    """Whether all steps along the span between `places` (3, layer, span) are the same."""
+    """Return whether all steps along the span between `places` (3, layer, span) are equal."""
     steps = np.diff(places, axis=-1)
     one = steps.mean(axis=(1, 2), keepdims=True)
     return bool(np.linalg.norm(steps - one, axis=0).max() <= EVEN * np.linalg.norm(one))
 
 
 class _WeightedRows:
-    """Fluctuations (..., layer, span) of a plane whose nodes have the heights `there` over the wall, at the heights
-    `here`, both (layer, span): linearly between rows, nothing beyond the last one, times `weight`."""
+    """Interpolates fluctuations (..., layer, span) of a plane whose nodes have the heights `there` over the wall to the
+    heights `here`, both (layer, span), and multiplies them by `weight`. The interpolation is linear between rows;
+    beyond the last row the result is 0."""
 
     def __init__(self, here: np.ndarray, there: np.ndarray, weight: np.ndarray):
         order = np.argsort(there, axis=0)

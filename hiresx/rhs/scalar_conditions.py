@@ -200,7 +200,7 @@ class OpenFace(ScalarCondition):
 
     @property
     def _transported(self) -> int:
-        """1 for a variable of the model of turbulence."""
+        """Return 1 for a variable of the turbulence model, else 0."""
         s = self.state
         return int(self._number >= len(s.scalars) - s.layout.needed.get("transported_source", 0))
 

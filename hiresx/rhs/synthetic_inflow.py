@@ -41,7 +41,7 @@ def integral_length() -> float:
 
 
 def _spline(x: np.ndarray) -> np.ndarray:
-    """The cubic B-spline about 0."""
+    """Return the cubic B-spline about 0."""
     x = np.abs(x)
     return np.where(x < 1, 2 / 3 - x**2 + x**3 / 2, np.maximum(2 - x, 0) ** 3 / 6)
 

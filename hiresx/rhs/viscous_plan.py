@@ -98,7 +98,7 @@ def primitives(program: Program, state: BlockState, w: Any, box: Range | None = 
 
 
 def _size_with_ghosts(state: BlockState) -> tuple[int, int, int]:
-    """Nodes along i, j, k with ghosts."""
+    """Return the number of nodes along i, j, k with ghosts."""
     i, j, k = (n + 2 * h for n, h in zip(state.size, state.halo, strict=True))
     return i, j, k
 

@@ -41,13 +41,13 @@ def _box(patch: Patch) -> tuple[slice, ...]:
 
 
 def _on_face(values: np.ndarray, patch: Patch) -> np.ndarray:
-    """(n2, n1) of the values [..., k, j, i] at the nodes of a patch."""
+    """Return the values [..., k, j, i] at the nodes of a patch as (n2, n1)."""
     k, j, i = slices(patch.range)
     return np.take(values[..., k, j, i], 0, axis=-1 - direction(patch.face))
 
 
 def _writing_order(patches: Sequence[Patch]) -> list[int]:
-    """The order in which conditions of `patches` write their nodes."""
+    """Return the order in which conditions of `patches` write their nodes."""
     return sorted(range(len(patches)), key=lambda n: direction(patches[n].face))
 
 
@@ -164,7 +164,8 @@ def slip_corners(
 
 
 def _along_all(units: np.ndarray) -> np.ndarray:
-    """(3, 3): what it leaves of a velocity is normal to none of the `units` (n, 3)."""
+    """Return a matrix (3, 3) that removes the components of a velocity normal to each of the planes with the `units`
+    (n, 3) as normals."""
     values, vectors = np.linalg.eigh(units.T @ units)
     # for two walls with normals at the angle a the eigenvalues are 1 - cos a and 1 + cos a
     least = 1 - np.sqrt(1 - ONE_WALL**2)

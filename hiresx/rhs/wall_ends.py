@@ -81,8 +81,8 @@ def slip_edges(state: BlockState, patch: Patch, cut: Decomposition) -> Iterator[
 def _goes_on(
     state: BlockState, patch: Patch, cut: Decomposition, e: int, other: int, upper: bool, kernel: str = _NO_SLIP
 ) -> np.ndarray:
-    """Whether a wall of `kernel` goes on behind each node of an edge, the lower or upper one in direction `e`, along
-    `other`."""
+    """Return whether a wall of `kernel` continues behind each node of an edge along `other`. The edge is the lower or
+    upper one in direction `e`."""
     last = patch.range[e][upper] - upper
     within = last != (state.size[e] - 1 if upper else 0)
     # The nodes behind the edge: the next nodes of the same face, or the face that bounds the block there.
@@ -102,8 +102,8 @@ def _goes_on(
 
 
 def _over_connections(patch: Patch, cut: Decomposition, face: str, edge: Range, other: int, kernel: str) -> np.ndarray:
-    """Of the nodes of `edge`, along the direction `other`, those behind which, over a connection of `face`, a wall of
-    `kernel` goes on."""
+    """Return those of the nodes of `edge`, along the direction `other`, behind which a wall of `kernel` continues
+    across a connection of `face`."""
     lo, hi = edge[other]
     found = np.zeros(hi - lo, dtype=bool)
     for c in cut.connections:

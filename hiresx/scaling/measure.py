@@ -24,7 +24,7 @@ WARM_UP = 2
 
 
 def _advance(solver: Solver, steps: int) -> None:
-    """Advance as a run does: without the host where the device does not need it."""
+    """Make steps as a run does: without the host if the device does not need it."""
     while steps > 0:
         steps -= solver.advance(steps)
 

@@ -120,13 +120,14 @@ class AdaptedRun(RecutRun):
         return True
 
     def _cut_by(self) -> Callable[[Decomposition], Sequence[Part]] | None:
-        """What cuts the blocks among the ranks."""
+        """Return the function that divides the blocks among the ranks."""
         if self._cutting is not None or self.comm.size == 1:
             return self._cutting
         return partial(partition, ranks=self.comm.size, weights=self._weights)
 
     def _adapt_if_due(self) -> bool:
-        """Before a step: True if the tiles changed. What a checkpoint of the same step holds are the tiles before."""
+        """Adapt the tiles before a step if that is due. Returns True if the tiles changed. A checkpoint of the same
+        step contains the tiles before."""
         table = self.case.refine
         if self.adaptations is None or table is None or self.step_count % table.every:
             return False

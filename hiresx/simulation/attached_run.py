@@ -38,7 +38,7 @@ class AttachedRun:
     _transport: str
 
     def _build(self, ground: Domain, flow: Flow | None, reused: Reused | None = None) -> None:
-        """The solver of a cut, and what looks into it. `reused`: as for `Solver`."""
+        """Return the solver of a decomposition, and its attachments. `reused`: as for `Solver`."""
         self._ground = ground
         self.solver = Solver(
             self.case, self.backend, profiles=self._profiles, domain=ground, transport=self._transport, flow=flow,
@@ -82,11 +82,11 @@ class AttachedRun:
         return [FieldOutput(self.case, self.out), *watch.build(self.case, self)]
 
     def _check(self) -> None:
-        """Raises BlowUp for a flow that is not alive."""
+        """Raises BlowUp for an invalid flow."""
         blow_up_error.check(self.solver)
 
     def _restore_attachments(self, place: Path) -> None:
-        """Give them what they had captured at `place`."""
+        """Pass the data that attachments have captured at `place` to them."""
         captured = self._continuation.captured
         with self.comm.together(), checkpoint.reading_contents(place):
             for attachment in self.attachments:

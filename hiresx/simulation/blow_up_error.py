@@ -59,7 +59,7 @@ def _step(solver: Solver) -> str:
 
 
 def _again(solver: Solver) -> str:
-    """Half the step."""
+    """Return the setting with half of the step."""
     time = solver.case.time
     return f"{_step(solver)}={0.5 * (time.dt or time.cfl or 0.0):g}"
 
@@ -112,7 +112,7 @@ OfSource = tuple[int, tuple[int, int, int], str, float, tuple[float, float, floa
 
 
 def _first_of_source(solver: Solver) -> OfSource | None:
-    """Of this rank's nodes the first one at which a source is not finite."""
+    """Return the first of this rank's nodes at which a source is not finite."""
     formulas, parameters = source_formulas(solver.case)
     found: list[OfSource] = []
     for n, state in enumerate(solver.states):
@@ -151,7 +151,8 @@ def _moment(solver: Solver) -> str:
 
 
 def _first(solver: Solver) -> Found | None:
-    """Of this rank's nodes the first bad one: (whole block, 0 rho or 1 p, (k, j, i), value, (x, y, z), rank)."""
+    """Return the first invalid one of this rank's nodes: (whole block, 0 rho or 1 p, (k, j, i), value, (x, y, z),
+    rank)."""
     found: list[Found] = []
     for n, state in enumerate(solver.states):
         with np.errstate(all="ignore"):

@@ -38,7 +38,8 @@ class Continuation:
         self._changed = {} if found is None else self._compare_case(found)
 
     def _compare_case(self, found: checkpoint.FoundCheckpoint) -> dict[str, list[Any]]:
-        """Refuse a checkpoint of another case; returns the keys that differ and may: [there, here]."""
+        """Raises HiresxError for a checkpoint of another case. Returns the keys that differ and may differ, each with
+        [value of the checkpoint, present value]."""
         place, values = str(found.container.path), found.container.values
         with checkpoint.reading_contents(found.container.path):
             try:

@@ -77,7 +77,8 @@ class HandOver:
 def _move(
     captured: Mapping[str, Mapping[str, Any]], move: Callable[[Sequence[Piece]], Reader]
 ) -> dict[str, dict[str, Any]]:
-    """What lies in memory of what attachments captured, moved; what lies in a file can be read by any cut."""
+    """Redistribute the captured data of attachments that are in memory. Data in a file can be read with any
+    decomposition."""
     return {
         name: {
             key: move(value.pieces) if isinstance(value, Reader) and value.pieces is not None else value

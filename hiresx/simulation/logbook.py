@@ -138,7 +138,8 @@ def _own(solver: Solver) -> dict[str, Any]:
 
 
 def _placement_lines(placement: Placement, ranks: Sequence[Mapping[str, Any]], stages: int) -> list[str]:
-    """Where every rank computes what, and how its halos travel in a step of so many stages."""
+    """Return lines that say where every rank computes, with which backend, and how its halos are transferred in a step
+    of this number of stages."""
     links = [rank["neighbours"] for rank in ranks]
     return placement.lines(
         {
@@ -153,7 +154,7 @@ def _placement_lines(placement: Placement, ranks: Sequence[Mapping[str, Any]], s
 
 
 def _end_of_iteration(solver: Solver) -> dict[str, float]:
-    """What a checkpoint knows of an iteration that made no step since: of one that had converged, none follows."""
+    """Return the data of an iteration that has made no step since the checkpoint: one that had converged makes none."""
     memory = solver.integrator.memory
     first, last = memory.get("first_residual"), memory.get("residual")
     if not solver.integrator.converged or first is None or last is None:

@@ -77,9 +77,9 @@ def _prolong(
     windows: Sequence["_CoarseNodes"], coarser: Sequence[Piece], parts: Sequence[Part], into: Mapping[int, Any],
     solver: Solver,
 ) -> None:  # fmt: skip
-    """Interpolate the nodes `windows` of all ranks, and put those of this rank into its parts, the arrays `into`.
-    `coarser`: the state of this rank on the level before. The windows of a rank go to the host in one copy, and the
-    nodes go to the device in one. Collective."""
+    """Interpolate the nodes `windows` of all ranks, and set those of this rank in its parts, the arrays `into`.
+    `coarser`: the state of this rank on the coarser level. The windows of a rank are copied to the host together, and
+    the nodes to the device together. Collective."""
     comm, backend, gas = solver.comm, solver.backend, Gas.of(solver.case)
     mine = [window for window in windows if parts[window.place].rank == comm.rank]
     variables, kind = solver.layout.equations.variables, np.dtype(solver.layout.storage.stored)
@@ -114,9 +114,10 @@ def _prolong(
 
 
 class _CoarseNodes:
-    """The nodes of the level before from which the new `nodes` of the part number `place` are interpolated. `number`:
-    of their array, `space`: of all nodes there. `box`: in the indexes of that level, beyond a block's ends where it
-    goes on in itself. `weights`: per direction (2, nodes, nodes of the window), of sixth order and linear."""
+    """The nodes of the coarser level from which the new `nodes` of the part number `place` are interpolated. `number`:
+    the number of their array. `space`: the space of all nodes there. `box`: in the indexes of that level, also beyond a
+    block's ends if the block continues in itself. `weights`: for each direction (2, nodes, nodes of the window), of
+    sixth order and linear."""
 
     def __init__(self, place: int, nodes: Range, number: int, space: Space):
         self.place, self.nodes, self.number, self._space = place, nodes, number, space
@@ -141,8 +142,8 @@ class _CoarseNodes:
 
 @lru_cache(maxsize=1024)
 def _line(lo: int, hi: int, n: int, wrapped: bool) -> tuple[tuple[int, int], np.ndarray]:
-    """Along a direction of a level that has `n` nodes on the level before: the nodes of that which the nodes lo ... hi
-    - 1 come from, and the weights (2, hi - lo, nodes), of sixth order and linear."""
+    """Return, for a direction of a level that has `n` nodes on the coarser level, the nodes of the coarser level from
+    which the nodes lo ... hi - 1 are interpolated, and the weights (2, hi - lo, nodes), of sixth order and linear."""
     if n == 1:
         return (0, 1), np.ones((2, 1, 1))
     xi = np.arange(lo, hi) / 2
@@ -188,6 +189,6 @@ def _share(apart: np.ndarray) -> np.ndarray:
 
 
 def _along(values: np.ndarray, weights: np.ndarray, d: int) -> np.ndarray:
-    """Values with the nodes of a direction replaced by their weighted sums."""
+    """Return values in which the nodes of a direction are replaced by their weighted sums."""
     axis = 3 - d
     return np.moveaxis(np.tensordot(weights, values, axes=(1, axis)), 0, axis)

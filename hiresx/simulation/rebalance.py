@@ -143,14 +143,14 @@ class Rebalancing:
         self._later(solver, self._every or self._apart)
 
     def _later(self, solver: Solver, steps: int) -> None:
-        """The next look comes after so many steps, and is at what was computed from now on."""
+        """Set the step of the next comparison, which concerns the steps from now on."""
         self._next = solver.steps + steps
         self._from = solver.steps, wall.monotonic()
         self._stopwatch = dict(solver.stopwatch.seconds)
 
     def _computing_time(self, solver: Solver) -> np.ndarray:
-        """Seconds that each rank computed since the last look, waiting for nobody: (ranks,), of a step, or of a
-        right-hand side where steps are taken whole."""
+        """Return the seconds (ranks,) that each rank has computed since the last comparison, without waiting: those of
+        a step, or of a right-hand side if steps are timed as a whole."""
         count = solver.steps - self._from[0]
         if solver.device_resident_steps.possible:
             self._stopwatch = dict(solver.stopwatch.seconds)

@@ -76,7 +76,7 @@ class RecutRun(AttachedRun):
         return epoch
 
     def _go_to(self, ground: Domain) -> None:
-        """Go on with another cut, or other tiles. Collective; raises as `rebuild`."""
+        """Continue with another decomposition, or other tiles. Collective; raises as `rebuild`."""
         before = self._ground
         self._check()
         opened = bool(self._open)
@@ -114,7 +114,7 @@ class RecutRun(AttachedRun):
             raise fault
 
     def _most_steps(self, last_step: int | None) -> float:
-        """Steps until the end, as far as is known."""
+        """Return the largest possible number of steps until the end."""
         left = math.inf if last_step is None else last_step - self.step_count
         end = self.case.time.end
         if end is not None and self.solver.dt > 0:

@@ -76,7 +76,8 @@ def _step(nodes: int, coarser: int) -> int:
 
 
 def _coarser(case: Case) -> Case:
-    """The case of the coarser run: nothing is written, or watched but the lift that a vortex of the far field needs."""
+    """Return the case of the coarser run. Nothing is written, and only the lift that a vortex of the far field needs is
+    monitored."""
     implicit = case.implicit.model_copy(
         update={"sequence": case.implicit.sequence - 1, "drop": min(case.implicit.drop, ENOUGH)}
     )
@@ -89,7 +90,8 @@ def _coarser(case: Case) -> Case:
 
 
 def _whole_states(simulation: "Simulation") -> dict[str, np.ndarray]:
-    """rho, u, v, w, p and the scalars (n, nk, nj, ni) of all blocks of the grid, by name, on every rank. Collective."""
+    """Return rho, u, v, w, p and the scalars (n, nk, nj, ni) of all blocks of the grid, by name, on every rank.
+    Collective."""
     names = [*STATE, *Gas.of(simulation.case).scalars]
     own = [(b.whole, b.first, np.stack([b.state(name) for name in names])) for b in simulation.blocks]
     found = {b.name: np.empty((len(names), *b.size[::-1])) for b in simulation.solver.grid.blocks}
@@ -100,7 +102,7 @@ def _whole_states(simulation: "Simulation") -> dict[str, np.ndarray]:
 
 
 def _set(simulation: "Simulation", states: dict[str, np.ndarray]) -> None:
-    """Set the state of all parts of this rank. Raises HiresxError for values that no gas has. Collective."""
+    """Set the state of all parts of this rank. Raises HiresxError for invalid values. Collective."""
     solver, carried = simulation.solver, Gas.of(simulation.case).scalars
     with simulation.comm.together():
         for n, view in enumerate(simulation.blocks):

@@ -289,14 +289,14 @@ class Simulation(AdaptedRun):
             return log.finish("finished" if stopped is None else "stopped", stopped)
 
     def _remarks_on_step(self) -> list[str]:
-        """Collective."""
+        """Return remarks on the time step. Collective."""
         if self.begun or self.case.time.dt is None:
             return []
         return remarks_on_step(self.case, *map(float, self.solver.step_size.radii()))
 
     def _overlaps(self) -> Iterator[str]:
-        """Remarks on frozen functions, mass that nothing fixes, sponges that cannot be meant so, and probes in them;
-        once."""
+        """Print once the remarks on functions that are evaluated only at the start, on mass that is not determined, on
+        implausible sponges, and on probes in sponges."""
         if self.begun or not self.comm.root:
             return
         case, blocks = self.solver.case, self.solver.grid.blocks
@@ -418,7 +418,7 @@ class Simulation(AdaptedRun):
     # ---- attachments
 
     def _begin(self, bar: Progress) -> None:
-        """Everything before the first step of this `run`."""
+        """Do everything that comes before the first step of this `run`."""
         again, self._used, self._pace = self._used, True, 0.0
         self._ends.begin()
         self.solver.complete_if_set()

@@ -161,7 +161,8 @@ class LocalBlocks:
         return Reused(self.configuration, self.program, kept, results, held)
 
     def _has_room(self, leaving: Sequence[BlockState], fresh: Sequence[Block]) -> bool:
-        """True if the device can hold the metrics of the blocks `leaving` beside the arrays of the blocks `fresh`."""
+        """True if the device has memory for the metrics of the blocks `leaving` beside the arrays of the blocks
+        `fresh`."""
         free = self.backend.free_memory()
         if free is None:
             return True
@@ -289,7 +290,7 @@ class LocalBlocks:
         return np.ascontiguousarray(state.interior(self.backend.to_host(array)))
 
     def _set(self, state: BlockState, values: Callable[[Lines], Any]) -> None:
-        """Set the nodes from their conservative values, piece by piece. The entropic pressure begins from nothing."""
+        """Set the nodes from their conservative values, piece by piece. The entropic pressure is set to zero."""
         if (entropic := _entropic(state)) is not None:
             entropic[:] = 0
         if state.carry is None:
@@ -324,7 +325,7 @@ class LocalBlocks:
 
 
 def _fill_coordinates(backend: Backend, state: BlockState) -> None:
-    """Set the field of coordinates, where the run has one."""
+    """Set the field of coordinates, if the run has one."""
     held = state.array("coordinates")
     if held is not None:
         nodes = np.stack([state.block.x, state.block.y, state.block.z]).astype(state.real)
@@ -337,5 +338,5 @@ def _in_storage(state: BlockState, values: Callable[[Lines], Any], n: int, at: L
 
 
 def _entropic(state: BlockState) -> Any:
-    """Return the field of the entropic pressure, None where the fluxes have none."""
+    """Return the field of the entropic pressure; None if the fluxes do not use it."""
     return state.array("entropic_pressure")

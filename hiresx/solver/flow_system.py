@@ -82,7 +82,7 @@ class FlowSystem(System):
         integrator.prepare(self)
 
     def _begin_clock(self, stage: int) -> None:
-        """Tell terms of the first stage the time of this step; behind each stage the conditions do."""
+        """Set the time of this step for terms of the first stage; after each stage the conditions set it."""
         if stage == 0:
             self._conditions.begin(self.time, self.dt)
 
@@ -94,7 +94,7 @@ class FlowSystem(System):
         return self._filter is None or self._filter.every == 1
 
     def _filter_tasks(self, case: Case, last: int) -> list[Task]:
-        """Return the task that filters the state behind the stage `last` and sends it again, where the case has a
+        """Return the task that filters the state after the stage `last` and exchanges it again, if the case has a
         filter. Nodes on physical faces do not change."""
         blocks, ghosts, given = self._blocks, self._ghosts, case.filter
         if given is None:

@@ -41,7 +41,7 @@ _LEAST = 0.25
 
 
 class _TimeTerm(NamedTuple):
-    """`constant` - `over_time` q, and the `time` of conditions."""
+    """The terms `constant` - `over_time` q of an implicit stage, and the `time` of its boundary conditions."""
 
     time: float
     over_time: float
@@ -168,11 +168,11 @@ class ImplicitOperators(Linearised):
             )  # fmt: skip
 
     def _of_flow(self, s: BlockState) -> dict[str, Any]:
-        """What blocks are made of, and where they are kept."""
+        """Return the arguments of kernels for the flow from which blocks are computed, and for the blocks."""
         return {**of_flow(s), "dt": s.dt, **self._of_blocks(s)}
 
     def _of_faces(self, s: BlockState) -> dict[str, Any]:
-        """Where the matrix blocks of neighbours lie if they are stored only at nodes on faces."""
+        """Return the arguments for matrix blocks of neighbours that are stored only at nodes on faces."""
         if not self._faces:
             return {"numbers": None, "of_faces": None, "faces": 0}
         return self._faces[self._blocks.place[s.index]].arguments
@@ -270,7 +270,8 @@ def _place(s: BlockState, at: Any) -> ResidualPlace:
 
 
 def _sides(blocks: LocalBlocks) -> list[np.ndarray]:
-    """What is behind each side of the nodes of every part, two bits for each, of the padded shape."""
+    """Return the kinds of faces on each side of the nodes of every part, two bits for each side, in arrays of the
+    padded shape."""
     found = [np.zeros(s.shape, np.int32) for s in blocks.states]
     for patch in blocks.cut.patches:
         n = blocks.place.get(patch.block)

@@ -42,8 +42,8 @@ THREADS, FEW, FEWEST = 65536, 256, 16
 @dataclass(frozen=True, eq=False)
 class _List:
     """The nodes of a part that count in the defect of a `group` of levels: indexes into its padded arrays and the
-    weights of their rates. The first `ends` of them take the defect back, and the first `able` what integrals change by
-    when tiles do."""
+    weights of their rates. The first `ends` of them take the defect of a stage. The first `able` of them take the
+    changes of integrals when tiles change."""
 
     state: BlockState
     group: int
@@ -61,7 +61,8 @@ class _Sums(NamedTuple):
 
 
 class _Launches(NamedTuple):
-    """Launches that share defects among nodes: the sums, what nodes leave, and the change of the rates or the state."""
+    """Launches that distribute defects over nodes: the sums, the amounts that nodes cannot take, and the change of the
+    rates or the state."""
 
     sums: Callable[[], None]
     rest: Callable[[], None]
@@ -138,7 +139,8 @@ class LevelConservation:
         return _Sums(own, own if blocks.comm.size == 1 else other)
 
     def _launches(self, kernel: str, takers: Callable[[_List], int]) -> _Launches:
-        """The launches that share defects among the first `takers` nodes of each list, by the last kernel `kernel`."""
+        """Return the launches that distribute defects over the first `takers` nodes of each list. `kernel`: the last
+        kernel."""
         program, real = self._blocks.program, self._blocks.configuration.real
         sums: list[list[Call]] = [[], [], []]
         rest: list[list[Call]] = [[], [], []]
@@ -197,15 +199,16 @@ class LevelConservation:
         return self._blocks.program.call(kernel, extent, **{name: given[name] for name in names & set(given)})
 
     def _shape(self, count: int) -> tuple[int, int, int, int]:
-        """The threads of a sum, the first entry of each as a multiple of its number, and the distance and the number of
-        its entries. Neighbouring threads of a GPU read neighbouring entries, a thread of a CPU one after the other."""
+        """Return the threads of a sum, the first entry of each thread as a multiple of its number, and the distance and
+        the number of its entries. Neighbouring threads of a GPU read neighbouring entries; a thread of a CPU reads
+        consecutive entries."""
         threads = min(-(-count // FEWEST), THREADS if self._blocks.backend.name != "cpu" else FEW)
         height = -(-count // threads)
         return (threads, height, 1, height) if self._blocks.backend.name == "cpu" else (threads, 1, threads, height)
 
 
 def _groups(whole: Decomposition) -> dict[int, int]:
-    """The number of the group of each whole block of a finer level."""
+    """Return the number of the group of each whole block of a finer level."""
     levels = whole.levels
     assert levels is not None
     group = {n: n for n, tile in enumerate(levels.tiles) if tile.level > 0}
@@ -228,7 +231,7 @@ def _groups(whole: Decomposition) -> dict[int, int]:
 
 
 def _lists(blocks: LocalBlocks, groups: dict[int, int], weights: LevelWeights) -> list[_List]:
-    """The lists of all parts of this rank. Collective."""
+    """Return the lists of all parts of this rank. Collective."""
     comm, whole, cut = blocks.comm, blocks.decomposition, blocks.cut
     assert whole.levels is not None
     states = {state.index: state for state in blocks.states}
@@ -272,8 +275,8 @@ def _lists(blocks: LocalBlocks, groups: dict[int, int], weights: LevelWeights) -
 def _given(
     blocks: LocalBlocks, found: Sequence[Injection], own: Sequence[np.ndarray]
 ) -> list[tuple[Injection, np.ndarray]]:
-    """The numbers of the nodes `to` of each injection whose donor this rank has, from those that every rank has
-    of the blocks, `own`. Collective."""
+    """Return the numbers of the nodes `to` of each injection whose donor this rank has. `own`: the numbers of all nodes
+    of the blocks of each rank. Collective."""
     comm, owner = blocks.comm, [part.rank for part in blocks.cut.parts]
     places = [n for n, e in enumerate(found) if owner[e.block] == comm.rank]
     if comm.mpi_comm is None:
@@ -285,10 +288,10 @@ def _given(
 
 
 def _takers(whole: Decomposition, n: int) -> np.ndarray:
-    """Which nodes (nk, nj, ni) of a whole block may take a part of a defect, 1, or do so in every stage, 2: those near
-    the faces of the boxes of cells over which integrals are closed, at the ends of its level and between these boxes.
-    Nodes of conditions, and those that another block has too, do not, 0: their values are set, or must be the same in
-    both."""
+    """Return for the nodes (nk, nj, ni) of a whole block 1 if they may take a part of a defect, and 2 if they do so in
+    every stage: those near the faces of the boxes of cells over which integrals are closed, at the ends of its level
+    and between these boxes. Nodes of conditions, and nodes that another block has, too, are 0: their values are
+    prescribed, or must be the same in both blocks."""
     levels, block = whole.levels, whole.blocks[n]
     assert levels is not None
     tile = levels.tiles[n]
@@ -317,7 +320,7 @@ def _takers(whole: Decomposition, n: int) -> np.ndarray:
 
 
 def _face(face: str, size: tuple[int, int, int]) -> tuple[Any, ...]:
-    """The index of the nodes of a face, [k, j, i] without its direction."""
+    """Return the index of the nodes of a face, [k, j, i] without its direction."""
     at: list[Any] = [slice(None)] * 3
     at[2 - direction(face)] = layer(face, size)[0]
     return tuple(at)

@@ -58,7 +58,7 @@ class ProductNodes(ProductSweeps):
             )  # fmt: skip
 
     def _of_colour(self, kernel: str, s: BlockState, colour: int, fields: tuple[str, ...], **given: Any) -> Call:
-        """The launch of a kernel over the nodes of one colour."""
+        """Return the launch of a kernel over the nodes of one colour."""
         ni, nj, nk = s.size
         first = self._colours.of_first(s, NODES)
         return self._call(kernel, s, ((ni + 1) // 2, nj, nk), fields, first=first, colour=colour, **given)

@@ -79,12 +79,12 @@ class ProductSweeps(Sweeps, ABC):
 
     @abstractmethod
     def _rest_of(self, s: BlockState, faces: FaceBlocks, colour: int) -> Iterator[Call]:
-        """Yield those of the other program that come behind them."""
+        """Yield the launches of the other program that follow them."""
 
     def _call(
         self, kernel: str, s: BlockState, extent: tuple[int, int, int], fields: Sequence[str], **given: float
     ) -> Call:
-        """The launch of a kernel over nodes of a part, with these fields of the sweeps."""
+        """Return the launch of a kernel over nodes of a part, with these fields of the sweeps."""
         kind = STORAGE[self._precision].real
         arrays = {name: s.view(f"sweep_{name}", self._numbers[name], kind) for name in fields}
         return self._products.call(

@@ -40,7 +40,7 @@ STEP_SHARES = (1.0, 0.5, 0.25)
 
 
 class _StepAbandoned(Exception):
-    """A watcher ended the step before it was complete."""
+    """The exception for a step that a watcher ended before it was complete."""
 
 
 class Solver:
@@ -383,7 +383,7 @@ class Solver:
         self.complete_state()
 
     def _give(self) -> None:
-        """Forget derived data, as another state is set."""
+        """Discard derived data, since another state is set."""
         self._state_cache.reset()
         self.integrator.memory.clear()
         if self.system.history is not None:

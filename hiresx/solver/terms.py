@@ -179,8 +179,8 @@ class Terms:
         return Step([(term.name, lambda stage: made[stage]())], term.needs, term.gives)
 
     def _with_rates(self, term: Term) -> Term:
-        """Return the term of the shock sensor as the launches that give rates as well, where the plan has them: `r` may
-        hold primitives until the viscous fluxes are there."""
+        """Return the term of the shock sensor with the launches that also set rates, if the plan has them: until then
+        `r` may contain primitive variables for the viscous fluxes."""
         blocks = zip(self.inviscid, flatten_calls(term.calls), strict=True)
         calls = [call for block, sensor in blocks if (call := block.with_sensor(sensor))]
         return replace(term, calls=calls, needs=(*term.needs, *[SENT] * self.viscous_first)) if calls else term

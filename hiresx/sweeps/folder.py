@@ -136,7 +136,7 @@ def _functions(folder: Path) -> str | None:
 
 
 def _document(path: Path) -> dict[str, Any]:
-    """The case file with its grid files named by absolute paths, also in presets."""
+    """Return the case file with absolute paths of its grid files, also in presets."""
     document = read(path)
     presets = document.get("presets", {})
     for table in (document, *(presets.values() if isinstance(presets, Mapping) else ())):
@@ -149,7 +149,7 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _digests(plan: SweepPlan) -> dict[str, str | None]:
-    """SHA-256 of the grid files that the runs read, by path; None for one that cannot be read."""
+    """Return the SHA-256 digests of the grid files that the runs read, by path; None for one that cannot be read."""
     names = {member.case["grid"].get(key) for member in plan.members for key in GRID_FILES}
     found: dict[str, str | None] = {}
     for name in sorted(name for name in names if name is not None and os.path.isabs(name)):

@@ -101,7 +101,7 @@ def _describe(row: Mapping[str, Any]) -> str:
 
 
 def _names(keys: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names of folders: the keys that vary, by their last part where that is enough, with the values."""
+    """Return the names of folders: the keys that vary, by their last part if that is unique, with the values."""
     lasts = [key.rpartition(".")[2] for key in keys]
     short = {key: last if lasts.count(last) == 1 else key for key, last in zip(keys, lasts, strict=True)}
     found = ["_".join(f"{short[key]}={_plain_text(row[key])}" for key in keys) for row in rows]

@@ -81,7 +81,7 @@ class ReducedColumn:
 
 
 def _histories(case: Mapping[str, Any]) -> list[str]:
-    """The histories that runs of a resolved case keep."""
+    """Return the histories that runs of a resolved case write."""
     found = Case.from_dict(case)
     tables = [*(probe.name for probe in found.probe), *(force.name for force in found.force)]
     return [RESIDUAL, *found.monitors, *tables, *found.histories()]
@@ -145,7 +145,7 @@ def analyses(texts: Sequence[str]) -> tuple[Analysis, ...]:
 
 
 def _numbers(value: Any, name: str) -> list[tuple[str, Any]]:
-    """The numbers, yes-or-nos and what is absent, by dotted names; no texts and no tables."""
+    """Return the numbers, truth values and absent values, by dotted names, without texts and tables."""
     if isinstance(value, Mapping):
         return [entry for key, item in value.items() for entry in _numbers(item, f"{name}.{key}")]
     if isinstance(value, list):

@@ -211,7 +211,7 @@ def arguments(out: Path, one: SweepMember, need: member.Need, words: Sequence[st
 def _one(
     out: Path, one: SweepMember, need: member.Need, how: RunOptions, launcher: Any, prefix: str | None, say: Say
 ) -> int | None:
-    """Run one. Returns the signal by which it was ended, or that came meanwhile."""
+    """Run one. Returns the signal that ended it, or that this process received meanwhile."""
     place = out / one.name
     if need != "begin" and not _free(place, say):
         say(f"another process runs {place}: it is skipped")
@@ -234,7 +234,7 @@ def _one(
 
 
 def _explain(place: Path, log: Path, ended: job.JobEnd) -> None:
-    """Have the record, or the log, say how a run ended that could not say so itself."""
+    """Let the record, or the log, say how a run ended that could not record it itself."""
     how = f"ended with status {ended.status}" if ended.signal is None else f"was ended by signal {ended.signal}"
     if ended.status > 128 and ended.signal is None:
         how = f"was ended by signal {ended.status - 128}"
@@ -248,7 +248,7 @@ def _explain(place: Path, log: Path, ended: job.JobEnd) -> None:
 
 
 def _free(place: Path, say: Say) -> bool:
-    """True if no process keeps a run; one that is about to end is awaited."""
+    """True if no process computes a run; the end of one that is about to end is awaited."""
     until, announced = wall.monotonic() + PATIENCE, False
     while True:
         try:
@@ -275,7 +275,7 @@ def _summarise(row: Mapping[str, Any]) -> str:
 
 @dataclass
 class _Clock:
-    """RunOptions long the runs that are left will take, by those that this process has seen end."""
+    """Estimates how long the remaining runs will take, from those that ended during this process."""
 
     todo: int
     _took: list[float] = field(default_factory=list)
@@ -295,7 +295,7 @@ class _Clock:
 
 
 class _Tee:
-    """Takes what a run says, for its `log`; with a `prefix` each line goes to stderr as well."""
+    """Writes the output of a run to its `log`; with a `prefix` each line is also written to stderr."""
 
     def __init__(self, log: TextIO, prefix: str | None):
         import sys

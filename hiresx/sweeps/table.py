@@ -132,7 +132,7 @@ def table(plan: SweepPlan, rows: Sequence[Mapping[str, Any]], columns: Sequence[
 
 
 def _seconds(kept: Mapping[str, Any]) -> float | None:
-    """Wall time of all processes that a run had."""
+    """Return the wall time of all processes that computed a run."""
     if not kept:
         return None
     before = [(entry.get("before") or {}).get("wall_s") for entry in kept.get("restarts") or ()]

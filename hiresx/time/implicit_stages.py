@@ -156,8 +156,8 @@ class Stages(ImplicitIntegrator):
         return Solved(newton, products, drop, linear_drop, share, residual, assemblies)
 
     def _stall(self, time: float, drop: float, linear_drop: float, unsolved: bool) -> None:
-        """Say where a stage ends whose residual has not fallen as far as was asked. `unsolved`: whether GMRES has not
-        come as far as it was asked."""
+        """Record the end of a stage whose residual has not fallen as far as required. `unsolved`: whether GMRES has not
+        reached its required accuracy."""
         self._linear.rates(self._f, self._work)
         _, place = self._linear.largest(self._work)
         self.last_stall = {"time": time, "drop": drop, "linear_drop": linear_drop, "unsolved": unsolved}
@@ -169,7 +169,7 @@ class Stages(ImplicitIntegrator):
 
     def _begin(self, system: System, time: float) -> tuple[float, float]:
         """Return the residual of the state at the start of the step, and that of the guess. The better one of the two
-        is the guess from now on."""
+        becomes the guess."""
         system.copy(self._start, self._trial)
         begin = self._residual(system, time, self._trial, self._of_trial)
         if not math.isfinite(begin):
@@ -212,7 +212,7 @@ class Stages(ImplicitIntegrator):
         return system.norm(self._work)
 
     def _take(self, system: System) -> None:
-        """Go on from the trial."""
+        """Accept the trial state."""
         system.copy(self._trial, self._x)
         system.copy(self._of_trial, self._f)
 

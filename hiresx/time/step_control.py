@@ -56,7 +56,8 @@ class ControlledStages(Stages):
         `_work`. Returns False if there is no estimate."""
 
     def _error(self, system: System) -> float | None:
-        """Return the estimated error of the step, over the norm of the state at its start, if there is one."""
+        """Return the estimated error of the step, divided by the norm of the state at its start, if there is an
+        estimate."""
         return system.norm(self._work) / system.norm(self._start) if self.estimate(system) else None
 
     def advance(self, system: System) -> list[Solved]:

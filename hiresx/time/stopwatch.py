@@ -87,8 +87,8 @@ class Stopwatch:
 
 
 class _Span:
-    """A timed part; one that ends with an exception is not counted. A class, as a generator would cost as much as a
-    small task."""
+    """A timed part. A part that ends with an exception is not counted. It is a class because a generator would take as
+    long as a small task."""
 
     __slots__ = ("_entry", "_pending", "_stopwatch")
 

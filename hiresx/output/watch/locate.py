@@ -214,7 +214,7 @@ class Locator:
         nodes.there[at] = found
 
     def _coordinates(self, nodes: _Nodes) -> np.ndarray:
-        """x, y, z (3, n) of nodes, where they are seen."""
+        """Return x, y, z (3, n) of nodes at the positions at which the block sees them."""
         result = np.empty(nodes.indexes.shape)
         for b in np.unique(nodes.blocks):
             at, block = nodes.blocks == b, self._blocks[b]
@@ -224,21 +224,21 @@ class Locator:
     # ---- the stencil
 
     def _stencil(self, b: int, index: np.ndarray) -> tuple[_Nodes, np.ndarray]:
-        """Nodes and weights (n,) of the stencil around the index coordinates `index` of block `b`: centred on its cell,
-        or shifted as little as it takes for all its nodes to exist."""
+        """Return nodes and weights (n,) of the stencil around the real indexes `index` of block `b`. It is centred on
+        its cell, or shifted as little as necessary so that all its nodes exist."""
         nodes, starts = self._window(b, self._cell(b, index))
         weights, _ = lagrange(index - starts)
         return nodes, _tensor([weights[d] for d in self._blocks[b].active])
 
     def _cell(self, b: int, index: np.ndarray) -> list[int]:
-        """Lower node of the cell: in the block, or in the gap before a neighbour."""
+        """Return the lower node of the cell, which lies in the block or in the gap to a neighbour."""
         return [
             int(np.clip(np.floor(c), -int(below), n - 2 + int(above))) if n > 1 else 0
             for c, n, (below, above) in zip(index, self._blocks[b].size, self._connected[b], strict=True)
         ]
 
     def _window(self, b: int, cell: Sequence[int]) -> tuple[_Nodes, list[int]]:
-        """Nodes of the window for a cell, and its first node in every direction."""
+        """Return the nodes of the window for a cell, and its first node in every direction."""
         block = self._blocks[b]
         around: _Nodes | None = None
         # The nodes of all windows: windows that extend into other blocks are taken from these.
@@ -333,7 +333,8 @@ class Locator:
         return x, first
 
     def _inside(self, b: int, index: np.ndarray) -> np.ndarray | None:
-        """`index`, taken to the face if it lies less than a hundredth of a cell outside; None if it lies farther."""
+        """Return `index`, moved to the face if it lies less than a hundredth of a cell outside; None if it lies
+        farther."""
         size = np.array(self._blocks[b].size)
         taken = np.clip(index, 0, size - 1)
         if (taken == index).all():

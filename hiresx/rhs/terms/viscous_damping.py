@@ -47,7 +47,8 @@ def fill(backend: Backend, state: BlockState, whole: Decomposition, at_walls: bo
 
 
 def _reaches(state: BlockState, whole: Decomposition, half: int, left_alone: str | None) -> np.ndarray:
-    """(3, nk, nj, ni). `left_alone`: the kernel of conditions at which lines end that nothing is damped on."""
+    """Return (3, nk, nj, ni), the number of nodes that the damping may use. `left_alone`: the kernel of conditions at
+    the ends of lines on which nothing is damped."""
     shape = tuple(reversed(state.size))
     found, on_faces = np.zeros((DIRECTIONS, *shape)), np.zeros((DIRECTIONS, *shape), dtype=bool)
     layered = _layered(whole)
@@ -76,14 +77,14 @@ def _reaches(state: BlockState, whole: Decomposition, half: int, left_alone: str
 
 
 def _layered(whole: Decomposition) -> set[int]:
-    """The numbers of the patches of `COMPUTED` that walls with friction meet, and of those that continue them."""
+    """Return the numbers of the patches of `COMPUTED` that no-slip walls meet, and of those that continue them."""
     places = [n for n, patch in enumerate(whole.patches) if patch.condition.kernel == COMPUTED]
     together = groups(whole, places)
     return {n for group in together if any(met_by_friction(whole, whole.patches[m]) for m in group) for n in group}
 
 
 def _thin(block: Block, patch: Patch) -> list[int]:
-    """The directions along a patch in which its cells are thinner than normal to it."""
+    """Return the directions along a patch in which its cells are thinner than normal to it."""
     d, rows = direction(patch.face), inward_rows(block, patch.face, patch.range, 2)
     across = np.linalg.norm(rows[1] - rows[0], axis=0)
     along = {e: DIRECTIONS - 1 - e for e in block.active if e != d and rows.shape[-1 - e] > 1}

@@ -47,7 +47,7 @@ class Bdf2(ControlledStages):
         return not system.earlier or system.dt > LARGEST_RATIO * system.earlier[0].dt
 
     def _continue(self, system: System, into: Vector) -> None:
-        """Put the guess of the state after the step, from the last states, into a vector."""
+        """Set a vector to the guess of the state after the step, extrapolated from the last states."""
         own, *others = extrapolation_weights(system.dt, [step.dt for step in system.earlier])
         system.combine(own, self._start, 0.0, into)
         for factor, step in zip(others, system.earlier, strict=True):

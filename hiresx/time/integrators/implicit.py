@@ -91,7 +91,7 @@ class NewtonSteady(Steady):
         system.accept(self._x, system.time)
 
     def _first_cfl(self) -> float:
-        """Return the CFL number to begin a step with: that of the case where it is another than that of the last step,
+        """Return the CFL number at the beginning of a step: that of the case if it differs from that of the last step,
         as in a restart."""
         settings, memory = self._linear.settings, self.memory
         if memory.setdefault("asked_cfl", settings.cfl) != settings.cfl:
@@ -99,7 +99,8 @@ class NewtonSteady(Steady):
         return min(memory.get("cfl", settings.cfl), settings.largest_cfl)
 
     def _collapse(self, system: System, cfl: float) -> HiresxError:
-        """Return the error for a CFL number that became so small that nothing comes on, the same on all ranks."""
+        """Return the error for a CFL number that has become so small that the iteration makes no progress, the same on
+        all ranks."""
         residual = self._residual(system)
         _, place = self._linear.largest(self._work)
         error = HiresxError(

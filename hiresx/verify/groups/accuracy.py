@@ -107,7 +107,7 @@ def interpolation_order(bench: Workbench, configuration: Configuration) -> float
 
 
 def _points(grid: Any) -> int:
-    """Nodes along i of a box."""
+    """Return the number of nodes along i of a box."""
     return int(grid.n[0])
 
 

@@ -71,8 +71,8 @@ def _random_states() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _error(found: np.ndarray, wanted: np.ndarray | float, *given: tuple[np.ndarray, np.ndarray]) -> float:
-    """Largest difference, relative to the physical fluxes of the `given` (state, area): two supersonic streams that
-    part have a flux of 0."""
+    """Return the largest difference, relative to the physical fluxes of the `given` (state, area): two supersonic
+    streams that separate have a flux of 0."""
     scale = np.max([np.max(np.abs(physical(q, m)), axis=0) for q, m in given], axis=0)
     return float(np.max(np.abs(found - wanted) / scale))
 
@@ -123,7 +123,8 @@ def wall(bench: Workbench, flux: str) -> float:
 def _with_normal_velocity(
     rho: np.ndarray, u: np.ndarray, p: np.ndarray, m: np.ndarray, normal: np.ndarray
 ) -> np.ndarray:
-    """Conservative state of density rho, pressure p and velocity u whose part along m is set to `normal`."""
+    """Return the conservative state of density rho, pressure p and velocity u whose component along m is replaced by
+    `normal`."""
     n = m / np.linalg.norm(m, axis=0)
     u = u + (normal - np.sum(u * n, axis=0)) * n
     return np.stack(conservative(1.4, rho, *u, p))

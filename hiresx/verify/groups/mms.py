@@ -302,7 +302,7 @@ def errors(bench: Workbench, setup: Setup, points: int) -> tuple[float, ...]:
 
 
 def _departure(solver: Solver, flow: ManufacturedSolution, part: int) -> np.ndarray:
-    """What the primitive variables of a part, or its scalar if there is one, are off, (variables, nodes)."""
+    """Return the errors of the primitive variables of a part, or of its scalar if there is one, (variables, nodes)."""
     block, values = solver.states[part].block, solver.primitives(part)
     names, exact = (("s",), flow.scalars) if solver.case.scalar else (PRIMITIVE, flow.state)
     wanted = exact(block.x, block.y, block.z, solver.time)
@@ -341,7 +341,7 @@ def _check(name: str, least: float, setup: Setup) -> Check:
 
 
 def _in_space(flow: Formulas) -> Formulas:
-    """A flow of the plane that also varies along z, by the factor cos(2 pi z) of what varies along y."""
+    """Return a plane flow that also varies along z: terms that vary along y have the factor cos(2 pi z)."""
     rho, u, v, w, p = (re.sub(r"cos\(2\*pi\*y[^)]*\)", r"\g<0>*cos(2*pi*z)", formula) for formula in flow)
     return rho, u, v, w, p
 

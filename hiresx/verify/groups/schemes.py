@@ -46,8 +46,8 @@ def excess_variation(run: CompletedRun) -> float:
 
 
 def _wave(scheme: tuple[str, ...], order: int) -> tuple[CheckRun, ...]:
-    """Runs of a wave with 20 and 40 points. The time step is proportional to h^(order/3), so that the third order of
-    the time integrator does not show."""
+    """Return the runs of a wave with 20 and 40 points. The time step is proportional to h^(order/3), so that the third
+    order of the time integrator is not visible."""
     steps = {points: 0.4 * (20 / points) ** (order / 3 - 1) for points in (20, 40)}
     return tuple(
         CheckRun("density-wave", None, (*scheme, f"grid.n=[{points},1,1]", f"time.cfl={cfl:.6g}"))

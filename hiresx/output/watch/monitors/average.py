@@ -205,7 +205,7 @@ class AverageMonitor(Attachment):
         return found
 
     def _gather(self, kind: str, lines: LineAverages) -> dict[str, np.ndarray]:
-        """The averages of whole blocks, the same on all ranks. Collective."""
+        """Return the averages of whole blocks, the same on all ranks. Collective."""
         mine = [
             (self._solver.states[n].part.whole, lines.boxes[n], self._solver.backend.to_host(self._sums[kind][n]))
             for n in lines.owned
