@@ -43,7 +43,8 @@ def thread_counts(device: Any, asked: Sequence[int] | None) -> list[int | None]:
 
 @contextmanager
 def only(device: Any, count: int | None) -> Iterator[None]:
-    """A context in which kernels of the backend `device` run with `count` threads; None changes nothing."""
+    """Return a context in which kernels of the backend `device` run with `count` threads. If `count` is None nothing
+    changes."""
     if count is None:
         yield
         return

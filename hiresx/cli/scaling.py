@@ -35,9 +35,10 @@ def scaling(
     out: Annotated[Path | None, option("--out", "DIR", "Write scaling.json, scaling.nc and scaling.png there.")] = None,
     json: options.Json = False,
 ) -> int:
-    """Run a case on several numbers of ranks: seconds per step, efficiency, waiting, and what overlap wins.
+    """Run a case on several numbers of ranks, and show seconds per step, efficiency, waiting times and the gain of
+    overlap.
 
-    With --predict MACHINE.json also the curve of a machine that is not here (see docs/parallel.md).
+    With --predict MACHINE.json also predict the times on another machine (see docs/parallel.md).
     """
     with terminal.only_json(json):
         from hiresx.bench.results import header

@@ -425,5 +425,5 @@ def is_of_patch(patch: Patch) -> bool:
 
 
 def condition(face: Face) -> FaceCondition:
-    """Construct the boundary condition of a face."""
+    """Construct the boundary condition of a `face`. Its class depends on the `kernel` of the condition in the case."""
     return _kind(face.patch, face.mirrored)(face)
