@@ -105,7 +105,7 @@ def show(document: dict[str, Any]) -> None:
         terminal.table(
             f"{document['mode']} scaling of {document['case']}",
             ("ranks", "placement", "points", "ms/step", "spread", "speed-up", "efficiency", "Mpoint-steps/s",
-             "sssp/M", "waiting", "overlap wins", "MB/step", "halos by"),
+             "sssp/M", "waiting", "overlap gain", "MB/step", "halos by"),
             [
                 (
                     row["ranks"], row["placement"] or "", f"{row['points']:,}", f"{1e3 * row['step_s']:.4g}",

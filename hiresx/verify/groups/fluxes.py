@@ -7,8 +7,8 @@ of the flux.
 - Reversed: F(b, a; -m) = -F(a, b; m), the same face seen from its other side.
 - Turned and mirrored: F(Ra, Rb; Rm) = R F(a, b; m) for rotations and reflections R.
 - Wall: between a state and its mirror image there is no flux of mass and energy.
-- Supersonic: the flux is that of the upwind state (except for local Lax-Friedrichs, which takes a mean, and for the
-  rotated flux, whose directions are not that of the face).
+- Supersonic: the flux is that of the upwind state. This is not required of local Lax-Friedrichs, which averages both
+  states, nor of the rotated flux, whose directions differ from that of the face.
 - Contact: if pressure and normal velocity are the same on both sides, the flux of HLLC, HLLC-LM, Roe and the rotated
   one is that of the upwind state.
 """

@@ -12,12 +12,12 @@ The scheme has order 5. These conditions have less, in Linf or everywhere:
 - Viscous flow next to planes of symmetry and slip walls is of order 3 to 3.6 where grid lines meet them obliquely (up
   to 11 degrees here), since the ghosts of viscous fluxes there are parabolas. On lines normal to the plane it is of
   order 5. The same holds for the axis, where the order on oblique lines is 3.9 and more.
-- No-slip walls are of order 4.1 and more in L1. In Linf they are of order 3.2 and more, those of given heat flux or
-  none of 3.9 and more, and of 2.9 where a moving wall blows gas that another one sucks.
+- No-slip walls are of order 4.1 and more in L1. In Linf the order is 3.2 and more. Adiabatic walls and walls of given
+  heat flux have 3.9 and more in Linf. Moving walls have 2.9 if gas is blown through one and sucked through another.
 - `pressure-outflow` has order 4.2 in Linf and 4.7 in L1 in inviscid flow and where the Reynolds numbers of cells, c
   d/nu, are above 20, since ghosts behind it are cubics there (Numerics, Boundaries, has the reason).
-- Viscous flow through subsonic outflows is of order 4.9 and more on straight lines. On oblique ones it is of order 4.9
-  in Linf at Re_c = 320, 4.0 at 100 and 3.7 at 10, the less the more viscosity decides.
+- Viscous flow through subsonic outflows is of order 4.9 and more on straight lines. On oblique ones the
+  order in Linf falls with the Reynolds number of a cell: 4.9 at Re_c = 320, 4.0 at 100 and 3.7 at 10.
 - A passive scalar that leaves with viscous gas is of order 4.3 in Linf on straight lines, and of 3.8 on oblique ones.
 - Next to open faces that lines with stretched spacing meet (ratio 4) the order is that of straight lines, except for
   inviscid flow in Linf: there it is 3.7 at subsonic outflows and 4.5 at `total-pressure-inflow`. Supersonic outflow of
@@ -27,18 +27,18 @@ The scheme has order 5. These conditions have less, in Linf or everywhere:
   to zero at such an outflow. A flow whose derivative is not zero is then changed near the outflow.
 
 A manufactured flow must be one that its condition allows. At the outflows pressure and normal velocity do not change
-along the normal and the pressure is uniform, so that no sound enters. Out of the reservoir of `total-pressure-inflow`
-the flow comes without losses, normal to the face. What is given at `characteristic-inflow` is the flow itself, at both
-faces; `far-field` has the same kernel, and the flow is uniform up to the sixth power of the distance from it.
+along the normal and the pressure is uniform, so that no sound enters. At `total-pressure-inflow` the flow leaves the
+reservoir without losses, normal to the face. At `characteristic-inflow` the manufactured flow itself is given, at both
+faces. `far-field` has the same kernel, and there the flow is uniform up to the sixth power of the distance from it.
 
 At subsonic open faces viscosity needs a condition: the viscous flux through the face has no derivative along the grid
 lines there. Zero is given, and the flows here have another derivative. So the source at the nodes of the face contains
 this derivative, which the scheme leaves out. Without it another problem is solved: at Re_c = 100 the flows here then
-change by up to 5e-3 (`pressure-outflow`; 1e-3 at `characteristic-inflow`), on every grid alike.
+change by up to 5e-3 at `pressure-outflow` and by 1e-3 at `characteristic-inflow`, by the same amount on every grid.
 
-Four conditions are not in the table. Connected faces, whose ghosts are the neighbour's nodes, are those of the group
-`cuts`. `precursor-inflow` and `recycling-inflow` prescribe what is interpolated from a file or from the flow itself,
-and `modelled-wall` is a model.
+Four conditions are not in the table. Connected faces, whose ghosts are the neighbour's nodes, are checked by the group
+`cuts`. `precursor-inflow` and `recycling-inflow` prescribe values that are interpolated from a file or from the flow
+itself, and `modelled-wall` is a model.
 """
 
 import re
