@@ -36,6 +36,7 @@ def configuration(case: Case) -> Configuration:
         positivity=scheme.positivity,
         inviscid=scheme.inviscid,
         sensor=scheme.hybrid.sensor if scheme.inviscid == "hybrid" else Configuration.sensor,
+        stress=scheme.regularised.stress,
         # Within the ghost layers of the interpolation a filter needs no kernels of its own.
         filter_reach=0 if case.stencil.halo == stencil(scheme.interpolation).halo else case.stencil.filter_reach,
         precision=scheme.precision,
@@ -67,6 +68,17 @@ def check_reference(chosen: Configuration, cut: Decomposition) -> None:
         raise HiresxError(
             "scheme.reference has a velocity, but faces of the grid are connected by a rotation, over which it differs",
             "give scheme.reference no velocity",
+        )
+
+
+def check_stress(chosen: Configuration, cut: Decomposition) -> None:
+    """Raises HiresxError if the inviscid terms of `chosen` have a compressive stress and a connection rotates vectors: the
+    halo exchange of the stress does not rotate it."""
+    if chosen.stress == "compressive" and any(connection.rotation is not None for connection in cut.connections):
+        raise HiresxError(
+            'scheme.regularised.stress = "compressive": faces of the grid are connected by a rotation, which does not '
+            "rotate the stress",
+            'take "isotropic"',
         )
 
 
