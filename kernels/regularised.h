@@ -4,7 +4,7 @@
 //     F(q, p + Sigma).m - (|U| + a|m|)/2 (qr - ql),    q = (ql + qr)/2
 // The speed a is that of |p|, so that a pressure below 0 between the two sides of a jump still has one. Sigma is the mean of
 // both nodes, and its part of the flux has no correction: it is of the order of the square of the spacing. A compressive
-// stress Pi = Sigma M takes the place of Sigma: Pi.m is added to the flux of momentum, u.(Pi.m) to that of energy.
+// stress Pi takes the place of Sigma: Pi.m is added to the flux of momentum, u.(Pi.m) to that of energy.
 
 // q and qr - ql at half point 1/2, of states at(offset, v) of nodes.
 template <class T, class At> HD void regularised_states(const At &at, T *mean, T *jump) {

@@ -20,8 +20,8 @@ _GAS = len(GAS_CONSERVED)
 
 
 def flux_fields(layout: Layout) -> dict[str, str]:
-    """Return the fields that the fluxes of a `layout` read besides the flow, by the names of the arguments of kernels: the
-    fields of the numerical flux, the entropic stress or pressure, and the sensor of the hybrid scheme."""
+    """Return the fields that the fluxes of a `layout` read besides the flow, by the names of the arguments of kernels:
+    the fields of the numerical flux, the entropic stress or pressure, and the sensor of the hybrid scheme."""
     of_flux = next((name for name in ("entropic_stress", "entropic_pressure") if layout.has(name)), "flux_fields")
     read = {"fields": of_flux, "sensor": "shock_sensor"}
     return {argument: name for argument, name in read.items() if layout.has(name)}

@@ -72,8 +72,8 @@ def check_reference(chosen: Configuration, cut: Decomposition) -> None:
 
 
 def check_stress(chosen: Configuration, cut: Decomposition) -> None:
-    """Raises HiresxError if the inviscid terms of `chosen` have a compressive stress and a connection rotates vectors: the
-    halo exchange of the stress does not rotate it."""
+    """Raises HiresxError if the inviscid terms of `chosen` have a compressive stress and a connection rotates vectors:
+    the halo exchange of the stress does not rotate it."""
     if chosen.stress == "compressive" and any(connection.rotation is not None for connection in cut.connections):
         raise HiresxError(
             'scheme.regularised.stress = "compressive": faces of the grid are connected by a rotation, which does not '

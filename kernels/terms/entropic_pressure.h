@@ -11,9 +11,9 @@
 // symmetric part of grad u in cells of mean width h, S- its negative part, lambda < 0 the least eigenvalue, n the normals of
 // the grid surfaces, w their distances over h and a the sound speed:
 //     source = alpha rho min(1, max(0, -tr S)/|lambda|) (tr(D^2) + (tr D)^2),    D = S- B,    B = sum of w n n^T
-//     Pi = min(Sigma, L) M,    M = S-/lambda,    L = rho |lambda| (a + 2 alpha |lambda|)
-// L is more than the source of a plane compression of this strength. Where the compression is weaker, as behind a shock into
-// which Sigma has spread, it bounds the viscosity Pi/S, which could else be too large for any time step.
+//     Pi = min(Sigma, L) M,    M = S-/lambda,    L = rho c (a + 2 alpha c),    c = |lambda| tr D/tr S-
+// L is more than the source of a plane compression of this strength, c in cells along it. Where the compression is weaker, as
+// behind a shock into which Sigma has spread, L bounds the viscosity Pi/S, which could else be too large for any time step.
 #include "../scheme.h"
 #include "../compressive_part.h"
 
@@ -97,7 +97,8 @@ VECTOR_KERNEL(compressive_source, int i, int j, int k, int o, int sj, int sk, in
             }
     }
     const T strength = larger(-compressive_part(s, part), T(real(0)));
-    const T gate = smaller(larger(-(s[0] + s[1] + s[2]), T(real(0))) * reciprocal(larger(strength, T(real(1e-30)))), T(real(1)));
+    const T inward = larger(-(s[0] + s[1] + s[2]), T(real(0)));  // 0 without compression of volume
+    const T gate = smaller(inward * reciprocal(larger(strength, T(real(1e-30)))), T(real(1)));
     T rate[3][3], trace = T(real(0)), squares = T(real(0));  // D
     for (int a = 0; a < 3; ++a)
         for (int b = 0; b < 3; ++b) {
@@ -111,7 +112,10 @@ VECTOR_KERNEL(compressive_source, int i, int j, int k, int o, int sj, int sk, in
     T state[gas_variables];
     for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + p);
     const Primitive<T> at = primitive(state);
-    const T viscosity = at.rho * (square_root(absolute(gas_gamma * at.p * at.volume)) + real(2) * alpha * strength);
+    const T sum = smaller(part[0] + part[1] + part[2], T(real(-1e-30)));
+    const T cell = smaller(trace * reciprocal(sum), width[0] + width[1] + width[2]);  // c/|lambda|
+    const T sound = square_root(absolute(gas_gamma * at.p * at.volume));
+    const T viscosity = at.rho * cell * (sound + real(2) * alpha * cell * strength);
     store(source + p, alpha * at.rho * gate * (squares + trace * trace));
     store(start + p, entropic_beginning(load<T>(before + p)));
     store(limit + p, viscosity * strength);
@@ -135,8 +139,9 @@ KERNEL(reflect_stress, int i, int j, int k, int o, int s1, int s2, int sn, strid
         }
         for (int a = 0; a < 3; ++a)
             for (int b = a; b < 3; ++b)
-                stress[tensor_entry(a, b) * sv + p - (long long)l * sn] = work_real(
-                    inside[tensor_entry(a, b) * sv] - over * (n[a] * normal[b] + normal[a] * n[b]) + over * over * twice * n[a] * n[b]);
+                stress[tensor_entry(a, b) * sv + p - (long long)l * sn] =
+                    work_real(inside[tensor_entry(a, b) * sv] - over * (n[a] * normal[b] + normal[a] * n[b]) +
+                              over * over * twice * n[a] * n[b]);
     }
 }
 #endif

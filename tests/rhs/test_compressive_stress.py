@@ -9,11 +9,16 @@ from test_regularised import STATE, bump, channel, field, rough
 from test_regularised import box as isotropic_box
 
 from hiresx import Case, HiresxError, Simulation, load
-from hiresx.device.fields import declared_field
+from hiresx.estimate.resources import layout
 from hiresx.grid import Block, Grid
 
 COMPRESSIVE = {"inviscid": "regularised", "regularised": {"stress": "compressive"}}
 KEYS = ['scheme.inviscid="regularised"', 'scheme.regularised.stress="compressive"']
+STILL = STATE | {"u": 0.0, "v": 0.0, "w": 0.0}
+TUBE = [
+    {"faces": ["imin", "imax"], "type": "far-field", "state": STILL},
+    {"faces": ["jmin", "jmax"], "type": "periodic"},
+]
 PAIRS = [(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)]
 # Any direction, and one along a grid line.
 DIRECTIONS = [(1.0, 0.0, 0.0), (0.6, 0.8, 0.0), (1 / 3, -2 / 3, 2 / 3)]
@@ -46,14 +51,14 @@ def compressive_part(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.einsum("...ik,...k,...jk->...ij", vectors, np.minimum(values, 0), vectors), values[..., 0]
 
 
-def wanted(gradient: np.ndarray, width: float) -> tuple[float, np.ndarray]:
-    """The right-hand side over alpha rho, and M, of a linear velocity in cubic cells."""
-    s = (gradient + gradient.T) / 2 * width
+def wanted(gradient: np.ndarray, sigma: np.ndarray) -> tuple[float, np.ndarray]:
+    """The right-hand side over alpha rho, and the stress, of a linear velocity by `linear` in cells of 1/8."""
+    s = (gradient + gradient.T) / 2 / 8
     part, least = compressive_part(s)
-    if least >= 0:
-        return 0.0, part
-    gate = min(1.0, max(0.0, -np.trace(s)) / max(-least, 1e-4))
-    return gate * (np.trace(part @ part) + np.trace(part) ** 2), part / -max(-least, 1e-4)
+    gate = min(1.0, max(0.0, np.trace(s) / least))
+    limit = 1.3 * -least * (np.sqrt(1.4 * 0.7 / 1.3) - 2 * least)
+    source = gate * (np.trace(part @ part) + np.trace(part) ** 2)
+    return source, np.multiply.outer(part / least, np.minimum(sigma, limit))
 
 
 turned = Rotation.from_euler("xyz", [0.3, 1.1, -0.7]).as_matrix()
@@ -76,46 +81,45 @@ def test_stress_and_source_are_those_of_the_eigenvectors(name):
     """To round-off, whether eigenvalues are equal or 0 or not; of three equal ones the source is that of Sigma."""
     gradient = GRADIENTS[name]
     run = started(box((9, 9, 9), periodic=""), linear(gradient))
-    source, m = wanted(gradient, 1 / 8)
     at = (slice(2, -2),) * 3
-    np.testing.assert_allclose(field(run, "entropic_source")[at], 1.3 * source, rtol=1e-12)
     sigma = field(run, "entropic_pressure")[at]
+    source, pi = wanted(gradient, sigma)
+    np.testing.assert_allclose(field(run, "entropic_source")[at], 1.3 * source, rtol=1e-12)
     assert sigma.min() > 0
     for entry, (a, b) in zip(stress(run)[(slice(None), *at)], PAIRS, strict=True):
-        np.testing.assert_allclose(entry / sigma, m[a, b], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(entry, pi[a, b], rtol=0, atol=1e-12 * sigma.max())
 
 
 def test_on_a_grid_that_is_nowhere_uniform():
-    """The right-hand side and M of all inner nodes, from metrics and states, in NumPy."""
-    n = (12, 11, 9)
-    run = Simulation(box(n, periodic=""), "cpu", grid=shaken(n), initial=bent)
-    run.solver.choose_dt()
-    run.solver.right_hand_side()
+    """The right-hand side and the stress of all inner nodes, from metrics and states, in NumPy."""
+    scheme = {"inviscid": "regularised", "regularised": {"stress": "compressive", "sweeps": 20}}
+    run = started(box((12, 11, 9), periodic="", scheme=scheme), bent, grid=shaken((12, 11, 9)))
     (state,) = run.solver.states
     q, m = (state.interior(run.backend.to_host(a)) for a in (state.q, state.metrics))
-    at = (slice(2, -2),) * 3
-    velocity = q[1:4] / q[0]
-    s = b = size_sum = 0
+    velocity, s, b, lengths = q[1:4] / q[0], 0, 0, 0
     for d in range(3):
         normal = np.moveaxis(m[3 * d : 3 * d + 3], 0, -1)
         change = np.moveaxis((np.roll(velocity, -1, 3 - d) - np.roll(velocity, 1, 3 - d)) / 2, 0, -1)
         pair = np.einsum("...i,...j->...ij", normal, change)
         s = s + (pair + np.swapaxes(pair, -1, -2)) / 2
-        size = np.linalg.norm(normal, axis=-1)[..., None, None]
-        size_sum = size_sum + size[..., 0, 0]
-        b = b + np.einsum("...i,...j->...ij", normal, normal) / size**3
+        length = np.linalg.norm(normal, axis=-1)[..., None, None]
+        b, lengths = b + np.einsum("...i,...j->...ij", normal, normal) / length**3, lengths + length
     part, least = compressive_part(s)
     rate = part @ b
-    trace = np.trace(rate, axis1=-1, axis2=-2)
-    squares = np.trace(rate @ rate, axis1=-1, axis2=-2) + trace**2
-    least = np.minimum(least, -1e-4 * size_sum / 3)
+    trace, squares = (np.trace(a, axis1=-1, axis2=-2) for a in (rate, rate @ rate))
     gate = np.clip(np.trace(s, axis1=-1, axis2=-2) / least, 0, 1)
-    found = field(run, "entropic_source")[at]
-    np.testing.assert_allclose(found, (q[0] * gate * squares)[at], rtol=1e-10, atol=1e-16)
+    at = (slice(2, -2),) * 3
+    source = q[0] * gate * (squares + trace**2)
+    np.testing.assert_allclose(field(run, "entropic_source")[at], source[at], rtol=1e-10, atol=1e-16)
     assert (gate[at] == 0).any() and (gate[at] == 1).any() and ((gate[at] > 0) & (gate[at] < 1)).any()
+    strength = -least * trace / np.minimum(np.trace(part, axis1=-1, axis2=-2), -1e-30)
+    pressure = 0.4 * (q[4] - (q[1:4] ** 2).sum(0) / 2 / q[0])
+    limit = q[0] * strength * (np.sqrt(1.4 * pressure / q[0]) + 2 * strength)
     sigma = field(run, "entropic_pressure")
+    assert (sigma > limit)[at].any() and (sigma < limit)[at].any()
     for entry, (a, c) in zip(stress(run), PAIRS, strict=True):
-        np.testing.assert_allclose(entry[at], (sigma * part[..., a, c] / least)[at], rtol=0, atol=1e-12 * sigma.max())
+        wanted = np.minimum(sigma, limit) * part[..., a, c] / least
+        np.testing.assert_allclose(entry[at], wanted[at], rtol=0, atol=1e-12 * sigma.max())
 
 
 def bent(x, y, z):
@@ -169,16 +173,16 @@ def test_plane_compression_is_one_dimensional(direction):
 
 
 def test_turned_tube_has_the_same_shocks():
-    """A tube between slip walls that lies obliquely in space has the density of a line along x."""
-    still = STATE | {"u": 0.0, "v": 0.0, "w": 0.0}
-    ends = [{"faces": ["imin", "imax"], "type": "far-field", "state": still}]
+    """A tube between slip walls that lies obliquely in space has the density of a line along x. Fewer sweeps would come
+    closer to the solution on a line."""
     walls = [{"faces": ["jmin", "jmax", "kmin", "kmax"], "type": "slip-wall"}]
     p = 1 + 4 * np.exp(-200 * (np.linspace(0, 1, 60) - 0.4) ** 2)
     x, y, z = np.meshgrid(np.linspace(0, 1, 60), np.arange(7) / 59, np.arange(7) / 59, indexing="ij")
     nodes = np.einsum("ab,bijk->akji", turned, np.stack([x, y, z]))
     time = {"steps": 30, "dt": 0.002}
-    line = box((60, 1, 1), periodic="", boundary=ends, time=time)
-    tube = box((60, 7, 7), periodic="", boundary=[*ends, *walls], time=time)
+    many = {"inviscid": "regularised", "regularised": {"stress": "compressive", "alpha": 0.5, "sweeps": 100}}
+    line = box((60, 1, 1), periodic="", boundary=TUBE[:1], time=time, scheme=many)
+    tube = box((60, 7, 7), periodic="", boundary=[TUBE[0], *walls], time=time, scheme=many)
     straight = Simulation(line, "cpu", initial=lambda x, y, z: (1, 0, 0, 0, p))
     oblique = Simulation(
         tube, "cpu", grid=Grid((Block("tube", *nodes),)), initial=lambda x, y, z: (1, 0, 0, 0, p + 0 * x)
@@ -192,7 +196,7 @@ def test_turned_tube_has_the_same_shocks():
 
 @pytest.mark.parametrize("case", ["sod", "shu-osher"])
 def test_in_one_dimension_it_is_the_entropic_pressure_in_compression(case):
-    """Of the same flow: the same source where the gas is compressed, and Sigma for the stress; 0 elsewhere."""
+    """Of the same flow: the same source where the gas is compressed, and 0 elsewhere; in shocks Sigma is the stress."""
     run = Simulation(load(case, overrides=KEYS), "cpu")
     run.run(progress=False)
     start = {name: run.blocks[0].state(name) for name in ("rho", "u", "v", "w", "p")}
@@ -206,7 +210,10 @@ def test_in_one_dimension_it_is_the_entropic_pressure_in_compression(case):
     compressed, expanded = change < -1e-4, change > 1e-9
     assert compressed.sum() > 20 and expanded.sum() > 20 and isotropic[expanded].max() > 1e-6
     np.testing.assert_allclose(source[compressed], isotropic[compressed], rtol=1e-12)
-    np.testing.assert_allclose(along[compressed], sigma[compressed], rtol=1e-12)
+    at_most = sigma[compressed] * (1 + 1e-12)
+    assert (along[compressed] <= at_most).all() and (along >= 0).all()
+    shocks = compressed & (sigma > 0.1 * sigma.max())
+    np.testing.assert_allclose(along[shocks], sigma[shocks], rtol=1e-12)
     assert np.abs(source[expanded]).max() == 0 and np.abs(along[expanded]).max() == 0
 
 
@@ -226,11 +233,11 @@ def test_sums_stay():
 
 
 def test_beside_a_plane_of_symmetry_is_half_of_a_symmetric_flow():
-    """To round-off: the stress between the normal of the plane and its tangents is odd there. A blast runs obliquely into
-    the plane, and away from it."""
+    """To round-off: the stress between the normal of the plane and its tangents is odd there. A blast runs obliquely
+    into the plane, and away from it."""
 
     def ended(n, lower):
-        far = {"type": "far-field", "state": STATE | {"u": 0.0, "v": 0.0, "w": 0.0}}
+        far = {"type": "far-field", "state": STILL}
         sides = [far | {"faces": ["imin", "imax", "jmin"]}, {"faces": ["jmax"], "type": "symmetry"}]
         if lower == 0:
             sides = [far | {"faces": ["imax", "jmin"]}, {"faces": ["imin"], "type": "symmetry"}, sides[1]]
@@ -257,8 +264,23 @@ def test_ranks_backends_plans_and_restart(tmp_path):
     same_everywhere(make, tmp_path / "run", 3, plans=("decomposed", "compact"))
 
 
-def test_it_takes_six_more_numbers_of_a_node():
-    assert declared_field("entropic_stress").components == 6
+def test_fields_take_seven_more_numbers_of_a_node():
+    more, without = (layout(load("sod", overrides=keys), "fused").numbers_per_point for keys in (KEYS, KEYS[:1]))
+    assert more == without + 7
+
+
+def test_noise_beside_a_shock_stays_noise():
+    """Sigma spreads to where the gas is hardly compressed. Without a bound of the stress, disturbances of a plane flow
+    grow a hundredfold in a step there."""
+    case = box(
+        (60, 8, 1), periodic="y", boundary=TUBE, grid={"upper": [1.0, 7 / 59, 0.0]}, time={"steps": 30, "dt": 0.002}
+    )
+    run = Simulation(
+        case, "cpu", initial=lambda x, y, z: (1, 0, 0, 0, 1 + 4 * np.exp(-200 * (x - 0.4) ** 2) + 1e-13 * y)
+    )
+    run.run(progress=False)
+    assert stress(run).max() > 0.1
+    assert np.abs(run.blocks[0].state("v")).max() < 1e-11
 
 
 @pytest.mark.parametrize(

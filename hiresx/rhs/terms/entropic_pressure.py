@@ -12,7 +12,7 @@ _TURNS = (ENTROPIC_PRESSURE, "entropic_iterate")
 
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
-    """Yield the term that computes the entropic pressure, or the compressive stress, at every node, before the fluxes."""
+    """Yield the term that computes the entropic pressure or stress at every node, before the fluxes."""
     if case.scheme.inviscid != "regularised":
         return
     chosen = case.scheme.regularised
@@ -22,7 +22,8 @@ def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterato
             program.call(
                 kernel, s.size, **s.place, **s.derivative_strides, sv=s.variable_stride, q=s.q[:rows],
                 alpha=chosen.alpha, source=s.array("entropic_source"),
-                **{name: field and s.array(field) for name, field in fields.items()}, **({"m": s.metrics} if rows > 1 else {}),
+                **{name: field and s.array(field) for name, field in fields.items()},
+                **({"m": s.metrics} if rows > 1 else {}),
             )
             for s in states
         ]  # fmt: skip
@@ -30,7 +31,11 @@ def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterato
     first = _TURNS[chosen.sweeps % 2]
     kernel, given, stress = "entropic_source", ENTROPIC_PRESSURE, dict[str, str]()
     if chosen.stress == "compressive":
-        kernel, given, stress = "compressive_source", ENTROPIC_STRESS, {"stress": ENTROPIC_STRESS, "limit": "stress_limit"}
+        kernel, given, stress = (
+            "compressive_source",
+            ENTROPIC_STRESS,
+            {"stress": ENTROPIC_STRESS, "limit": "stress_limit"},
+        )
     sweeps = []
     for left in range(chosen.sweeps, 0, -1):
         before, after = _TURNS[left % 2], _TURNS[(left - 1) % 2]
