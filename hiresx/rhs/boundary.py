@@ -56,7 +56,9 @@ class Reflect(FaceCondition):
 
     def stress(self) -> None:
         stress = self.state.array("entropic_stress")
-        self._launch("reflect_stress", self._box, **self._face, m=self.state.areas[self._direction], stress=stress)
+        self._launch(
+            "reflect_entropic_stress", self._box, **self._face, m=self.state.areas[self._direction], stress=stress
+        )
 
     def viscous_flux(self, fluxes: Any) -> None:
         d = self._direction

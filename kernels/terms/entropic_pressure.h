@@ -73,7 +73,7 @@ VECTOR_KERNEL(entropic_source, int i, int j, int k, int o, int sj, int sk, int d
 
 #if HX_COMPRESSIVE
 // As entropic_source; also L M in `stress`, and L in `limit`.
-VECTOR_KERNEL(compressive_source, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
+VECTOR_KERNEL(compressive_entropic_source, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_state_field<gas_variables> q, const_work_field<9> m, real alpha, const_work_field<1> before,
               work_field<1> source, work_field<1> start, work_field<tensor_entries> stress, work_field<1> limit) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
@@ -124,7 +124,7 @@ VECTOR_KERNEL(compressive_source, int i, int j, int k, int o, int sj, int sk, in
 
 // Ghosts of a stress behind a slip wall or a plane of symmetry: the mirror image of the stress inside about the normal of
 // node (i, j) of the face.
-KERNEL(reflect_stress, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, const_work_field<3> m,
+KERNEL(reflect_entropic_stress, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, const_work_field<3> m,
        work_field<tensor_entries> stress) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     const real n[3] = {m[p], m[sv + p], m[2 * sv + p]};

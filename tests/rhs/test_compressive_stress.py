@@ -1,5 +1,7 @@
 """Flows by the regularised inviscid terms with a compressive stress, and the stress itself."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from arrangements import shaken
@@ -9,8 +11,10 @@ from test_regularised import STATE, bump, channel, field, rough
 from test_regularised import box as isotropic_box
 
 from hiresx import Case, HiresxError, Simulation, load
+from hiresx.device.configuration import Configuration
 from hiresx.estimate.resources import layout
 from hiresx.grid import Block, Grid
+from hiresx.solver.case_configuration import check_stress
 
 COMPRESSIVE = {"inviscid": "regularised", "regularised": {"stress": "compressive"}}
 KEYS = ['scheme.inviscid="regularised"', 'scheme.regularised.stress="compressive"']
@@ -232,6 +236,25 @@ def test_sums_stay():
     assert np.abs(sums() - before).max() < 1e-14 * np.abs(before).max()
 
 
+def test_stress_does_work():
+    """A uniform stress in a linear velocity leaves momentum as it is, and changes energy by -Pi_ij du_i/dx_j."""
+    gradient = turned @ np.diag([-0.4, -0.2, 0.1]) @ turned.T
+
+    def rates(alpha):
+        scheme = COMPRESSIVE | {"regularised": {"stress": "compressive", "alpha": alpha}}
+        run = started(box((13, 13, 13), periodic="", scheme=scheme), linear(gradient))
+        (state,) = run.solver.states
+        middle = (slice(None), *(slice(5, -5),) * 3)
+        return state.interior(run.backend.to_host(state.r))[middle], stress(run)[middle]
+
+    (rate, pi), (without, _) = rates(1.0), rates(1e-30)
+    work = sum((1 if a == b else 2) * pi[n] * gradient[a, b] for n, (a, b) in enumerate(PAIRS))
+    assert np.abs(work).min() > 1e-5
+    change = (rate - without) * 12**3
+    np.testing.assert_allclose(change[:4], 0, atol=1e-12)
+    np.testing.assert_allclose(change[4], -work, rtol=1e-9)
+
+
 def test_beside_a_plane_of_symmetry_is_half_of_a_symmetric_flow():
     """To round-off: the stress between the normal of the plane and its tangents is odd there. A blast runs obliquely
     into the plane, and away from it."""
@@ -293,3 +316,16 @@ def test_noise_beside_a_shock_stays_noise():
 def test_keys_that_do_not_go_with_it_are_refused(keys, said):
     with pytest.raises(HiresxError, match=said):
         load("sod", overrides=keys)
+
+
+def test_faces_over_which_the_stress_is_not_transferred_are_refused():
+    def cut(rotation=None, kind="slip-wall"):
+        patch = SimpleNamespace(condition=SimpleNamespace(type=kind))
+        return SimpleNamespace(connections=[SimpleNamespace(rotation=rotation)], patches=[patch])
+
+    chosen = Configuration(inviscid="regularised", stress="compressive")
+    check_stress(chosen, cut())
+    check_stress(Configuration(), cut(np.eye(3), "patched"))
+    for other, said in ((cut(np.eye(3)), "connected by a rotation"), (cut(kind="patched"), "patched")):
+        with pytest.raises(HiresxError, match=said):
+            check_stress(chosen, other)

@@ -32,7 +32,7 @@ def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterato
     kernel, given, stress = "entropic_source", ENTROPIC_PRESSURE, dict[str, str]()
     if chosen.stress == "compressive":
         kernel, given, stress = (
-            "compressive_source",
+            "compressive_entropic_source",
             ENTROPIC_STRESS,
             {"stress": ENTROPIC_STRESS, "limit": "stress_limit"},
         )
