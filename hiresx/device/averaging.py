@@ -47,12 +47,12 @@ BUDGETS = {
         },
     },
 }  # fmt: skip
-# What `average_lines` and `merge_averages` call them, which take all kinds at once, in this order.
+# What the kernels call them that take several kinds at once, in this order.
 BITS = {"reynolds": 1, "favre": 2, "budget": 4, "stress_budgets": 8}
 # Lanes along i, so that neighbouring threads read neighbouring nodes, and lanes that are wanted in all: of a CPU, whose
 # threads take rows, and of a GPU.
 _CPU_LANES, _GPU_LANES = (1, 256), (32, 32768)
-# The velocities whose covariance with a passive scalar `average_scalars` keeps, besides the scalar's mean.
+# The velocities whose covariance with a passive scalar `average_moments` keeps, besides the scalar's mean.
 _WITH = ("u", "v", "w")
 
 
