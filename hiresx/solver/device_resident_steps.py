@@ -16,7 +16,7 @@ from hiresx.solver.flow_system import FlowSystem
 from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.step_size import StepSize
 from hiresx.time.integrator import Integrator
-from hiresx.time.step_recording import Sampler, StepOutcome, StepRecording, StepState
+from hiresx.time.step_recording import Sampler, StepOutcome, StepRecording
 
 # Spare steps are launched for the case that the step size shrinks by up to this factor.
 SPARE = 1.02
@@ -102,8 +102,8 @@ class DeviceResidentSteps:
     def ahead(self, launch: Callable[[], None]) -> None:
         """Call `launch` when the next recorded steps are launched, before the host waits for them. Its launches read
         the state after these steps, so that the device does not wait for the host between the steps and the launches.
-        They must not change data on which the flow depends. If the steps were not made as launched, for instance
-        because one failed, `seen_ahead` is false afterwards, and the results must be discarded."""
+        They must not change data on which the flow depends. If a step failed, `seen_ahead` is false afterwards, and the
+        results must be discarded. The device may have made fewer steps than were launched."""
         self._ahead = launch
 
     @property
@@ -136,9 +136,8 @@ class DeviceResidentSteps:
             taken = wait()
             size.forget()
             cache.radii = self._radii = taken.radii if fixed is None else None
-            cache.seen_ahead = taken.count == count and taken.state in (StepState.GOING, StepState.ARRIVED)
-            if not cache.seen_ahead:
-                cache.norms = None
+            # Of a step that failed the solver discards this when it takes back the state.
+            cache.seen_ahead = True
             return taken
 
         return complete

@@ -100,7 +100,7 @@ class DeviceSamples(Attachment):
         self._launches: dict[tuple[DeviceMonitor, ...], Callable[[], None]] = {}
         self._due: list[DeviceMonitor] = []
         self._coming: tuple[int, float, _Fetched] | None = None
-        self._ahead: tuple[int, list[DeviceMonitor], _Fetched] | None = None  # the step, the monitors that are due
+        self._ahead: _Fetched = {}  # what was launched before the host waited for the steps
         for monitor in monitors:
             monitor.join(self)
 
@@ -124,17 +124,15 @@ class DeviceSamples(Attachment):
     def launch_ahead(self, solver: Solver, step: int) -> None:
         if due := [monitor for monitor in self._places if monitor.due_after(step)]:
             self._launch(due)
-            self._ahead = step, due, self._fetch(due)
+            self._ahead = self._fetch(due)
 
     def after_step(self, solver: Solver) -> None:
-        ahead, self._ahead = self._ahead, None
+        coming, self._ahead = self._ahead, {}
         if not self._due:
             return
         self.deliver()
         due, self._due = self._due, []
-        if ahead is not None and solver.device_resident_steps.seen_ahead and ahead[:2] == (solver.steps, due):
-            coming = ahead[2]
-        else:
+        if list(coming) != due or not solver.device_resident_steps.seen_ahead:
             self._launch(due)
             coming = self._fetch(due)
         self._coming = solver.steps, solver.time, coming
