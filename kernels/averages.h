@@ -201,11 +201,12 @@ KERNEL(average_budget, int i, int j, int k, int o, int sj, int sk, int di, int d
        double *mean) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const long long node = i + (long long)width * (j + (long long)height * k);
+    const double part = *share;
     double now[reynolds_means], value[rate_means];
     sampled(q, p, sv, now);
     stress_and_gradient(p, di, dj, dk, sv, w, m, jacobian, inverse_reynolds, eddies, value);
-    const Fluctuations found(now, now + 1, value, 1, *share, reynolds + node, favre + node, count, mean + node);
-    add_budget(found, *share, count, favre + node, mean + node, NoMoments(), NoMoments());
+    const Fluctuations found(now, now + 1, value, 1, part, reynolds + node, favre + node, count, mean + node);
+    add_budget(found, part, count, favre + node, mean + node, NoMoments(), NoMoments());
 }
 
 // Arguments as of average_budget.
@@ -216,11 +217,12 @@ KERNEL(average_stress_budgets, int i, int j, int k, int o, int sj, int sk, int d
        double *mean) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const long long node = i + (long long)width * (j + (long long)height * k);
+    const double part = *share;
     double now[reynolds_means], value[rate_means];
     sampled(q, p, sv, now);
     stress_and_gradient(p, di, dj, dk, sv, w, m, jacobian, inverse_reynolds, eddies, value);
-    const Fluctuations found(now, now + 1, value, 1, *share, reynolds + node, favre + node, count, mean + node);
-    add_stress_budgets(found, *share, count, favre + node, mean + node, NoMoments(), NoMoments());
+    const Fluctuations found(now, now + 1, value, 1, part, reynolds + node, favre + node, count, mean + node);
+    add_stress_budgets(found, part, count, favre + node, mean + node, NoMoments(), NoMoments());
 }
 
 // --- averages over lines of nodes: all kinds together, since each needs the means of before of the others
