@@ -93,7 +93,7 @@ class StepRecording:
 
         assert found.shape[1:] == (2, FEW)
         self._choose, self._close = program.prepare([choose(False)]), program.prepare([choose(True)])
-        # The device skips steps that must not be taken.
+        # The device skips steps that must not be made.
         self._step = program.prepare([*calls, *radii], guard=dt)
         self._fixed_step = program.prepare(calls, guard=dt)
         self._radii = program.prepare(radii)
@@ -110,7 +110,7 @@ class StepRecording:
         sampler: Sampler | None,
     ) -> Callable[[], StepOutcome]:
         """Launch `count` steps from `time`, none past `until`, of `fixed` size or by these limits. `known`: whether
-        `found` holds the radii of the current state. Steps end at the samples of `sampler`, but continue after them.
+        `found` contains the radii of the current state. Steps end at the samples of `sampler`, but continue after them.
         The returned function waits for the device to complete the steps."""
         clock = new_clock()
         clock[[DeviceClock.TIME, DeviceClock.BEGAN, DeviceClock.UNTIL]] = time, time, until
