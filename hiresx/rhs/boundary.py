@@ -231,6 +231,19 @@ class Profile(FaceCondition):
     def moves(self) -> bool:
         return self._waves is not None
 
+    @property
+    def shared_function(self) -> str | None:
+        """Name of the function that may be called once for several patches; None if its values are steady."""
+        return None if self._given.fixed else getattr(self.patch.condition, "function", None)
+
+    def share(self) -> tuple[InTime, Any]:
+        """Return the function with its places, and the array on the device for the conservative variables there."""
+        return self._given, self._target
+
+    def prescribe_in(self, target: Any) -> None:
+        """Use the array `target` for the conservative variables. It must be called before launches are recorded."""
+        self._target = target
+
     def prepare(self, time: float) -> None:
         if self.is_prepared or time == self._time:
             return
