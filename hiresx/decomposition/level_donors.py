@@ -3,7 +3,7 @@ overwritten by values of the finer one."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise, product
 from math import prod
 
@@ -84,7 +84,7 @@ def level_rows(
 
                 def make(
                     p: int = p, lines: Sequence[_Line] = lines, some: Sequence[_GhostFace] = some
-                ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+                ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
                     columns = [face.columns(lines) for face in some]
                     ends = np.cumsum([0, *(prod(len(own) for own, _ in of_face) for of_face in columns)])
                     first, own = np.empty((3, ends[-1]), int), np.empty((3, ends[-1]), np.int32)
@@ -92,10 +92,11 @@ def level_rows(
                         face.share(lines, of_face, first[:, a:b], own[:, a:b])
                         for face, of_face, (a, b) in zip(some, columns, pairwise(ends), strict=True)
                     ]
-                    return ghosts, flat_index(first, cut.blocks[p], halo), own
+                    order = _by_stencil(lines, own)
+                    return ghosts, order, flat_index(first[:, order], cut.blocks[p], halo), own[:, order]
 
-                ghosts, flat, columns = kept(("donors", tile, turn, *(face.key for face in some)), (), make)
-                ghost = np.concatenate([face.number + own for face, own in zip(some, ghosts, strict=True)])
+                ghosts, order, flat, columns = kept(("donors", tile, turn, *(face.key for face in some)), (), make)
+                ghost = np.concatenate([face.number + own for face, own in zip(some, ghosts, strict=True)])[order]
                 weights = LineWeights(triple(line.weights for line in lines), columns)
                 yield Rows(p, ghost, flat, triple(WIDTH if n > 1 else 1 for n in space.size), weights)
 
@@ -108,6 +109,16 @@ class _Line:
     first: int
     start: np.ndarray
     weights: np.ndarray
+
+
+def _by_stencil(lines: Sequence[_Line], places: np.ndarray) -> np.ndarray:
+    """Return an order of ghosts in which those that lie on nodes along the same directions stand side by side. There
+    they take one node instead of `WIDTH`, and threads of a GPU that run together should take as many. `places` (3, n):
+    of the ghosts in the lines."""
+    kind = np.zeros(places.shape[1], np.int8)
+    for line, place in zip(lines, places, strict=True):
+        kind = 2 * kind + (np.count_nonzero(line.weights[0], axis=0) > 1)[place]
+    return np.argsort(kind, kind="stable")
 
 
 @lru_cache(maxsize=512)
@@ -154,7 +165,7 @@ class _GhostFace:
     def box(self) -> Range:
         return triple((int(along.min()), int(along.max()) + 1) for along in self.nodes)
 
-    @property
+    @cached_property
     def key(self) -> tuple[int, bytes]:
         """Says which ghosts these are, in their order."""
         return self.direction, b"".join(along.tobytes() for along in self.nodes)
@@ -228,22 +239,27 @@ def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = Non
     tiles = [part_on_level(whole.levels, part) for part in cut.parts]
     level, base = np.array([t.level for t in tiles]), np.array([t.base for t in tiles])
     boxes, halo = np.array([t.box for t in tiles]).reshape(-1, 3, 2), cut.stencil.halo
+    # a node of the part's level lies on every 2^n-th of a finer one, and directions of one node have one throughout
+    step = 2 ** np.maximum(level - level[:, None], 0)[..., None]
+    low = np.maximum(-(-boxes[:, :, 0] // step), boxes[:, None, :, 0])
+    high = np.minimum((boxes[:, :, 1] - 1) // step + 1, boxes[:, None, :, 1])
+    over = (low < high).all(axis=2) & (base == base[:, None]) & (level > level[:, None])
+    place = np.nonzero(over)
+    shared = np.stack([low[place], high[place]], axis=2).tolist()
+    of_part: dict[int, list[tuple[int, list[list[int]]]]] = {}
+    for p, q, box in zip(*(at.tolist() for at in place), shared, strict=True):
+        of_part.setdefault(p, []).append((q, box))
     found = []
-    for p in range(len(tiles)):
-        # a node of the part's level lies on every 2^n-th of a finer one, and directions of one node have one throughout
-        step = 2 ** np.maximum(level - level[p], 0)[:, None]
-        low = np.maximum(-(-boxes[:, :, 0] // step), boxes[p, :, 0])
-        high = np.minimum((boxes[:, :, 1] - 1) // step + 1, boxes[p, :, 1])
-        over = np.flatnonzero((low < high).all(axis=1) & (base == base[p]) & (level > level[p]))
-        for q in over.tolist():
-            finer = over[level[over] > level[q]]
-            covering = finer[((low[finer] < high[q]) & (high[finer] > low[q])).all(axis=1)]
-            nodes = [tuple(map(slice, low[r].tolist(), high[r].tolist())) for r in (q, *covering)]
+    for p, above in of_part.items():
+        for q, box in above:
+            finer = (other for r, other in above if tiles[r].level > tiles[q].level)
+            covering = [o for o in finer if all(a[0] < b[1] and b[0] < a[1] for a, b in zip(o, box, strict=True))]
+            nodes = [tuple(slice(*ends) for ends in of) for of in (box, *covering)]
 
             def make(p: int = p, q: int = q, nodes: list[tuple[slice, ...]] = nodes) -> Pairs | None:
                 return _pairs([tiles[r] for r in (p, q)], [cut.blocks[r] for r in (p, q)], halo, nodes)
 
-            key = "under", tiles[p], tiles[q], *((s.start, s.stop) for along in nodes[1:] for s in along)
+            key = "under", tiles[p], tiles[q], *(n for of in covering for ends in of for n in ends)
             pairs = kept(key, (), make)
             if pairs is not None:
                 found.append(Injection(q, p, pairs))

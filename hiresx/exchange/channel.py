@@ -27,11 +27,13 @@ NAP = 50e-6
 class ExchangedArrays:
     """Access to the arrays of a quantity, which do not change between exchanges. `array(part, direction)`: the array
     with all variables. `strides[part]`: the distance of two variables in it, in reals. `vectors(part, direction)`: the
-    same array from the first component of the vector on."""
+    same array from the first component of the vector on. `owners[part]`: an object that exists as long as the arrays of
+    a part; without them launches are not kept for the next solver."""
 
     array: Callable[[int, int], Any]
     strides: Sequence[int]
     vectors: Callable[[int, int], Any] | None = None
+    owners: Sequence[Any] = ()
 
 
 class Channel:
@@ -48,7 +50,7 @@ class Channel:
         self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool,
         messages: QuantityMessages, later: bool, apart: bool = False, kept: Kept | None = None,
     ):  # fmt: skip
-        kept = kept or Kept()
+        self._kept = kept = kept or Kept()
         self._program, self._width, self._later = program, width, later
         self._apart = apart
         self._outgoing, self._transports = messages.outgoing, messages.transports
@@ -118,28 +120,29 @@ class Channel:
         return name.replace("_halo", "_work_halo").replace("_vectors", "_work_vectors") if self._apart else name
 
     def _local_copies(self, fields: ExchangedArrays) -> Iterator[Call]:
-        def ends(link: HaloLink) -> dict[str, Any]:
+        def copy(name: str, extent: tuple[int, int, int] | None, link: HaloLink, **nodes: Any) -> Call:
             assert link.donor is not None and link.block is not None
-            return {
-                "source": fields.array(link.donor, link.donor_direction), "source_sv": fields.strides[link.donor],
-                "target": fields.array(link.block, link.direction), "target_sv": fields.strides[link.block],
-                "sign": self._sign(link),
-            }  # fmt: skip
+            source = fields.array(link.donor, link.donor_direction)
+            target = fields.array(link.block, link.direction)
+
+            def make() -> Call:
+                return self._program.call(
+                    self._kernel(name), extent, **nodes, sign=self._sign(link), source=source, target=target,
+                    source_sv=fields.strides[link.donor], target_sv=fields.strides[link.block],
+                )  # fmt: skip
+
+            if not fields.owners:
+                return make()
+            # Launches between parts that stay are those of the solver before; they hold the arrays that the key names.
+            key = "copy", name, link.keys, self._width, self._sign(link), id(source), id(target)
+            return self._kept(key, (fields.owners[link.donor], fields.owners[link.block]), make)
 
         for link, to, giving in self._local:
-            yield self._program.call(
-                self._kernel("copy_halo"), (len(to), self._width, 1), to=to, giving=giving, **ends(link)
-            )
+            yield copy("copy_halo", (len(to), self._width, 1), link, to=to, giving=giving)
         for link, found, nodes in self._local_rows:
-            yield self._program.call(
-                self._kernel("copy_halo_rows"),
-                None,
-                rows=found,
-                count=len(found),
-                nodes=nodes,
-                variables=self._width,
-                **ends(link),
-            )
+            yield copy(
+                "copy_halo_rows", None, link, rows=found, count=len(found), nodes=nodes, variables=self._width
+            )  # fmt: skip
 
     def _begin(self, fields: ExchangedArrays) -> None:
         self._turn = turn = 1 - self._turn

@@ -58,7 +58,7 @@ class LevelGhosts(PatchedExchange):
         made = backend.empty((2, 3, WIDTH, ends[-1]), real)
         calls, first = [], 0
         for d, (line, column) in enumerate(zip(lines, of_ghosts, strict=True)):
-            for n, weights in enumerate(made):
+            for weights in made:
                 along = given[first : first + line[0].size]
                 calls.append(
                     self._program.call(

@@ -6,7 +6,7 @@ if its kernel is new, a header in kernels/boundary/ and a class here that names 
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, cast
@@ -399,6 +399,7 @@ def rates(conditions: Sequence[FaceCondition]) -> list[list[Call]]:
     return together(conditions, "rate") + edges
 
 
+@cache
 def _kinds() -> dict[str, type[FaceCondition]]:
     """Kernel -> condition."""
     kinds = list(FaceCondition.__subclasses__())
