@@ -10,14 +10,14 @@ from typing import ParamSpec, TypeVar
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 
-# Nodes worked on at a time: few enough that what is made of them stays in a core's cache.
+# Number of nodes that are processed at a time: few enough that intermediate results stay in the cache of a core.
 SLAB = 250_000
-# Nodes worked on at a time by functions that make many intermediate arrays, each of which is to stay in the cache, and
-# the least number of neighbouring lines of a piece.
+# Number of nodes processed at a time by functions with many intermediate arrays, which should all stay in the cache;
+# and the least number of neighbouring lines of a piece.
 PIECE, LEAST = 50_000, 8
-# Threads that a core is given at most.
+# Largest number of threads for each core.
 MOST_ON_A_CORE = 16
-# Threads that are of use: memory is then the limit.
+# Largest useful number of threads: beyond it the memory limits the speed.
 MOST = 16
 
 _Given = ParamSpec("_Given")

@@ -49,7 +49,8 @@ def with_parameters(
 
 
 def _group(parameter: Parameter) -> tuple[type, list["dataclasses.Field[Any]"]] | None:
-    """The dataclass of a parameter and the fields that it takes part with; None for a parameter of another kind."""
+    """Return the dataclass of a parameter and the fields of it that become options; None for a parameter of another
+    kind."""
     kind, only = parameter.annotation, None
     if get_origin(kind) is Annotated:
         kind, *notes = get_args(kind)

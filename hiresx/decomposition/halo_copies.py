@@ -16,11 +16,11 @@ from hiresx.grid.motions import IntMatrix
 
 LARGEST = int(np.iinfo(np.int32).max)
 
-# Rows along i are a multiple of so many numbers apart. If one row begins at a sector (32 bytes) of a GPU's second-level
-# cache, all do. Otherwise a warp moves 9 sectors instead of 8, in FP32 5 instead of 4.
+# Rows along i begin at multiples of this many numbers. If one row then begins at a sector (32 bytes) of a GPU's
+# second-level cache, all rows do. Otherwise a warp moves 9 sectors instead of 8, in FP32 5 instead of 4.
 ROW = 8
 
-# Largest number of nodes of a face whose lists are kept.
+# Largest number of nodes of a face whose lists are cached.
 FEW = 1024
 
 

@@ -103,7 +103,7 @@ def level_rows(
 
 @dataclass(frozen=True, eq=False)
 class _Line:
-    """Along a direction the nodes of a level, from `first` on, to whose interpolation from the level before a part
+    """The nodes of a level along a direction, from `first` on, to whose interpolation from the coarser level a part
     contributes: first nodes in the part `start` (n,), and weights (2, WIDTH, n)."""
 
     first: int
@@ -123,14 +123,14 @@ def _by_stencil(lines: Sequence[_Line], places: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=512)
 def _along(n: int, step: int, halo: int, ends: tuple[int, int], turn: int) -> _Line:
-    """The line of a part with the nodes `ends` of a direction of `n` nodes, which continues in itself with `step` nodes
-    (0: it does not). `turn`: see `share`."""
+    """Return the `_Line` of a part with the nodes `ends` of a direction with `n` nodes. The direction continues in
+    itself after a step of `step` nodes (0: it does not). `turn`: see `share`."""
     if n == 1:
         return _Line(0, np.zeros(1, int), np.broadcast_to(np.eye(WIDTH)[:, :1], (2, WIDTH, 1)))
     shift = turn * step
     places = np.arange(2 * (ends[0] + shift - WIDTH), 2 * (ends[1] + shift + WIDTH))
     xi = places / 2
-    # Over a period whose ends share nodes there need not be tiles on both sides.
+    # Across a period whose ends share nodes, one of the two sides may have no tile.
     base, weights = stencils(xi, *((-halo, n + halo) if step == n else (0, n)))
     whole = np.zeros((2, len(xi), 3, WIDTH))
     whole[..., 0] = 1.0
@@ -146,8 +146,8 @@ def _along(n: int, step: int, halo: int, ends: tuple[int, int], turn: int) -> _L
 
 @dataclass(frozen=True, eq=False)
 class _GhostFace:
-    """The ghosts behind a face of a tile, numbered from `number` on: layer by layer, in each along i first. `nodes`:
-    their nodes along i, j and k, in the indexes of the level; `direction`: that of the face."""
+    """The ghosts behind a face of a tile, numbered from `number` on: layer by layer, within a layer along i first.
+    `nodes`: their nodes along i, j and k, in the indexes of the level. `direction`: that of the face."""
 
     number: int
     direction: int
@@ -269,9 +269,9 @@ def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = Non
 def _pairs(
     tiles: Sequence[Tile], blocks: Sequence[Block], halo: int, nodes: Sequence[tuple[slice, ...]]
 ) -> Pairs | None:
-    """The pairs of nodes of two parts, the second of which is of a finer level than the first. `nodes[0]`: the nodes of
-    the first part that lie under the second. The other `nodes` lie under still finer levels and are left out. All are
-    counted in the level of the first part. None if nothing is left."""
+    """Return the pairs of coincident nodes of two parts, the second of which is of a finer level than the first.
+    `nodes[0]`: the nodes of the first part that lie under the second. The other `nodes` lie under still finer levels
+    and are left out. All are in the indexes of the level of the first part. The result is None if no node is left."""
     first, *covered = (tuple(reversed(of)) for of in nodes)
     steps = 1, 2 ** (tiles[1].level - tiles[0].level)
     found = []

@@ -46,7 +46,8 @@ class BlockState:
         self.q, self.r, self.metrics, self.jacobian = map(self.array, ("q", "r", "metrics", "jacobian"))
         self.carry, self.work = self.array("carry"), self.array("work")
         self.inverse_radius, self.registers = self.array("inverse_radius"), self.fields["registers"]
-        # Whole-array kernels read ghosts that no kernel fills (edges and corners): these need an admissible state.
+        # Kernels over whole arrays read ghosts that no kernel fills (edges and corners): these need an admissible
+        # state.
         for row in map(conserved.index, ("rho", "e")):
             self.q[row] = 1 - self.reference[row]
         self.dt_stride = 1 if layout.local_steps else 0

@@ -21,7 +21,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 
-# Number of samples from which a value between two samples, and its derivative, are interpolated by a polynomial.
+# Number of samples of the polynomial that interpolates between two samples.
 _STENCIL = 8
 # Number of bytes of sources in memory at a time.
 _HELD = 1 << 28
@@ -108,7 +108,7 @@ def pressure_by_group(
     delays = [
         _distances(observer - surface.places, stream)[1] / stream.sound / dt for observer in observers
     ]  # in samples
-    # The stencil reaches _STENCIL/2 - 1 samples before the one before a retarded time, and as far behind.
+    # The stencil reaches _STENCIL/2 - 1 samples before the sample that precedes a retarded time, and as far behind.
     nearest = [int(np.floor(delay.min())) for delay in delays]
     if still is None:
         firsts = [int(np.ceil(max(delay.max() for delay in delays))) + _STENCIL // 2] * len(delays)
@@ -168,7 +168,7 @@ def compute_sources(surface: Surface, flow: Flow, some: slice, stream: Stream, s
 
 
 def _by_place(rho: np.ndarray, velocity: np.ndarray, pressure: np.ndarray) -> list[np.ndarray]:
-    """rho, pressure, u, v, w as (n, time)."""
+    """Return rho, pressure, u, v, w as arrays (n, time)."""
     return [np.array(c.T, dtype=float, order="C") for c in (rho, pressure, *np.moveaxis(velocity, -1, 0))]
 
 
@@ -225,7 +225,8 @@ def inside(surface: Surface, observers: np.ndarray) -> np.ndarray:
 
 
 def _interpolation(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (stencil, n) of the value and of the derivative at `part` (n,) of the way from a sample to the next."""
+    """Return the weights (stencil, n) of the value and of the derivative at the fraction `part` (n,) of the interval
+    from a sample to the next."""
     nodes = np.arange(_STENCIL) - (_STENCIL // 2 - 1)
     powers = np.arange(_STENCIL)
     inverse = np.linalg.inv(np.vander(nodes.astype(float), increasing=True))  # coefficients from values
@@ -235,7 +236,7 @@ def _interpolation(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _distances(d: np.ndarray, stream: Stream) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """R*, R (n,) and their gradients (n, 3) with respect to the observer, who is `d` (n, 3) away."""
+    """Return R*, R (n,) and their gradients (n, 3) with respect to the observer, who is `d` (n, 3) away."""
     b2 = 1 - stream.mach**2
     stretched = d * np.array([1.0, b2, b2])
     star = np.sqrt(np.einsum("ni,ni->n", d, stretched))

@@ -17,10 +17,10 @@ FEW = 32
 # The number of threads that search for radii in a large block, and the smallest number of nodes per thread.
 SEEKERS, FEWEST = 262144, 4
 
-# Quantities of the largest reduction: a sum of every variable of the gas and two minima.
+# Number of results of the largest reduction: a sum of every variable of the gas and two minima.
 _SUMS = len(GAS_CONSERVED)
 QUANTITIES = _SUMS + 2
-# Numbers of it that go to the host, at most.
+# Largest number of its values that are copied to the host.
 NORMS = QUANTITIES * THREADS
 
 
@@ -73,7 +73,7 @@ class Reduction:
         if extra:
             self._partial = backend.zeros((extra,), real)
         else:
-            assert state.work is not None  # or nothing would be extra
+            assert state.work is not None  # otherwise the fractions would have no effect
             self._partial = state.work.reshape(-1)[: needed * _share(state.work, real)].view(real)
         self._result = backend.zeros((2, self._threads), real)
         self._found = norms[: QUANTITIES * self._threads].reshape(QUANTITIES, self._threads)

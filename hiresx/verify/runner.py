@@ -21,7 +21,7 @@ from hiresx.rhs.compact import UnsuitedPlan
 from hiresx.solver.plan_choice import check_plan
 from hiresx.verify.checks import Check, Workbench
 
-# Digits of curves: more than a picture shows.
+# Number of digits of curves: more than a picture shows.
 DIGITS = 6
 
 

@@ -86,7 +86,7 @@ def random_parts(
 
 
 def _inner_nodes(lo: int, hi: int) -> set[int]:
-    """Nodes at which nodes lo to hi can be cut."""
+    """Return the nodes at which the range lo to hi can be divided."""
     return set(range(lo + MINIMUM_NODES, hi - MINIMUM_NODES + 1))
 
 

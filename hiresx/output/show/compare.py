@@ -36,7 +36,7 @@ def compare(first: str | Path, second: str | Path) -> dict[str, Any]:
     configuration = [
         entry
         for entry in _as_dicts(identity.differences(a.case, b.case))
-        # Nor an empty list where the other has entries, which are listed themselves.
+        # An empty list is not reported if the other run has entries, which are listed themselves.
         if entry["key"] not in _SAID_ONLY and [entry["first"], entry["second"]] not in ([None, []], [[], None])
     ]
     functions = None
@@ -112,11 +112,12 @@ def _as_dicts(differences: Sequence[tuple[str, Any, Any]]) -> list[dict[str, Any
 
 
 def _pair(a: _Side, b: _Side) -> tuple[int, int]:
-    """Steps of the latest fields of one time that is not the start; of the last fields when there are none."""
+    """Return the steps of the latest fields with a common time after the start; if there are none, those of the last
+    fields."""
     times, others = a.times(), b.times()
     for step in sorted(set(times) - {0}, reverse=True):
         near = min(others, key=lambda other: (abs(others[other] - times[step]), abs(other - step)))
-        # With local time steps the time stands still: then the step must be the same.
+        # With local time steps the time does not advance, and the steps must be equal.
         moved = times[step] != 0 or step == near
         if moved and near and common_time.same_time(times[step], others[near]):
             return step, near
