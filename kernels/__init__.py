@@ -122,7 +122,7 @@ def _numbers_of(text: str, what: str) -> list[str]:
 
 
 def _without_comments(header: Path | str) -> str:
-    """The text of a header with blanks for comments; read again when the file has changed."""
+    """Return the text of a header with blanks in place of comments; a changed file is read again."""
     about = os.stat(header)
     return _text_of(header, about.st_mtime_ns, about.st_size)
 

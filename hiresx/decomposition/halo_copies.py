@@ -119,7 +119,8 @@ def halo_lists(decomposition: Decomposition, mine: Collection[int] | None = None
 def _ends(
     face: str, range_: Range, matrix: IntMatrix, offset: Size, size: Size, donor: Size, halo: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`destination` and `source` of the list of a connection between blocks of two sizes; not to be written to."""
+    """Return `destination` and `source` of the list of a connection between blocks of two sizes, as read-only
+    arrays."""
     connection = Connection(0, face, range_, 0, matrix, offset)
     # i fastest, as in memory: kernels that follow the list then read and write in order
     ghosts = connection.ghosts(halo, size).transpose(0, 3, 2, 1).reshape(3, -1)

@@ -112,9 +112,9 @@ class _Line:
 
 
 def _by_stencil(lines: Sequence[_Line], places: np.ndarray) -> np.ndarray:
-    """Return an order of ghosts in which those that lie on nodes along the same directions stand side by side. There
-    they take one node instead of `WIDTH`, and threads of a GPU that run together should take as many. `places` (3, n):
-    of the ghosts in the lines."""
+    """Return an order of n ghosts. Ghosts that are interpolated along the same directions follow each other, so that
+    neighbouring threads of a GPU read equally many nodes. (Along the other directions a ghost coincides with a node.)
+    `places` (3, n): the places of the ghosts in `lines`."""
     kind = np.zeros(places.shape[1], np.int8)
     for line, place in zip(lines, places, strict=True):
         kind = 2 * kind + (np.count_nonzero(line.weights[0], axis=0) > 1)[place]
@@ -239,7 +239,8 @@ def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = Non
     tiles = [part_on_level(whole.levels, part) for part in cut.parts]
     level, base = np.array([t.level for t in tiles]), np.array([t.base for t in tiles])
     boxes, halo = np.array([t.box for t in tiles]).reshape(-1, 3, 2), cut.stencil.halo
-    # a node of the part's level lies on every 2^n-th of a finer one, and directions of one node have one throughout
+    # Every 2^n-th node of a finer level coincides with a node of the part's level; n is the same for all nodes along a
+    # direction.
     step = 2 ** np.maximum(level - level[:, None], 0)[..., None]
     low = np.maximum(-(-boxes[:, :, 0] // step), boxes[:, None, :, 0])
     high = np.minimum((boxes[:, :, 1] - 1) // step + 1, boxes[:, None, :, 1])

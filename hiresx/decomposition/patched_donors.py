@@ -330,7 +330,7 @@ def targets(
         for p in of_block[patch.block]:
             box = cut.parts[p].box
             mine: Any = slice(None)
-            if intersection(box, patch.range) != patch.range:  # most parts hold the whole face
+            if intersection(box, patch.range) != patch.range:  # most parts contain the whole face
                 face, ends = entry.index.copy(), np.array(box)
                 face[d] = patch.range[d][0]
                 mine = ((face >= ends[:, :1]) & (face < ends[:, 1:])).all(axis=0)

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -29,7 +30,7 @@ class ExchangedArrays:
     """Access to the arrays of a quantity, which do not change between exchanges. `array(part, direction)`: the array
     with all variables. `strides[part]`: the distance of two variables in it, in reals. `vectors(part, direction)`: the
     same array from the first component of the vector on. `owners[part]`: an object that exists as long as the arrays of
-    a part; without them launches are not kept for the next solver."""
+    the part. If it is empty, the next solver does not use the launches again."""
 
     array: Callable[[int, int], Any]
     strides: Sequence[int]
@@ -125,16 +126,12 @@ class Channel:
             assert link.donor is not None and link.block is not None
             source = fields.array(link.donor, link.donor_direction)
             target = fields.array(link.block, link.direction)
-
-            def make() -> Call:
-                return self._program.call(
-                    self._kernel(name), extent, **nodes, sign=self._sign(link), source=source, target=target,
-                    source_sv=fields.strides[link.donor], target_sv=fields.strides[link.block],
-                )  # fmt: skip
-
+            ends = {"source": source, "source_sv": fields.strides[link.donor], "target": target}
+            ends |= {"target_sv": fields.strides[link.block], "sign": self._sign(link)}
+            make = partial(self._program.call, self._kernel(name), extent, **nodes, **ends)
             if not fields.owners:
                 return make()
-            # Launches between parts that stay are those of the solver before; they hold the arrays that the key names.
+            # The launch holds the arrays whose numbers are in the key, so these numbers stay their own.
             key = "copy", name, link.keys, self._width, self._sign(link), id(source), id(target)
             return self._kept(key, (fields.owners[link.donor], fields.owners[link.block]), make)
 

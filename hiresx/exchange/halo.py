@@ -216,7 +216,7 @@ class HaloExchange:
 def _arrays(
     states: Sequence[BlockState], arrays: Sequence[Any], strides: Sequence[int], vectors: Sequence[Any] | None
 ) -> ExchangedArrays:
-    """One array for each part, `vectors` from the first component of a vector on."""
+    """Return the access to one array for each part. `vectors`: the arrays from the first component of a vector on."""
     found = None if vectors is None else (lambda part, _: vectors[part])
     return ExchangedArrays(lambda part, _: arrays[part], strides, found, states)
 

@@ -39,12 +39,14 @@ class LevelGhosts(PatchedExchange):
         return level_rows(domain.whole, domain.cut, found, self._kept)
 
     def _weights(self, shares: Sequence[tuple[Rows, np.ndarray]]) -> list[tuple[Any, int]]:
-        if not shares or self._states[0].storage.stored != self._real.name:  # the kernel copies numbers of the state
+        # the kernel copies numbers of the state type
+        if not shares or self._states[0].storage.stored != self._real.name:
             return super()._weights(shares)
         return self._weights_of_lines([(share.weights, mine) for share, mine in shares])
 
     def _weights_of_lines(self, shares: Sequence[tuple[Any, np.ndarray]]) -> list[tuple[Any, int]]:
-        """As `_weights`, of all shares together: assembled on the device from the weights along lines."""
+        """Return the result of `_weights`, assembled on the device from the weights along lines. The weights of all
+        contributions are in one array, which few launches fill."""
         backend, real = self._backend, self._real.name
         ends = np.cumsum([0, *(len(mine) for _, mine in shares)]).tolist()
         lines = [np.concatenate([own.lines[d] for own, _ in shares], axis=-1) for d in range(3)]

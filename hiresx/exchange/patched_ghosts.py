@@ -32,8 +32,8 @@ _Prepared = tuple[Callable[[], None], Callable[[], None], Any, Any, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class _Give:
-    """Shares of one part of this rank, on the device: of the buffer `incoming` for ghosts of this rank, else of
-    `outgoing`. `weights`: those of a share lie `apart` numbers from each other."""
+    """Contributions of one part of this rank, on the device: those to ghosts of this rank, in the buffer `incoming`, or
+    those to ghosts of other ranks, in `outgoing`. `apart`: the distance in `weights` of two weights of a ghost."""
 
     place: int
     count: int
@@ -158,7 +158,7 @@ class InterpolatedGhosts(ABC):
         apart = [n + 1 if isinstance(entry, mirror_points.MirrorSources) else 0 for n, entry in enumerate(found)]
         group = 3 * (len(found) + 1) * part + 3 * np.repeat(apart, np.diff(ghosts)) + along
         group[owner[part] != rank] = -1
-        # All at once: numbers of the ghosts of one launch lie side by side, and so do the shares of their places.
+        # The ghosts of a launch follow each other in `chosen`, and the contributions to them in `taken`.
         chosen, ends = _by_number(group)
         points, ends_of_points = (chosen, ends) if len(of) == len(group) else _by_number(group[of])
         count = starts[points + 1] - starts[points]
@@ -183,8 +183,8 @@ class InterpolatedGhosts(ABC):
         self._takes = [_Take(*take, *own) for take, own in zip(takes, lists, strict=True)]
 
     def _weights(self, shares: Sequence[tuple[patched_donors.Rows, np.ndarray]]) -> list[tuple[Any, int]]:
-        """For each share the weights on the device of its chosen ghosts: weight number m of ghost number n is number
-        m apart + n of the array. Returns pairs of the array and `apart`."""
+        """Return the weights of the chosen ghosts of each contribution, as pairs of an array on the device and a
+        distance. The weight number m of the ghost number n has the place m * distance + n in the array."""
         of_each = (share.weights_of(mine).reshape(36, -1) for share, mine in shares)
         return [
             (self._backend.to_device(weights.astype(self._real, copy=False)), weights.shape[1]) for weights in of_each
@@ -282,8 +282,8 @@ class InterpolatedGhosts(ABC):
 
 
 def _by_number(numbers: np.ndarray) -> tuple[np.ndarray, list[int]]:
-    """Return where the numbers from 0 on stand in `numbers`, in ascending order and those of a number side by side, and
-    the places there at which another number begins, with the end."""
+    """Return the positions in `numbers` of all entries that are not negative, in ascending order of the entries, and
+    the places in this array at which another entry begins, followed by its length."""
     order = np.argsort(numbers, kind="stable")[np.count_nonzero(numbers < 0) :]
     changes = np.flatnonzero(np.diff(numbers[order], prepend=-1))
     return order, [*changes.tolist(), len(order)]

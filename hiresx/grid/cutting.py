@@ -146,15 +146,15 @@ def within(box: Range, range_: Range) -> Range:
 
 
 class _PieceFinder:
-    """Finds the pieces of blocks that meet boxes."""
+    """Finds the pieces of blocks that intersect boxes."""
 
     def __init__(self, blocks: Sequence[Block], pieces: Sequence[Piece]):
         self._numbers = [[n for n, (whole, _) in enumerate(pieces) if whole == b] for b in range(len(blocks))]
         self._ends = [np.array([pieces[n][1] for n in mine]).reshape(-1, 3, 2) for mine in self._numbers]
 
     def __call__(self, wanted: Sequence[Piece]) -> list[list[tuple[int, Range]]]:
-        """Return for each box of a block the pieces that meet it, in their order: (number of the piece, the nodes they
-        share)."""
+        """Return, for each box of a block, the pieces that intersect it, in their order: (number of the piece, the
+        common nodes)."""
         found: list[list[tuple[int, Range]]] = [[] for _ in wanted]
         for b, (numbers, ends) in enumerate(zip(self._numbers, self._ends, strict=True)):
             asked = [n for n, (block, _) in enumerate(wanted) if block == b]

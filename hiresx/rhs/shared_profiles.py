@@ -12,7 +12,7 @@ from hiresx.device.interface import Backend
 from hiresx.equations.gas import conservative
 from hiresx.rhs.boundary import Profile
 from hiresx.rhs.face_condition import FaceCondition
-from hiresx.rhs.waves import InTime
+from hiresx.rhs.prescribed_waves import InTime
 
 # The values of a patch begin at a multiple of so many numbers, as arrays of their own do.
 APART = 64

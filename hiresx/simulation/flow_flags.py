@@ -43,7 +43,7 @@ def marks_of_flow(ground: Domain, solver: Solver, states: Sequence[BlockState]) 
     table = ground.hierarchy.table
     assert table.criterion is not None
     physical = {(patch.block, patch.face) for patch in ground.whole.patches if patch.condition.type != PATCHED}
-    # One array, which goes to the host in one copy.
+    # The marks of all parts are copied to the host at once.
     ends = np.cumsum([0, *(prod(state.size) for state in states)]).tolist()
     every = solver.backend.zeros((ends[-1],), "int8")
     found = [every[a:b].reshape(state.size[::-1]) for (a, b), state in zip(pairwise(ends), states, strict=True)]

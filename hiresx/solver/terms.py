@@ -74,17 +74,17 @@ class Terms:
         alone = self._is_viscous and not (ghosts.others or conditions.outflow.any or case.axisymmetric)
         carried = plan_class.viscous_directions(blocks.configuration.precision) if alone else frozenset()
         self.viscous_first = self._is_viscous and fluxes_ahead(plan)
-        # Launches of blocks that stay are those of the solver before.
+        # For blocks that stay, the launches of the previous solver are used again.
         how = plan, carried, self.viscous_first
         self.viscous = [
             blocks.kept(
                 ("viscous", how, remote), (s,),
-                partial(viscous.Viscous, blocks.program, s, reynolds, remote, carried, self.viscous_first),
+                partial(viscous_plan.Viscous, blocks.program, s, reynolds, remote, carried, self.viscous_first),
             )
             for s, remote in zip(states, ghosts.halo.remote, strict=True)
             if reynolds is not None and self._is_viscous
         ]  # fmt: skip
-        # Only the fused kernels divide their lines by what is computed beside them.
+        # Only the fused kernels choose the lengths of their lines by the number of nodes of all blocks.
         points = [math.prod(s.size) for s in states]
         crowd = crowds(points, LARGE) if plan == "fused" else [1.0] * len(points)
         self.inviscid = [

@@ -14,7 +14,7 @@ def update_tasks(blocks: LocalBlocks, terms: Terms, ghosts: Ghosts, integrator: 
     prepare, states = blocks.program.prepare, blocks.states
     if not (terms.ends_in_update and states):
         of_states = [
-            # The key is right as long as the launches hold the array, which is that of the first block.
+            # All blocks use the array `dt` of the first one. The launches hold it, so its number stays its own.
             blocks.kept(("updates", id(state.dt)), (state,), partial(integrator.updates, blocks.program, state))
             for state in states
         ]
