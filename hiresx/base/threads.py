@@ -45,11 +45,6 @@ def check_threads(count: int | None) -> None:
         raise HiresxError(f"{name} is too many for {plural(cores, 'core')}", f"give {MOST_ON_A_CORE * cores} or fewer")
 
 
-def worker_count() -> int:
-    """Return the number of working threads: OMP_NUM_THREADS or every core that this process may use, at most MOST."""
-    return min(requested_threads() or len(os.sched_getaffinity(0)), MOST)
-
-
 def planes(count: int, nodes: int) -> list[slice]:
     """Return index ranges that divide `count` planes of `nodes` nodes each into slabs of about SLAB nodes."""
     depth = max(1, SLAB // max(nodes, 1))
@@ -89,7 +84,7 @@ def start_in_background(
 def map_ahead(work: Callable[[_Item], _Found], items: Iterable[_Item]) -> Iterator[_Found]:
     """Yield the results of `work` for every item, in order, while threads compute the next ones. At most as many
     finished results are held in memory as there are threads."""
-    count = worker_count()
+    count = min(requested_threads() or len(os.sched_getaffinity(0)), MOST)
     if count == 1 or (isinstance(items, Sequence) and len(items) == 1):
         yield from map(work, items)
         return

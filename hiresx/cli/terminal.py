@@ -115,17 +115,15 @@ def _to_stdout() -> Iterator[None]:
         raise
     except OSError as error:
         _leave_stdout()
-        raise HiresxError(_describe_lost(error), "see where the output goes") from None
+        raise HiresxError(
+            f"standard output cannot be written: {error.strerror or error}", "see where the output goes"
+        ) from None
 
 
 def _leave_stdout() -> None:
     """Redirect stdout to the empty device. Python would otherwise flush it again at the end and change the exit
     status."""
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-
-
-def _describe_lost(error: OSError) -> str:
-    return f"standard output cannot be written: {error.strerror or error}"
 
 
 def mapping(title: str, values: Mapping[str, Any]) -> None:

@@ -272,16 +272,12 @@ def stencils(xi: np.ndarray, low: int | np.ndarray, high: int | np.ndarray) -> t
     return base, lagrange(places)[0][of_place]
 
 
-def is_plain_join(connection: Connection) -> bool:
-    """True if a connection joins a block with itself, such as the two ends of an O-grid, with indexes in the same
-    directions and without a rotation."""
-    return connection.block == connection.donor and connection.matrix == IDENTITY and connection.rotation is None
-
-
 def may_end(connection: Connection, blocks: Sequence[Block]) -> bool:
     """True if a level that covers whole blocks may end at a connection. This is so if the connection joins a block with
-    itself, with one step between its last node and its first."""
-    return is_plain_join(connection) and layout_of(connection, blocks) == "offset"
+    itself, such as the two ends of an O-grid, with one step between its last node and its first."""
+    joins_itself = connection.block == connection.donor
+    plain = connection.matrix == IDENTITY and connection.rotation is None  # indexes in the same directions
+    return joins_itself and plain and layout_of(connection, blocks) == "offset"
 
 
 def patches_of(fine: Decomposition) -> dict[int, list[Patch]]:

@@ -156,20 +156,16 @@ def compute_sources(surface: Surface, flow: Flow, some: slice, stream: Stream, s
     for start in range(0, len(numbers), _TURNED):
         few = slice(numbers[start], min(numbers[start] + _TURNED, numbers[-1] + 1))
         here = made[start : start + _TURNED]
-        rho, pressure, u, v, w = _by_place(*flow(few))
-        velocity = (u, v, w)
+        rho, velocity, pressure = flow(few)
+        columns = (rho, pressure, *np.moveaxis(velocity, -1, 0))
+        rho, pressure, u, v, w = (np.array(c.T, dtype=float, order="C") for c in columns)  # each (places, times)
         normal, area = surface.normals[few], surface.areas[few, None]
-        through = rho * area * sum(c * normal[:, n, None] for n, c in enumerate(velocity))
+        through = rho * area * sum(c * normal[:, n, None] for n, c in enumerate((u, v, w)))
         here[:, 0] = through - area * (stream.density * (normal @ wind))[:, None]
         excess = area * (pressure - stream.pressure)
-        for n, c in enumerate(velocity):
+        for n, c in enumerate((u, v, w)):
             here[:, n + 1] = excess * normal[:, n, None] + through * (c - wind[n])
     return made
-
-
-def _by_place(rho: np.ndarray, velocity: np.ndarray, pressure: np.ndarray) -> list[np.ndarray]:
-    """Return rho, pressure, u, v, w as arrays (n, time)."""
-    return [np.array(c.T, dtype=float, order="C") for c in (rho, pressure, *np.moveaxis(velocity, -1, 0))]
 
 
 def _wind(stream: Stream) -> np.ndarray:

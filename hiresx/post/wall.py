@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -88,7 +87,10 @@ def wall(
     state = case.initial.state
     if pressure is None:
         pressure = state.p if state is not None else 1 / case.gas.gamma
-    of = partial(_of_sample, flow, stream, pressure)
+
+    def of(n: int) -> dict[str, np.ndarray]:
+        return _columns(flow.sample(n), flow.normals, stream, pressure)
+
     if mean:
         values, when = _of_mean(flow, of, start, end)
     else:
@@ -116,10 +118,6 @@ def wall(
     which = "mean" if mean else f"{when['step']:06d}" if sampled else ""
     stem = file_stem("wall", spec.name, which)
     return Result(stem, summary, data, lambda: _draw(data, summary, drawn), case=run.case)
-
-
-def _of_sample(flow: WallFlow, stream: ForceCoefficients | None, pressure: float, n: int) -> dict[str, np.ndarray]:
-    return _columns(flow.sample(n), flow.normals, stream, pressure)
 
 
 def _of_mean(

@@ -46,11 +46,6 @@ def _on_face(values: np.ndarray, patch: Patch) -> np.ndarray:
     return np.take(values[..., k, j, i], 0, axis=-1 - direction(patch.face))
 
 
-def _writing_order(patches: Sequence[Patch]) -> list[int]:
-    """Return the order in which conditions of `patches` write their nodes."""
-    return sorted(range(len(patches)), key=lambda n: direction(patches[n].face))
-
-
 def shares(
     size: tuple[int, int, int], strides: Sequence[int], patches: Sequence[Patch], holds: Sequence[bool]
 ) -> list[CornerShares | None]:
@@ -59,7 +54,8 @@ def shares(
     `holds`: for each wall, whether its temperature is given."""
     walls, held, inward = (np.zeros(size[::-1], np.int64) for _ in range(3))
     before = []
-    for n in _writing_order(patches):
+    # In the order in which the conditions write their nodes.
+    for n in sorted(range(len(patches)), key=lambda n: direction(patches[n].face)):
         patch, box = patches[n], _box(patches[n])
         walls[box] += 1
         held[box] += holds[n]

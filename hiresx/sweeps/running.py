@@ -95,16 +95,12 @@ def sweep(
     of = plan(case, dict(values or {}), presets, zip, folder.named_by(Path(out)))
     wanted = TableRequest([column(text, start) for text in columns], analyses(collect), plot)
     words = ["--backend", backend] if backend != "auto" else []
-    say = partial(print, flush=True) if progress else _silent
+    say: Say = partial(print, flush=True) if progress else lambda line: None
     ended = run(of, Path(out), case, RunOptions(ranks, words), wanted, say, progress)
     for line in draw_picture(ended.table, Path(out), wanted) if plot is not None and ended.signal is None else ():
         say(f"wrote {line}")
     ended.act()
     return ended.table
-
-
-def _silent(line: str) -> None:
-    """Print nothing."""
 
 
 @dataclass(frozen=True)

@@ -44,11 +44,6 @@ def _share(work: Any, real: str) -> int:
     return np.dtype(real).itemsize // int(work.itemsize)
 
 
-def _reals(work: Any, real: str) -> int:
-    """Return how many reals a work array can hold."""
-    return int(work.size) // _share(work, real)
-
-
 class Reduction:
     """Computes extrema and norms over the nodes of one block on the device. A first kernel reduces each column of nodes
     to one number, and further kernels reduce these numbers. `radii`: an array (2, FEW) for the results of
@@ -67,7 +62,7 @@ class Reduction:
         self._extent = (ni, nj, 1)
         real = state.real
         self._threads = min(THREADS, self._columns)
-        extra = scratch_reals(state.size, 0 if state.work is None else _reals(state.work, real))
+        extra = scratch_reals(state.size, 0 if state.work is None else int(state.work.size) // _share(state.work, real))
         self.bytes = extra * np.dtype(real).itemsize
         needed = max(QUANTITIES, 2 * pieces(state.size)) * self._columns
         if extra:

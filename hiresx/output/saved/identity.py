@@ -67,7 +67,9 @@ def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> li
     """Return the differences between the case of a checkpoint, `old`, and that of a restart, `new`, as `differences`
     does. Raises HiresxError for keys that a restart must not change. `place`: the beginning of the message."""
     found = [entry for entry in differences(old, new) if not _names_a_file(entry[0])]
-    free = (_INITIAL_ONLY,) if _begins_steady_flow(found) else ()
+    # Steady flow that is computed from the flow of another integrator: that flow is only its initial flow.
+    begins_steady = any(key == "time.integrator" and new == IMPLICIT for key, _, new in found)
+    free = (_INITIAL_ONLY,) if begins_steady else ()
     others = [entry for entry in found if not may_change(entry[0]) and entry[0] not in free]
     if others:
         raise HiresxError(
@@ -77,11 +79,6 @@ def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> li
             "leave these keys as they were, or begin a new run",
         )
     return found
-
-
-def _begins_steady_flow(found: Sequence[tuple[str, Any, Any]]) -> bool:
-    """True if a steady flow is computed from the flow of another integrator, which is then only its initial flow."""
-    return any(key == "time.integrator" and new == IMPLICIT for key, _, new in found)
 
 
 def _names_a_file(key: str) -> bool:

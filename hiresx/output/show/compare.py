@@ -1,7 +1,7 @@
 """Comparison of two runs, field files or checkpoints: differences of their set-up, and the size of the differences of
 their results."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,11 @@ def compare(first: str | Path, second: str | Path) -> dict[str, Any]:
     found = {
         "first": str(first),
         "second": str(second),
-        "run": _differing(a.record, b.record, ("status", "backend", "points", "steps", "time")),
+        "run": [
+            {"key": key, "first": a.record.get(key), "second": b.record.get(key)}
+            for key in ("status", "backend", "points", "steps", "time")
+            if a.record.get(key) != b.record.get(key)
+        ],
         "configuration": configuration,
         "functions": functions,
         "grid": {"same": results["same_grid"], "hashes": [side.record.get("grid_hash") for side in (a, b)]},
@@ -101,10 +105,6 @@ def _is_checkpoint(path: Path) -> bool:
         return False
     with files.naming_errors(path, "read"), path.open("rb") as file:
         return path.suffix == ".hxc" or file.read(len(MAGIC)) == MAGIC
-
-
-def _differing(a: Mapping[str, Any], b: Mapping[str, Any], keys: Sequence[str]) -> list[dict[str, Any]]:
-    return [{"key": key, "first": a.get(key), "second": b.get(key)} for key in keys if a.get(key) != b.get(key)]
 
 
 def _as_dicts(differences: Sequence[tuple[str, Any, Any]]) -> list[dict[str, Any]]:

@@ -327,10 +327,6 @@ def _is_grid(path: Path, head: bytes) -> bool:
     return begins_like_plot3d(path)
 
 
-def _vtk(path: Path) -> dict[str, Any]:
-    return vtk.describe(path)
-
-
 def _record(path: Path) -> dict[str, Any]:
     return _run(path.parent)
 
@@ -345,7 +341,7 @@ _KINDS: tuple[tuple[str, Callable[[Path, bytes], bool], Callable[[Path], Mapping
     ("history", lambda path, head: head.startswith(_CLASSIC), _history),
     ("grid", _is_grid, _grid),
     ("netCDF file", lambda path, head: head.startswith(_HDF5) or path.suffix == ".nc", _netcdf),
-    ("VTK file", lambda path, head: b"<VTKFile" in head, _vtk),
+    ("VTK file", lambda path, head: b"<VTKFile" in head, vtk.describe),
     ("record of a run", lambda path, head: path.name == "run.json", _record),
     ("case", _suffix(".toml"), _case),
     ("grid", _suffix(".cgns", ".xyz", ".x", ".p3d", ".grd", ".fmt", ".g"), _grid),

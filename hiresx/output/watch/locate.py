@@ -156,7 +156,7 @@ class Locator:
         """Return the block, the node (i, j, k) and the distance, in L, of the node closest to `point` (x, y, z)."""
         best = 0, (0, 0, 0), np.inf
         for b, block in enumerate(self._blocks):
-            asked, first = self._known_coordinates(b, np.asarray(point, dtype=float)), 0
+            asked, first = [("xyz"[d], float(point[d])) for d in block.active], 0
             for nodes in slabs(*(getattr(block, axis) for axis, _ in asked)):
                 with np.errstate(over="ignore"):  # a point may have any position
                     square = np.sum([(c - value) ** 2 for c, (_, value) in zip(nodes, asked, strict=True)], axis=0)
@@ -165,10 +165,6 @@ class Locator:
                     best = b, (i, j, first + k), float(square[k, j, i])
                 first += len(square)
         return best[0], best[1], float(np.sqrt(best[2]))
-
-    def _known_coordinates(self, b: int, point: np.ndarray) -> list[tuple[str, float]]:
-        """The coordinates along the dimensions of a block, as (axis, value)."""
-        return [("xyz"[d], point[d]) for d in self._blocks[b].active]
 
     # ---- nodes, also behind connections
 

@@ -43,13 +43,13 @@ class Launch(NamedTuple):
         extent = self.call.extent or [self.arguments.get(name, 1) for name in ("nd", "n1", "n2")]
         if "chunk" in self.arguments:  # kernels of lines compute all nodes of each line
             lines = (self.arguments["rows"], extent[2]) if self.kernel == "sweep_along" else extent[:2]
-            return math.prod(lines) * self.arguments["n"]
-        return math.prod(extent) * self.arguments.get("height", 1)
+            return int(math.prod(lines) * self.arguments["n"])
+        return int(math.prod(extent) * self.arguments.get("height", 1))
 
     @property
     def seconds(self) -> float:
         """Time between the two events, in s."""
-        return self.stop.elapsed_time(self.start)
+        return float(self.stop.elapsed_time(self.start))
 
 
 class TimingBackend:

@@ -6,7 +6,8 @@ from collections import defaultdict
 from statistics import median
 from typing import Any, cast
 
-from hiresx.bench.launch_times import TimingBackend
+from launch_times import TimingBackend
+
 from hiresx.bench.rhs import LEAST_NODES
 from hiresx.case import load
 from hiresx.device.interface import Backend
