@@ -84,7 +84,7 @@ def level_rows(
 
                 def make(
                     p: int = p, lines: Sequence[_Line] = lines, some: Sequence[_GhostFace] = some
-                ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
+                ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
                     columns = [face.columns(lines) for face in some]
                     ends = np.cumsum([0, *(prod(len(own) for own, _ in of_face) for of_face in columns)])
                     first, own = np.empty((3, ends[-1]), int), np.empty((3, ends[-1]), np.int32)
@@ -92,11 +92,10 @@ def level_rows(
                         face.share(lines, of_face, first[:, a:b], own[:, a:b])
                         for face, of_face, (a, b) in zip(some, columns, pairwise(ends), strict=True)
                     ]
-                    order = _by_stencil(lines, own)
-                    return ghosts, order, flat_index(first[:, order], cut.blocks[p], halo), own[:, order]
+                    return ghosts, flat_index(first, cut.blocks[p], halo), own
 
-                ghosts, order, flat, columns = kept(("donors", tile, turn, *(face.key for face in some)), (), make)
-                ghost = np.concatenate([face.number + own for face, own in zip(some, ghosts, strict=True)])[order]
+                ghosts, flat, columns = kept(("donors", tile, turn, *(face.key for face in some)), (), make)
+                ghost = np.concatenate([face.number + own for face, own in zip(some, ghosts, strict=True)])
                 weights = LineWeights(triple(line.weights for line in lines), columns)
                 yield Rows(p, ghost, flat, triple(WIDTH if n > 1 else 1 for n in space.size), weights)
 
@@ -109,16 +108,6 @@ class _Line:
     first: int
     start: np.ndarray
     weights: np.ndarray
-
-
-def _by_stencil(lines: Sequence[_Line], places: np.ndarray) -> np.ndarray:
-    """Return an order of n ghosts. Ghosts that are interpolated along the same directions follow each other, so that
-    neighbouring threads of a GPU read equally many nodes. (Along the other directions a ghost coincides with a node.)
-    `places` (3, n): the places of the ghosts in `lines`."""
-    kind = np.zeros(places.shape[1], np.int8)
-    for line, place in zip(lines, places, strict=True):
-        kind = 2 * kind + (np.count_nonzero(line.weights[0], axis=0) > 1)[place]
-    return np.argsort(kind, kind="stable")
 
 
 @lru_cache(maxsize=512)

@@ -72,7 +72,7 @@ class Terms:
         self._is_viscous = reynolds is not None and self._compact is None
         # With neighbours, overlap saves more time; an outflow and an axis need the inviscid terms alone.
         alone = self._is_viscous and not (ghosts.others or conditions.outflow.any or case.axisymmetric)
-        carried = plan_class.viscous_directions(blocks.configuration.precision) if alone else frozenset()
+        carried = frozenset(plan_class.viscous_directions(blocks.configuration.precision) if alone else ())
         self.viscous_first = self._is_viscous and fluxes_ahead(plan)
         # For blocks that stay, the launches of the previous solver are used again.
         how = plan, carried, self.viscous_first

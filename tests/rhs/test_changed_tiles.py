@@ -149,16 +149,6 @@ def weights_of(give):
     return np.asarray(give.weights).ravel()[np.arange(36)[:, None] * give.apart + np.arange(give.count)]
 
 
-@pytest.mark.parametrize("n", [(40, 36, 1), (24, 20, 18)])
-def test_ghosts_that_are_interpolated_along_the_same_directions_follow_each_other(monkeypatch, n):
-    """Neighbouring threads of a GPU then read equally many nodes."""
-    for give in moved_ball(monkeypatch, n).solver._ghosts.patched._gives:
-        between = np.count_nonzero(weights_of(give).reshape(2, 3, 6, -1)[0], axis=1) > 1  # by direction and ghost
-        assert between.any() and not between.all()
-        changes = np.count_nonzero((between[:, 1:] != between[:, :-1]).any(axis=0))
-        assert changes < 2 ** np.count_nonzero(np.array(n) > 1), "each kind of ghost once"
-
-
 def test_launches_of_blocks_that_stay_are_used_again(monkeypatch):
     simulation = moved_ball(monkeypatch, (64, 56, 1), levels=2)
     before = dict(zip(simulation.solver.states, simulation.solver.terms.inviscid, strict=True))
