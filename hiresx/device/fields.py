@@ -5,6 +5,7 @@ Allocation, memory estimates, halo exchange and checkpoints follow from `FIELDS`
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Final, Literal
 
 import numpy as np
@@ -42,6 +43,11 @@ class Layout:
     def __post_init__(self) -> None:
         for name in self.needed:
             declared_field(name)
+
+    @cached_property
+    def arrays(self) -> dict[str, int]:
+        """The number of arrays of each field that does not share the memory of another one, by name."""
+        return {field.name: field.count(self) for field in FIELDS if field.lies_in is None}
 
     @property
     def local_steps(self) -> bool:
