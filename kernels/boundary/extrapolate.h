@@ -3,11 +3,13 @@
 #include "../viscous.h"
 
 // For fields that enter nevertheless the ghosts repeat the node. The exception is the entering acoustic field where its
-// rate at the node is set (`rated`: subsonic outflow): there the ghosts continue the flow.
+// rate at the node is set (`rated`: subsonic outflow): there the ghosts continue the flow, by every second node where lines
+// shrink towards the face.
 KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction, int rated,
        real inverse_reynolds, const_work_field<3> m, const_work_field<1> jacobian, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real increment[ghost_layers][gas_variables], inward[3];
+    real wide[ghost_layers][gas_variables], entering[gas_variables];
     real state[gas_variables], field[gas_variables], share[gas_variables], ghost[gas_variables];
     continue_cubically(q, p, sn, sv, increment);
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
@@ -16,10 +18,16 @@ KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride s
     // Elsewhere of the quartic all where every field leaves, from Mach 1.1 on, and none below Mach 1.
     const real fast = larger(real(0), smaller(real(1), real(-10) * (space.un / space.sound + real(1))));
     add_quartic(q, p, sn, sv, rated ? viscous_share(q, p, sv, inward, inverse_reynolds * jacobian[p]) : fast, increment);
+    const real shrinking = rated ? shrinking_share(m, jacobian, p, sn, sv) : real(0);
+    if (shrinking > real(0)) continue_cubically<2>(q, p, sn, sv, wide);
     for (int l = 0; l < ghost_layers; ++l) {
         space.project(increment[l], field);
         entering_shares(space, state[0], field, share);
         if (rated) share[4] = real(0);
+        if (shrinking > real(0)) {
+            space.project(wide[l], entering);
+            field[4] += shrinking * (entering[4] - field[4]);
+        }
         for (int v = 0; v < gas_variables; ++v) field[v] *= real(1) - share[v];
         space.restore(field, ghost);
         for (int v = 0; v < gas_variables; ++v) ghost[v] = state[v] + ghost[v];

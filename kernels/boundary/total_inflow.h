@@ -34,13 +34,20 @@ KERNEL(total_inflow_node, int i, int j, int k, int o, int s1, int s2, int sn, st
     q[4 * sv + p] = pressure * real(1.0 / (HX_GAMMA - 1.0)) + real(0.5) * rho * speed * speed;
 }
 
-// Ghosts go on cubically, with the share `quartic` of the quartic: what enters is at the node already.
+// Ghosts go on cubically, with the share `quartic` of the quartic: what enters is at the node already. Where lines shrink
+// towards the face, they go on by every second node, what leaves as well.
 KERNEL(total_inflow_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real quartic,
-       state_field<gas_variables> q) {
+       const_work_field<3> m, const_work_field<1> jacobian, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real increment[ghost_layers][gas_variables], state[gas_variables], ghost[gas_variables];
+    real increment[ghost_layers][gas_variables], wide[ghost_layers][gas_variables], state[gas_variables], ghost[gas_variables];
     continue_cubically(q, p, sn, sv, increment);
     add_quartic(q, p, sn, sv, quartic, increment);
+    const real shrinking = shrinking_share(m, jacobian, p, sn, sv);
+    if (shrinking > real(0)) {
+        continue_cubically<2>(q, p, sn, sv, wide);
+        for (int l = 0; l < ghost_layers; ++l)
+            for (int v = 0; v < gas_variables; ++v) increment[l][v] += shrinking * (wide[l][v] - increment[l][v]);
+    }
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
     for (int l = 0; l < ghost_layers; ++l) {
         for (int v = 0; v < gas_variables; ++v) ghost[v] = state[v] + increment[l][v];
