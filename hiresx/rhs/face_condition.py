@@ -221,9 +221,7 @@ class FaceCondition:
         face are given."""
         s = self.state
         area, jacobian = s.areas[self._direction], s.jacobian
-        self._launch(
-            "total_inflow_ghost", self._box, **self._face, quartic=quartic, m=area, jacobian=jacobian, q=s.q
-        )
+        self._launch("total_inflow_ghost", self._box, **self._face, quartic=quartic, m=area, jacobian=jacobian, q=s.q)
 
     def _leaving_flux(self, rows: Any, variables: int, inverse_reynolds: float) -> None:
         """Ghosts of so many viscous fluxes `rows` behind a supersonic outflow."""

@@ -215,8 +215,8 @@ class StepLimit:
             return invalid
         speed, whole, (k, j, i), xyz, rank = max(solver.comm.allgather(_fastest(solver)), key=lambda found: found[0])
         error = BlowUp(
-            f"the flow blew up: the time step fell from {self._largest:.4g} to {solver.dt:.4g}, as |u| + c = {speed:.4g} "
-            f"in block '{solver.grid.blocks[whole].name}' at node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = "
+            f"the flow blew up: the time step fell from {self._largest:.4g} to {solver.dt:.4g}, as |u| + c = "
+            f"{speed:.4g} in block '{solver.grid.blocks[whole].name}' at node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = "
             f"{format_vector(xyz)}, {_moment(solver)}; density and pressure are positive everywhere",
             f"{_hint(solver)}; look at the grid and the conditions near that place",
             whole,

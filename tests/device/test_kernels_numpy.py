@@ -337,7 +337,8 @@ def test_ghosts_of_an_outflow(backend, d, upper, rated, cell, roughness, mach):
     jacobian[layers[0]] = (rho * sound / (max(cell, 1) * np.linalg.norm(n, axis=0))).reshape(jacobian[layers[0]].shape)
     along, chance = [np.linalg.norm(area[(slice(None), *layers[l])], axis=0) for l in range(5)], random(19)
     for l in range(1, 5):  # ratios of neighbouring spacings about the limits between which the closure changes
-        jacobian[layers[l]] = jacobian[layers[l - 1]] * along[l - 1] / along[l] / chance.uniform(0.95, 1.08, along[l].shape)
+        growth = chance.uniform(0.95, 1.08, along[l].shape)
+        jacobian[layers[l]] = jacobian[layers[l - 1]] * along[l - 1] / along[l] / growth
     kernels = program(backend, OUTFLOW, viscosity="constant") if cell else program(backend, SMALL)
     kernels.launch(
         "extrapolate", extent, **place, direction=inward, rated=rated, inverse_reynolds=1.0, m=area, jacobian=jacobian,

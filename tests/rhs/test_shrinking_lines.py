@@ -1,4 +1,4 @@
-"""Grid lines that shrink towards faces with given nodes: no mode of the linearised flow grows, whatever the spacings."""
+"""Grid lines that shrink towards faces with given nodes: no mode of the linearised flow grows."""
 
 import numpy as np
 import pytest
