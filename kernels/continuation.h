@@ -56,18 +56,21 @@ HD real quartic_share(real square) {
     return real(1) / (real(1) + size * size);
 }
 
-// The increments of the ghosts over the node on the face, increment[ghost][variable], by each node or every second one.
-template <int every = 1>
+// `share` of the increment of ghost l = 1, 2, ... over the node on the face, by the states of the nodes 0, s, 2 s and 3 s.
+template <int s> HD void cubic_increment(const real state[4][gas_variables], real share, int l, real *increment) {
+    for (int v = 0; v < gas_variables; ++v) {
+        real sum = real(0);
+        for (int a = 1; a <= 3; ++a) sum += real(cubic_weight(l, a, s)) * (state[a][v] - state[0][v]);
+        increment[v] = share * sum;
+    }
+}
+
+// The increments of the ghosts over the node on the face, increment[ghost][variable].
 HD void continue_cubically(const_state_pointer q, long long p, int sn, stride sv,
                            real increment[ghost_layers][gas_variables]) {
     real state[4][gas_variables];
-    const real share = smooth_share(q, p, every * sn, sv, state);
-    for (int l = 0; l < ghost_layers; ++l)
-        for (int v = 0; v < gas_variables; ++v) {
-            real sum = real(0);
-            for (int a = 1; a <= 3; ++a) sum += real(cubic_weight(l + 1, a, every)) * (state[a][v] - state[0][v]);
-            increment[l][v] = share * sum;
-        }
+    const real share = smooth_share(q, p, sn, sv, state);
+    for (int l = 0; l < ghost_layers; ++l) cubic_increment<1>(state, share, l + 1, increment[l]);
 }
 
 // Makes `whole` of the quartics of the cubics behind a face, less where the fourth difference is large (of density, momentum

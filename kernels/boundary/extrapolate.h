@@ -9,7 +9,6 @@ KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride s
        real inverse_reynolds, const_work_field<3> m, const_work_field<1> jacobian, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real increment[ghost_layers][gas_variables], inward[3];
-    real wide[ghost_layers][gas_variables], entering[gas_variables];
     real state[gas_variables], field[gas_variables], share[gas_variables], ghost[gas_variables];
     continue_cubically(q, p, sn, sv, increment);
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
@@ -18,21 +17,34 @@ KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride s
     // Elsewhere of the quartic all where every field leaves, from Mach 1.1 on, and none below Mach 1.
     const real fast = larger(real(0), smaller(real(1), real(-10) * (space.un / space.sound + real(1))));
     add_quartic(q, p, sn, sv, rated ? viscous_share(q, p, sv, inward, inverse_reynolds * jacobian[p]) : fast, increment);
-    const real shrinking = rated ? shrinking_share(m, jacobian, p, sn, sv) : real(0);
-    if (shrinking > real(0)) continue_cubically<2>(q, p, sn, sv, wide);
     for (int l = 0; l < ghost_layers; ++l) {
         space.project(increment[l], field);
         entering_shares(space, state[0], field, share);
         if (rated) share[4] = real(0);
-        if (shrinking > real(0)) {
-            space.project(wide[l], entering);
-            field[4] += shrinking * (entering[4] - field[4]);
-        }
         for (int v = 0; v < gas_variables; ++v) field[v] *= real(1) - share[v];
         space.restore(field, ghost);
         for (int v = 0; v < gas_variables; ++v) ghost[v] = state[v] + ghost[v];
         keep_admissible(ghost, state);
         for (int v = 0; v < gas_variables; ++v) q[v * sv + p - (long long)(l + 1) * sn] = ghost[v];
+    }
+    // After the rest, which needs most registers.
+    const real shrinking = rated ? shrinking_share(m, jacobian, p, sn, sv) : real(0);
+    if (shrinking <= real(0)) return;
+    real nodes[4][gas_variables];
+    const real smooth = smooth_share(q, p, 2 * sn, sv, nodes);
+    for (int l = 1; l <= ghost_layers; ++l) {
+        cubic_increment<2>(nodes, smooth, l, share);
+        for (int v = 0; v < gas_variables; ++v) {
+            ghost[v] = q[v * sv + p - (long long)l * sn];
+            share[v] += nodes[0][v] - ghost[v];
+        }
+        space.project(share, field);
+        for (int v = 0; v < 4; ++v) field[v] = real(0);
+        field[4] *= shrinking;
+        space.restore(field, share);
+        for (int v = 0; v < gas_variables; ++v) ghost[v] += share[v];
+        keep_admissible(ghost, nodes[0]);
+        for (int v = 0; v < gas_variables; ++v) q[v * sv + p - (long long)l * sn] = ghost[v];
     }
 }
 

@@ -39,19 +39,26 @@ KERNEL(total_inflow_node, int i, int j, int k, int o, int s1, int s2, int sn, st
 KERNEL(total_inflow_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real quartic,
        const_work_field<3> m, const_work_field<1> jacobian, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    real increment[ghost_layers][gas_variables], wide[ghost_layers][gas_variables], state[gas_variables], ghost[gas_variables];
+    real increment[ghost_layers][gas_variables], state[gas_variables], ghost[gas_variables];
     continue_cubically(q, p, sn, sv, increment);
     add_quartic(q, p, sn, sv, quartic, increment);
-    const real shrinking = shrinking_share(m, jacobian, p, sn, sv);
-    if (shrinking > real(0)) {
-        continue_cubically<2>(q, p, sn, sv, wide);
-        for (int l = 0; l < ghost_layers; ++l)
-            for (int v = 0; v < gas_variables; ++v) increment[l][v] += shrinking * (wide[l][v] - increment[l][v]);
-    }
     for (int v = 0; v < gas_variables; ++v) state[v] = q[v * sv + p];
     for (int l = 0; l < ghost_layers; ++l) {
         for (int v = 0; v < gas_variables; ++v) ghost[v] = state[v] + increment[l][v];
         keep_admissible(ghost, state);
         for (int v = 0; v < gas_variables; ++v) q[v * sv + p - (long long)(l + 1) * sn] = ghost[v];
+    }
+    const real shrinking = shrinking_share(m, jacobian, p, sn, sv);
+    if (shrinking <= real(0)) return;
+    real nodes[4][gas_variables];
+    const real smooth = smooth_share(q, p, 2 * sn, sv, nodes);
+    for (int l = 1; l <= ghost_layers; ++l) {
+        cubic_increment<2>(nodes, smooth, l, ghost);
+        for (int v = 0; v < gas_variables; ++v) {
+            const real there = q[v * sv + p - (long long)l * sn];
+            ghost[v] = there + shrinking * (state[v] + ghost[v] - there);
+        }
+        keep_admissible(ghost, state);
+        for (int v = 0; v < gas_variables; ++v) q[v * sv + p - (long long)l * sn] = ghost[v];
     }
 }
