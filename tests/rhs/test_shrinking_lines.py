@@ -6,7 +6,7 @@ import pytest
 from hiresx import Case, Simulation
 from hiresx.grid import Block, Grid
 
-P, NODES = 1 / 1.4, 11
+P, NODES = 1 / 1.4, 9
 SOUND = 1 + 0.2 * 0.1**2
 FAR = {"type": "far-field", "state": {"rho": 1.0, "u": 0.1, "p": P}}
 RESERVOIR = {"type": "total-pressure-inflow", "total_pressure": P * SOUND**3.5, "total_temperature": SOUND}
@@ -56,11 +56,11 @@ def shrinking(ratio: float, towards_end: bool = True) -> np.ndarray:
     return x if towards_end else x[-1] - x[::-1]
 
 
-RATIOS = (0.2, 0.5, 1.0, 1.06, 1.08, 1.1, 1.2, 1.3, 1.6, 2.0, 2.7, 5.0)
+RATIOS = (0.2, 1.0, 1.08, 1.3, 2.0, 5.0)
 
 
 @pytest.mark.parametrize("outflow", [PRESSURE, SILENT], ids=["pressure", "characteristic"])
-@pytest.mark.parametrize("mach", [0.1, 0.6])
+@pytest.mark.parametrize("mach", [0.1, pytest.param(0.6, marks=pytest.mark.slow)])
 def test_no_mode_grows_before_an_outflow(outflow, mach):
     """By cubics through neighbouring nodes modes grew from a ratio of 1.2 on, by 0.1 in a time of the last spacing."""
     for ratio in RATIOS:
@@ -73,6 +73,7 @@ def test_no_mode_grows_behind_a_reservoir():
         assert growth(shrinking(ratio, towards_end=False), RESERVOIR, FAR) < 1e-8, ratio
 
 
+@pytest.mark.slow
 def test_no_mode_grows_on_rough_lines():
     """Ratios of neighbouring spacings between 1/3 and 3, at random."""
     chance = np.random.default_rng(2)
