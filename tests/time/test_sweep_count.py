@@ -92,7 +92,7 @@ def test_the_number_belongs_to_each_newton_step(monkeypatch, tmp_path):
     """A limit that ends the sweeps early shows that steps, also after a restart, take the number that was found."""
     assert {report["sweeps"] for report in run([])} == {MOST_SWEEPS}
     assert {report["sweeps"] for report in run(["implicit.sweeps=3"])} == {3}
-    monkeypatch.setattr(sweep_count, "GROWTH", 0.01)
+    monkeypatch.setattr(sweep_count, "GROWTH", 0.05)
     through = run([])
     assert min(report["sweeps"] for report in through) < MOST_SWEEPS
     run(["time.steps=3"], out=tmp_path / "run")
@@ -106,11 +106,12 @@ def test_the_number_does_not_depend_on_the_cut_or_the_backend(where, parts, monk
     for one in (("cpu", 1), (where, parts)):
         given = channel_of("spalart_allmaras", 33, drop=1e5).model_dump(exclude_unset=True)
         given["implicit"]["lines"] = "none"
+        del given["implicit"]["sweeps"]
         solver = started_from(
             Case.from_dict(given), lambda x: {"nu_tilde": KAPPA * RE_TAU * x * (1 - 0.5 * x)}, *one
         )  # fmt: skip
         reports = []
-        for _ in range(3):
+        for _ in range(2):
             solver.step()
             reports.append(solver.integrator.report)
         found.append(reports)
