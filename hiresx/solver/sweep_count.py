@@ -2,7 +2,7 @@
 
 import math
 
-from hiresx.case.implicit import MOST_SWEEPS
+from hiresx.case.implicit_table import MOST_SWEEPS
 from hiresx.solver.sweeps import Sweeps
 from hiresx.time.ode_system import System, Vector
 

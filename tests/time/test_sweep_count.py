@@ -10,7 +10,7 @@ from test_system import OnArrays
 from turbulent_channel import KAPPA, RE_TAU, channel_of, started_from
 
 from hiresx import Case, Simulation, load
-from hiresx.case.implicit import MOST_SWEEPS
+from hiresx.case.implicit_table import MOST_SWEEPS
 from hiresx.solver import sweep_count
 from hiresx.solver.sweep_count import GROWTH, count_sweeps
 from hiresx.time.ode_system import Vector
