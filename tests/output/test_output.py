@@ -281,7 +281,7 @@ def test_hardware_and_versions_of_this_machine():
     assert versions["python"] == sys.version.split()[0]
 
 
-def test_a_source_tree_without_package_metadata_writes_fields(tmp_path, monkeypatch):
+def test_a_source_tree_without_package_metadata_has_a_version(tmp_path, monkeypatch):
     def version(name):
         raise importlib.metadata.PackageNotFoundError(name)
 

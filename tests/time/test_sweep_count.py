@@ -94,7 +94,7 @@ def test_the_number_belongs_to_each_newton_step(monkeypatch, tmp_path):
     assert {report["sweeps"] for report in run(["implicit.sweeps=3"])} == {3}
     monkeypatch.setattr(sweep_count, "GROWTH", 0.05)
     through = run([])
-    assert min(report["sweeps"] for report in through) < MOST_SWEEPS
+    assert len({report["sweeps"] for report in through}) > 1
     run(["time.steps=3"], out=tmp_path / "run")
     assert run([], out=tmp_path / "run", restart=tmp_path / "run") == through[3:]
 
