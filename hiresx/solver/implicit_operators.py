@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.case.implicit_table import NAME, STEADY_SWEEPS, UNSTEADY_SWEEPS
+from hiresx.case.implicit_table import NAME, UNSTEADY_SWEEPS
 from hiresx.device.state import BlockState
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
@@ -23,6 +23,7 @@ from hiresx.solver.product_lines import ProductLines
 from hiresx.solver.product_nodes import ProductNodes
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.sweep_colours import Colours
+from hiresx.solver.sweep_count import count_sweeps
 from hiresx.solver.sweeps import SweepInputs, Sweeps
 from hiresx.time.integrator import Integrator
 from hiresx.time.linearised import EXPLICIT_CFL, ImplicitIntegrator, ImplicitSettings, Linearised, ResidualPlace
@@ -156,6 +157,7 @@ class ImplicitOperators(Linearised):
             self._launch("implicit_blocks", self._of_flow, direction=self._along, **given)
         self._outflow_blocks(over_cfl)
         self._sweeps.factor(float(over_cfl), self._over_time)
+        self.sweeps = self.settings.sweeps
 
     def _outflow_blocks(self, over_cfl: float) -> None:
         for s, nodes, faces, kept in self._outflow:
@@ -185,7 +187,10 @@ class ImplicitOperators(Linearised):
 
     def precondition(self, right: Vector, into: Vector) -> None:
         with self._system.timed("sweeps"):
-            self._sweeps(right, into)
+            if self.sweeps is None:
+                self.sweeps = count_sweeps(self._sweeps, self._system, right, into, self._result)
+            else:
+                self._sweeps(right, into, self.sweeps)
 
     # ---- step lengths and places
 
@@ -251,8 +256,7 @@ def connect(
 def settings(case: Case) -> ImplicitSettings:
     """Return the settings of the implicit scheme of a case."""
     given, first = case.implicit, case.time.cfl
-    usual = STEADY_SWEEPS if case.time.integrator == NAME else UNSTEADY_SWEEPS
-    sweeps = usual if given.sweeps is None else given.sweeps
+    sweeps = UNSTEADY_SWEEPS if given.sweeps is None and case.time.integrator != NAME else given.sweeps
     return ImplicitSettings(
         math.inf if first is None else first, given.largest_cfl, given.krylov, given.krylov_residual,
         given.linear_drop, sweeps, given.drop, given.lines, given.newton_drop, given.newton_steps, given.tolerance,

@@ -54,6 +54,14 @@ class SweepInputs(NamedTuple):
     colours: Colours
 
 
+class _Launches(NamedTuple):
+    """The launches of sweeps: of the start from 0, of a sweep in each turn, and of the copy to the vector."""
+
+    begin: Callable[[], None]
+    sweeps: list[Callable[[], None]]
+    result: Callable[[], None]
+
+
 class Sweeps:
     """Sweeps of the preconditioner over the parts of this rank. `lines`: for each part the directions of its lines,
     which the sweeps use in turn; () for sweeps over nodes. Collective. Raises HiresxError for lines along a direction
@@ -64,7 +72,7 @@ class Sweeps:
         self._program, self._inverse_reynolds = given.program, given.inverse_reynolds
         self._storage = given.configuration.implicit_storage
         self._colours = given.colours
-        self._prepared: dict[Any, Callable[[], None]] = {}
+        self._prepared: dict[Any, _Launches] = {}
         # If all ghosts come from nodes of this process: the copies that fill them. Otherwise, for each part, the nodes
         # whose values are exchanged and the ghosts that exchanges fill.
         lists, alone = halo_lists(blocks.cut, mine=blocks.place), not ghosts.others and not ghosts.patched.any
@@ -119,15 +127,34 @@ class Sweeps:
             reals = packed_reals(s.equations.variables**2, s.layout.sweep_precision)
             yield s.interior(inverse_blocks(device.to_host(s.array("implicit_blocks")[:reals]), *of_blocks))
 
-    def __call__(self, right: Vector, into: Vector) -> None:
-        """Solve approximately for the update `into`, starting from 0."""
+    def __call__(self, right: Vector, into: Vector, count: int) -> None:
+        """Solve approximately for the update `into`, by `count` sweeps starting from 0."""
+        launches = self._launches(right, into)
+        launches.begin()
+        for n in range(count):
+            launches.sweeps[n % len(launches.sweeps)]()
+        launches.result()
+
+    def rounds(self, right: Vector, into: Vector, most: int) -> Iterator[int]:
+        """Make `most` sweeps starting from 0. Yields the number of sweeps made, each time when all directions of lines
+        have had their turn, and at the end. `into` then contains the update."""
+        launches = self._launches(right, into)
+        launches.begin()
+        turns = len(launches.sweeps)
+        for n in range(most):
+            launches.sweeps[n % turns]()
+            if (n + 1) % turns == 0 or n + 1 == most:
+                launches.result()
+                yield n + 1
+
+    def _launches(self, right: Vector, into: Vector) -> _Launches:
         key = (id(right), id(into), *self.lines)
         if key not in self._prepared:
             self._prepared[key] = self._prepare(right, into)
-        self._prepared[key]()
+        return self._prepared[key]
 
-    def _prepare(self, right: Vector, into: Vector) -> Callable[[], None]:
-        """Return the launches of all sweeps, colour by colour, each followed by the exchange of the values that the
+    def _prepare(self, right: Vector, into: Vector) -> _Launches:
+        """Return the launches of the sweeps, colour by colour, each followed by the exchange of the values that the
         other colour reads."""
         states, call = self._blocks.states, self._program.call
         begin = self._program.prepare([
@@ -145,14 +172,7 @@ class Sweeps:
         sweeps = [
             self._prepare_alone(turn) if self._copies is not None else self._prepare_exchanged(turn) for turn in turns
         ]
-
-        def solve() -> None:
-            begin()
-            for n in range(self._settings.sweeps):
-                sweeps[n % len(sweeps)]()
-            result()
-
-        return solve
+        return _Launches(begin, sweeps, result)
 
     def _prepare_alone(self, turn: int) -> Callable[[], None]:
         """Return the launches of a sweep over both colours, with the ghosts behind connected faces of this process."""
