@@ -304,7 +304,7 @@ FIELDS: tuple[Field, ...] = (
     Field("sweep_update", "real", _of_update, optional=True, chunked=True),
     Field("line_factors", "real", NEEDED),
     # on a GPU, what the sweeps over lines keep in the order of their factors
-    Field("line_values", "real", _of_update, optional=True),
+    Field("line_values", "real", _of_update, optional=True, chunked=True),
     # of sweeps that store no blocks of neighbours: what products with them are computed from
     # (kernels/implicit/records.h), and, of sweeps over nodes, the inverses of the diagonal blocks
     Field("sweep_records", "real", NEEDED, chunked=True),

@@ -88,17 +88,18 @@ def packed_reals(numbers: int, precision: SweepPrecision) -> int:
 
 
 def line_words(storage: BlockStorage, variables: int, precision: SweepPrecision) -> int:
-    """Return the number of 8-byte words of each of the two blocks that sweeps over lines read of a node: as many as of
-    an inverse in `precision` with FP64 or where neighbours have 8 bits, else as of a neighbour's block
-    (kernels/implicit/lines.h). `variables`: the number of conservative variables."""
-    as_inverse = precision == "fp64" or BLOCK_BITS.get(storage, 32) == 8
-    return packed_reals(variables**2, precision) if as_inverse else neighbour_words(storage, variables)
+    """Return the number of 8-byte words of each of the two blocks that sweeps over lines in `precision` read of a node:
+    in FP64 the stored blocks of its neighbours, in FP32 their products with the inverse of the pivot, in FP16 or else
+    in FP32 (kernels/implicit/lines.h). `variables`: the number of conservative variables."""
+    of_products: BlockStorage = storage if storage == "fp16" else "fp32"
+    return neighbour_words(storage if precision == "fp64" else of_products, variables)
 
 
 def factor_reals(storage: BlockStorage, variables: int, precision: SweepPrecision) -> int:
-    """Return the number of reals of a node that are stored for lines along one direction: the inverse of its pivot, and
-    the blocks of `line_words`."""
-    return packed_reals(variables**2, precision) + 2 * line_words(storage, variables, precision)
+    """Return the number of reals of a node that are stored for lines along one direction: the inverse of its pivot,
+    and, in FP32, the products of `line_words`."""
+    products = 0 if precision == "fp64" else 2 * line_words(storage, variables, precision)
+    return packed_reals(variables**2, precision) + products
 
 
 _MACROS = ("HX_STORED_FP32", "HX_WORK_FP32", "HX_RATE_FP32")

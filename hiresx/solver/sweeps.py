@@ -65,6 +65,9 @@ class Sweeps:
         self._storage = given.configuration.implicit_storage
         self._colours = given.colours
         self._prepared: dict[Any, Callable[[], None]] = {}
+        # by the number of a part: what is behind the sides of its nodes, if those without conditions have the inverses
+        # of their diagonal blocks already
+        self.inverted: dict[int, Any] = {}
         # where all ghosts come from nodes of this process, the copies that fill them; else, of each part, the nodes
         # whose values are exchanged and the ghosts that exchanges fill
         lists, alone = halo_lists(blocks.cut, mine=blocks.place), not ghosts.others and not ghosts.patched.any
@@ -86,8 +89,9 @@ class Sweeps:
         for s, lines in zip(self._blocks.states, self.lines, strict=True):
             if not lines:
                 self._program.launch(
-                    "invert_diagonals", s.size, **s.place, sv=s.variable_stride, blocks=s.array("implicit_blocks")
-                )
+                    "invert_diagonals", s.size, **s.place, sv=s.variable_stride, sides=self.inverted.get(s.index),
+                    blocks=s.array("implicit_blocks"),
+                )  # fmt: skip
         self._factor_lines()
 
     def _factor_lines(self) -> None:
@@ -201,11 +205,14 @@ class Sweeps:
             ]  # fmt: skip
         n = turn % len(lines)
         ni, nj, _ = s.size
-        beside = self._program.call(
-            "line_right", nodes_of_lines(s, lines[n]), columns=ni, rows=nj, direction=lines[n],
-            **self._of_lines(s, lines[n]), **_of_sweep(s, colour), **read,
-        )  # fmt: skip
-        return [beside, *self._line_sweep(s, lines[n], n, colour)]
+        beside = [
+            self._program.call(
+                "line_right", nodes_of_lines(s, lines[n]), columns=ni, rows=nj, direction=lines[n], parity=parity,
+                **self._of_lines(s, lines[n]), **_of_sweep(s, colour), **read,
+            )
+            for parity in parities(lines[n])
+        ]  # fmt: skip
+        return [*beside, *self._line_sweep(s, lines[n], n, colour)]
 
     def _line_sweep(self, s: BlockState, direction: int, n: int, colour: int) -> list[Call]:
         """The launches that solve the equations of the lines of one colour along `direction`, the n-th of the part."""
@@ -214,7 +221,8 @@ class Sweeps:
             **s.place, "across": across, "others": others, "colour": colour, "sv": s.variable_stride,
         }  # fmt: skip
         along = {"step": s.strides[direction], "direction": direction, "factors": self._factors(s, n)}
-        along["update"], half = s.array("sweep_update"), (across + 1) // 2
+        along |= {"blocks": s.array("implicit_blocks"), "update": s.array("sweep_update")}
+        half = (across + 1) // 2
         if AHEAD not in self._program.signatures:
             return [self._program.call("line_sweep", (half, others, 1), **along, **common)]
         values = s.array("line_values")
@@ -294,9 +302,15 @@ def _of_sweep(s: BlockState, colour: int) -> dict[str, Any]:
 
 def nodes_of_lines(s: BlockState, direction: int) -> tuple[int, int, int]:
     """Return the extent (ni, nj, nk) of the nodes of one colour in a part, for lines along `direction`: every second
-    row for lines along i, or else every second node of a row."""
+    node of a row, and for lines along i every second row."""
     ni, nj, nk = s.size
-    return (ni, (nj + 1) // 2, nk) if direction == 0 else ((ni + 1) // 2, nj, nk)
+    return ((ni + 1) // 2, (nj + 1) // 2 if direction == 0 else nj, nk)
+
+
+def parities(direction: int) -> range:
+    """Return the parities of the nodes in a row of lines along `direction` that have one colour: for lines along i
+    both, since all nodes of a row have it."""
+    return range(2 if direction == 0 else 1)
 
 
 def directions_of(counts: Sequence[float] | np.ndarray, nodes: int) -> tuple[int, ...]:
