@@ -52,4 +52,4 @@ class ProductLines(ProductSweeps):
                 sv=s.variable_stride, of_faces=faces.blocks, right=s.array("sweep_right"),
                 update=s.array("sweep_update"),
             )  # fmt: skip
-        yield from self._line_sweep(s, self._direction, 0, colour)
+        yield from self._line_sweep(s, 0, colour)

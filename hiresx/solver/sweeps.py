@@ -203,19 +203,24 @@ class Sweeps:
                     **common,
                 )
             ]  # fmt: skip
-        n = turn % len(lines)
+        n, direction = turn % len(lines), lines[turn % len(lines)]
         ni, nj, _ = s.size
+        across, others = _across(s.size, direction)
+        ordered = AHEAD in self._program.signatures and direction != 0
         beside = [
             self._program.call(
-                "line_right", nodes_of_lines(s, lines[n]), columns=ni, rows=nj, direction=lines[n], parity=parity,
-                **self._of_lines(s, lines[n]), **_of_sweep(s, colour), **read,
+                "line_right", nodes_of_lines(s, direction), columns=ni, rows=nj, direction=direction, across=across,
+                others=others, parity=parity, values=s.array("line_values") if ordered else None,
+                **self._of_lines(s, direction), **_of_sweep(s, colour), **read,
             )
-            for parity in parities(lines[n])
+            for parity in parities(direction)
         ]  # fmt: skip
-        return [*beside, *self._line_sweep(s, lines[n], n, colour)]
+        return [*beside, *self._line_sweep(s, n, colour, ordered)]
 
-    def _line_sweep(self, s: BlockState, direction: int, n: int, colour: int) -> list[Call]:
-        """The launches that solve the equations of the lines of one colour along `direction`, the n-th of the part."""
+    def _line_sweep(self, s: BlockState, n: int, colour: int, ordered: bool = False) -> list[Call]:
+        """The launches that solve the equations of the lines of one colour along the n-th direction of lines of the
+        part. `ordered`: whether their right-hand sides have the order of the factors."""
+        direction = self.lines[self._blocks.place[s.index]][n]
         across, others = _across(s.size, direction)
         common = self._of_lines(s, direction) | {
             **s.place, "across": across, "others": others, "colour": colour, "sv": s.variable_stride,
@@ -226,7 +231,9 @@ class Sweeps:
         if AHEAD not in self._program.signatures:
             return [self._program.call("line_sweep", (half, others, 1), **along, **common)]
         values = s.array("line_values")
-        sweep = self._program.call(AHEAD, (-(-half * others // 32), 1, 1), values=values, **along, **common)
+        ordered = ordered or direction == 0
+        warps = -(-half * others // 32)
+        sweep = self._program.call(AHEAD, (warps, 1, 1), ordered=int(ordered), values=values, **along, **common)
         if direction != 0:
             return [sweep]
         before, behind = (

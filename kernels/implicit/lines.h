@@ -99,11 +99,11 @@ KERNEL(factor_lines, int i, int j, int k, int o, int sj, int sk, int across, int
 
 // The right-hand sides of the equations of the lines of one colour, those of which the sum of the indices across, with
 // `first`, has its parity, with the last values of the nodes beside them and beyond their ends: they take the place of the
-// update of these nodes. i counts every second node of a row, for lines along i those of the given parity, j then every second
-// row.
+// update of these nodes, or lie in `values` in the order of the factors. i counts every second node of a row, for lines along
+// i those of the given parity, j then every second row.
 KERNEL(line_right, int i, int j, int k, int o, int sj, int sk, int rows, int columns, int di, int dj, int dk, int direction,
-       int length, int parity, int first, int colour, stride sv, const_field<block_reals> blocks,
-       const_field<block_variables> right, field<update_reals> update) {
+       int length, int across, int others, int parity, int first, int colour, stride sv, const_field<block_reals> blocks,
+       const_field<block_variables> right, field<update_reals> update, optional<field<update_reals>> values) {
     const int column = 2 * i + (direction == 0 ? parity : ((direction == 1 ? k : j) + first + colour) & 1);
     const int row = direction == 0 ? 2 * j + ((k + first + colour) & 1) : j;
     if (column >= columns || row >= rows) return;
@@ -116,7 +116,10 @@ KERNEL(line_right, int i, int j, int k, int o, int sj, int sk, int rows, int col
         if (apart[side / 2] == 0 || within) continue;
         neighbour_block(blocks, sv, node.at, side).take(numbers_at<block_variables>(update, sv, node.at + node.beside[side]), rest);
     }
-    for (int v = 0; v < block_variables; ++v) numbers_at<block_variables>(update, sv, node.at)[v] = swept_real(rest[v]);
+    const int a = direction == 0 ? row : column, b = direction == 2 ? row : k;
+    const long long place = values ? block_line(a, b, across, others, o, sj, sk, direction, 0).factors_at(at) : node.at;
+    const auto found = numbers_at<block_variables>(values ? values : update, sv, place);
+    for (int v = 0; v < block_variables; ++v) found[v] = swept_real(rest[v]);
 }
 
 // A step from node to node, from y = `last` of the node before to that of this one, whose right-hand side is `given`:
@@ -187,13 +190,13 @@ VECTOR_KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int across
 #ifndef HX_CPU
 // The same for a GPU, where the i-th warp takes 32 of these lines. A node of a line waits for the one before it, but what a
 // step reads does not: that of the next steps is on its way meanwhile, and there is space on the chip for `line_steps` of them.
-// What has the order of the factors is read and written fastest: `values`, where y is kept, and for lines along i also the
-// right-hand sides and solutions (turn_lines).
+// What has the order of the factors is read and written fastest: `values`, where y is kept, if `ordered` also the right-hand
+// sides, and for lines along i also the solutions (turn_lines).
 constexpr int line_steps = HX_LINE_STEPS;
 constexpr int line_sweep_ahead_own = HX_LINE_STEPS * HX_LINE_STEP_REALS;
 ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction,
-           int length, int first, int colour, stride sv, const_field<block_reals> blocks, const_field<factor_reals> factors,
-           field<update_reals> update, field<update_reals> values) {
+           int length, int first, int colour, int ordered, stride sv, const_field<block_reals> blocks,
+           const_field<factor_reals> factors, field<update_reals> update, field<update_reals> values) {
     BLOCK_MEMORY(space, line_sweep_ahead_own);
     constexpr int step_words = inverse_reals + line_words;
     auto *const words = reinterpret_cast<unsigned long long *>(space);  // those of a step lane by lane
@@ -203,12 +206,9 @@ ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int acr
         const int half = (across + 1) / 2, at = 32 * i + lane, b = at / half, a = 2 * (at % half) + ((b + first + colour) & 1);
         const bool there = a < across && b < others;
         const block_line line(there ? a : 0, there ? b : 0, across, others, o, sj, sk, direction, step);
-        // where right-hand sides and solutions lie, and y
-        real *const ends = direction == 0 ? values : update;
-        const long long first_end = direction == 0 ? line.place : line.nodes.at(0), end_step = direction == 0 ? line.lines : step;
-        const auto number = [&](bool of_end, int n, int v) -> swept_real & {
-            return of_end ? numbers_at<block_variables>(ends, sv, first_end + n * end_step)[v]
-                          : numbers_at<block_variables>(values, sv, line.factors_at(n))[v];
+        const auto number = [&](bool in_order, int n, int v) -> swept_real & {
+            return in_order ? numbers_at<block_variables>(values, sv, line.factors_at(n))[v]
+                            : numbers_at<block_variables>(update, sv, line.nodes.at(n))[v];
         };
         const auto node = [&](int way, int m) { return way ? length - 1 - m : m; };
         // Word w of what a step reads: the inverse, ahead of the block, unless steps back have none
@@ -227,7 +227,7 @@ ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int acr
                           reinterpret_cast<const unsigned long long *>(word_at(way, n, w)));
                 UNROLLED
                 for (int v = 0; v < block_variables; ++v)
-                    FETCH(numbers[(slot * block_variables + v) * 32 + lane], &number(way == 0, n, v));
+                    FETCH(numbers[(slot * block_variables + v) * 32 + lane], &number(way || ordered, n, v));
             }
             FETCH_ENDS;
         };
@@ -251,7 +251,7 @@ ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int acr
                 };
                 if (way) line_step_back(inverse, block, given, last);
                 else line_step(inverse(), block, given, last);
-                for (int v = 0; v < block_variables; ++v) number(way == 1, n, v) = last[v];
+                for (int v = 0; v < block_variables; ++v) number(way == 0 || direction == 0, n, v) = last[v];
             }
         }
     }

@@ -40,8 +40,7 @@ KERNEL(keep_blocks, int i, int j, int k, int o, int sj, int sk, stride sv, const
     for (int e = 0; e < block_entries; ++e) blocks[e * sv + c] += lost[e];
 }
 """
-# Nodes along i, j, k, with a pack of lines of one colour and lines beside it; the same with a ghost on either side, of an
-# array
+# Nodes along i, j, k, with a pack of lines of one colour and lines beside it; the same with a ghost on either side
 SIZE = (17, 18, 3)
 SHAPE = tuple(size + 2 for size in SIZE[::-1])
 PLACE = {"o": 1 + 19 + 19 * 20, "sj": 19, "sk": 19 * 20, "sv": 19 * 20 * 5}
@@ -267,11 +266,12 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
         if direction is None:
             kept.program.launch("colour_sweep", extent, **common, blocks=blocks, **read, length=ni, colour=colour)
         else:
-            rows = {"columns": ni, "rows": nj, "blocks": blocks}
-            for parity in range(2 if direction == 0 else 1):
-                kept.program.launch("line_right", extent, **common, **rows, **read, parity=parity, colour=colour)
+            rows = {"columns": ni, "rows": nj, "blocks": blocks, "across": across, "others": others}
             ahead = AHEAD in kept.program.signatures
             assert ahead == (kept.where == "emulated")
+            rows["values"] = values if ahead and direction != 0 else None
+            for parity in range(2 if direction == 0 else 1):
+                kept.program.launch("line_right", extent, **common, **rows, **read, parity=parity, colour=colour)
             given = {**common, **of_block, "blocks": blocks, "factors": factors, "colour": colour}
             turning = {**given, "values": values}
             for name in ("direction", "step", "blocks", "factors"):
@@ -280,7 +280,7 @@ def test_sweeps_over_nodes_and_lines_solve_as_numpy_does(kept, direction):
                 kept.program.launch("turn_lines", (1, 1, nk), **turning, way=0)
             if ahead:
                 warps = -(-((across + 1) // 2) * others // 32)
-                kept.program.launch(AHEAD, (warps, 1, 1), **given, values=values)
+                kept.program.launch(AHEAD, (warps, 1, 1), **given, ordered=1, values=values)
             else:
                 kept.program.launch("line_sweep", ((across + 1) // 2, others, 1), **given)
             if ahead and direction == 0:
