@@ -8,15 +8,15 @@ import numpy as np
 
 Precision: TypeAlias = Literal["fp64", "mixed", "differences", "fp32"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
-# Long double for all numbers, 80 or 128 bits; for differences of the residual (hiresx.gradients), not for cases.
+# "long double" for all numbers, 80 or 128 bits; only for differences of the residual (hiresx.gradients), not for cases.
 EXTENDED = "extended"
 LONGEST = np.dtype(np.longdouble).name
-# Of the blocks of neighbours in the implicit integrator, and the bits of an entry. "none": products with them are
-# computed anew, and nodes on faces with conditions alone have blocks, in FP32.
+# Storage of the blocks of neighbours in the implicit integrator, and the bits of an entry. With "none" products with
+# them are computed anew, and only nodes on faces with conditions have blocks, in FP32.
 BlockStorage: TypeAlias = Literal["fp32", "fp16", "int8", "none"]
 BLOCK_BITS: dict[BlockStorage, int] = {"fp32": 32, "fp16": 16, "int8": 8}
 MATRIX_FREE: BlockStorage = "none"
-# Of the inverses of its diagonal blocks, and of the update of its sweeps.
+# Precision of the inverses of the diagonal blocks, and of the update of the sweeps.
 SweepPrecision: TypeAlias = Literal["fp64", "fp32"]
 
 

@@ -6,7 +6,8 @@ from collections import defaultdict
 from statistics import median
 from typing import Any, cast
 
-from hiresx.bench.launch_times import TimingBackend
+from launch_times import TimingBackend
+
 from hiresx.bench.rhs import LEAST_NODES
 from hiresx.case import load
 from hiresx.device.interface import Backend
@@ -29,7 +30,7 @@ SWEEPING = (
     "colour_sweep", "line_right", "line_sweep", "line_sweep_ahead", "turn_lines", "product_sweep", "product_right",
     "face_sweep", "face_right",
 )  # fmt: skip
-# Sweeps over both colours that are timed at once.
+# Number of sweeps over both colours in one measurement.
 SWEEPS = 4
 
 
@@ -49,7 +50,7 @@ def bytes_of_sweep(storage: BlockStorage, precision: SweepPrecision, lines: bool
     update = number * variables
     along = 8 * 2 * line_words(storage, variables, precision) + inverse * (precision == "fp64") + 4 * update
     if storage == MATRIX_FREE:
-        # each colour reads the records of all nodes, but the steps of its own alone
+        # each colour reads the records of all nodes, but only the time steps of its own nodes
         records = number * (2 * record_numbers(variables, 0) - 1)
         return records + inverse + 3 * update + (along if lines else 0)
     block = 8 * neighbour_words(storage, variables)
