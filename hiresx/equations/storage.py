@@ -96,10 +96,9 @@ def line_words(storage: BlockStorage, variables: int, precision: SweepPrecision)
 
 
 def factor_reals(storage: BlockStorage, variables: int, precision: SweepPrecision) -> int:
-    """Return the number of reals of a node that are stored for lines along one direction: the inverse of its pivot,
-    and, in FP32, the products of `line_words`."""
-    products = 0 if precision == "fp64" else 2 * line_words(storage, variables, precision)
-    return packed_reals(variables**2, precision) + products
+    """Return the number of reals of a node that are stored for lines along one direction: the inverse of its pivot, and
+    two blocks of `line_words`."""
+    return packed_reals(variables**2, precision) + 2 * line_words(storage, variables, precision)
 
 
 _MACROS = ("HX_STORED_FP32", "HX_WORK_FP32", "HX_RATE_FP32")

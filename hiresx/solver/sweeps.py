@@ -228,8 +228,10 @@ class Sweeps:
         common = self._of_lines(s, direction) | {
             **s.place, "across": across, "others": others, "colour": colour, "sv": s.variable_stride,
         }  # fmt: skip
-        along = {"step": s.strides[direction], "direction": direction, "factors": self._factors(s, n)}
-        along |= {"blocks": s.array("implicit_blocks"), "update": s.array("sweep_update")}
+        along = {
+            "step": s.strides[direction], "direction": direction, "factors": self._factors(s, n),
+            "update": s.array("sweep_update"),
+        }  # fmt: skip
         half = (across + 1) // 2
         if AHEAD not in self._program.signatures:
             return [self._program.call("line_sweep", (half, others, 1), **along, **common)]

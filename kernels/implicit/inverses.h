@@ -38,7 +38,7 @@ template <class T> struct kept_inverse {
     word<T> words[inverse_reals];
     HD kept_inverse() = default;
     HD kept_inverse(const real *kept, stride sv) {
-        for (int n = 0; n < inverse_reals; ++n) words[n] = load_word<T>(kept + n * sv, 1);
+        for (int n = 0; n < inverse_reals; ++n) words[n] = load_word<T>(kept + n * sv);
     }
     HD void multiply(const T *x, T *product) const {
         for (int a = 0; a < block_variables; ++a) {

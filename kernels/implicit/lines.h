@@ -9,8 +9,8 @@
 // What sweeps in FP32 read of a node n of a line with the blocks L_n, A_n, U_n, made once for a matrix: the inverse of its pivot
 // D_n = A_n - L_n D_(n-1)^-1 U_(n-1), and the products D_n^-1 L_n and D_n^-1 U_n. These are kept in FP16 where the blocks of
 // neighbours are, or else in FP32: 8 bits are too few for what is multiplied from node to node. Sweeps in FP64 read the inverse
-// and the stored blocks L_n and U_n: products in so few bits would turn the round-off of the pivots into changes of 1e-8 of the
-// update.
+// and copies of the stored blocks L_n and U_n: products in so few bits would turn the round-off of the pivots into changes of
+// 1e-8 of the update.
 constexpr bool of_products = HX_SWEEP_BITS == 32;
 constexpr int line_words = HX_LINE_WORDS;
 constexpr int factor_reals = HX_FACTOR_REALS;
@@ -20,7 +20,7 @@ template <class T> struct line_block {
     word<T> words[line_words];
     HD line_block() = default;
     HD line_block(const real *kept, stride sv) {
-        for (int n = 0; n < line_words; ++n) words[n] = load_word<T>(kept + n * sv, 1);
+        for (int n = 0; n < line_words; ++n) words[n] = load_word<T>(kept + n * sv);
     }
 #if HX_NEIGHBOUR_BITS == 16
     HD static void keep(const real *block, stride sv, real *kept) {
@@ -79,6 +79,9 @@ KERNEL(factor_lines, int i, int j, int k, int o, int sj, int sk, int across, int
             const neighbour_block given(blocks, sv, c, stored_side(direction, side));
             for (int e = 0; e < block_entries; ++e)
                 beside[e] = there ? given(e / block_variables, e % block_variables) : real(0);
+#if HX_SWEEP_BITS == 64
+            given.store(neighbour_place(kept + inverse_reals * sv, sv), side);
+#endif
         };
         block(0, n > 0);
         multiply_blocks(beside, above, real(1), product);
@@ -157,9 +160,8 @@ HD void line_step_back(const ReadInverse &read_inverse, const line_block<T> &upp
 // `across` lines along the first other index, j those along the second. In FP32 each line is solved alone: packs of lines take
 // longer there.
 VECTOR_KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction, int length,
-              int first, int colour, stride sv, const_field<block_reals> blocks, const_field<factor_reals> factors,
-              field<update_reals> update) {
-    (void)k, (void)blocks;
+              int first, int colour, stride sv, const_field<factor_reals> factors, field<update_reals> update) {
+    (void)k;
     typedef line_number<T> number;
     for (int lane = 0; lane < lanes_of<T>; lane += lanes_of<number>) {
         const int a = 2 * (i + lane) + ((j + first + colour) & 1);
@@ -173,11 +175,7 @@ VECTOR_KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int across
                 const long long c = line.nodes.at(n);
                 const real *const kept = factors + line.factors_at(n);
                 load_update(update, sv, c, between, given);
-#if HX_SWEEP_BITS == 32
                 const line_block<number> block(kept + (inverse_reals + way * line_words) * sv, sv);
-#else
-                const line_block<number> block(blocks, sv, c, stored_side(direction, way), between);
-#endif
                 const auto inverse = [&] { return kept_inverse<number>(kept, sv); };
                 if (way) line_step_back(inverse, block, given, last);
                 else line_step(inverse(), block, given, last);
@@ -195,13 +193,13 @@ VECTOR_KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int across
 constexpr int line_steps = HX_LINE_STEPS;
 constexpr int line_sweep_ahead_own = HX_LINE_STEPS * HX_LINE_STEP_REALS;
 ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction,
-           int length, int first, int colour, int ordered, stride sv, const_field<block_reals> blocks,
-           const_field<factor_reals> factors, field<update_reals> update, field<update_reals> values) {
+           int length, int first, int colour, int ordered, stride sv, const_field<factor_reals> factors,
+           field<update_reals> update, field<update_reals> values) {
     BLOCK_MEMORY(space, line_sweep_ahead_own);
     constexpr int step_words = inverse_reals + line_words;
     auto *const words = reinterpret_cast<unsigned long long *>(space);  // those of a step lane by lane
     auto *const numbers = reinterpret_cast<swept_real *>(words + line_steps * step_words * 32);
-    (void)j, (void)k, (void)blocks;
+    (void)j, (void)k;
     LANES {
         const int half = (across + 1) / 2, at = 32 * i + lane, b = at / half, a = 2 * (at % half) + ((b + first + colour) & 1);
         const bool there = a < across && b < others;
@@ -213,10 +211,8 @@ ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int acr
         const auto node = [&](int way, int m) { return way ? length - 1 - m : m; };
         // Word w of what a step reads: the inverse, ahead of the block, unless steps back have none
         const auto word_at = [&](int way, int n, int w) -> const real * {
-            if (of_products) return factors + line.factors_at(n) + (way ? step_words + w : w) * sv;
-            if (w < inverse_reals) return factors + line.factors_at(n) + w * sv;
-            const int of_block = stored_side(direction, way) * neighbour_words + w - inverse_reals;
-            return blocks + (block_entries + of_block) * sv + line.nodes.at(n);
+            const int beyond = way == 0 ? 0 : of_products ? step_words : w < inverse_reals ? 0 : line_words;
+            return factors + line.factors_at(n) + (w + beyond) * sv;
         };
         const auto fetch = [&](int way, int m) {
             if (there && m < length) {

@@ -87,7 +87,7 @@ template <class T> using word = typename words_of<T>::type;
 
 // A number at p, and those of the next nodes of one colour, `apart` from each other, of which a T stands for several
 template <class T> HD T load_nodes(const real *p, long long) { return T(load_once(p)); }
-template <class T> HD word<T> load_word(const real *p, long long) { return bits_of(load_once(p)); }
+template <class T> HD word<T> load_word(const real *p) { return bits_of(load_once(p)); }
 template <class T> HD void store_nodes(swept_real *p, long long, int, T value) { *p = swept_real(value); }
 #if HX_SWEEP_BITS == 32
 template <class T> HD T load_nodes(const float *p, long long) { return T(*p); }
@@ -104,7 +104,7 @@ template <> HD pack load_nodes<pack>(const real *p, long long apart) { return la
 #if HX_SWEEP_BITS == 32
 template <> HD pack load_nodes<pack>(const float *p, long long apart) { return lanes_at<float, half_lanes>(p, apart); }
 #endif
-template <> HD word_lanes load_word<pack>(const real *p, long long apart) { return bits_of(load_nodes<pack>(p, apart)); }
+template <> HD word_lanes load_word<pack>(const real *p) { return bits_of(load<pack>(p)); }
 // Those of the first `count` alone
 template <> HD void store_nodes<pack>(swept_real *p, long long apart, int count, pack value) {
     for (int lane = 0; lane < count; ++lane) p[lane * apart] = swept_real(value[lane]);
@@ -263,10 +263,14 @@ template <class T> struct neighbours_of {
     word<T> words[neighbour_words];
     HD neighbours_of() = default;
     // of the node whose blocks lie at c, and of those that follow it
-    HD neighbours_of(const real *blocks, stride sv, long long c, int side, long long between = 1) {
-        read(blocks + block_entries * sv + c, sv, side, between);
+    HD neighbours_of(const real *blocks, stride sv, long long c, int side)
+        : neighbours_of(blocks + (block_entries + side * neighbour_words) * sv + c, sv) {}
+    HD neighbours_of(const neighbour_place &place, int side)
+        : neighbours_of(place.first + side * neighbour_words * place.apart, place.apart) {}
+    // whose words begin at `first`
+    HD neighbours_of(const real *first, stride apart) {
+        for (int n = 0; n < neighbour_words; ++n) words[n] = load_word<T>(first + n * apart);
     }
-    HD neighbours_of(const neighbour_place &place, int side) { read(place.first, place.apart, side, 1); }
     HD void store(const neighbour_place &place, int side) const {
         for (int n = 0; n < neighbour_words; ++n)
             place.first[(side * neighbour_words + n) * place.apart] = number_of_bits(words[n]);
@@ -284,12 +288,6 @@ template <class T> struct neighbours_of {
         for (int a = 0; a < block_variables; ++a) rest[a] -= power_of_row<T>(words, a) * sum[a];
     }
     HD void keep(const T *block, T *lost) { keep_block(block, lost, words); }
-
-  private:
-    HD void read(const real *first, stride apart, int side, long long between) {
-        for (int n = 0; n < neighbour_words; ++n)
-            words[n] = load_word<T>(first + (side * neighbour_words + n) * apart, between);
-    }
 };
 typedef neighbours_of<real> neighbour_block;
 
