@@ -315,7 +315,7 @@ FIELDS: tuple[Field, ...] = (
     Field("sweep_update", "real", _of_update, optional=True, chunked=True),
     Field("line_factors", "real", NEEDED),
     # on a GPU: data of sweeps over lines in the order of their factors
-    Field("line_values", "real", _of_update, optional=True),
+    Field("line_values", "real", _of_update, optional=True, chunked=True),
     # of sweeps without stored blocks of neighbours: the data from which the products are computed
     # (kernels/implicit/records.h) and, for sweeps over nodes, the inverses of the diagonal blocks
     Field("sweep_records", "real", NEEDED, chunked=True),

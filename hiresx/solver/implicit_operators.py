@@ -10,7 +10,7 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.case.implicit_table import NAME, UNSTEADY_SWEEPS
 from hiresx.device.state import BlockState
-from hiresx.equations import equations
+from hiresx.equations import DIRECTIONS, equations
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import FACES, slices
 from hiresx.solver.block_arguments import of_flow
@@ -78,6 +78,8 @@ class ImplicitOperators(Linearised):
             face_formulas=(),
         )
         self._program = blocks.compile_kernels(chosen)
+        # whether a GPU makes blocks for sweeps in FP32 (kernels/implicit/block_columns.h)
+        self._in_fp32 = "block_columns" in self._program.signatures and case.implicit.sweep_precision == "fp32"
         device, sides = blocks.backend.to_device, _sides(blocks)
         self._sides = [device(of_part) for of_part in sides]
         colours = Colours(len(blocks.decomposition.blocks), blocks.decomposition.connections)
@@ -154,10 +156,28 @@ class ImplicitOperators(Linearised):
         given = {"inverse_reynolds": self._inverse_reynolds, "over_cfl": float(over_cfl), "over_time": self._over_time}
         self._launch("condition_blocks", lambda s: {**self._of_flow(s), **self._of_faces(s)}, **given)
         if self._stored:
-            self._launch("implicit_blocks", self._of_flow, direction=self._along, **given)
+            self._interior_blocks(given)
         self._outflow_blocks(over_cfl)
         self._sweeps.factor(float(over_cfl), self._over_time)
         self.sweeps = self.settings.sweeps
+
+    def _interior_blocks(self, given: dict[str, Any]) -> None:
+        """Compute the blocks of nodes without conditions."""
+        if not self._in_fp32:
+            self._launch("implicit_blocks", self._of_flow, direction=self._along, **given)
+            return
+        inverted = self._sweeps.inverted = {
+            s.index: self._sides[n] for n, s in enumerate(self._blocks.states) if self._reads_inverses(n)
+        }
+        self._launch(
+            "block_columns", lambda s: {**self._of_flow(s), "inverted": int(s.index in inverted)},
+            direction=self._along, **given,
+        )  # fmt: skip
+
+    def _reads_inverses(self, n: int) -> bool:
+        """True if the sweeps over the part `states[n]` need its diagonal blocks for their inverses alone: sweeps over
+        nodes do. Where lines may be chosen later they need the blocks."""
+        return self._stored == DIRECTIONS and self.settings.lines != "auto" and not self._sweeps.lines[n]
 
     def _outflow_blocks(self, over_cfl: float) -> None:
         for s, nodes, faces, kept in self._outflow:
