@@ -272,6 +272,10 @@ def test_sensors(backend, name):
             beside = np.full(SHAPE, np.nan)
             march(kernels, [0, 1, 2], q, m, np.zeros((5, *SHAPE)), 1, jacobian=jacobian, sensor=beside, **given)
             compare(beside, np.maximum(wanted, 0.05))
+            # in two dimensions, as the kernel of the sensor alone
+            kernels.launch("shock_sensor", SIZE, **(place | {"dk": 0}), **given)
+            march(kernels, [0, 1], q, m, np.zeros((5, *SHAPE)), 1, jacobian=jacobian, sensor=beside, **given)
+            np.testing.assert_allclose(inside(beside), inside(found), rtol=0, atol=1e-12)
 
 
 def compare(found: np.ndarray, wanted: np.ndarray) -> None:
