@@ -213,6 +213,8 @@ FIELDS: tuple[Field, ...] = (
         halo="term",
         shown="share of the shock-capturing flux in the inviscid flux",
     ),
+    # at the first node of each tile of a plane: whether it is above 0 there (kernels/sensed_tiles.h)
+    Field("sensed_tiles", "mark", optional=True),
     # what the regularised inviscid fluxes add to the pressure, of the last stage, from which the next one starts; what
     # its sweeps take turns with; the right-hand side of its equation (hiresx.rhs.terms.entropic_pressure); and what it
     # was at the start of the step, for a step that is taken again

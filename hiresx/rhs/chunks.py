@@ -18,6 +18,9 @@ LEAST, MOST = 2, 96
 # what a chunk takes beside going along it, in goes of a warp; nodes of a chunk at most.
 LANES, WARPS, ENDS, START, LONGEST = 32, 16, 2, 0.05, 1022
 
+# Of warps that look for something to do: chunks of one at most; times that a GPU is full of warps at least.
+TURNS, WAVES = 8, 8
+
 # Blocks of a multiprocessor that each march along a tile; what they begin and end with, in planes of a chunk.
 TILES, BEFORE = 2, 3
 
@@ -51,6 +54,14 @@ def row_chunk(n: int, rows: int) -> int:
         return (turns + -(-turns // 1)) * (-(-(chunk + ENDS) // LANES) + START)
 
     return min((chunk for chunk in _chunks(n, -(-n // (LANES - ENDS))) if chunk <= LONGEST), key=cost)
+
+
+def planes_apart(planes: int, chunks: int) -> int:
+    """Return the distance of the planes in which a warp along rows of the hybrid form looks for something to do, of
+    `planes` planes with `chunks` chunks each. A warp that finds nothing takes little more time than it takes to begin,
+    and a GPU should have enough warps for all that find something."""
+    turns = min(max(planes * chunks // (WAVES * WARPS * MULTIPROCESSORS), 1), TURNS)
+    return -(-planes // turns)
 
 
 def march_chunk(n: int, tiles: int) -> int:

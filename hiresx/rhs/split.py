@@ -62,7 +62,7 @@ class SplitFused(Fused):
 
     def with_sensor(self, sensor: Call) -> Call:
         names = ("jacobian", "threshold", "smooth", "floor", "sensor")
-        return self._march(self.state.active, True, **{name: sensor.arguments[name] for name in names})
+        return self._march(self.state.active, True, **{name: sensor.arguments[name] for name in names}, **self.tiles)
 
     def _march(self, directions: Sequence[int], first: bool, **sensor: Any) -> Call:
         """The split form in these directions; `sensor`: the arguments of the launch that gives that field."""

@@ -41,7 +41,7 @@ INTEGERS = {
 }
 # Of kernels that go along lines, in chunks: along k those across i.
 LINES = {
-    "sweep_along": {"n": SIZE[0], "rows": SIZE[1], "chunk": 50},
+    "sweep_along": {"n": SIZE[0], "rows": SIZE[1], "chunk": 50, "planes": SIZE[2], "apart": SIZE[2]},
     "sweep_across": {"n": SIZE[2], "chunk": 3, "s2": STRIDES[1], "sd": STRIDES[2]},
     # along i and k in 4 x 2 lanes
     "average_lines": {

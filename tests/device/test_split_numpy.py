@@ -105,22 +105,37 @@ def test_split_fluxes_and_rates(backend):
 def march(kernels, directions: list[int], q, m, rates: np.ndarray, first: int, **sensor) -> None:
     """The rates of the split form in some directions, in chunks of 5 planes, and the sensor."""
     sensor = {"threshold": 1.0, "smooth": 0, "floor": 0.0} | sensor
+    if "sensor" in sensor:
+        sensor |= {"tiles": np.ones(SHAPE, np.int8)}
     steps = {f"d{name}": STRIDES[d] * (d in directions) for d, name in enumerate("ijk")}
     ni, nj, n = SIZE
     kernels.launch(
         "split_march", (ni, nj, -(-n // 5)), **PLACE, **steps, n=n, chunk=5, sv=POINTS, q=q, m=m, r=rates, first=first,
         **sensor,
     )  # fmt: skip
+    if "sensor" in sensor:
+        at_first = (slice(None), *(slice(None, None, n) for n in wrappers.TILE[::-1]))
+        assert np.array_equal(inside(sensor["tiles"])[at_first], inside(tiles(sensor["sensor"]))[at_first])
+
+
+def tiles(sensor: np.ndarray) -> np.ndarray:
+    """The field `sensed_tiles` of a sensor; everywhere but at the first nodes of tiles it says that nothing is seen."""
+    (ti, tj), (ni, nj, nk) = wrappers.TILE, SIZE
+    found, seen = np.zeros(SHAPE, np.int8), inside(sensor) > 0
+    inner = found[3:-3, 3:-3, 3:-3]
+    for k, j, i in np.ndindex(nk, -(-nj // tj), -(-ni // ti)):
+        inner[k, j * tj, i * ti] = seen[k, j * tj : (j + 1) * tj, i * ti : (i + 1) * ti].any()
+    return found
 
 
 def sweep(kernels, d: int, q: np.ndarray, area: np.ndarray, sensor: np.ndarray, rates: np.ndarray) -> None:
     """What the hybrid flux has over the split one in the direction `d`, in chunks of 4 nodes."""
     (ni, nj, nk), (_, sj, sk) = SIZE, STRIDES
     fields = {"chunk": 4, "sv": POINTS, "q": q, "m": area, "sensor": sensor, "viscous_flux": None, "r": rates}
-    fields |= {"first": 0, "walls": 0, "sums": None}
+    fields |= {"first": 0, "walls": 0, "sums": None, "tiles": tiles(sensor)}
     if d == 0:
         chunks = -(-((nj - 1) * sj + ni) // 4)
-        kernels.launch("sweep_along", (chunks, 1, nk), **PLACE, n=ni, rows=nj, **fields)
+        kernels.launch("sweep_along", (chunks, 1, 4), **PLACE, n=ni, rows=nj, planes=nk, apart=4, **fields)
         return
     n, other, s2 = (nj, nk, sk) if d == 1 else (nk, nj, sj)
     kernels.launch("sweep_across", (ni, other, -(-n // 4)), o=ORIGIN, s2=s2, sd=STRIDES[d], n=n, **fields)
@@ -176,12 +191,17 @@ def test_every_part_of_a_chunk_of_rows_that_a_sensor_marks():
     elements = (rows - 1) * sj + n
     assert part < elements < 2 * part and part % sj < n
     fields = {"sv": POINTS, "q": q, "m": geometry()[0][:3], "viscous_flux": None, "first": 0, "walls": 0, "sums": None}
+    fields |= {"planes": 1, "apart": 1}
+    (ti, tj), everywhere = wrappers.TILE, np.ones(SHAPE, np.int8)
     for element in range(part - 4, part + 4):
-        sensor, rates = np.zeros(SHAPE), np.zeros((2, 5, *SHAPE))
+        sensor, rates, seen = np.zeros(SHAPE), np.zeros((2, 5, *SHAPE)), np.zeros(SHAPE, np.int8)
         sensor.ravel()[ORIGIN + element] = 0.5
-        for chunk, r in zip((4, elements), rates, strict=True):
-            extent = (-(-elements // chunk), 1, 1)
-            kernels.launch("sweep_along", extent, **PLACE, n=n, rows=rows, chunk=chunk, sensor=sensor, r=r, **fields)
+        row, node = divmod(element, sj)
+        if node < n:
+            seen.ravel()[ORIGIN + row // tj * tj * sj + node // ti * ti] = 1
+        for chunk, tiles, r in zip((4, elements), (everywhere, seen), rates, strict=True):
+            place = PLACE | {"n": n, "rows": rows, "chunk": chunk, "tiles": tiles}
+            kernels.launch("sweep_along", (-(-elements // chunk), 1, 1), **place, sensor=sensor, r=r, **fields)
         assert rates.any() and np.array_equal(*rates)
 
 
