@@ -121,7 +121,7 @@ EXTENTS = {
     **{"mirrored_ghosts": (SIZE[0], 1, 1), "curved_ghosts": (SIZE[0] // 3, 1, 1)},
     **dict.fromkeys(("filter_state", "filter_sample", "filter_rest"), (SIZE[0], 1, 1)),
     **dict.fromkeys(WATCHED, (SIZE[0], 1, 1)),
-    **{"reduce": (5, 7, 1), "copy_halo": (SIZE[0], 5, 1)},
+    **{"reduce": (5, 7, 1), "copy_halo": (SIZE[0], 1, 1)},
     **{"average_lines": (4, SIZE[1], 2), "merge_averages": (1, SIZE[1], 1)},
     **{"sweep_along": (4, 1, SIZE[2]), "sweep_across": (*SIZE[:2], 3)},
 }
