@@ -42,7 +42,8 @@ class Launch(NamedTuple):
         kernel whose threads each compute a column of nodes."""
         extent = self.call.extent or [self.arguments.get(name, 1) for name in ("nd", "n1", "n2")]
         if "chunk" in self.arguments:  # of lines: as many nodes as they have
-            lines = [self.arguments[name] for name in ("rows", "planes")] if self.kernel == "sweep_along" else extent[:2]
+            along = self.kernel == "sweep_along"
+            lines = [self.arguments[name] for name in ("rows", "planes")] if along else extent[:2]
             return math.prod(lines) * self.arguments["n"]
         return math.prod(extent) * self.arguments.get("height", 1)
 
