@@ -205,6 +205,25 @@ def test_every_part_of_a_chunk_of_rows_that_a_sensor_marks():
         assert rates.any() and np.array_equal(*rates)
 
 
+@pytest.mark.parametrize("d", range(3))
+def test_a_mark_anywhere_around_a_chunk_of_a_line(d):
+    """One node or ghost whose sensor is above 0 changes the rates of the nodes that its flux reaches, whichever chunks
+    and tiles these and the node belong to: as many as in one chunk of the whole line."""
+    q = conservative(0.2 * states()[0] + np.array([0.8, 0.3, 0.2, -0.1, 0.9])[:, None, None, None])
+    area, kernels = geometry()[0][3 * d : 3 * d + 3], program("emulated", HEADERS, inviscid="hybrid", sensor="jump")
+    n, across = SIZE[d], [4, 4, 4]
+    for s in range(-3, n + 3):
+        at = [3 + place for place in across]
+        at[d] = 3 + s
+        sensor, rates = np.zeros(SHAPE), np.zeros((5, *SHAPE))
+        sensor[tuple(at[::-1])] = 0.5
+        sweep(kernels, d, q, area, sensor, rates)
+        line = [slice(None), *(slice(3 + place, 4 + place) for place in across[::-1])]
+        line[3 - d] = slice(3, -3)
+        changed = np.flatnonzero(rates[tuple(line)].reshape(5, -1).any(0))
+        assert changed.tolist() == list(range(max(s - 3, 0), min(s + 4, n)))
+
+
 def second_difference(a: np.ndarray, axis: int) -> np.ndarray:
     before, at, after = (np.roll(a, s, axis) for s in (1, 0, -1))
     return np.abs(before - 2 * at + after) / (before + 2 * at + after)

@@ -8,6 +8,9 @@ from wall_sums import total
 from wholes import off_on_ranks, whole
 
 from hiresx import Case, HiresxError, Simulation, load
+from hiresx.grid.blocks import FACES
+from hiresx.rhs.inviscid import face_nodes
+from hiresx.rhs.repeated import repeat_at_faces
 
 HYBRID = 'scheme.inviscid="hybrid"'
 STATE = {"rho": 1.0, "u": 0.5, "v": 0.2, "w": 0.1, "p": 1 / 1.4}
@@ -97,6 +100,15 @@ def blast(x, y, z):
 
 
 GRID = shaken((11, 12, 13))
+
+
+def test_ghosts_of_the_sensor_behind_conditions_alone():
+    """Launches repeat the nodes of faces with conditions. Those of connected faces come by the exchange."""
+    for case, grid, wanted in ((gap(), GRID, [*FACES]), (box("hybrid", 12), None, [])):
+        solver = Simulation(case, "cpu", grid=grid).solver
+        (state,) = solver.states
+        calls = list(repeat_at_faces(solver.program, state, "shock_sensor", solver.cut.patches))
+        assert [call.arguments["o"] for call in calls] == [face_nodes(state, face)[1]["o"] for face in sorted(wanted)]
 
 
 def rates(case: Case, backend: str, plan: str) -> np.ndarray:
