@@ -1,9 +1,9 @@
 // What sensors of shocks (kernels/sensor/) have in common. Each is a template `Sensor` of the type of numbers. For every
-// direction `along(at, area)` is called, with the primitives at(s) of the nodes s = -sensor_reach..sensor_reach along it
+// direction `along(at, area)` is called, with the primitives at(s) of the nodes s = -nodes_beside..nodes_beside along it
 // and the area of node 0; `value(own, inverse_volume)`, with the primitives of node 0, is then what the sensor finds.
 #if !HX_SENSORS
 // Of a flow without one: it finds nothing.
-constexpr int sensor_reach = 1;
+constexpr int nodes_beside = 1;
 template <class T> struct Sensor {
     template <class At> HD void along(const At &, const T *) {}
     HD T value(const Primitive<T> &, T) const { return T(real(0)); }

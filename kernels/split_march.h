@@ -101,8 +101,8 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
     BLOCK_MEMORY(memory, split_march_own);
     PRIVATE(real, rates, split_reach * gas_variables);  // of the nodes behind a thread's own, the nearest first
     PRIVATE(real, through, 3);  // the area of its own node along k
-    PRIVATE(Sensor<real>, sensors, sensor_reach);  // of the nodes behind a thread's own, the nearest first, but for k
-    const int late = dk ? sensor_reach : 0;        // planes by which the last of the nodes that a sensor reads comes later
+    PRIVATE(Sensor<real>, sensors, nodes_beside);  // of the nodes behind a thread's own, the nearest first, but for k
+    const int late = dk ? nodes_beside : 0;        // planes by which the last of the nodes that a sensor reads comes later
     // of place `at` of plane now; areas of the directions i and j
     const auto node_at = [&](int now, int v, int at) -> real & { return memory[now * march_plane + v * march_nodes + at]; };
     const auto across = [&](int now, int d, int at) -> real & {
@@ -159,8 +159,8 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                     for (int v = 0; v < split_variables; ++v) own[v] = node_at(now, v, at);
                     for (int d = 0; d < 3; ++d) own[split_variables + d] = MINE(through)[d];
                     const auto before = [&](int s) { return turn < s ? turn - s + split_reach : turn - s; };
-                    Sensor<real> *const waiting = MINE(sensors), ready = waiting[sensor_reach - 1];
-                    for (int s = sensor_reach - 1; s > 0; --s) waiting[s] = waiting[s - 1];
+                    Sensor<real> *const waiting = MINE(sensors), ready = waiting[nodes_beside - 1];
+                    for (int s = nodes_beside - 1; s > 0; --s) waiting[s] = waiting[s - 1];
                     waiting[0] = found, found = ready;
                     if (l >= begin) {
                         for (int s = split_reach; s > 0; --s) {
@@ -174,7 +174,7 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                             }
                         }
                         const auto state = [&](int s) {  // of the node s from the one that is `late` behind
-                            const int back = sensor_reach - s;
+                            const int back = nodes_beside - s;
                             if (back == 0) return march_state(own, 1);
                             if (back <= split_reach) return march_state(&passed(before(back), 0, thread), HX_TILE_THREADS);
                             real state[gas_variables];

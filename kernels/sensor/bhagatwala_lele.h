@@ -2,7 +2,7 @@
 // with d the width of the cell. This factor vanishes for compression that is much slower than sound crosses the cell.
 constexpr real usual_threshold[1] = {real(10.0 / 100)};
 constexpr bool sensor_is_share = true;
-constexpr int sensor_reach = 1;
+constexpr int nodes_beside = 1;
 
 template <class T> struct Sensor : Turning<T> {
     HD T value(const Primitive<T> &own, T inverse_volume) const {

@@ -2,7 +2,7 @@
 // the width of the cell. Sees shocks and sound that is strong beside the vorticity, not contacts.
 constexpr real usual_threshold[1] = {real(50.0 / 100)};
 constexpr bool sensor_is_share = true;
-constexpr int sensor_reach = 1;
+constexpr int nodes_beside = 1;
 
 template <class T> struct Sensor : Turning<T> {
     HD T value(const Primitive<T> &own, T inverse_volume) const {

@@ -2,7 +2,7 @@
 // all directions. Sees shocks, not contacts.
 constexpr real usual_threshold[1] = {real(2.0 / 100)};
 constexpr bool sensor_is_share = true;
-constexpr int sensor_reach = 1;
+constexpr int nodes_beside = 1;
 
 template <class T> struct Sensor {
     Largest<T> found;

@@ -1,7 +1,7 @@
 // Shocks, contacts and impulsive starts: Jameson's sensor (AIAA Paper 81-1259, 1981) of pressure and density, and a tenth
 // of the divergence of the velocity over the rate at which sound crosses the cell; the largest of them.
 constexpr real usual_threshold[1] = {real(2.0 / 100)};
-constexpr int sensor_reach = 1;
+constexpr int nodes_beside = 1;
 
 template <class T> struct Sensor {
     Largest<T> found;

@@ -9,7 +9,7 @@
 constexpr real usual_threshold[1] = {real(50.0 / 100)};
 constexpr bool sensor_is_share = true;
 constexpr bool sensor_has_cutoff = true;
-constexpr int sensor_reach = 2;
+constexpr int nodes_beside = 2;
 
 // Of values at five nodes.
 template <class T> HD T share_of_the_roughest(const T *c) {
@@ -26,9 +26,9 @@ template <class T> struct Sensor {
         const Primitive<T> own = at(0);
         const T per_p = reciprocal(own.p), per_speed = reciprocal_root(
             (area[0] * area[0] + area[1] * area[1] + area[2] * area[2]) * (gas_gamma * own.p * own.volume));
-        T rho[2 * sensor_reach + 1], p[2 * sensor_reach + 1], speed[2 * sensor_reach + 1];
-        for (int s = 0; s <= 2 * sensor_reach; ++s) {
-            const Primitive<T> state = at(s - sensor_reach);
+        T rho[2 * nodes_beside + 1], p[2 * nodes_beside + 1], speed[2 * nodes_beside + 1];
+        for (int s = 0; s <= 2 * nodes_beside; ++s) {
+            const Primitive<T> state = at(s - nodes_beside);
             rho[s] = state.rho * own.volume, p[s] = state.p * per_p;
             speed[s] = (area[0] * state.u + area[1] * state.v + area[2] * state.w) * per_speed;
         }
