@@ -13,6 +13,7 @@ constexpr int march_nodes = march_rows + 2 * split_reach * HX_TILE_I;
 constexpr int march_passed = split_variables + 3;
 constexpr int march_plane = split_variables * march_nodes + 3 * march_rows + 3 * march_columns;
 constexpr int split_march_own = 2 * march_plane + split_reach * march_passed * HX_TILE_THREADS;
+static_assert(nodes_beside <= split_reach, "a sensor reads nodes that the split form brings");
 constexpr int split_march_blocks = sizeof(real) == 4 ? 3 : 2;
 
 // Where node (x, y) of a tile is among its nodes, and among its columns.
