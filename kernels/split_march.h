@@ -180,7 +180,7 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                             if (back <= split_reach) return march_state(&passed(before(back), 0, thread), HX_TILE_THREADS);
                             real state[gas_variables];
                             for (int v = 0; v < gas_variables; ++v)
-                                state[v] = load<real>(q + v * sv + p - (long long)back * sk);
+                                state[v] = load<real>(q + v * sv + (p - (long long)back * sk));
                             return primitive(state);
                         };
                         real area[3];
