@@ -26,25 +26,10 @@ HD void rotate(Number *p, long long sv, real rxx, real rxy, real rxz, real ryx, 
     p[2 * sv] = rzx * x + rzy * y + rzz * z;
 }
 
-// All variables of a node come before the first one goes: a GPU waits for memory once.
-template <class Number>
-HD void copy_point(int i, const int *to, const int *giving, const Number *source, long long source_sv, Number *target,
-                   long long target_sv, int variables, real sign) {
-    Number values[gas_variables];
-    const Number *const from = source + giving[i];
-    Number *const at = target + to[i];
-    for (int first = 0; first < variables; first += gas_variables) {
-        UNROLLED for (int v = 0; v < gas_variables; ++v)
-            if (first + v < variables) values[v] = from[(first + v) * source_sv];
-        UNROLLED for (int v = 0; v < gas_variables; ++v)
-            if (first + v < variables) at[(first + v) * target_sv] = sign * values[v];
-    }
-}
-
-// Between blocks of one process: target[v][to[i]] = sign * source[v][giving[i]], v < variables.
+// Between blocks of one process: target[variable j][to[i]] = sign * source[variable j][giving[i]].
 KERNEL(copy_halo, int i, int j, int k, const int *to, const int *giving, const stored_real *source, long long source_sv,
-       stored_real *target, long long target_sv, int variables, real sign) {
-    copy_point(i, to, giving, source, source_sv, target, target_sv, variables, sign);
+       stored_real *target, long long target_sv, real sign) {
+    target[j * target_sv + to[i]] = sign * source[j * source_sv + giving[i]];
 }
 
 // Ghosts behind a face repeat its nodes (i, j): ghost k + 1 of field[variable]. (o, s1, s2, sn): as for boundary

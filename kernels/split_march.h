@@ -120,7 +120,8 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
     const long long corner = o + i + (long long)j * sj;
     const MarchTile tile = {i, j, ni, nj, di != 0, dj != 0};
     if (HX_SENSORS) THREADS {
-        for (int l = begin + thread; l < end; l += HX_TILE_THREADS) store(tiles + corner + (long long)l * sk, false);
+        for (int l = begin + thread * sensed_planes; l < end; l += HX_TILE_THREADS * sensed_planes)
+            store(tiles + corner + (long long)l * sk, false);
     }
     for (int l = begin - behind - 1, now = 1, turn = 0; l < end + behind; ++l, now = 1 - now) {
         const bool more = l + 1 < end + behind, ghosts = l + 1 >= begin && l + 1 < end;
@@ -198,7 +199,7 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                     const long long from = p - (long long)late * sk;
                     const real share = shock_share(found, centre, load<real>(jacobian + from), threshold, smooth, floor);
                     store(sensor + from, share);
-                    if (share > real(0)) store(tiles + corner + (l - (long long)late) * sk, true);
+                    if (share > real(0)) store(tiles + corner + (long long)first_sensed(l - late, begin) * sk, true);
                 }
                 if (l - behind >= begin)
                     for (int v = 0; v < gas_variables; ++v) {

@@ -42,8 +42,7 @@ class Launch(NamedTuple):
         kernel whose threads each compute a column of nodes."""
         extent = self.call.extent or [self.arguments.get(name, 1) for name in ("nd", "n1", "n2")]
         if "chunk" in self.arguments:  # kernels of lines compute all nodes of each line
-            along = self.kernel == "sweep_along"
-            lines = [self.arguments[name] for name in ("rows", "planes")] if along else extent[:2]
+            lines = (self.arguments["rows"], extent[2]) if self.kernel == "sweep_along" else extent[:2]
             return int(math.prod(lines) * self.arguments["n"])
         return int(math.prod(extent) * self.arguments.get("height", 1))
 

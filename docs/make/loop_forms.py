@@ -282,11 +282,11 @@ class Fields:
         if d == 0:
             elements = (n - 1) * s[1] + n
             chunk = row_chunk(elements, n) if self.cut else elements
-            place = {"o": self.origin, "sj": s[1], "sk": s[2], "rows": n, "planes": n, "apart": n}
+            place = {"o": self.origin, "sj": s[1], "sk": s[2], "rows": n}
             extent = (-(-elements // chunk), 1, n)
             return self.program.call("sweep_along", extent, **place, n=n, chunk=chunk, **fields, **ways)
         chunk = line_chunk(n, n * n, self.q.itemsize) if self.cut else n
-        place = {"o": self.origin, "s2": s[3 - d], "sd": s[d]}
+        place = {"o": self.origin, "s2": s[3 - d], "sd": s[d], "march": 1}
         return self.program.call("sweep_across", (n, n, -(-n // chunk)), **place, n=n, chunk=chunk, **fields, **ways)
 
     def of_all_directions(self) -> Iterator[Form]:

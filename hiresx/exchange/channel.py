@@ -129,7 +129,7 @@ class Channel:
 
         for link, to, giving in self._local:
             yield self._program.call(
-                self._kernel("copy_halo"), (len(to), 1, 1), to=to, giving=giving, variables=self._width, **ends(link)
+                self._kernel("copy_halo"), (len(to), self._width, 1), to=to, giving=giving, **ends(link)
             )
         for link, found, nodes in self._local_rows:
             yield self._program.call(

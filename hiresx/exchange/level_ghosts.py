@@ -62,8 +62,8 @@ class LevelGhosts(PatchedExchange):
                     along = lines[first + n * line[0].size : first + (n + 1) * line[0].size]
                     calls.append(
                         self._program.call(
-                            "copy_halo", (len(mine), 1, 1), to=every[0][: len(mine)], giving=column, source=along,
-                            source_sv=line.shape[-1], target=weights[d], target_sv=len(mine), variables=WIDTH, sign=1.0,
+                            "copy_halo", (len(mine), WIDTH, 1), to=every[0][: len(mine)], giving=column, source=along,
+                            source_sv=line.shape[-1], target=weights[d], target_sv=len(mine), sign=1.0,
                         )
                     )  # fmt: skip
                 first += line.size
@@ -120,7 +120,7 @@ class UnderFiner:
         ends = zip(self._arrays(e.donor), self._arrays(e.block), strict=True)
         for (source, variables), (target, _) in ends:
             yield self._program.call(
-                "copy_halo", (len(e.to), 1, 1), to=to, giving=giving, variables=variables, source=source,
+                "copy_halo", (len(e.to), variables, 1), to=to, giving=giving, source=source,
                 source_sv=self._states[e.donor].variable_stride, target=target,
                 target_sv=self._states[e.block].variable_stride, sign=1.0,
             )  # fmt: skip

@@ -19,10 +19,6 @@ LEAST, MOST = 2, 96
 # visits besides its own; cost of a chunk besides its nodes, in passes of a warp; largest number of nodes of a chunk.
 LANES, WARPS, ENDS, START, LONGEST = 32, 16, 2, 0.05, 1022
 
-# For warps along rows that look for marked nodes: largest number of chunks of one, and least number of warps, as a
-# multiple of those that run at a time.
-TURNS, WAVES = 8, 8
-
 # For kernels whose blocks march along tiles: blocks on a multiprocessor; cost of the beginning and the end of a chunk,
 # in planes.
 TILES, BEFORE = 2, 3
@@ -58,14 +54,6 @@ def row_chunk(n: int, rows: int) -> int:
         return (turns + -(-turns // 1)) * (-(-(chunk + ENDS) // LANES) + START)
 
     return min((chunk for chunk in _chunks(n, -(-n // (LANES - ENDS))) if chunk <= LONGEST), key=cost)
-
-
-def planes_apart(planes: int, chunks: int) -> int:
-    """Return the distance of the planes in which a warp along rows of the hybrid form looks for something to do, of
-    `planes` planes with `chunks` chunks each. A warp that finds nothing takes little more time than it takes to begin,
-    and a GPU should have enough warps for all that find something."""
-    turns = min(max(planes * chunks // (WAVES * WARPS * MULTIPROCESSORS), 1), TURNS)
-    return -(-planes // turns)
 
 
 def march_chunk(n: int, tiles: int) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from hiresx.device.interface import Call
 from hiresx.grid.blocks import direction, side
-from hiresx.rhs.chunks import line_chunk, planes_apart, row_chunk
+from hiresx.rhs.chunks import line_chunk, row_chunk
 from hiresx.rhs.inviscid import InviscidPlan
 
 
@@ -20,10 +20,10 @@ class Fused(InviscidPlan):
     longest = longest_row = 2**31 - 1
 
     @property
-    def tiles(self) -> dict[str, Any]:
-        """The argument "tiles" of the sweeps of the hybrid form; empty for other schemes."""
-        tiles = self.state.array("sensed_tiles")
-        return {} if tiles is None else {"tiles": tiles}
+    def marks(self) -> dict[str, Any]:
+        """Arguments of the sweeps across i that say where the hybrid form has something to do: `tiles`, and `march`,
+        the number of planes of a chunk of the kernel that marks them."""
+        return {"march": 1}
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
@@ -45,21 +45,19 @@ class Fused(InviscidPlan):
             "sv": s.variable_stride, "q": s.q, "m": s.areas[d], "viscous_flux": carried.get(d), "r": s.r,
             "first": int(first), "sums": self.sums(d) if walls else None,
             "walls": sum(1 << (side(face) > 0) for face in walls if direction(face) == d),
-            **self.flux_arguments, **self.tiles,
+            **self.flux_arguments,
         }  # fmt: skip
         if s.strides[d] == 1:
             rows, planes = s.size[1:]
             elements = (rows - 1) * s.strides[1] + n
             chunk = min(row_chunk(elements, self._of_all(planes)), self.longest_row)
-            chunks = -(-elements // chunk)
-            apart = planes_apart(planes, chunks) if self.tiles else planes
-            steps = {"n": n, "rows": rows, "chunk": chunk, "planes": planes, "apart": apart}
-            return self.program.call("sweep_along", (chunks, 1, apart), **s.place, **steps, **fields)
+            extent = (-(-elements // chunk), 1, planes)
+            return self.program.call("sweep_along", extent, **s.place, n=n, rows=rows, chunk=chunk, **fields)
         other = 3 - d
         count = self._of_all(s.size[0] * s.size[other])
         chunk = min(line_chunk(n, count, np.dtype(s.real).itemsize), self.longest)
         extent = (s.size[0], s.size[other], -(-n // chunk))
-        lines = {"o": s.origin, "s2": s.strides[other], "sd": s.strides[d]}
+        lines = {"o": s.origin, "s2": s.strides[other], "sd": s.strides[d], **self.marks}
         return self.program.call("sweep_across", extent, **lines, n=n, chunk=chunk, **fields)
 
     def _of_all(self, count: int) -> int:

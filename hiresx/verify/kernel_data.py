@@ -41,8 +41,8 @@ INTEGERS = {
 }
 # Kernels that process lines in chunks: along k those across i.
 LINES = {
-    "sweep_along": {"n": SIZE[0], "rows": SIZE[1], "chunk": 50, "planes": SIZE[2], "apart": SIZE[2]},
-    "sweep_across": {"n": SIZE[2], "chunk": 3, "s2": STRIDES[1], "sd": STRIDES[2]},
+    "sweep_along": {"n": SIZE[0], "rows": SIZE[1], "chunk": 50},
+    "sweep_across": {"n": SIZE[2], "chunk": 3, "s2": STRIDES[1], "sd": STRIDES[2], "march": SIZE[2]},
     # along i and k in 4 x 2 lanes
     "average_lines": {
         "width": 4, "height": SIZE[1], "depth": 2, "end_i": SIZE[0], "end_j": SIZE[1], "end_k": SIZE[2],
@@ -122,7 +122,7 @@ EXTENTS = {
     **{"mirrored_ghosts": (SIZE[0], 1, 1), "curved_ghosts": (SIZE[0] // 3, 1, 1)},
     **dict.fromkeys(("filter_state", "filter_sample", "filter_rest"), (SIZE[0], 1, 1)),
     **dict.fromkeys(WATCHED, (SIZE[0], 1, 1)),
-    **{"reduce": (5, 7, 1), "copy_halo": (SIZE[0], 1, 1)},
+    **{"reduce": (5, 7, 1), "copy_halo": (SIZE[0], 5, 1)},
     **{"average_lines": (4, SIZE[1], 2), "merge_averages": (1, SIZE[1], 1)},
     **{"sweep_along": (4, 1, SIZE[2]), "sweep_across": (*SIZE[:2], 3)},
 }

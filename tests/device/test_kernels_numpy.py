@@ -374,25 +374,24 @@ def test_prescribed_ghosts(backend, d, upper):
 @pytest.mark.parametrize("work", ["", "work_"])
 def test_halos(backend, work):
     """Lists and signs: each node from its own, through a buffer or straight, vectors turned; state and work arrays."""
-    kernels, rng, count, n = program(backend, SMALL), random(16), 50, 7
-    source, target = rng.normal(size=(2, n, *SHAPE))
+    kernels, rng, count = program(backend, SMALL), random(16), 50
+    source, target = rng.normal(size=(2, 4, *SHAPE))
     to, giving = (rng.permutation(POINTS)[:count].astype(np.int32) for _ in range(2))
-    wanted = target.copy().reshape(n, -1)
-    wanted[:, to] = -source.reshape(n, -1)[:, giving]
+    wanted = target.copy().reshape(4, -1)
+    wanted[:, to] = -source.reshape(4, -1)[:, giving]
     straight, through = target.copy(), target.copy()
     given = {"source": source, "source_sv": POINTS, "sign": -1.0}
-    own = {"target": straight, "target_sv": POINTS, "variables": n}
-    kernels.launch(f"copy_{work}halo", (count, 1, 1), to=to, giving=giving, **given, **own)
-    np.testing.assert_array_equal(straight.reshape(n, -1), wanted)
-    buffer, seats = np.zeros((count, n)), rng.permutation(count).astype(np.int32)
-    message, taken = {"buffer": buffer, "variables": n}, {"target": through, "target_sv": POINTS}
+    kernels.launch(f"copy_{work}halo", (count, 4, 1), to=to, giving=giving, **given, target=straight, target_sv=POINTS)
+    np.testing.assert_array_equal(straight.reshape(4, -1), wanted)
+    buffer, seats = np.zeros((count, 4)), rng.permutation(count).astype(np.int32)
+    message, taken = {"buffer": buffer, "variables": 4}, {"target": through, "target_sv": POINTS}
     kernels.launch(f"pack_{work}halo", (count, 1, 1), to=seats, giving=giving, **given, **message)
     kernels.launch(f"unpack_{work}halo", (count, 1, 1), to=to, giving=seats, **message, **taken)
-    np.testing.assert_array_equal(through.reshape(n, -1), wanted)
+    np.testing.assert_array_equal(through.reshape(4, -1), wanted)
     rotation = turn(3)
     kernels.launch(f"rotate_{work}vectors", (count, 1, 1), at=to, **taken, **entries(rotation))
     wanted[:3, to] = rotation @ wanted[:3, to]
-    np.testing.assert_allclose(through.reshape(n, -1), wanted, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(through.reshape(4, -1), wanted, rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("work", ["", "work_"])

@@ -26,11 +26,10 @@ def sweep(kernels, d: int, **fields) -> None:
         kernels.launch("inviscid_sweep", None, o=alone.ORIGIN, **sizes, **fields)
     elif d == 0:
         chunks = -(-((nj - 1) * sj + ni) // 40)
-        place = alone.PLACE | {"n": ni, "rows": nj, "chunk": 40, "planes": nk, "apart": nk}
-        kernels.launch("sweep_along", (chunks, 1, nk), **place, walls=0, **fields)
+        kernels.launch("sweep_along", (chunks, 1, nk), **alone.PLACE, n=ni, rows=nj, chunk=40, walls=0, **fields)
     else:
         n, other, s2 = (nj, nk, sk) if d == 1 else (nk, nj, sj)
-        along = {"s2": s2, "sd": alone.STRIDES[d], "n": n, "chunk": 4, "walls": 0}
+        along = {"s2": s2, "sd": alone.STRIDES[d], "n": n, "chunk": 4, "walls": 0, "march": 1}
         kernels.launch("sweep_across", (ni, other, -(-n // 4)), o=alone.ORIGIN, **along, **fields)
 
 

@@ -1,6 +1,8 @@
 """The split form of the inviscid terms, the hybrid one and their sensors, one kernel at a time, against NumPy written
 from the equations."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from kernels_alone import (
@@ -28,6 +30,7 @@ HEADERS = (
     "calibration.h", "terms/shock_sensor.h",
 )  # fmt: skip
 WEIGHTS = (3 / 4, -3 / 20, 1 / 60)
+PLANES = 5  # of a chunk
 # Of the sensor `teno`, on nodes whose states have nothing in common, so that its values are spread from 0 to 1.
 SENSED_CUTOFF = 1e-8
 
@@ -103,28 +106,30 @@ def test_split_fluxes_and_rates(backend):
 
 
 def march(kernels, directions: list[int], q, m, rates: np.ndarray, first: int, **sensor) -> None:
-    """The rates of the split form in some directions, in chunks of 5 planes, and the sensor."""
+    """The rates of the split form in some directions, in chunks of planes, and the sensor."""
     sensor = {"threshold": 1.0, "smooth": 0, "floor": 0.0} | sensor
     if "sensor" in sensor:
         sensor |= {"tiles": np.ones(SHAPE, np.int8)}
     steps = {f"d{name}": STRIDES[d] * (d in directions) for d, name in enumerate("ijk")}
     ni, nj, n = SIZE
     kernels.launch(
-        "split_march", (ni, nj, -(-n // 5)), **PLACE, **steps, n=n, chunk=5, sv=POINTS, q=q, m=m, r=rates, first=first,
+        "split_march", (ni, nj, -(-n // PLANES)), **PLACE, **steps, n=n, chunk=PLANES, sv=POINTS, q=q, m=m, r=rates, first=first,
         **sensor,
     )  # fmt: skip
     if "sensor" in sensor:
-        at_first = (slice(None), *(slice(None, None, n) for n in wrappers.TILE[::-1]))
-        assert np.array_equal(inside(sensor["tiles"])[at_first], inside(tiles(sensor["sensor"]))[at_first])
+        wanted = tiles(sensor["sensor"])
+        assert np.array_equal(sensor["tiles"][wanted >= 0], wanted[wanted >= 0])
 
 
 def tiles(sensor: np.ndarray) -> np.ndarray:
-    """The field `sensed_tiles` of a sensor; everywhere but at the first nodes of tiles it says that nothing is seen."""
+    """The field `sensed_tiles` of a sensor, -1 where it has no mark, in chunks of PLANES planes."""
     (ti, tj), (ni, nj, nk) = wrappers.TILE, SIZE
-    found, seen = np.zeros(SHAPE, np.int8), inside(sensor) > 0
-    inner = found[3:-3, 3:-3, 3:-3]
-    for k, j, i in np.ndindex(nk, -(-nj // tj), -(-ni // ti)):
-        inner[k, j * tj, i * ti] = seen[k, j * tj : (j + 1) * tj, i * ti : (i + 1) * ti].any()
+    found, seen = np.full(SHAPE, -1, np.int8), inside(sensor) > 0
+    for begin in range(0, nk, PLANES):
+        for k in range(begin, min(begin + PLANES, nk), 8):
+            for j, i in product(range(0, nj, tj), range(0, ni, ti)):
+                own = seen[k : min(k + 8, begin + PLANES), j : j + tj, i : i + ti]
+                found[3 + k, 3 + j, 3 + i] = own.any()
     return found
 
 
@@ -132,12 +137,13 @@ def sweep(kernels, d: int, q: np.ndarray, area: np.ndarray, sensor: np.ndarray, 
     """What the hybrid flux has over the split one in the direction `d`, in chunks of 4 nodes."""
     (ni, nj, nk), (_, sj, sk) = SIZE, STRIDES
     fields = {"chunk": 4, "sv": POINTS, "q": q, "m": area, "sensor": sensor, "viscous_flux": None, "r": rates}
-    fields |= {"first": 0, "walls": 0, "sums": None, "tiles": tiles(sensor)}
+    fields |= {"first": 0, "walls": 0, "sums": None}
     if d == 0:
         chunks = -(-((nj - 1) * sj + ni) // 4)
-        kernels.launch("sweep_along", (chunks, 1, 4), **PLACE, n=ni, rows=nj, planes=nk, apart=4, **fields)
+        kernels.launch("sweep_along", (chunks, 1, nk), **PLACE, n=ni, rows=nj, **fields)
         return
     n, other, s2 = (nj, nk, sk) if d == 1 else (nk, nj, sj)
+    fields |= {"tiles": tiles(sensor), "march": PLANES}
     kernels.launch("sweep_across", (ni, other, -(-n // 4)), o=ORIGIN, s2=s2, sd=STRIDES[d], n=n, **fields)
 
 
@@ -191,17 +197,12 @@ def test_every_part_of_a_chunk_of_rows_that_a_sensor_marks():
     elements = (rows - 1) * sj + n
     assert part < elements < 2 * part and part % sj < n
     fields = {"sv": POINTS, "q": q, "m": geometry()[0][:3], "viscous_flux": None, "first": 0, "walls": 0, "sums": None}
-    fields |= {"planes": 1, "apart": 1}
-    (ti, tj), everywhere = wrappers.TILE, np.ones(SHAPE, np.int8)
     for element in range(part - 4, part + 4):
-        sensor, rates, seen = np.zeros(SHAPE), np.zeros((2, 5, *SHAPE)), np.zeros(SHAPE, np.int8)
+        sensor, rates = np.zeros(SHAPE), np.zeros((2, 5, *SHAPE))
         sensor.ravel()[ORIGIN + element] = 0.5
-        row, node = divmod(element, sj)
-        if node < n:
-            seen.ravel()[ORIGIN + row // tj * tj * sj + node // ti * ti] = 1
-        for chunk, tiles, r in zip((4, elements), (everywhere, seen), rates, strict=True):
-            place = PLACE | {"n": n, "rows": rows, "chunk": chunk, "tiles": tiles}
-            kernels.launch("sweep_along", (-(-elements // chunk), 1, 1), **place, sensor=sensor, r=r, **fields)
+        for chunk, r in zip((4, elements), rates, strict=True):
+            extent = (-(-elements // chunk), 1, 1)
+            kernels.launch("sweep_along", extent, **PLACE, n=n, rows=rows, chunk=chunk, sensor=sensor, r=r, **fields)
         assert rates.any() and np.array_equal(*rates)
 
 

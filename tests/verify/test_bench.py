@@ -226,5 +226,5 @@ def test_points_of_a_launch():
         return Launch(Call(signature, extent, arguments, None), None, None).points_visited
 
     assert visited("update", (4, 5, 6)) == 120 and visited("column_norms", (4, 5, 1), height=6) == 120
-    assert visited("sweep_along", (1, 2, 3), rows=5, n=4, chunk=50, planes=6) == 120
+    assert visited("sweep_along", (1, 2, 6), rows=5, n=4, chunk=50) == 120
     assert visited("sweep_across", (4, 5, 2), n=6, chunk=3) == 120
