@@ -68,11 +68,13 @@ class SplitFused(Fused):
 
     @property
     def marks(self) -> dict[str, Any]:
+        """Arguments of the sweeps across i, as in the base class; `tiles` for the hybrid form alone."""
         tiles = self.state.array("sensed_tiles")
         return {"march": self._planes_of_chunk} | ({} if tiles is None else {"tiles": tiles})
 
     @property
     def _planes_of_chunk(self) -> int:
+        """Number of planes of a chunk of the marching kernel."""
         ni, nj, n = self.state.size
         return march_chunk(n, self._of_all(-(-ni // TILE[0]) * -(-nj // TILE[1])))
 

@@ -113,8 +113,8 @@ def march(kernels, directions: list[int], q, m, rates: np.ndarray, first: int, *
     steps = {f"d{name}": STRIDES[d] * (d in directions) for d, name in enumerate("ijk")}
     ni, nj, n = SIZE
     kernels.launch(
-        "split_march", (ni, nj, -(-n // PLANES)), **PLACE, **steps, n=n, chunk=PLANES, sv=POINTS, q=q, m=m, r=rates, first=first,
-        **sensor,
+        "split_march", (ni, nj, -(-n // PLANES)), **PLACE, **steps, n=n, chunk=PLANES, sv=POINTS, q=q, m=m, r=rates,
+        first=first, **sensor,
     )  # fmt: skip
     if "sensor" in sensor:
         wanted = tiles(sensor["sensor"])

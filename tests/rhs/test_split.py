@@ -9,6 +9,7 @@ from wholes import off_on_ranks, whole
 
 from hiresx import Case, HiresxError, Simulation, load
 from hiresx.grid.blocks import FACES
+from hiresx.rhs import split
 from hiresx.rhs.inviscid import face_nodes
 from hiresx.rhs.repeated import repeat_at_faces
 
@@ -188,6 +189,16 @@ def _off_on_ranks(comm, sensor: str) -> float:
 def test_ranks(sensor):
     """Two ranks have what one has, sensors and their halos included."""
     assert max(run_ranks(2, _off_on_ranks, sensor)) < 1e-13
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("planes", [3, 9, 12])
+def test_chunks_of_the_marching_kernel(planes, monkeypatch):
+    """Marks are of fewer planes at the end of a chunk. Few nodes are marked here."""
+    monkeypatch.setattr(split, "march_chunk", lambda n, tiles: planes)
+    case = gap(scheme={"inviscid": "hybrid", "hybrid": {"threshold": 0.3, "blending": "sharp"}})
+    first = rates(case, "cpu", "pencils")
+    assert np.abs(first - rates(case, "emulated", "fused")).max() < 1e-13 * np.abs(first).max()
 
 
 @pytest.mark.slow
