@@ -143,7 +143,7 @@ def sweep(kernels, d: int, q: np.ndarray, area: np.ndarray, sensor: np.ndarray, 
         kernels.launch("sweep_along", (chunks, 1, nk), **PLACE, n=ni, rows=nj, **fields)
         return
     n, other, s2 = (nj, nk, sk) if d == 1 else (nk, nj, sj)
-    fields |= {"tiles": tiles(sensor), "march": PLANES}
+    fields |= {"tiles": np.maximum(tiles(sensor), 0), "march": PLANES}
     kernels.launch("sweep_across", (ni, other, -(-n // 4)), o=ORIGIN, s2=s2, sd=STRIDES[d], n=n, **fields)
 
 

@@ -196,7 +196,7 @@ def test_ranks(sensor):
 def test_chunks_of_the_marching_kernel(planes, monkeypatch):
     """Marks are of fewer planes at the end of a chunk. Few nodes are marked here."""
     monkeypatch.setattr(split, "march_chunk", lambda n, tiles: planes)
-    case = gap(scheme={"inviscid": "hybrid", "hybrid": {"threshold": 0.3, "blending": "sharp"}})
+    case = gap(scheme={"inviscid": "hybrid", "hybrid": {"threshold": 0.05, "blending": "sharp"}})
     first = rates(case, "cpu", "pencils")
     assert np.abs(first - rates(case, "emulated", "fused")).max() < 1e-13 * np.abs(first).max()
 
