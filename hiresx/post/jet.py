@@ -84,7 +84,7 @@ def analyse(
     segments: int | None = None, lips: str | None = None, line: str | None = None,
 ) -> Jet:  # fmt: skip
     """Analyse one run. `state`: the result of `expanded_jet`. The other arguments are those of `jet`. Raises
-    HiresxError for a run without a mean flow, screech and convection velocity."""
+    HiresxError if neither the mean flow, nor screech, nor the convection velocity can be found."""
     missing: list[str] = []
     if start is None:
         # The start of the flow, which the averages leave out, is left out of the probes, too.

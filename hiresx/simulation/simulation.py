@@ -336,19 +336,18 @@ class Simulation(AdaptedRun):
 
     def _advance_whole(self, bar: Progress, last_step: int | None, log: Logbook) -> None:
         began = wall.monotonic()
-        first = self.step_count
-        dt = self._step(min((a.next_time for a in self.attachments), default=math.inf), self._steps_left(last_step))
-        took = wall.monotonic() - began
-        self._pace = took / max(self.step_count - first, 1)
-        self._count_steps(self.step_count - first, took)
+        first, count = self.step_count, self._steps_left(last_step)
+        self._launch_ahead(count)
+        dt = self._step(min((a.next_time for a in self.attachments), default=math.inf), count)
+        took, made = wall.monotonic() - began, self.step_count - first
+        self._pace = took / max(made, 1)
+        self._count_steps(made, took)
         # a function that returns no waves is not evaluated again
         if not self._stepped and self.comm.max(float(any(c.moves for c in self.solver.conditions))) and self.comm.root:
             for line in fast_waves.notes(self.solver.case, self._ground.whole, dt, self._profiles):
                 bar.note(line)
         self._stepped = True
-        residual = None
-        if self._record_due() or self._is_finished(last_step):
-            residual = self._record_residual()
+        residual = self._record_residual() if self._record_due() or self._is_finished(last_step) else None
         bar.update(self.step_count, self.time, None if self.case.time.local else dt, residual)
         with bar.aside():
             for attachment in self.attachments:

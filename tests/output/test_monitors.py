@@ -327,8 +327,8 @@ def test_all_kinds_are_listed_from_the_folder():
     folder = Path(monitors.__file__).parent
     kinds = {path.stem for path in folder.glob("*.py")} - {"__init__"}
     assert kinds == {
-        "average", "body_force", "conservation", "extrema", "force", "implicit", "kinetic_energy", "outflow", "user",
-        "probe", "residual", "surface", "vortex",
+        "average", "body_force_values", "conservation", "extrema", "force", "implicit_convergence", "kinetic_energy",
+        "outflow_check", "user", "probe", "residual", "surface", "vortex",
     }  # fmt: skip
 
 
