@@ -222,6 +222,8 @@ FIELDS: tuple[Field, ...] = (
         halo="term",
         shown="share of the shock-capturing flux in the inviscid flux",
     ),
+    # at the first node of each tile of a plane: whether the shock sensor is above 0 in it (kernels/sensed_tiles.h)
+    Field("sensed_tiles", "mark", optional=True),
     # the entropic pressure of the regularised scheme in the last stage, from which the next one starts; the second
     # array of its sweeps; the right-hand side of its equation (hiresx.rhs.terms.entropic_pressure); and its values at
     # the start of the step, for a step that is repeated

@@ -198,7 +198,8 @@ class Terms:
     def _halo_steps(self, name: str) -> list[Step]:
         """Return the steps that fill the ghosts of a field that a term has computed."""
         ghosts, program = self._ghosts, self._blocks.program
-        calls = [call for state in self._blocks.states for call in repeat_at_faces(program, state, name)]
+        states, patches = self._blocks.states, self._blocks.cut.patches
+        calls = [call for state in states for call in repeat_at_faces(program, state, name, patches)]
         repeated = program.prepare([calls])
         send: Task = ("exchange", lambda stage: ghosts.send_field(name))
         finish: Task = ("exchange", lambda stage: ghosts.finish_field(name))
