@@ -213,7 +213,7 @@ class Differences:
 
     def close(self) -> None:
         """Free the resources of the flows."""
-        for shifted in {self._measured, self._solved}:
+        for shifted in dict.fromkeys((self._measured, self._solved)):  # a set would differ in order between ranks
             shifted.close()
 
     def residual(self, x: Vector, y: Vector, into: Vector) -> None:
