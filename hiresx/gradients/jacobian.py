@@ -223,22 +223,24 @@ class SparseLinearisation:
         counts = [0] * len(places)
         one_sided = results(at) if self._dimension == 3 else None
 
-        def results_at_shift(variable: int, group: np.ndarray, by: float) -> list[np.ndarray]:
+        def results_at_shift(shifted: Sequence[int], group: np.ndarray, sign: int) -> list[np.ndarray]:
             state = at.copy()
-            state[variable, group] += by
+            state[np.ix_(shifted, group)] += sign * SHIFT * self._scales[list(shifted), None]
             return results(state)
 
+        sets = self._shifted_together(at)
         for group, cause in self._groups(depends):
-            for variable, scale in enumerate(SHIFT * self._scales):
-                after = results_at_shift(variable, group, scale)
-                before = one_sided or results_at_shift(variable, group, -scale)
-                between = scale if one_sided else 2 * scale
+            for shifted in sets:
+                after = results_at_shift(shifted, group, 1)
+                before = one_sided or results_at_shift(shifted, group, -1)
                 for kind, (above, below) in enumerate(zip(after, before, strict=True)):
                     here = cause[ends[kind] : ends[kind + 1]]
                     changed = np.flatnonzero(here >= 0)
                     counts[kind] = len(above)
-                    for n, change in enumerate((above - below)[:, changed] / between):
-                        entries[kind].append((change, n * len(here) + changed, variable * nodes + here[changed]))
+                    for n, change in enumerate((above - below)[:, changed]):
+                        variable = n if kind == 0 and n in shifted else shifted[0]
+                        between = SHIFT * self._scales[variable] * (1 if one_sided else 2)
+                        entries[kind].append((change / between, n * len(here) + changed, variable * nodes + here[changed]))
         found = []
         for kind, of_kind in enumerate(entries):
             value, row, column = (np.concatenate(part) for part in zip(*of_kind, strict=True))
@@ -247,6 +249,15 @@ class SparseLinearisation:
             matrix.eliminate_zeros()
             found.append(matrix)
         return found
+
+    def _shifted_together(self, at: np.ndarray) -> list[tuple[int, ...]]:
+        """Return the sets of variables that are shifted in one evaluation. In plane flow without a velocity across the
+        plane, the momentum across it is shifted with the density: other results than its own are even functions of it,
+        and its own one depends on no other variable."""
+        across = GAS_CONSERVED.index("rho_w")
+        if self._dimension == 3 or at[across].any():
+            return [(variable,) for variable in range(len(at))]
+        return [(0, across), *((variable,) for variable in range(1, len(at)) if variable != across)]
 
     def _groups(self, depends: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield groups of nodes of which no two influence the same result of any rank, with the node that influences

@@ -27,8 +27,8 @@ KRYLOV, STARTS, DROP, UNSOLVED = 100, 8, 1e-6, 1e-2
 class Factors:
     """The solver that factorises the whole `matrix` (n, n), in FP32, and corrects each solution by the residual in FP64
     (J. H. Wilkinson, Rounding Errors in Algebraic Processes, 1963). Variables that are not coupled with each other,
-    such as the momentum across the plane of a plane flow, have factors of their own. `variables`: the number of
-    unknowns at each node. `about`: a description of the factors for messages."""
+    such as the momentum across the plane of a plane flow, have factors of their own. The factors are computed when they
+    are first needed. `variables`: the number of unknowns at each node. `about`: a description for messages."""
 
     def __init__(self, matrix: Any, variables: int):
         self._matrix, self._transposed = matrix.tocsr(), matrix.T.tocsr()
@@ -44,7 +44,7 @@ class Factors:
         """The memory in bytes that the factors take while they are made."""
         return int(MEMORY * np.dtype(np.float32).itemsize * self.numbers)
 
-    def factorise(self, dtype: Any = np.float32) -> None:
+    def _factorise(self, dtype: Any) -> None:
         """Compute the factors in the number type `dtype`."""
         self._factors, self._dtype = [], dtype
         for group in self._groups:
@@ -59,6 +59,8 @@ class Factors:
         return self._solve(right, transposed=False)
 
     def _solve(self, right: np.ndarray, transposed: bool) -> np.ndarray:
+        if not self._factors:
+            self._factorise(np.float32)
         matrix = self._transposed if transposed else self._matrix
         found, left, size = np.zeros(len(right)), right, float(np.linalg.norm(right))
         norm = size
@@ -71,7 +73,7 @@ class Factors:
                 break
             found, left, norm = found + update, after, float(np.linalg.norm(after))
         if norm > TOO_MUCH * size and self._dtype == np.float32:
-            self.factorise(np.float64)
+            self._factorise(np.float64)
             return self._solve(right, transposed)
         return found
 
@@ -120,7 +122,6 @@ def solver_of(matrix: Any, variables: int, dimensions: int, say: Callable[[str],
     if dimensions < 3:
         factors = Factors(matrix, variables)
         if factors.bytes <= SHARE * host_memory():
-            factors.factorise()
             return factors
         say(f"factors of the whole would take about {in_bytes(factors.bytes)} of {in_bytes(host_memory())}: GMRES instead")
     return Iterative(matrix, variables)

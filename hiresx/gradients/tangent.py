@@ -96,7 +96,7 @@ class TangentSolver:
         much the parameter is changed for the finite differences; None: the step is chosen from the derivative of the
         flow. Raises HiresxError if the parameter has no influence on the flow, and if GMRES does not converge."""
         system, y = self._system, self._system.vector()
-        first = step or STEP * (abs(parameter.value) or 1.0)
+        first = step or (LARGEST * abs(parameter.value) or STEP)
         differences = Differences(self._family, self._flow, parameter, first, self._extended)
         left, products = 1.0, 0
         try:
@@ -106,9 +106,10 @@ class TangentSolver:
             if size > 0:
                 left, products = self._improve(differences, y, size, roughly=step is None)
                 if step is None:
-                    differences.close()
                     step = self._step(parameter, y)
-                    differences = Differences(self._family, self._flow, parameter, step, self._extended)
+                    if step != first:
+                        differences.close()
+                        differences = Differences(self._family, self._flow, parameter, step, self._extended)
                     left, more = self._improve(differences, y, size)
                     products += more
             # Without a move a subclass has nothing to correct but round-off, which would look like an influence.

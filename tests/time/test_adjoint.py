@@ -321,11 +321,11 @@ def test_gmres_with_factors_of_parts_solves_as_the_factors_of_the_whole_do():
     matrix, right = _equations()
     solver = sparse_solver.Iterative(matrix, 3)
     assert len(solver._parts) == 3
-    expected = sparse_solver.Factors(matrix).adjoint(right)
+    expected = sparse_solver.Factors(matrix, 3).adjoint(right)
     assert solver.adjoint(right) == pytest.approx(expected, abs=1e-5 * np.abs(expected).max())
     matrix, right = _equations(40)  # a single part
     assert sparse_solver.Iterative(matrix, 3)._precondition(right) == pytest.approx(
-        sparse_solver.Factors(matrix).adjoint(right)
+        sparse_solver.Factors(matrix, 3).adjoint(right)
     )
 
 
@@ -343,7 +343,7 @@ def test_distant_nodes_are_shifted_together():
     """On a chain of 40 nodes, of which three take means."""
     places, means = np.arange(40), [0, 1, 38]
     chain = np.stack([np.maximum(places - 1, 0), np.minimum(places + 1, 39)], axis=1)
-    groups = list(LineNeighbours(chain, np.array(means)).distant_groups(3))
+    groups = list(LineNeighbours(chain, np.array(means), places).distant_groups(3))
     assert sorted(np.concatenate([nodes for nodes, _ in groups])) == list(places)
     assert len(groups) < 14
     for nodes, cause in groups:
