@@ -28,8 +28,8 @@ from hiresx.time.ode_system import Vector
 # curved walls, as measured in plane flows. Where that does not suffice, the next is tried. In three dimensions
 # influences end 22 steps away where two walls meet, but are small beyond 8.
 REACHES = ((10, 16), (10, 16), (8, 12, 16))
-# Shifts, over the largest value of the variable: to see what changes, and for central differences.
-PROBE, SHIFT = 1e-4, 1e-6
+# Shifts, over the largest value of the variable: to see what changes, and for the differences.
+PROBE, SHIFT = 1e-4, 1e-7
 # A variable of the gas counts in shifts at least as this share of the largest one: a momentum may be 0.
 LEAST = 0.1
 # Influences below this share of the change of a node do not count, by dimensions of the grid. The first two are
@@ -215,32 +215,24 @@ class SparseLinearisation:
 
     def _differentiate(self, results: Results, at: np.ndarray, places: Sequence[np.ndarray]) -> list[Any]:
         """Return the derivatives of this rank's `results` at the state `at`, as matrices (m n, unknowns). `places`: the
-        nodes of each result. The derivatives are central differences. In three dimensions they are one-sided
-        differences, which need half as many evaluations."""
+        nodes of each result. The derivatives are one-sided differences."""
         depends = self._dependencies(results, at, np.concatenate(places))
         ends, (variables, nodes) = np.cumsum([0, *map(len, places)]), at.shape
         entries: list[list[tuple[np.ndarray, ...]]] = [[] for _ in places]
         counts = [0] * len(places)
-        one_sided = results(at) if self._dimension == 3 else None
-
-        def results_at_shift(shifted: Sequence[int], group: np.ndarray, sign: int) -> list[np.ndarray]:
-            state = at.copy()
-            state[np.ix_(shifted, group)] += sign * SHIFT * self._scales[list(shifted), None]
-            return results(state)
-
-        sets = self._shifted_together(at)
+        before, sets = results(at), self._shifted_together(at)
         for group, cause in self._groups(depends):
             for shifted in sets:
-                after = results_at_shift(shifted, group, 1)
-                before = one_sided or results_at_shift(shifted, group, -1)
-                for kind, (above, below) in enumerate(zip(after, before, strict=True)):
+                state = at.copy()
+                state[np.ix_(shifted, group)] += SHIFT * self._scales[list(shifted), None]
+                for kind, (after, own) in enumerate(zip(results(state), before, strict=True)):
                     here = cause[ends[kind] : ends[kind + 1]]
                     changed = np.flatnonzero(here >= 0)
-                    counts[kind] = len(above)
-                    for n, change in enumerate((above - below)[:, changed]):
+                    counts[kind] = len(after)
+                    for n, change in enumerate((after - own)[:, changed]):
                         variable = n if kind == 0 and n in shifted else shifted[0]
-                        between = SHIFT * self._scales[variable] * (1 if one_sided else 2)
-                        entries[kind].append((change / between, n * len(here) + changed, variable * nodes + here[changed]))
+                        slope = change / (SHIFT * self._scales[variable])
+                        entries[kind].append((slope, n * len(here) + changed, variable * nodes + here[changed]))
         found = []
         for kind, of_kind in enumerate(entries):
             value, row, column = (np.concatenate(part) for part in zip(*of_kind, strict=True))

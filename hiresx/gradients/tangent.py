@@ -63,11 +63,11 @@ class TangentSolver:
     linear equations is at most `drop` times the initial one. `extended`: whether that residual is computed in extended
     precision. Collective."""
 
-    drop = DROP
+    drop, further = DROP, FURTHER
     hint = "take more implicit.krylov and implicit.sweeps, or a smaller implicit.largest_cfl (docs/gradients.md)"
 
     def __init__(self, family: CaseFamily, flow: SteadyFlow, say: Say, extended: bool = False):
-        self._extended, self._further = extended, FURTHER if extended else 1.0
+        self._extended, self._further = extended, self.further if extended else 1.0
         self._family, self._flow, self._say = family, flow, say
         self._system = flow.system
         self._x = flow.state()
