@@ -90,7 +90,9 @@ class MultifrontalFactors:
         left: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         for n, (own_nodes, beside_nodes, parts) in enumerate(eliminations):
             own, beside = ((whole[:, None] * nodes + at).ravel() for at in (own_nodes, beside_nodes))
-            own, beside = (np.append(own, last), beside) if n == len(eliminations) - 1 else (own, np.append(beside, last))
+            own, beside = (
+                (np.append(own, last), beside) if n == len(eliminations) - 1 else (own, np.append(beside, last))
+            )
             k, here = len(own), np.concatenate([own, beside])
             place[here] = np.arange(len(here))
             front = np.zeros((len(here), len(here)), self._dtype, order="F")
@@ -120,7 +122,8 @@ class MultifrontalFactors:
             right[front.beside] -= front.below @ found[front.own]
         for front in reversed(self._fronts):
             found[front.own] -= front.right @ found[front.beside]
-        return found / self._columns
+        solution: np.ndarray = found / self._columns
+        return solution
 
     def solve_transposed(self, values: np.ndarray) -> np.ndarray:
         """Return the solution (n,) of the equations of the transposed matrix with the right-hand side `values` (n,)."""
@@ -131,7 +134,8 @@ class MultifrontalFactors:
         for front in reversed(self._fronts):
             own = right[front.own] - front.below.T @ found[front.beside]
             found[front.own] = self._dense.lu_solve(front.factors, own, trans=1, check_finite=False)
-        return found / self._rows
+        solution: np.ndarray = found / self._rows
+        return solution
 
 
 def _beside(pattern: Any, nodes: np.ndarray) -> np.ndarray:

@@ -29,7 +29,7 @@ from hiresx.time.ode_system import Vector
 # influences end 22 steps away where two walls meet, but are small beyond 8.
 REACHES = ((10, 16), (10, 16), (8, 12, 16))
 # Shifts, over the largest value of the variable: to see what changes, and for the differences.
-PROBE, SHIFT = 1e-4, 1e-7
+PROBE, SHIFT = 1e-4, 1e-6
 # A variable of the gas counts in shifts at least as this share of the largest one: a momentum may be 0.
 LEAST = 0.1
 # Influences below this share of the change of a node do not count, by dimensions of the grid. The first two are
@@ -215,23 +215,31 @@ class SparseLinearisation:
 
     def _differentiate(self, results: Results, at: np.ndarray, places: Sequence[np.ndarray]) -> list[Any]:
         """Return the derivatives of this rank's `results` at the state `at`, as matrices (m n, unknowns). `places`: the
-        nodes of each result. The derivatives are one-sided differences."""
+        nodes of each result. The derivatives are central differences. In three dimensions they are
+        one-sided differences, which need half as many evaluations."""
         depends = self._dependencies(results, at, np.concatenate(places))
         ends, (variables, nodes) = np.cumsum([0, *map(len, places)]), at.shape
         entries: list[list[tuple[np.ndarray, ...]]] = [[] for _ in places]
         counts = [0] * len(places)
-        before, sets = results(at), self._shifted_together(at)
+        one_sided = results(at) if self._dimension == 3 else None
+
+        def results_at_shift(shifted: tuple[int, ...], group: np.ndarray, by: float) -> list[np.ndarray]:
+            state = at.copy()
+            state[np.ix_(np.array(shifted), group)] += by * self._scales[list(shifted), None]
+            return results(state)
+
+        sets = self._shifted_together(at)
         for group, cause in self._groups(depends):
             for shifted in sets:
-                state = at.copy()
-                state[np.ix_(shifted, group)] += SHIFT * self._scales[list(shifted), None]
-                for kind, (after, own) in enumerate(zip(results(state), before, strict=True)):
+                after = results_at_shift(shifted, group, SHIFT)
+                before = one_sided or results_at_shift(shifted, group, -SHIFT)
+                for kind, (above, below) in enumerate(zip(after, before, strict=True)):
                     here = cause[ends[kind] : ends[kind + 1]]
                     changed = np.flatnonzero(here >= 0)
-                    counts[kind] = len(after)
-                    for n, change in enumerate((after - own)[:, changed]):
+                    counts[kind] = len(above)
+                    for n, change in enumerate((above - below)[:, changed]):
                         variable = n if kind == 0 and n in shifted else shifted[0]
-                        slope = change / (SHIFT * self._scales[variable])
+                        slope = change / (SHIFT * self._scales[variable] * (1 if one_sided else 2))
                         entries[kind].append((slope, n * len(here) + changed, variable * nodes + here[changed]))
         found = []
         for kind, of_kind in enumerate(entries):
@@ -280,7 +288,8 @@ class SparseLinearisation:
             return self._sparse.coo_array((np.ones(len(row), bool), (row, column)), (len(places), columns)).tocsr()
 
         counts, members = COUNTS[self._dimension - 1], self._near.members
-        on_tiles, on_nodes = [], []
+        on_tiles: list[tuple[np.ndarray, np.ndarray]] = []
+        on_nodes: list[tuple[np.ndarray, np.ndarray]] = []
         for reach in REACHES[self._dimension - 1]:
             on_tiles, lost = [], 0
             for group, cause in self._near.distant_groups(reach):
@@ -301,7 +310,9 @@ class SparseLinearisation:
         for group, cause in self._groups(matrix(on_tiles, len(members))):
             for n in range(max(len(members[tile]) for tile in group)):
                 shifted = {int(tile): members[tile][n] for tile in group if len(members[tile]) > n}
-                row = np.flatnonzero((changes(np.array(list(shifted.values()))) > counts) & np.isin(cause, list(shifted)))
+                row = np.flatnonzero(
+                    (changes(np.array(list(shifted.values()))) > counts) & np.isin(cause, list(shifted))
+                )
                 on_nodes.append((row, np.array([shifted[tile] for tile in cause[row]], int)))
         return matrix(on_nodes, at.shape[1])
 
@@ -321,9 +332,9 @@ def _tiles(sizes: Sequence[Sequence[int]], edge: int) -> np.ndarray:
     """Return the number of the tile of each node (nodes,). Tiles have `edge` nodes along each direction, or fewer at
     the ends of blocks. `sizes`: the numbers of nodes (i, j, k) of the blocks."""
     found, first = [np.empty(0, int)], 0
-    for size in sizes:
-        shape = [-(-n // edge) for n in reversed(size)]
-        places = np.indices(tuple(reversed(size))).reshape(3, -1) // edge
-        found.append(first + np.ravel_multi_index(tuple(places), shape))
+    for ni, nj, nk in sizes:
+        shape = [-(-n // edge) for n in (nk, nj, ni)]
+        places = np.indices((nk, nj, ni)).reshape(3, -1) // edge
+        found.append(np.asarray(first + np.ravel_multi_index(tuple(places), shape)))
         first += int(np.prod(shape))
     return np.concatenate(found)

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.errors import HiresxError
 from hiresx.gradients.fronts import MultifrontalFactors, count_numbers, dissect
 from hiresx.gradients.sparse_modules import scipy
-from hiresx.errors import HiresxError
 from hiresx.grid.size import host_memory, in_bytes
 
 # Memory while factors are made, over that of the factors in FP32, and the share of the machine's memory for it.
@@ -123,7 +123,8 @@ def solver_of(matrix: Any, variables: int, dimensions: int, say: Callable[[str],
         factors = Factors(matrix, variables)
         if factors.bytes <= SHARE * host_memory():
             return factors
-        say(f"factors of the whole would take about {in_bytes(factors.bytes)} of {in_bytes(host_memory())}: GMRES instead")
+        needed, there = in_bytes(factors.bytes), in_bytes(host_memory())
+        say(f"factors of the whole would take about {needed} of {there}: GMRES instead")
     return Iterative(matrix, variables)
 
 
