@@ -4,17 +4,17 @@ the same kernel source."""
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # for those who read the sources, people's editors among them; at run time see below
+if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` below imports these names
     from hiresx import post as post
-    from hiresx.base.signals import Terminated as Terminated
+    from hiresx.base.termination_signals import Terminated as Terminated
     from hiresx.case import Case as Case
     from hiresx.case import load as load
-    from hiresx.case.waves import Waves as Waves
+    from hiresx.case.wave_sums import Waves as Waves
     from hiresx.errors import HiresxError as HiresxError
     from hiresx.gradients import gradient as gradient
     from hiresx.results import open as open
     from hiresx.simulation import Simulation as Simulation
-    from hiresx.simulation.blow_up import BlowUp as BlowUp
+    from hiresx.simulation.blow_up_error import BlowUp as BlowUp
     from hiresx.sweeps import sweep as sweep
 
 __version__ = "0.1.0"
@@ -40,11 +40,11 @@ __all__ = [
 
 # Resolved on first use, so that `import hiresx` and `hiresx --help` cost nothing.
 _MODULES = {
-    "BlowUp": "hiresx.simulation.blow_up",
+    "BlowUp": "hiresx.simulation.blow_up_error",
     "Case": "hiresx.case",
-    "Terminated": "hiresx.base.signals",
+    "Terminated": "hiresx.base.termination_signals",
     "load": "hiresx.case",
-    "Waves": "hiresx.case.waves",
+    "Waves": "hiresx.case.wave_sums",
     "Simulation": "hiresx.simulation",
     "HiresxError": "hiresx.errors",
     "gradient": "hiresx.gradients",
@@ -55,7 +55,7 @@ _MODULES = {
 _PACKAGES = ("post",)
 
 
-if not TYPE_CHECKING:  # to a reader of the sources it would say that there is any name
+if not TYPE_CHECKING:  # a type checker would otherwise accept any name
 
     def __getattr__(name: str) -> object:
         import importlib

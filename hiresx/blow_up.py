@@ -2,6 +2,6 @@
 
 import warnings
 
-from hiresx.simulation.blow_up import BlowUp as BlowUp
+from hiresx.simulation.blow_up_error import BlowUp as BlowUp
 
 warnings.warn("hiresx.blow_up has moved: use hiresx.BlowUp", DeprecationWarning, stacklevel=2)

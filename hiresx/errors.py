@@ -36,7 +36,7 @@ class HiresxError(Exception):
         return f"{self.message}\n  {self.hint}" if self.hint else self.message
 
 
-# What is said where a process may open no more files.
+# The message for a process that may open no more files.
 FILE_LIMIT, FILE_LIMIT_HINT = "too many files are open", "raise the limit on open files, e.g. ulimit -n 4096"
 
 
@@ -56,12 +56,12 @@ def error_text(error: BaseException) -> str:
     """Return the text of an error; "" if its method __str__ fails."""
     try:
         return str(error)
-    except BaseException:  # they are a user's, and may do anything
+    except BaseException:  # these methods are a user's, and may raise any error
         return ""
 
 
 def _again(kind: type[HiresxError], args: tuple[Any, ...], attributes: dict[str, Any]) -> HiresxError:
-    """An error that came from another process."""
+    """Recreate an error that another process has raised."""
     error = kind.__new__(kind, *args)
     error.__dict__ |= attributes
     return error

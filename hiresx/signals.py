@@ -2,6 +2,6 @@
 
 import warnings
 
-from hiresx.base.signals import Terminated as Terminated
+from hiresx.base.termination_signals import Terminated as Terminated
 
 warnings.warn("hiresx.signals has moved: use hiresx.Terminated", DeprecationWarning, stacklevel=2)

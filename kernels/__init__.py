@@ -42,7 +42,7 @@ from typing import Literal, NamedTuple, TypeAlias, TypeVar, TypeVarTuple, cast
 
 ROOT = Path(__file__).parent
 
-# What fields are kept as (storage.h).
+# Number types in which fields are stored (storage.h).
 KEPT_TYPES = ("stored_real", "work_real", "rate_real")
 _POINTED_TO = ("real", *KEPT_TYPES, "mark", "int", "long long", "double")
 POINTER_TYPES = tuple(f"{const}{base} *" for base in _POINTED_TO for const in ("", "const "))
@@ -118,7 +118,7 @@ def trait(folder: str, name: str, what: str, root: Path = ROOT, silent: int | No
 
 
 def _without_comments(header: Path) -> str:
-    """The text of a header with blanks for comments; read again when the file has changed."""
+    """Return the text of a header with blanks in place of comments; a changed file is read again."""
     about = header.stat()
     return _text_of(header, about.st_mtime_ns, about.st_size)
 
@@ -201,7 +201,7 @@ def _append(text: str, label: str, folder: Path, root: Path, seen: set[Path], li
         include = _INCLUDE.match(line) if "#" in line else None
         path = _find(include[1], folder, root, f"{label}:{number}") if include else None
         if path is None:
-            # #pragma once means nothing in a flat text, and compilers warn of it in a main file.
+            # #pragma once has no meaning in a single text, and compilers warn about it in a main file.
             lines.append("" if "#" in line and _ONCE.match(line) else line)
         elif path in seen:
             lines.append("")
@@ -295,7 +295,7 @@ def _pointer(field: re.Match[str]) -> str:
 
 
 def _sizes(text: str) -> dict[str, int]:
-    """The numbers of variables that `text` gives names."""
+    """Return the numbers of variables to which `text` gives names."""
     found: dict[str, int] = {}
     for macro, number, constant, expression in _SIZE.findall(text):
         if macro:
@@ -306,7 +306,7 @@ def _sizes(text: str) -> dict[str, int]:
 
 
 def _value(kernel: str, expression: str, sizes: Mapping[str, int]) -> int:
-    """The value of sums of products of numbers and names."""
+    """Return the value of an expression of sums and products of numbers and names."""
     total = 0
     for term in expression.split("+"):
         product = 1

@@ -1,4 +1,4 @@
-// Values prescribed on faces as sums of waves (hiresx.case.waves): mean + sum over m of c_m cos(2 pi f_m t) + s_m sin(2 pi
+// Values prescribed on faces as sums of waves (hiresx.case.wave_sums): mean + sum over m of c_m cos(2 pi f_m t) + s_m sin(2 pi
 // f_m t), at the time t that lies on the device. A point is one that has waves, with its amplitudes [term][point], first
 // the c_m, then the s_m; at: where it is among the values that are prescribed.
 #include "clock.h"

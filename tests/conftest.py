@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from hiresx.base.signals import ENDING
+from hiresx.base.termination_signals import ENDING
 
 # Tests side by side (pytest-xdist): the workers share the cores, and a test has the threads of its worker.
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))

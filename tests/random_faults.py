@@ -204,7 +204,7 @@ def _test_files() -> dict[str, str]:
 
 
 def _package(name: str) -> str:
-    """`hiresx/grid` of hiresx/grid/generators/box.py, `hiresx` of hiresx/simulation/blow_up.py."""
+    """`hiresx/grid` of hiresx/grid/generators/box.py, `hiresx` of hiresx/simulation/blow_up_error.py."""
     folders = name.split("/")[:-1]
     return "/".join(folders[: 2 if folders[0] == "hiresx" else 1])
 

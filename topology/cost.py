@@ -11,9 +11,9 @@ above, the interconnect between NUMA nodes, or NVLink. Links are full duplex: th
 
 Peer traffic through an Intel host bridge counts a fifth more. Two GPUs without peer access exchange data through host
 memory: first all copies to the host, then all copies to the devices. Two such GPUs under one switch therefore share its
-uplink. Messages within a GPU have the speed `levels.LOCAL`. Bandwidths are those of `hiresx.topology.levels`, or
-measured ones if the machine has them. A measured bandwidth applies to its pair, and the largest bandwidth measured over
-a link to that link.
+uplink. Messages within a GPU have the speed `connection_levels.LOCAL`. Bandwidths are those of
+`hiresx.topology.connection_levels`, or measured ones if the machine has them. A measured bandwidth applies to its pair,
+and the largest bandwidth measured over a link to that link.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
-from hiresx.topology import levels
+from hiresx.topology import connection_levels
 from hiresx.topology.groups import Partition, nearest_nics, pcie_groups
 from hiresx.topology.machine import Machine
 
@@ -116,16 +116,16 @@ class Model:
         # MIG slices share the link of their card.
         cards = [gpu.bus_id if gpu.mig_uuid else str(gpu.index) for gpu in machine.gpus]
         self._card = [cards.index(card) for card in cards]
-        self._between = max([levels.interconnect_speed(machine.cpu), *self._measured_speeds("SYS")])
-        # An unknown CPU is assumed to be the slower kind. Measured speeds include the effect already.
+        self._between = max([connection_levels.interconnect_speed(machine.cpu), *self._measured_speeds("SYS")])
+        # An unknown CPU is assumed to be the slower kind. Measured speeds already include the effect.
         intel = not machine.cpu or "Intel" in machine.cpu
-        self._overhead = levels.INTEL_PEER if intel and machine.measured is None else 1.0
-        # If the links to all peers are more than a GPU has, they are the same links, behind a switch.
-        most = max(levels.MOST_NVLINKS.values())
-        self._switched = [sum(map(levels.nvlinks, row)) > most for row in machine.levels]
-        self.bandwidth = np.full((count, count), levels.LOCAL)
+        self._overhead = connection_levels.INTEL_PEER if intel and machine.measured is None else 1.0
+        # If the links to all peers are more than a GPU has, they are the same links to a switch.
+        most = max(connection_levels.MOST_NVLINKS.values())
+        self._switched = [sum(map(connection_levels.nvlinks, row)) > most for row in machine.levels]
+        self.bandwidth = np.full((count, count), connection_levels.LOCAL)
         self.latency = np.zeros((count, count))
-        self.per_byte = np.full((count, count), 1 / levels.LOCAL)
+        self.per_byte = np.full((count, count), 1 / connection_levels.LOCAL)
         # For each pair: links up, links down, the factor on the time of a byte, whether copies are staged in host
         # memory.
         self.routes: dict[tuple[int, int], tuple[list[int], list[int], float, bool]] = {}
@@ -141,7 +141,7 @@ class Model:
         self.nic_per_byte = np.array(
             [self._time_per_byte(self._out[g]) + self._time_per_byte(self._in[g]) for g in range(count)]
         )
-        self.nic_latency = np.full(count, levels.LATENCY["NET"])
+        self.nic_latency = np.full(count, connection_levels.LATENCY["NET"])
         self.per_byte /= GIGA
         self.nic_per_byte = self.nic_per_byte / GIGA
         self._speed = np.array([link.bandwidth for link in self.links]) * GIGA
@@ -165,37 +165,40 @@ class Model:
             [np.concatenate(phases[: self.phases]), np.zeros((self.phases * len(self.links), count))], 1
         )
         held[: len(self.links), count * count :] = network
-        # Of each pair of GPUs, and behind them of each GPU towards the network: the links that are passed (those of the
-        # second and third phase behind those of the first) and seconds per byte there; short lists end in none.
+        # For each pair of GPUs, followed by each GPU with the network: the links that are used (those of the second and
+        # third phase after those of the first) and the seconds per byte on them; short lists are filled with "none".
         most = max(1, int((held > 0).sum(axis=0).max(initial=0)))
         self.ways = np.argsort(held <= 0, axis=0, kind="stable")[:most].T.copy()
         self.way_times = np.take_along_axis(held, self.ways.T, axis=0).T.copy()
 
     def _measured_speeds(self, level: str, gpu: int | None = None) -> list[float]:
-        """Measured GB/s of the pairs of a level, "NV" for all of NVLink; of one GPU if given."""
+        """Return the measured GB/s of the pairs of a level, "NV" for all of NVLink; only those of one GPU if it is
+        given."""
         machine = self.machine
         if machine.measured is None:
             return []
         found = []
         for a, row in enumerate(machine.measured.device):
             for b, value in enumerate(row):
-                word = "NV" if levels.nvlinks(machine.levels[a][b]) else machine.levels[a][b]
+                word = "NV" if connection_levels.nvlinks(machine.levels[a][b]) else machine.levels[a][b]
                 if value is not None and a != b and word == level and gpu in (None, a, b):
                     found.append(value)
         return found
 
     def _pcie_speed(self, gpu: int) -> float:
-        """GB/s of a GPU's own PCIe link: the most that was measured over it, else what it is
-        recorded to be, else what GPUs of its model have."""
+        """Return the GB/s of a GPU's own PCIe link: the highest measured speed over it, or else the recorded one, or
+        else that of its model."""
         machine = self.machine
-        seen = [value for level in levels.PCIE for value in self._measured_speeds(level, gpu)]
+        seen = [value for level in connection_levels.PCIE for value in self._measured_speeds(level, gpu)]
         if machine.measured is not None:
             both = (machine.measured.to_device, machine.measured.to_host)
             seen += [speed for values in both if values and (speed := values[gpu]) is not None]
         own = machine.gpus[gpu].pcie
         if seen:
             return max(seen)
-        return own * levels.PCIE_SHARE if own else levels.assumed_pcie_speed(machine.gpus[gpu].model)
+        return (
+            own * connection_levels.PCIE_SHARE if own else connection_levels.assumed_pcie_speed(machine.gpus[gpu].model)
+        )
 
     def _link(self, name: str, bandwidth: float, shared: bool) -> int:
         if name not in self._index:
@@ -204,12 +207,12 @@ class Model:
         return self._index[name]
 
     def _climb(self, gpu: int, level: str, direction: str) -> list[int]:
-        """The links between a GPU and the switch or bridge at which a route of `level` turns."""
+        """Return the links between a GPU and the switch or bridge at which a route of `level` turns."""
         card = self._card[gpu]
         inner = {g for g, other in enumerate(self._card) if other == card}
         route = [self._link(f"GPU {card} PCIe {direction}", self._own[card], len(inner) > 1)]
         for group, reach in (("PIX", "PXB"), ("PXB", "PHB")):
-            if levels.RANK[level] < levels.RANK[reach]:
+            if connection_levels.RANK[level] < connection_levels.RANK[reach]:
                 break
             member = self._groups[group]
             outer = {g for g, m in enumerate(member) if m == member[gpu]}
@@ -224,10 +227,10 @@ class Model:
         peer = machine.peer[a][b] if machine.peer else ""
         staged = peer not in ("", "OK")
         level = machine.pcie[a][b] or "SYS" if staged else machine.levels[a][b]
-        count = levels.nvlinks(level)
+        count = connection_levels.nvlinks(level)
         up, down, overhead = [], [], 1.0
         if count:
-            speed = count * levels.NVLINK[levels.generation(machine.gpus[a].model) or "volta"]
+            speed = count * connection_levels.NVLINK[connection_levels.generation(machine.gpus[a].model) or "volta"]
             if self._switched[a] and self._switched[b]:
                 ends = [max(self._measured_speeds("NV", g), default=speed) for g in (a, b)]
                 up = [
@@ -238,7 +241,7 @@ class Model:
                 if machine.measured is not None:
                     speed = machine.measured.device[a][b] or speed
                 up = [self._link(f"NVLink GPU {a} to GPU {b}", speed, False)]
-            latency = levels.LATENCY["NV"]
+            latency = connection_levels.LATENCY["NV"]
         else:
             turn = "NODE" if staged else level
             up = self._climb(a, turn, "out")
@@ -246,8 +249,10 @@ class Model:
                 here, there = (self._node_name(g) for g in (a, b))
                 up.append(self._link(f"interconnect {here} to {there}", self._between, True))
             down = self._climb(b, turn, "in")[::-1]
-            latency = levels.LATENCY["PCI"] + levels.HOP * max(levels.RANK[level], levels.RANK[turn])
-            if not staged and levels.RANK[level] >= levels.RANK["PHB"]:
+            latency = connection_levels.LATENCY["PCI"] + connection_levels.HOP * max(
+                connection_levels.RANK[level], connection_levels.RANK[turn]
+            )
+            if not staged and connection_levels.RANK[level] >= connection_levels.RANK["PHB"]:
                 overhead = self._overhead
         ways = [max((overhead / self.links[link].bandwidth for link in way), default=0.0) for way in (up, down)]
         # Staged: one copy up, then one down, and each byte takes both times.
@@ -272,16 +277,16 @@ class Model:
     def _to_network(self, gpu: int, direction: str) -> list[int]:
         nic = self.nic[gpu]
         if nic < 0:
-            speed = levels.NETWORK
+            speed = connection_levels.NETWORK
             return [*self._climb(gpu, "NODE", direction), self._link(f"network {direction}", speed, True)]
         device = self.machine.nics[nic]
         level = self.machine.nic_levels[gpu][nic]
-        route = self._climb(gpu, level if level in levels.RANK else "NODE", direction)
+        route = self._climb(gpu, level if level in connection_levels.RANK else "NODE", direction)
         if level == "SYS":
             here, there = self._node_name(gpu), self._nic_node_name(nic)
             ends = (here, there) if direction == "out" else (there, here)
             route.append(self._link(f"interconnect {ends[0]} to {ends[1]}", self._between, True))
-        route.append(self._link(f"NIC {device.name} {direction}", device.speed or levels.NETWORK, True))
+        route.append(self._link(f"NIC {device.name} {direction}", device.speed or connection_levels.NETWORK, True))
         return route
 
     def _nic_node_name(self, nic: int) -> str:
@@ -338,7 +343,7 @@ class Model:
         if beyond and (self.nic_per_byte[a], self.nic_latency[a]) != (self.nic_per_byte[b], self.nic_latency[b]):
             return False
         # The links must be the same but for their names: as fast, and passed by the same pairs.
-        passes = self._passes.reshape(-1, count, count)  # overhead and staging show in the matrices above
+        passes = self._passes.reshape(-1, count, count)  # overhead and staging are in the matrices above
         network = self._network if beyond else 0 * self._network
         return self._signature(passes, network) == self._signature(passes[:, swap][:, :, swap], network[:, swap])
 
@@ -377,7 +382,8 @@ class Exchange:
         self.model, self.demand = model, demand
         self.senders, self.receivers = np.nonzero(demand.bytes)
         self.amounts = demand.bytes[self.senders, self.receivers]
-        # Where the messages of one sender end and those of the next begin; a rank without messages has none.
+        # The positions at which the messages of one sender end and those of the next begin; a rank without messages has
+        # none.
         self._first = np.flatnonzero(np.diff(self.senders, prepend=-1))
         self._off_host = np.flatnonzero(demand.off_host)
         self._waiting = [
@@ -417,7 +423,7 @@ class Exchange:
         total = phases.sum(axis=1)
         moving = total.max(axis=1, initial=0.0)
         if model.phases > 1:
-            # Of staged copies all go up before any comes down.
+            # With staged copies, all copies to the host precede the copies to the devices.
             direct, up, down = phases[:, 0], phases[:, 1], phases[:, 2]
             moving = np.maximum(moving, (direct + up).max(axis=1, initial=0.0) + down.max(axis=1, initial=0.0))
         waits = np.zeros((number, 0))
@@ -433,12 +439,12 @@ class Exchange:
 
 
 def _binned_sums(bins: np.ndarray, amounts: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """Sums (rows, columns) of the `amounts` in their `bins`, counted row by row."""
+    """Return sums (rows, columns) of the `amounts` in their `bins`, counted row by row."""
     return np.bincount(bins.ravel(), weights=amounts.ravel(), minlength=rows * columns).reshape(rows, columns)
 
 
 def _membership(partition: Partition, count: int) -> list[int]:
-    """The number of the part that holds each of `count` GPUs."""
+    """Return the number of the part that contains each of `count` GPUs."""
     part_of = {g: n for n, part in enumerate(partition) for g in part}
     return [part_of[g] for g in range(count)]
 

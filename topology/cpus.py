@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-# Linux is built for at most 8192 logical CPUs; a recording that names more is not one.
+# Linux supports at most 8192 logical CPUs; a text with more is not valid.
 MOST = 65536
 
 
@@ -29,7 +29,7 @@ def parse_mask(text: str) -> frozenset[int] | None:
     """Return the CPUs in a mask in the format of hwloc: hexadecimal words of 32 bits, separated by commas, the highest
     first. None if `text` is not such a mask."""
     words = text.split(",")
-    # hwloc marks a set without an end "0xf...f": it means "all", and says nothing of this machine.
+    # hwloc writes an infinite set as "0xf...f". It means "all", and gives no information on this machine.
     if len(words) > MOST // 32 or any("..." in word for word in words):
         return None
     found: set[int] = set()

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from hiresx.base import optional
 from hiresx.base.whole_files import replacing
 from hiresx.errors import HiresxError
+from hiresx.topology.connection_levels import nvlinks
 from hiresx.topology.cost import Estimate
 from hiresx.topology.cpus import format_list
 from hiresx.topology.groups import groups
-from hiresx.topology.levels import nvlinks
 from hiresx.topology.machine import Machine
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ def _figure(machine: Machine, placement: Sequence[int] | None, estimate: Estimat
 
 
 def _legend(axes: "Axes", most: float, ranks: bool) -> None:
-    """Below the machine: what the colours mean, and the widths where there are loads (`most`: bytes or messages of the
-    busiest link)."""
+    """Draw the legend below the machine: the meaning of the colours, and of the widths if there are loads (`most`:
+    bytes or messages of the busiest link)."""
     from matplotlib.colors import to_rgba
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -172,7 +172,7 @@ def _node_label(machine: Machine, members: tuple[int, ...]) -> str:
 def _nvlink(
     axes: "Axes", machine: Machine, x: list[float], loads: dict[str, float], width: Callable[..., float]
 ) -> None:
-    """Arcs below the GPUs; where all have NVLink through a switch, one bar for all."""
+    """Draw arcs below the GPUs, or one bar if all have NVLink through a switch."""
     from matplotlib.patches import Arc
 
     count = len(machine.gpus)

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from hiresx.errors import HiresxError
 from hiresx.topology import hwloc_library, nvml, sysfs
+from hiresx.topology.connection_levels import RANK, SELF, square
 from hiresx.topology.cpus import format_list
-from hiresx.topology.levels import RANK, SELF, square
 from hiresx.topology.machine import GPU, Machine, Matrix
 from hiresx.topology.parse_hwloc_xml import NO_PCI
 from hiresx.topology.problems import surroundings
 
-# Fields of a machine that its PCI devices give.
+# Fields of a machine that follow from its PCI devices.
 _DEVICES = ("gpus", "levels", "pcie", "peer", "nics", "nic_levels", "nic_pairs", "devices")
 
 
@@ -28,7 +28,7 @@ def discover() -> Machine:
         devices = nvml.discover()
     except HiresxError as error:
         devices = None
-        # A machine without an NVIDIA GPU lacks nothing without NVML.
+        # A machine without an NVIDIA GPU does not need NVML.
         if any(gpu.bus_id for gpu in tree.gpus if "1002" not in gpu.model):
             missing.append(f"{error.message}: no NVLink, peer access or utilisation ({error.hint})")
     found = tree if devices is None else merge(tree, devices)
@@ -125,8 +125,8 @@ def merge(tree: Machine, devices: Machine) -> Machine:
 
 
 def _node_by_cpus(gpu: GPU, tree: Machine) -> int | None:
-    """The NUMA node of a GPU by the CPUs that NVML says are near it, where the firmware does not tell the node and all
-    CPUs look near. CPUs that are exactly those of this process do not count: the job may have restricted them."""
+    """Return the NUMA node of a GPU from its nearest CPUs by NVML, if the firmware does not give the node and all CPUs
+    seem near. CPUs that are exactly those of this process do not count, since the job may have restricted them."""
     if not gpu.cpus or gpu.cpus == sysfs.allowed_cpus():
         return None
     found = [node.index for node in tree.numa if node.cpus and gpu.cpus <= node.cpus]
@@ -134,13 +134,13 @@ def _node_by_cpus(gpu: GPU, tree: Machine) -> int | None:
 
 
 def _short(bus: str) -> str:
-    """A bus id with 16 bits of domain, all that some builds of hwloc keep."""
+    """Return a bus id with 16 bits of domain; some builds of hwloc have no more."""
     domain, colon, rest = bus.partition(":")
     return domain[-4:] + colon + rest
 
 
 def _pcie(gpus: tuple[GPU, ...], devices: Machine, tree: Machine, problems: list[str]) -> Matrix:
-    """PCIe levels by NVML, by the tree where NVML does not say; differences are reported."""
+    """Return the PCIe levels by NVML, or by the tree if NVML has none; differences are reported."""
     place = {_short(gpu.bus_id): gpu.index for gpu in tree.gpus}
     at = [place.get(_short(gpu.bus_id)) for gpu in gpus]
     rows = []

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hiresx.errors import HiresxError
-from hiresx.topology import levels
+from hiresx.topology import connection_levels
 from hiresx.topology.machine import GPU, NIC, Machine, Matrix, NumaNode
 
 
@@ -89,4 +89,4 @@ def _domain(gpu: GPU) -> str:
 
 
 def _links(gpu: GPU) -> int:
-    return gpu.links or levels.MOST_NVLINKS.get(levels.generation(gpu.model) or "", 18)
+    return gpu.links or connection_levels.MOST_NVLINKS.get(connection_levels.generation(gpu.model) or "", 18)

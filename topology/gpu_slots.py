@@ -55,7 +55,8 @@ class GpuSlots:
         empty = np.arange(len(slots)) >= ranks
         below = np.tri(len(slots), k=-1, dtype=bool)
         has_free = np.bincount(slots[empty], minlength=self.count) > 0
-        # Swapping a rank with a free slot on another GPU leaves one where the rank was; no GPU has two of them.
+        # When a rank is exchanged with a free slot on another GPU, its own slot becomes free; no GPU has two free
+        # slots.
         barred = empty[:, None] & has_free[slots][None, :] & ~empty[None, :]
         both = empty[:, None] & empty[None, :]
         swaps: np.ndarray = below & (slots[:, None] != slots[None, :]) & ~barred & ~barred.T & ~both

@@ -4,7 +4,7 @@ adapters nearest to a GPU."""
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hiresx.topology.levels import RANK, nvlinks, rank
+from hiresx.topology.connection_levels import RANK, nvlinks, rank
 from hiresx.topology.machine import Machine
 
 Partition = tuple[tuple[int, ...], ...]
@@ -14,8 +14,8 @@ NESTED = ("NUMA", "NODE", "PHB", "PXB", "PIX", "PSB", "NV")
 
 @dataclass(frozen=True)
 class GpuGroup:
-    """A group of GPUs in which each two are connected at the level `level` or a closer one (`hiresx.topology.levels`).
-    `gpus`: their indexes. `children`: the subgroups with a closer level."""
+    """A group of GPUs in which each two are connected at the level `level` or a closer one
+    (`hiresx.topology.connection_levels`). `gpus`: their indexes. `children`: the subgroups with a closer level."""
 
     level: str
     gpus: tuple[int, ...]
@@ -37,7 +37,7 @@ def groups(machine: Machine) -> dict[str, Partition]:
 
 def pcie_groups(machine: Machine, level: str) -> Partition:
     """Return the groups of GPUs that are no further apart than `level`, by PCIe alone. `level`: a word of
-    `hiresx.topology.levels`."""
+    `hiresx.topology.connection_levels`."""
     return connect_pairs(len(machine.gpus), lambda a, b: rank(machine.pcie[a][b]) <= RANK[level])
 
 
@@ -129,7 +129,8 @@ def tree(machine: Machine, usable: tuple[int, ...] | None = None) -> GpuGroup:
 def _nest(name: str, members: tuple[int, ...], levels: list[tuple[str, list[tuple[int, ...]]]]) -> GpuGroup:
     for n, (level, parts) in enumerate(levels):
         inside = [part for part in parts if part and set(part) <= set(members)]
-        # NUMA by affinity and NODE by level may cross; then the parts are cut at what is already separate.
+        # Groups by NUMA affinity and groups by the level NODE may overlap; the parts are then divided where they are
+        # already separate.
         if sum(map(len, inside)) != len(members):
             inside = [tuple(g for g in part if g in members) for part in parts]
             inside = [part for part in inside if part]

@@ -20,7 +20,7 @@ from hiresx.topology.machine import Machine
 from hiresx.topology.parse_hwloc_xml import parse_hwloc_xml
 
 HINT = 'set HIRESX_HWLOC="" to read /sys instead'
-# Only what is used. Types are opaque; enums are ints in C.
+# Only the functions that are used. Types are opaque; enums are ints in C.
 DECLARATIONS = """
 typedef struct hwloc_topology *hwloc_topology_t;
 unsigned hwloc_get_api_version(void);
@@ -35,14 +35,14 @@ void hwloc_free_xmlbuffer(hwloc_topology_t, char *);
 """
 # hwloc.h, the same numbers from 2.0 to 3.0.
 KEEP_ALL, BLACKLIST = 0, 1
-# Components that would start a GPU's run-time, and so create a context, before a GPU is chosen.
+# Components that would start the run-time library of a GPU, and so create a context, before a GPU is chosen.
 CONTEXT_MAKERS = ("cuda", "opencl", "levelzero", "gl", "rsmi")
 # Each of these variables silently replaces the live machine by a recording or another description.
 SUBSTITUTES = ("HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT", "HWLOC_CPUID_PATH", "HWLOC_THISSYSTEM")
 NAMES = ("libhwloc.so.15", "libhwloc.so")
 
 
-# The objects that cffi makes of the declarations have no Python types.
+# The objects that cffi makes from declarations have no Python types.
 FFI: TypeAlias = Any
 
 
@@ -72,7 +72,7 @@ class _Symbol(ctypes.Structure):
 
 
 def _file_of(address: int) -> str:
-    """The file that a function was loaded from; "" where the system does not say."""
+    """Return the file from which a function was loaded; "" if the system does not report it."""
     try:
         found = _Symbol()
         if ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(found)) and found.file:
@@ -92,7 +92,7 @@ class Topology:
         if library.c.hwloc_topology_init(slot):
             raise HiresxError(f"hwloc {library.version} cannot start: {library.error()}", HINT)
         self.handle = slot[0]
-        # Without this no PCI device is there; it must come before loading.
+        # Without this call there are no PCI devices; it must come before loading.
         library.c.hwloc_topology_set_io_types_filter(self.handle, KEEP_ALL)
         for name in CONTEXT_MAKERS:
             library.c.hwloc_topology_set_components(self.handle, BLACKLIST, name.encode())
@@ -155,14 +155,14 @@ def _library(names: tuple[str, ...]) -> HwlocLibrary:
     try:
         ffi = cffi.FFI()
         ffi.cdef(DECLARATIONS)
-    except Exception as error:  # its parser is a library of its own, imported only now
+    except Exception as error:  # its parser is a library of its own, imported here only
         raise HiresxError(
             f"hwloc is used through cffi, which {optional.describe_import_error('cffi', error)}", "pip install cffi"
         ) from None
     faults = []
     for name in names:
         try:
-            # CFFI looks functions up on first use: all are asked for now.
+            # cffi looks functions up at first use: all are looked up here.
             handle = ffi.dlopen(name)
             for line in DECLARATIONS.splitlines():
                 if "(" in line and not line.startswith("typedef"):

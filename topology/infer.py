@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hiresx.topology.levels import PCIE, RANK, SELF, UNKNOWN, rank
+from hiresx.topology.connection_levels import PCIE, RANK, SELF, UNKNOWN, rank
 
 
 def ranks(words: Sequence[Sequence[str]]) -> np.ndarray:
-    """Return the positions of the level names `words` in `levels.PCIE`, an integer array (rows, columns). The position
-    is UNKNOWN for NVLink and for an empty name."""
+    """Return the positions of the level names `words` in `connection_levels.PCIE`, an integer array (rows, columns).
+    The position is UNKNOWN for NVLink and for an empty name."""
     return np.array([[rank(word) for word in row] for row in words], dtype=int).reshape(len(words), -1)
 
 
@@ -43,7 +43,8 @@ def complete(
 
 
 def _prove(found: np.ndarray) -> list[tuple[int, int, str, str]]:
-    """Fill in what two different levels to a third device prove, again and again; the nearer where proofs differ."""
+    """Set the levels that follow from two different levels to a third device, repeatedly. If two results differ, the
+    nearer one is used."""
     wrong = []
     while True:
         proved = []
@@ -63,7 +64,8 @@ def _prove(found: np.ndarray) -> list[tuple[int, int, str, str]]:
 
 
 def _bounds(found: np.ndarray) -> np.ndarray:
-    """Upper bound of the distance of every pair: the best way over others, each as far as its farthest part."""
+    """Return an upper bound of the distance of every pair: the best path over other devices, each as far as its
+    farthest part."""
     bound = found.copy()
     for c in range(len(found)):
         bound = np.minimum(bound, np.maximum(bound[:, c, None], bound[None, c, :]))

@@ -3,9 +3,9 @@ joins."""
 
 from dataclasses import dataclass
 
-from hiresx.topology import levels
+from hiresx.topology import connection_levels
+from hiresx.topology.connection_levels import RANK, UNKNOWN
 from hiresx.topology.groups import connect_pairs, numa_groups
-from hiresx.topology.levels import RANK, UNKNOWN
 from hiresx.topology.machine import Machine
 
 NESTED = ("PHB", "PXB", "PIX", "PSB")
@@ -58,7 +58,7 @@ def device_tree(machine: Machine) -> Branch:
 
 
 def _below(members: list[int], finer: tuple[str, ...], rank: list[list[int]], count: int) -> tuple[Branch, ...]:
-    """Branches above the members, each by the finest level that holds all of its members."""
+    """Return the branches above the members, each by the finest level that contains all of its members."""
 
     def parts(some: list[int], level: str) -> list[list[int]]:
         found = connect_pairs(len(some), lambda a, b: rank[some[a]][some[b]] <= RANK[level])
@@ -83,16 +83,16 @@ def _branch(
 
 
 def _ranks(machine: Machine) -> list[list[int]]:
-    """Places of levels between all GPUs and adapters."""
+    """Return the ranks of the levels between all GPUs and adapters."""
     count, nics = len(machine.gpus), len(machine.nics)
     size = count + nics
     rank = [[UNKNOWN] * size for _ in range(size)]
     for a in range(count):
         for b in range(count):
-            rank[a][b] = levels.rank(machine.pcie[a][b])
+            rank[a][b] = connection_levels.rank(machine.pcie[a][b])
         for n in range(nics):
-            rank[a][count + n] = rank[count + n][a] = levels.rank(machine.nic_levels[a][n])
+            rank[a][count + n] = rank[count + n][a] = connection_levels.rank(machine.nic_levels[a][n])
     for n, row in enumerate(machine.nic_pairs):
         for m, word in enumerate(row):
-            rank[count + n][count + m] = levels.rank(word)
+            rank[count + n][count + m] = connection_levels.rank(word)
     return rank

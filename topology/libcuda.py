@@ -76,7 +76,7 @@ class Driver:
         process."""
         own, card = (c_ubyte * 16)(), (c_ubyte * 16)()
         try:
-            # The call before the second version tells the card's UUID (CUDA driver API, device management).
+            # The first version of this call returns the UUID of the card (CUDA driver API, device management).
             self._call("cuDeviceGetUuid_v2", byref(own), c_int(device))
             self._call("cuDeviceGetUuid", byref(card), c_int(device))
         except (AttributeError, HiresxError):  # a driver before CUDA 11.4
@@ -162,7 +162,7 @@ class Cuda(Driver):
         for event in events:
             self._call("cuEventCreate", byref(event), c_uint(0))
         try:
-            self._copy(kind, to, source, size, stream, device, other)  # the first copy maps and warms up
+            self._copy(kind, to, source, size, stream, device, other)  # the first copy maps memory and warms up
             self._call("cuEventRecord", events[0], stream)
             for _ in range(repeats):
                 self._copy(kind, to, source, size, stream, device, other)

@@ -10,9 +10,9 @@ from hiresx.topology import memory
 from hiresx.topology.libcuda import Cuda
 from hiresx.topology.machine import Machine, MeasuredSpeeds
 
-# Large enough that a copy's start does not count, small enough for a card of 4 GB.
+# Large enough that the latency of a copy does not matter, small enough for a card of 4 GB.
 LARGE, LARGE_REPEATS = 64 * 2**20, 10
-# Small enough that only the start counts.
+# Small enough that only the latency matters.
 SMALL, SMALL_REPEATS = 8, 100
 GIGA = 1e9
 
@@ -66,7 +66,7 @@ def host_speeds(cuda: Cuda, ordinal: int, buffer: int, node: int | None) -> tupl
     initialised driver."""
     if node is not None:
         memory.prefer(node)
-    array = np.ones(LARGE, "u1")  # touched, so that it has pages
+    array = np.ones(LARGE, "u1")  # accessed, so that its pages are allocated
     address = array.ctypes.data
     try:
         cuda.register(address, LARGE)

@@ -12,12 +12,12 @@ from typing import Any, get_args, get_origin
 from hiresx.base.plural import plural
 from hiresx.base.whole_files import replacing
 from hiresx.errors import HiresxError
-from hiresx.topology import levels
+from hiresx.topology import connection_levels
 from hiresx.topology.cpus import format_list, parse_list
 
 FORMAT = "hiresx-topology"
 VERSION = 1
-# A node has at most 20 GPUs today; what claims more than this is no machine.
+# A node has at most 20 GPUs today; a file with more than this is not valid.
 MOST_GPUS = 64
 MOST_NICS = 256
 LARGEST_FILE = 64 * 2**20
@@ -142,7 +142,7 @@ class Machine:
     - `source`: the programs or files that describe it.
     - `gpus`, `nics`, `packages`, `numa`: its GPUs, network adapters, processor packages and NUMA nodes. `cores`: the
       CPUs of each core. `caches`, `devices`: its caches and its other devices.
-    - `levels` (n, n): the level (`hiresx.topology.levels`) between each two of the n GPUs.
+    - `levels` (n, n): the level (`hiresx.topology.connection_levels`) between each two of the n GPUs.
     - `pcie` (n, n): the level of the path over PCIe, without NVLink; "" if it is not known because of NVLink; an
       inferred level is an upper bound.
     - `peer` (n, n): "OK" if there is peer access, otherwise the reason why not, or "" if it is not known.
@@ -193,16 +193,17 @@ def device_matrices(
 ) -> dict[str, Any]:
     """Return the devices and matrices of a `Machine`. `level`: a function that returns the level of two devices by
     PCIe. `links` (n, n): the numbers of NVLinks. Peer access is unknown."""
-    pcie = levels.square(len(gpus), lambda a, b: level(gpus[a], gpus[b]))
+    pcie = connection_levels.square(len(gpus), lambda a, b: level(gpus[a], gpus[b]))
     joined = pcie
     if links is not None:
-        joined = levels.square(len(gpus), lambda a, b: f"NV{links[a][b]}" if links[a][b] else pcie[a][b])
-        counts = [levels.link_count(list(row), gpu.model) for row, gpu in zip(links, gpus, strict=True)]
+        joined = connection_levels.square(len(gpus), lambda a, b: f"NV{links[a][b]}" if links[a][b] else pcie[a][b])
+        counts = [connection_levels.link_count(list(row), gpu.model) for row, gpu in zip(links, gpus, strict=True)]
         gpus = [replace(gpu, links=count or None) for gpu, count in zip(gpus, counts, strict=True)]
     return {
-        "gpus": tuple(gpus), "levels": joined, "pcie": pcie, "peer": levels.square(len(gpus), lambda a, b: ""),
+        "gpus": tuple(gpus), "levels": joined, "pcie": pcie,
+        "peer": connection_levels.square(len(gpus), lambda a, b: ""),
         "nics": tuple(nics), "nic_levels": tuple(tuple(level(gpu, nic) for nic in nics) for gpu in gpus),
-        "nic_pairs": levels.square(len(nics), lambda a, b: level(nics[a], nics[b])),
+        "nic_pairs": connection_levels.square(len(nics), lambda a, b: level(nics[a], nics[b])),
     }  # fmt: skip
 
 
@@ -216,7 +217,7 @@ def agreed_links(links: list[list[int]], switched: Sequence[int], problems: list
             if links[a][b] != links[b][a]:
                 problems.append(f"GPU {b} has {links[b][a]} NVLinks to GPU {a}, which has {links[a][b]} back")
             both = min(links[a][b], links[b][a]) or min(switched[a], switched[b])
-            links[a][b] = links[b][a] = min(both, levels.MOST_LINKS)
+            links[a][b] = links[b][a] = min(both, connection_levels.MOST_LINKS)
     return links
 
 
@@ -269,7 +270,7 @@ class _Fault(Exception):
 
 
 def _read(kind: Any, value: Any, where: str) -> Any:
-    """`value` of JSON as the type `kind` of a field says."""
+    """Convert `value` of JSON to the type `kind` of a field."""
     if kind == Cpus:
         cpus = frozenset() if value == "" else parse_list(value) if isinstance(value, str) else None
         if cpus is None:
@@ -296,7 +297,7 @@ def _read(kind: Any, value: Any, where: str) -> Any:
 
 
 def _read_object(kind: Any, value: Any, where: str) -> Any:
-    """An object of JSON as the dataclass `kind`."""
+    """Convert an object of JSON to the dataclass `kind`."""
     if not isinstance(value, dict):
         raise _Fault(f"{where} is no object")
     start = f"{where}." if where else ""
@@ -311,7 +312,7 @@ def _read_object(kind: Any, value: Any, where: str) -> Any:
 
 
 def _check(machine: Machine) -> Machine:
-    """The machine with all matrices filled in. Raises _Fault where its entries do not fit together."""
+    """Return the machine with all matrices completed. Raises _Fault if its entries are inconsistent."""
     count, adapters = len(machine.gpus), len(machine.nics)
     if count > MOST_GPUS or adapters > MOST_NICS:
         raise _Fault(f"{plural(count, 'GPU')} and {adapters} network adapters are no one machine")
@@ -325,15 +326,15 @@ def _check(machine: Machine) -> Machine:
         _check_shape(key, getattr(machine, key), rows, columns)
         for row in getattr(machine, key) if key != "peer" else ():
             for word in row:
-                if word and levels.word(word) != word:
+                if word and connection_levels.word(word) != word:
                     raise _Fault(f"{key}: {word[:20]} is no level")
     for key in ("levels", "pcie"):
         matrix = getattr(machine, key)
         for a in range(count):
-            if matrix[a][a] != levels.SELF:
+            if matrix[a][a] != connection_levels.SELF:
                 raise _Fault(f"{key}[{a}][{a}] is not X")
             for b in range(a):
-                if matrix[a][b] != matrix[b][a] or matrix[a][b] == levels.SELF:
+                if matrix[a][b] != matrix[b][a] or matrix[a][b] == connection_levels.SELF:
                     raise _Fault(f"{key}[{a}][{b}] and {key}[{b}][{a}] are not one level")
                 if key == "levels" and not matrix[a][b]:
                     raise _Fault(f"levels[{a}][{b}] is empty")

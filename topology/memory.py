@@ -35,7 +35,7 @@ def prefer(node: int) -> str:
     words = (ctypes.c_ulong * (node // 64 + 1))()
     words[node // 64] = 1 << node % 64
     libc = ctypes.CDLL(None, use_errno=True)
-    # The kernel reads one bit less than the given number.
+    # The kernel reads one bit fewer than the given number.
     if libc.syscall(ctypes.c_long(number), ctypes.c_int(_PREFERRED), words, ctypes.c_ulong(64 * len(words) + 1)):
         return f"memory on NUMA node {node} cannot be preferred: {os.strerror(ctypes.get_errno())}"
     return ""
@@ -75,7 +75,7 @@ def _by_move_pages(array: np.ndarray) -> dict[int, int]:
 
 
 def _by_numa_maps(array: np.ndarray) -> dict[int, int]:
-    """The same from /proc/self/numa_maps: of the whole mapping that holds the array's first byte."""
+    """Return the same from /proc/self/numa_maps, for the whole mapping that contains the array's first byte."""
     try:
         lines = Path("/proc/self/numa_maps").read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 
 from hiresx.errors import HiresxError
-from hiresx.topology import levels
+from hiresx.topology import connection_levels
 from hiresx.topology.groups import best_nics, nearest_nics
 from hiresx.topology.libcuda import Driver
 from hiresx.topology.machine import GPU, NIC, Cpus, Machine, address
@@ -15,8 +15,8 @@ class Nearest:
     """The devices nearest to a GPU. `gpu`: the GPU; None for a process without one. `numa`: its NUMA node; None if
     unknown. `cpus`: the nearest CPUs that this process may use (for a recording: the nearest ones). `cores`: these
     CPUs, grouped by cores. `nics`: the nearest adapters, all equally near; if any of them has RDMA, only those with
-    RDMA. `nic_level`: their level, a word of `hiresx.topology.levels`; "" without an adapter. `warnings`: reasons why a
-    run may be slow."""
+    RDMA. `nic_level`: their level, a word of `hiresx.topology.connection_levels`; "" without an adapter. `warnings`:
+    reasons why a run may be slow."""
 
     gpu: GPU | None
     numa: int | None
@@ -59,7 +59,7 @@ def nearest(gpu: int | str | None = None, machine: Machine | None = None) -> Nea
         numa = nodes[0].index if len(nodes) == 1 else None
         every = allowed
         away = [_node_level(machine, numa, nic) for nic in machine.nics]
-        nics = best_nics(machine, [levels.RANK.get(word, levels.RANK["NODE"]) for word in away])
+        nics = best_nics(machine, [connection_levels.RANK.get(word, connection_levels.RANK["NODE"]) for word in away])
         level = away[nics[0]] if nics else ""
     cpus = every & _allowed_cpus(machine) if machine.live else every
     if found is not None and every and not cpus:
@@ -72,21 +72,21 @@ def nearest(gpu: int | str | None = None, machine: Machine | None = None) -> Nea
 
 
 def _node_level(machine: Machine, numa: int | None, nic: NIC) -> str:
-    """The level of an adapter to a NUMA node, "" where that is not known."""
+    """Return the level of an adapter to a NUMA node; "" if it is not known."""
     if len(machine.numa) < 2:
         return "NODE"
     return "" if None in (numa, nic.numa) else "NODE" if nic.numa == numa else "SYS"
 
 
 def _allowed_cpus(machine: Machine) -> Cpus:
-    """The CPUs that this process may use at this moment; of a recording all that it has."""
+    """Return the CPUs that this process may use now; for a recording all of its CPUs."""
     if machine.live:
         return frozenset(os.sched_getaffinity(0))
     return frozenset().union(*(node.cpus for node in machine.numa), *machine.cores)
 
 
 def _own() -> str | None:
-    """Address of the GPU of this process."""
+    """Return the address of the GPU of this process."""
     try:
         driver = Driver()
         numbers = range(driver.count())

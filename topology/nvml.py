@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from hiresx.base import optional
 from hiresx.errors import HiresxError
-from hiresx.topology import levels
+from hiresx.topology import connection_levels
 from hiresx.topology.machine import GPU, Machine, agreed_links, bus_id
 
 # nvml.h: NVML_TOPOLOGY_* are the common ancestors, NVML_P2P_STATUS_* why there is no peer access.
@@ -24,7 +24,7 @@ FABRIC_COMPLETED = 3  # NVML_GPU_FABRIC_STATE_COMPLETED: the GPU has joined its 
 CPU_WORDS = 128  # of 64 CPUs each: 8192, the most that Linux is built for
 
 
-# The module pynvml and its handles of GPUs, which have no types.
+# The module pynvml and its handles of GPUs have no types.
 Nvml: TypeAlias = Any
 Handle: TypeAlias = Any
 
@@ -34,7 +34,7 @@ def library() -> Nvml:
     pynvml = optional.import_required("pynvml", "NVML is used through nvidia-ml-py", "pip install nvidia-ml-py")
     try:
         pynvml.nvmlInit()
-    except Exception as error:  # NVMLError, or whatever a broken module raises
+    except Exception as error:  # NVMLError, or any error of a broken module
         raise HiresxError(f"NVML does not start: {error}", "install the NVIDIA driver; nvidia-smi must work") from None
     return pynvml
 
@@ -52,7 +52,7 @@ def discover(nvml: Nvml = None) -> Machine:
         devices = [(card, part) for card in cards for part in _slices(nvml, card) or [None]]
         handles, count = [card for card, _ in devices], len(devices)
         gpus = tuple(_gpu(nvml, n, card, part) for n, (card, part) in enumerate(devices))
-        pcie = levels.square(count, lambda a, b: _ancestor(nvml, handles[min(a, b)], handles[max(a, b)]))
+        pcie = connection_levels.square(count, lambda a, b: _ancestor(nvml, handles[min(a, b)], handles[max(a, b)]))
         problems: list[str] = []
         links, active = _nvlinks(nvml, handles, gpus, problems)
 
@@ -60,8 +60,10 @@ def discover(nvml: Nvml = None) -> Machine:
             # MIG User Guide, Application Considerations: no copies between GPUs, by PCIe or NVLink.
             return "NS" if gpus[a].mig_uuid or gpus[b].mig_uuid else _peer(nvml, handles[a], handles[b])
 
-        peer = levels.square(count, peer_of)
-        matrix = levels.square(count, lambda a, b: f"NV{links[a][b]}" if links[a][b] else pcie[a][b] or "SYS")
+        peer = connection_levels.square(count, peer_of)
+        matrix = connection_levels.square(
+            count, lambda a, b: f"NV{links[a][b]}" if links[a][b] else pcie[a][b] or "SYS"
+        )
         gpus = tuple(replace(gpu, links=n or None) for gpu, n in zip(gpus, active, strict=True))
         driver = _text(_ask(nvml, "nvmlSystemGetDriverVersion"))
     except nvml.NVMLError as error:
@@ -83,7 +85,7 @@ def discover(nvml: Nvml = None) -> Machine:
 
 
 def _ask(nvml: Nvml, name: str, *arguments: Any, default: Any = None) -> Any:
-    """Result of a function; `default` when this version, driver or GPU does not know it."""
+    """Return the result of a function; `default` if this version, driver or GPU does not support it."""
     function = getattr(nvml, name, None)
     if function is None:
         return default
@@ -98,7 +100,7 @@ def _text(value: str | bytes | None) -> str:
 
 
 def _slices(nvml: Nvml, card: Handle) -> list[Handle]:
-    """The MIG slices of a card; none where MIG is off, or nothing of the card has been given out yet."""
+    """Return the MIG slices of a card; an empty list if MIG is off, or no slice has been made yet."""
     mode = _ask(nvml, "nvmlDeviceGetMigMode", card)
     if mode is None or not mode[0]:
         return []
@@ -108,7 +110,7 @@ def _slices(nvml: Nvml, card: Handle) -> list[Handle]:
 
 
 def _domain(nvml: Nvml, handle: Handle) -> str:
-    """ "cluster UUID/clique" of the NVLink domain that a GPU has joined; "" where it is in none."""
+    """Return the "cluster UUID/clique" of the NVLink domain that a GPU has joined; "" if it is in none."""
     make = getattr(nvml, "c_nvmlGpuFabricInfoV_t", None)
     if make is None:
         return ""
@@ -127,7 +129,7 @@ def _ancestor(nvml: Nvml, first: Handle, second: Handle) -> str:
 
 
 def _peer(nvml: Nvml, first: Handle, second: Handle) -> str:
-    """OK when both reading and writing are; else why not; "" when NVML does not say."""
+    """Return "OK" if both reading and writing are possible, or else the reason why not; "" if NVML has no answer."""
     states = [_ask(nvml, "nvmlDeviceGetP2PStatus", first, second, way) for way in (P2P_READ, P2P_WRITE)]
     if None in states:
         return ""
@@ -135,7 +137,7 @@ def _peer(nvml: Nvml, first: Handle, second: Handle) -> str:
 
 
 def _gpu(nvml: Nvml, index: int, handle: Handle, part: Handle | None = None) -> GPU:
-    """`handle`: of the card; `part`: of its MIG slice."""
+    """Return the description of a GPU. `handle`: the handle of the card. `part`: that of its MIG slice."""
     pci = _ask(nvml, "nvmlDeviceGetPciInfo", handle)
     own = handle if part is None else part
     memory = _ask(nvml, "nvmlDeviceGetMemoryInfo", own)
@@ -157,7 +159,7 @@ def _gpu(nvml: Nvml, index: int, handle: Handle, part: Handle | None = None) -> 
         utilisation=int(rates.gpu) if rates is not None else None,
         mig=bool(mig[0]) if mig is not None else None,
         cpus=cpus or None,
-        pcie=levels.pcie_speed(generation, width),
+        pcie=connection_levels.pcie_speed(generation, width),
         mig_uuid="" if part is None else _text(_ask(nvml, "nvmlDeviceGetUUID", part)),
         domain="" if part is not None else _domain(nvml, handle),
     )
@@ -166,15 +168,15 @@ def _gpu(nvml: Nvml, index: int, handle: Handle, part: Handle | None = None) -> 
 def _nvlinks(
     nvml: Nvml, handles: list[Handle], gpus: tuple[GPU, ...], problems: list[str]
 ) -> tuple[list[list[int]], list[int]]:
-    """Return (NVLinks between GPUs, active NVLinks of each GPU). Links count that end at each other; behind a switch,
-    the smaller number of two GPUs."""
+    """Return (NVLinks between GPUs, active NVLinks of each GPU). Links between two GPUs that end at each other count;
+    behind a switch the number is the smaller of those of the two GPUs."""
     count = len(handles)
     place = {gpu.bus_id: gpu.index for gpu in gpus if gpu.bus_id and not gpu.mig_uuid}
     divided = {gpu.bus_id for gpu in gpus if gpu.mig_uuid}
     links = [[0] * count for _ in range(count)]
     switched, active = [0] * count, [0] * count
     for a, handle in enumerate(handles):
-        for n in range(0 if gpus[a].mig_uuid else levels.MOST_LINKS):
+        for n in range(0 if gpus[a].mig_uuid else connection_levels.MOST_LINKS):
             if not _ask(nvml, "nvmlDeviceGetNvLinkState", handle, n, default=0):
                 continue
             active[a] += 1

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
-from hiresx.topology import levels, pci, xml_tree
+from hiresx.topology import connection_levels, pci, xml_tree
 from hiresx.topology.cpus import parse_mask
 from hiresx.topology.machine import (
     GPU,
@@ -32,13 +32,13 @@ MOST_PORTS = 512
 
 _PCI_TYPE = re.compile(r"([0-9a-fA-F]{4}) \[([0-9a-fA-F]{4}):([0-9a-fA-F]{4})\]")
 RDMA_NAME = re.compile(r"(mlx\d|hfi\d|bnxt_re|irdma|qedr|efa|cxi|ib|opa|usnic|hns)_?\d*")
-# osdev_type of devices that CUDA, OpenCL or RSMI has found: the number 5, since 3.0 bit 3.
+# osdev_type of devices that CUDA, OpenCL or RSMI has found: the number 5; since 3.0 it is bit 3.
 _CO_PROCESSOR, _CO_PROCESSOR_BIT = 5, 8
 _CACHE = re.compile(r"L([1-5])(i?)Cache")
 
 
 class _Objects:
-    """The elements `object` of an export, with their infos."""
+    """The elements `object` of an export, with their data."""
 
     def __init__(self, root: Element):
         self.all = list(root.walk("object"))
@@ -85,7 +85,7 @@ def _machine(top: Element, root: Element, name: str) -> Machine:
         for node in objects.of("Package", "Socket")
     )
     if packages and not any(package.model for package in packages):
-        # hwloc before 2.0 may keep the model on the machine.
+        # hwloc before 2.0 may store the model in the machine object.
         packages = tuple(Package(p.index, root_infos.get("CPUModel", ""), p.cpus) for p in packages)
     devices = [node for node in objects.devices if _is_gpu(node)]
     adapters = _adapters(objects)
@@ -157,8 +157,8 @@ def _is_gpu(node: Element) -> bool:
 
 
 def _adapters(objects: _Objects) -> list[Element]:
-    """Network adapters. Virtual functions count only where there is no physical adapter of their maker, as in a virtual
-    machine."""
+    """Return the network adapters. Virtual functions are included only without a physical adapter of their
+    manufacturer, as in a virtual machine."""
     found = [node for node in objects.devices if _pci(node)[0] >> 8 == 0x02]
 
     def virtual(node: Element) -> bool:
@@ -174,7 +174,7 @@ def _adapters(objects: _Objects) -> list[Element]:
 
 
 def _others(objects: _Objects, taken: set[int], numa: tuple[NumaNode, ...]) -> Iterator[OtherDevice]:
-    """PCI devices that are neither GPU nor adapter, nor a virtual function."""
+    """Return the PCI devices that are neither GPU nor adapter, nor a virtual function."""
     for node in objects.devices:
         kind, vendor, device = _pci(node)
         infos = _infos(node)
@@ -200,7 +200,7 @@ def _caches(objects: _Objects) -> tuple[Cache, ...]:
     found = []
     for node in objects.all:
         match = _CACHE.fullmatch(_type(node))
-        if match or _type(node) == "Cache":  # before 2.0 all were "Cache"
+        if match or _type(node) == "Cache":  # before 2.0 all had the type "Cache"
             depth = _number(match[1] if match else node.get("depth"), 1)
             kind = "instruction" if match and match[2] else kinds.get(node.get("cache_type"), "")
             found.append(Cache(depth, kind, _number(node.get("cache_size")) or None, _cpus(node)))
@@ -213,18 +213,18 @@ def _numa_nodes(objects: _Objects) -> tuple[NumaNode, ...]:
         cpus = _cpus(node)
         if not cpus and "cpuset" not in node.attributes and node.parent is not None:
             cpus = _cpus(node.parent)
-        # hwloc leaves the memory of a node out when there is none.
+        # hwloc leaves the memory of a node out if there is none.
         found.append(NumaNode(_number(node.get("os_index")), _number(node.get("local_memory")), cpus))
     return tuple(sorted(found, key=lambda node: node.index))
 
 
 def _local(node: Element) -> Element | None:
-    """The nearest ancestor with CPUs: where the device is attached."""
+    """Return the nearest ancestor with CPUs, to which the device is attached."""
     return next((above for above in node.ancestors() if _cpus(above)), None)
 
 
 def _node_of(local: Element | None, numa: tuple[NumaNode, ...]) -> int | None:
-    """The NUMA node near an object, None when it is near several."""
+    """Return the NUMA node near an object; None if several are near it."""
     if local is None:
         return None
     mask = parse_mask(local.get("nodeset"))
@@ -236,7 +236,8 @@ def _node_of(local: Element | None, numa: tuple[NumaNode, ...]) -> int | None:
 
 
 def _path(node: Element) -> tuple[str, ...]:
-    """Bridges above a device, host bridge first; a host bridge is known by the buses behind it and where it hangs."""
+    """Return the bridges above a device, host bridge first. A host bridge is identified by the buses behind it and its
+    position."""
     bridges = []
     for above in node.ancestors():
         if _type(above) != "Bridge":
@@ -291,7 +292,7 @@ def _nic(node: Element, numa: tuple[NumaNode, ...]) -> NIC:
 def level(first: GPU | NIC, second: GPU | NIC) -> str:
     """Return the level of two devices (PIX, PXB, PHB, NODE or SYS). It follows from the PCI bridges above them. If they
     have no common bridge, it follows from their NUMA nodes or, if these are not known, from the CPUs near two GPUs."""
-    near = levels.closest(first.path, second.path)
+    near = connection_levels.closest(first.path, second.path)
     if near:
         return near
     if None in (first.numa, second.numa):
@@ -303,7 +304,8 @@ def level(first: GPU | NIC, second: GPU | NIC) -> str:
 def _nvlinks(
     top: Element, objects: _Objects, devices: list[Element], gpus: tuple[GPU, ...]
 ) -> tuple[list[list[int]], list[str]]:
-    """Number of NVLinks between GPUs from the bandwidths (MB/s) that hwloc writes; ports of switches count together."""
+    """Return the number of NVLinks between GPUs from the bandwidths (MB/s) that hwloc writes; the ports of switches are
+    counted together."""
     count = len(gpus)
     links = [[0] * count for _ in range(count)]
     problems: list[str] = []
@@ -337,8 +339,8 @@ def _nvlinks(
                 if first is None or second is None or first == second:
                     continue
                 direct = speed[a][b] or min(ports[a], ports[b])
-                generation = levels.generation(gpus[first].model) or "volta"
-                links[first][second] = min(36, round(direct / 1000 / levels.NVLINK_RAW[generation]))
+                generation = connection_levels.generation(gpus[first].model) or "volta"
+                links[first][second] = min(36, round(direct / 1000 / connection_levels.NVLINK_RAW[generation]))
     return agreed_links(links, [0] * count, problems), problems
 
 
@@ -351,5 +353,5 @@ def _gpu_of(node: Element | None, devices: list[Element]) -> int | None:
 
 
 def _is_switch(node: Element | None) -> bool:
-    # A switch that did not answer while it was recorded has no class, only the name.
+    # A switch that did not answer during the recording has no class, only a name.
     return node is not None and (node.get("subtype") == "NVSwitch" or _pci(node)[:2] == (pci.BRIDGE, pci.NVIDIA))

@@ -9,7 +9,7 @@ import re
 from itertools import pairwise
 
 from hiresx.errors import HiresxError
-from hiresx.topology import levels, pci, xml_tree
+from hiresx.topology import connection_levels, pci, xml_tree
 from hiresx.topology.cpus import format_list, parse_list, parse_mask
 from hiresx.topology.machine import (
     GPU,
@@ -29,7 +29,7 @@ from hiresx.topology.xml_tree import Element
 HINT = "record it again with: NCCL_TOPO_DUMP_FILE=machine.xml"
 # PCI classes of the far ends of NVLinks, as NCCL distinguishes them (src/graph/topo.h).
 SWITCH, CPU = "0x0680", "0x068001"
-# Names by family and model of the CPU, so that `levels.interconnect_speed` knows its interconnect.
+# Names by family and model of the CPU, so that `connection_levels.interconnect_speed` knows its interconnect.
 _INTEL = {
     63: "Haswell", 79: "Broadwell", 85: "Skylake", 106: "Ice Lake", 108: "Ice Lake", 143: "Sapphire Rapids",
     207: "Emerald Rapids", 173: "Granite Rapids",
@@ -88,7 +88,7 @@ def _number(text: str) -> int | None:
 
 
 def _class(element: Element) -> int:
-    """Class and subclass, 0 for none."""
+    """Return class and subclass; 0 if there are none."""
     match = re.match(r"(?:0x)?([0-9a-fA-F]{4})", element.get("class"))
     return int(match[1], 16) if match else 0
 
@@ -105,12 +105,12 @@ def _gpu_of(element: Element) -> Element:
 
 
 def _is_amd(element: Element) -> bool:
-    """RCCL, the NCCL of AMD, writes `gcn`; `sm` is there the number of compute units."""
+    """True if the file was written by RCCL, the NCCL of AMD: it has `gcn`, and `sm` is the number of compute units."""
     return bool(_gpu_of(element).get("gcn")) or _hex(element.get("vendor"), pci.NVIDIA) == pci.AMD
 
 
 def _link(element: Element) -> float | None:
-    return levels.pcie_speed_of_rate(element.get("link_speed"), element.get("link_width"))
+    return connection_levels.pcie_speed_of_rate(element.get("link_speed"), element.get("link_width"))
 
 
 def _is_gpu(element: Element) -> bool:
@@ -125,7 +125,7 @@ def _is_gpu(element: Element) -> bool:
 
 
 def _is_adapter(element: Element) -> bool:
-    """True for a <pci> that is an adapter, and for a <nic> or <net> outside of any <pci>, as a merged one is."""
+    """True for a <pci> that is an adapter, and for a <nic> or <net> outside of any <pci>, such as a merged one."""
     holders = [above.tag for above in element.ancestors()]
     if element.tag == "pci":
         has = any(child.tag in ("nic", "net") for child in element.children)
@@ -140,11 +140,12 @@ def _node(element: Element) -> int | None:
 
 
 def _path(element: Element) -> tuple[str, ...]:
-    """Bridges above a device as `levels.closest` counts them: of each switch the port to the CPU and that downwards."""
+    """Return the bridges above a device in the form of `connection_levels.closest`: for each switch the port towards
+    the CPU and the port towards the device."""
     chain = [above for above in element.ancestors() if above.tag == "pci"][::-1]
     cpu = next((above for above in element.ancestors() if above.tag == "cpu"), None)
     found = [f"host of NUMA {cpu.get('numaid')}" if cpu is not None else "host"]
-    # A device directly below the <cpu>, as in virtual machines, hangs on the host bridge itself.
+    # A device directly below the <cpu>, as in virtual machines, is connected to the host bridge itself.
     for above, below in pairwise([*chain, element]):
         found += [bus_id(above.get("busid")), f"{bus_id(above.get('busid'))} to {below.get('busid') or id(below)}"]
     return tuple(found)
@@ -163,7 +164,8 @@ def _cpus(nodes: list[Element]) -> tuple[tuple[NumaNode, ...], tuple[Package, ..
 
 
 def _affinity(text: str) -> frozenset[int]:
-    """CPUs of hexadecimal words, eight digits each but for the first; written by hand it may be a list."""
+    """Return the CPUs of hexadecimal words with eight digits each, except the first; a file written by hand may have a
+    list."""
     words = text.split(",")
     listed = "-" in text or (len(words) > 1 and all(len(word) < 8 for word in words[1:]))
     return (parse_list(text) if listed else parse_mask(text)) or frozenset()
@@ -218,7 +220,8 @@ def _nic(element: Element, net: Element | None) -> NIC:
 
 
 def _nvlinks(gpus: list[Element], problems: list[str]) -> list[list[int]]:
-    """NVLinks of each pair: those that end at each other, and behind switches as many as the one with fewer has."""
+    """Return the NVLinks of each pair: those that end at each other; behind switches the smaller of the numbers of the
+    two GPUs."""
     count = len(gpus)
     place = {bus_id(element.get("busid")): n for n, element in enumerate(gpus) if element.get("busid")}
     links = [[0] * count for _ in range(count)]

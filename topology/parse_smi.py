@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
-from hiresx.topology import infer, levels, smi_affinities, smi_report, smi_rows
+from hiresx.topology import connection_levels, infer, smi_affinities, smi_report, smi_rows
 from hiresx.topology.machine import (
     GPU,
     MOST_GPUS,
@@ -30,7 +30,7 @@ _Peers: TypeAlias = dict[int, list[list[str]]]
 _Cells: TypeAlias = dict[int, list[str]]
 
 HINT = "record it again with: nvidia-smi topo -m > machine.txt"
-# Longest row of a machine: 64 GPUs and 256 NICs, each with a word and some blanks.
+# Length of the longest possible row: 64 GPUs and 256 NICs, each with a word and some blanks.
 LONGEST_LINE = 16384
 
 _LEGEND = re.compile(r"(NIC\d{1,4})\s*[:=]\s*([A-Za-z][\w.\-]{0,63})")
@@ -54,7 +54,7 @@ def parse_smi(text: str, name: str = "nvidia-smi topo -m") -> Machine:
     around = smi_report.facts(text)
     numa = smi_affinities.choose_nodes(numa, nodes, around.nodes)
     matrix, pcie, nic_levels, nic_pairs = _levels(words, count, numa, cpus, name, problems)
-    links = [levels.link_count([levels.nvlinks(entry) for entry in row], around.models.get(n, ""))
+    links = [connection_levels.link_count([connection_levels.nvlinks(entry) for entry in row], around.models.get(n, ""))
              for n, row in enumerate(matrix)]  # fmt: skip
     devices = tuple(
         GPU(
@@ -122,7 +122,7 @@ class _Table:
         return HiresxError(f"{self.name}{what}", hint)
 
     def _take(self, number: int, line: str) -> None:
-        """Classify a line."""
+        """Classify a line, and store its content."""
         if len(line) > LONGEST_LINE:
             if "GPU" in line:
                 raise self.error(f", line {number}: {len(line)} characters are no row of a topology")
@@ -131,7 +131,11 @@ class _Table:
         plain = body.split()
         match = smi_rows.GPU.fullmatch(plain[0]) if plain else None
         first = set(plain[1:3])
-        if match and first & levels.P2P_WORDS and first <= levels.P2P_WORDS | {levels.SELF}:
+        if (
+            match
+            and first & connection_levels.P2P_WORDS
+            and first <= connection_levels.P2P_WORDS | {connection_levels.SELF}
+        ):
             self.peers.setdefault(int(match[1]), []).append(plain[1:])
             return
         row = smi_rows.row(number, body)
@@ -143,7 +147,7 @@ class _Table:
                 lines = f"{self.gpus[n].line} and {number}"
                 raise self.error(f", lines {lines}: two rows of GPU{n} that differ", "keep one machine in the file")
             self.gpus.setdefault(n, row)
-        elif row and smi_rows.is_device(row.label) and sum(map(bool, map(levels.word, row.words))) >= 2:
+        elif row and smi_rows.is_device(row.label) and sum(map(bool, map(connection_levels.word, row.words))) >= 2:
             self.others.append(row)
         elif not row and not self.gpus and "GPU" in body and (found := smi_rows.header(body)):
             self.header = found
@@ -165,7 +169,8 @@ class _Table:
             if len(header.gpus) > 1:
                 self.problems.append("the header names other GPUs than the rows: columns are counted by the rows")
             return []
-        # Names that run together, or a header without its adapters: all rows hold more, as many each.
+        # The header has names without blanks between them, or lacks its adapters: all rows have more cells than it, the
+        # same number each.
         held = {len(row.run(row.first())) for row in self.gpus.values()}
         if len(held) == 1 and min(held) > len(header.devices) and header.gpus == sorted(header.gpus):
             named = plural(len(header.devices), "column")
@@ -174,7 +179,8 @@ class _Table:
         return header.devices
 
     def _read_cells(self) -> None:
-        """The cells of each GPU and the words behind them; a row that is short, or has its X elsewhere, is refused."""
+        """Return the cells of each GPU and the words after them. Raises an error for a row that is too short, or has
+        its X elsewhere."""
         count, columns, of_count = self.count, self.columns, plural(self.count, "GPU")
         starts: dict[int, int] = {}
         for n in range(count):
@@ -183,9 +189,11 @@ class _Table:
             found = row.run(row.first() if start is None else start, len(columns) or None)
             if start is None or own >= len(found):
                 held = row.run(row.first())
-                if sum(1 for word in held if levels.word(word)) < count:
+                if sum(1 for word in held if connection_levels.word(word)) < count:
                     raise self.error(f", line {row.line}: GPU{n} has {len(held)} levels for {of_count}: cut off?")
-                places = ", ".join(str(at + 1) for at, word in enumerate(held) if word == levels.SELF) or "none"
+                places = (
+                    ", ".join(str(at + 1) for at, word in enumerate(held) if word == connection_levels.SELF) or "none"
+                )
                 raise self.error(
                     f", line {row.line}: GPU{n} has its X in column {places}, not {own + 1}: are rows missing or in "
                     "another order?"
@@ -207,7 +215,7 @@ class _Table:
         for n, row in self.gpus.items():
             self.after[n] = row.rest(starts[n], width)
             row.before += row.words[: starts[n]]
-        more = [(n, words) for n in range(count) if (words := list(filter(levels.word, self.after[n][0])))]
+        more = [(n, words) for n in range(count) if (words := list(filter(connection_levels.word, self.after[n][0])))]
         if more:
             n, words = more[0]
             self.problems.append(
@@ -227,7 +235,7 @@ class _Table:
             for column, label in enumerate(self.columns[:width]):
                 if smi_rows.GPU.fullmatch(label):
                     continue
-                if label in rows or any(levels.word(row[column]) for row in self.cells.values()):
+                if label in rows or any(connection_levels.word(row[column]) for row in self.cells.values()):
                     labels.append(label)
                 else:
                     self.problems.append(f"the column {printable(label)} holds no level: not used")
@@ -265,15 +273,15 @@ class _Table:
             lines[own] = row.line
             rows.append((own, row.run(start, len(at))))
             extra = row.words[start + len(rows[-1][1]) :]
-            if any(map(levels.word, extra)):
+            if any(map(connection_levels.word, extra)):
                 self.problems.append(f"line {row.line}: {len(extra)} words behind the columns: not used")
         odd: list[tuple[int, int, str]] = []
         for own, words in rows:
             for other, word in zip(at, words, strict=False):
                 if other is None or other == own:
                     continue
-                level = levels.word(word)
-                if level is None or level == levels.SELF:
+                level = connection_levels.word(word)
+                if level is None or level == connection_levels.SELF:
                     odd.append((own, other, word))
                     continue
                 before = found.get((other, own))
@@ -319,14 +327,15 @@ def _refuse_p2p(name: str) -> None:
 
 
 def _peers(rows: _Peers, count: int) -> Matrix:
-    """Peer access by the rows of `topo -p2p` (of reading and of writing): OK where all are, "" where none is whole."""
+    """Return the peer access by the rows of `topo -p2p` (of reading and of writing): "OK" if all are, "" if no row is
+    complete."""
 
     def status(a: int, b: int) -> str:
-        words = [row[b] for row in rows.get(a, []) if len(row) >= count and row[a] == levels.SELF]
-        words = [word for word in words if word in levels.P2P_WORDS]
+        words = [row[b] for row in rows.get(a, []) if len(row) >= count and row[a] == connection_levels.SELF]
+        words = [word for word in words if word in connection_levels.P2P_WORDS]
         return next((word for word in words if word != "OK"), words[0] if words else "")
 
-    return levels.square(count, status)
+    return connection_levels.square(count, status)
 
 
 def _differ(order: list[str], lines: dict[int, int], a: int, b: int, first: str, second: str, name: str) -> str:
@@ -339,12 +348,12 @@ def _differ(order: list[str], lines: dict[int, int], a: int, b: int, first: str,
 
 def _tree(words: dict[tuple[int, int], str], count: int, name: str) -> None:
     """Raises HiresxError unless two GPUs that share a switch with a third one also share it with each other."""
-    switch = levels.RANK["PXB"]
+    switch = connection_levels.RANK["PXB"]
     for b in range(count):
-        near = [a for a in range(count) if a != b and levels.rank(words.get((a, b), "")) <= switch]
+        near = [a for a in range(count) if a != b and connection_levels.rank(words.get((a, b), "")) <= switch]
         for n, a in enumerate(near):
             for c in near[:n]:
-                if levels.RANK.get(words.get((a, c), ""), 0) > switch:
+                if connection_levels.RANK.get(words.get((a, c), ""), 0) > switch:
                     raise HiresxError(
                         f"{name}: GPU{c}-GPU{b} is {words[c, b]} and GPU{b}-GPU{a} is {words[b, a]}, all behind one "
                         f"PCIe switch, but GPU{c}-GPU{a} is {words[c, a]}: a contradiction",
@@ -358,7 +367,12 @@ def _levels(
     """Return (GPU levels, the same by PCIe, GPU to adapter, adapter to adapter), completed from the tree."""
     size = max(count, 1 + max((a for a, _ in words), default=0))
     given = [["X" if a == b else words.get((a, b), "") for b in range(size)] for a in range(size)]
-    if any(levels.nvlinks(word) for a, row in enumerate(given) for b, word in enumerate(row) if max(a, b) >= count):
+    if any(
+        connection_levels.nvlinks(word)
+        for a, row in enumerate(given)
+        for b, word in enumerate(row)
+        if max(a, b) >= count
+    ):
         raise HiresxError(f"{name}: NVLink beyond the GPUs' columns: rows cut off?", HINT)
 
     def guess(a: int, b: int) -> str:
@@ -371,5 +385,5 @@ def _levels(
     beyond = range(count, size)
     pairs = tuple(tuple(given[a][b] or full[a][b] for b in beyond) for a in beyond)
     pcie = tuple(tuple(full[a][:count]) for a in range(count))
-    nearest = levels.square(count, lambda a, b: given[a][b] or full[a][b] or "SYS")
+    nearest = connection_levels.square(count, lambda a, b: given[a][b] or full[a][b] or "SYS")
     return nearest, pcie, tuple(tuple(full[a][count:]) for a in range(count)), pairs

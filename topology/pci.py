@@ -4,19 +4,20 @@ others."""
 NVIDIA, AMD = 0x10DE, 0x1002
 # A display controller with a slower link (GB/s) is the console of the board, not a GPU to compute on.
 COMPUTE_LINK = 3.0
-# Device numbers of display controllers that no computing library of today knows: NVIDIA's before Kepler (driver 470),
-# AMD's before Polaris and Fiji (ROCm) and those inside its CPUs. They are the consoles of boards.
+# Device numbers of display controllers that no present library for computing supports: NVIDIA's before Kepler (driver
+# 470), AMD's before Polaris and Fiji (ROCm) and those inside its CPUs. They drive the displays of boards.
 _NVIDIA_OLD = ((0x0000, 0x0FC0), (0x1040, 0x1180), (0x1200, 0x1280))
 _AMD_OLD = (
     (0x0000, 0x66A0), (0x6700, 0x67C0), (0x6800, 0x6860), (0x6880, 0x6900), (0x9400, 0x10000),
 )  # fmt: skip
-# Virtual functions by device number, where no name tells: Mellanox ConnectX-3 to -8 and BlueField, Intel and Broadcom.
+# Virtual functions by device number, if no name identifies them: Mellanox ConnectX-3 to -8 and BlueField, Intel and
+# Broadcom.
 _VIRTUAL = {
     0x15B3: {0x1004, 0x1012, 0x1014, 0x1016, 0x1018, 0x101A, 0x101C, 0x101E},
     0x8086: {0x10CA, 0x10ED, 0x1515, 0x1520, 0x154C, 0x1565, 0x15A8, 0x15C5, 0x1889, 0x37CD},
     0x14E4: {0x1606, 0x1609, 0x16D3, 0x16DC, 0x16E1, 0x1806, 0x1807, 0x1808},
 }
-# What `lstopo` shows too, by class and, where it matters, subclass.
+# Devices that `lstopo` also shows, by class and, if necessary, subclass.
 _KINDS = {
     0x0101: "IDE", 0x0104: "RAID", 0x0106: "SATA", 0x0107: "SAS", 0x0108: "NVMe", 0x01: "storage",
     0x0200: "Ethernet", 0x0207: "InfiniBand", 0x0208: "fabric", 0x0280: "network", 0x02: "network",
@@ -37,7 +38,8 @@ def is_gpu(kind: int, vendor: int, device: int, link: float | None = None, compu
     old = _NVIDIA_OLD if vendor == NVIDIA else _AMD_OLD
     if any(low <= device < high for low, high in old):
         return False
-    # A virtual machine may hide the link of what it passes on, and a recording made without root has none.
+    # A virtual machine may hide the link of a device that it passes through, and a recording made without root has
+    # none.
     return not link or link >= COMPUTE_LINK
 
 

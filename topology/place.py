@@ -59,7 +59,7 @@ class PlacementPlan:
 
     @property
     def most(self) -> int:
-        """Ranks on one GPU in an even placement, at most."""
+        """The largest number of ranks on one GPU in an even placement."""
         return -(-self.demand.ranks // len(self.gpus))
 
     @property
@@ -123,7 +123,8 @@ def free_gpus(
 def _near_our_cpus(
     machine: Machine, chosen: tuple[int, ...], left_out: dict[int, str], ranks: int
 ) -> tuple[tuple[int, ...], dict[int, str]]:
-    """Leave out GPUs that are far from the CPUs given by the scheduler, if the near ones suffice for the ranks."""
+    """Leave out GPUs that are far from the CPUs that the scheduler has given, if the near ones suffice for the
+    ranks."""
     if not machine.live or machine.allowed is None:
         return chosen, left_out
     allowed = machine.allowed

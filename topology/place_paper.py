@@ -6,7 +6,7 @@ import numpy as np
 from hiresx.topology.cost import Traffic
 from hiresx.topology.groups import GpuGroup
 
-# All subsets of this many ranks are tried; beyond, a first cut is improved by swaps.
+# All subsets of this many ranks are tried; for more ranks a first division is improved by swaps.
 MOST_SUBSETS = 16
 
 
@@ -40,7 +40,7 @@ def _split(ranks: list[int], group: GpuGroup, weight: np.ndarray, placement: lis
     if len(group.children) == 1:
         _split(ranks, group.children[0], weight, placement)
         return
-    # Cut into two sides as even in GPUs as the order of the groups allows, then each side again.
+    # The ranks are divided into two sides as evenly as the order of the groups permits, then each side again.
     half = max(1, len(group.children) // 2)
     sides = [
         GpuGroup(group.level, sum((c.gpus for c in part), ()), part)
@@ -53,7 +53,8 @@ def _split(ranks: list[int], group: GpuGroup, weight: np.ndarray, placement: lis
 
 
 def _cut(ranks: list[int], here: int, there: int, weight: np.ndarray) -> list[int]:
-    """The ranks for the first side: the fewest bytes across, then the rank order."""
+    """Return the ranks of the first side: those with the fewest bytes to the other side; among equal ones the rank
+    order decides."""
     count = len(ranks)
     least, spare = divmod(count, here + there)
     most = least + (spare > 0)
@@ -67,7 +68,7 @@ def _cut(ranks: list[int], here: int, there: int, weight: np.ndarray) -> list[in
 def _best_subset(inside: np.ndarray, low: int, high: int) -> np.ndarray:
     count = len(inside)
     subsets = np.arange(2**count)
-    # Bit 0 of the number stands for the first rank, so that ties go to the subset with the first ranks.
+    # Bit 0 of the number stands for the first rank, so that among equal subsets the one with the first ranks is chosen.
     member = (subsets[:, None] >> np.arange(count)) & 1
     sizes = member.sum(axis=1)
     member = member[(sizes >= low) & (sizes <= high)].astype(float)
@@ -79,13 +80,13 @@ def _best_subset(inside: np.ndarray, low: int, high: int) -> np.ndarray:
 
 
 def _improve(inside: np.ndarray, low: int, high: int) -> np.ndarray:
-    """Swap pairs of ranks, from the first ranks on this side, while that lessens the bytes across (Kernighan and Lin's
-    step)."""
+    """Swap pairs of ranks, beginning with the first ranks of this side, as long as that reduces the bytes to the other
+    side (the step of Kernighan and Lin)."""
     count = len(inside)
     member = np.arange(count) < min(high, max(low, count // 2))
     while True:
         side = np.where(member, 1.0, -1.0)
-        # Bytes across less those within, per rank: what moving it would gain.
+        # Bytes to the other side minus bytes within the own side, for each rank: the gain of moving it.
         gain = -side * (inside @ side)
         own, other = np.flatnonzero(member), np.flatnonzero(~member)
         if not len(own) or not len(other):

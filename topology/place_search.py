@@ -18,15 +18,15 @@ from hiresx.topology.cost import GIGA, Exchange, Model, Traffic
 from hiresx.topology.gpu_slots import GpuSlots
 
 EXHAUSTIVE = 8
-# Operations for swaps; the search of few ranks has three times as many. Both take some tenths of a second.
+# Number of operations for swaps; the search with few ranks has three times as many. Both take some tenths of a second.
 MOST_WORK = 120_000_000
-# Operations at a time, for memory.
+# Number of operations at a time, which limits the memory.
 AT_A_TIME = 2_000_000
 # Overhead of a call of NumPy, as a number of operations.
 CALL = 20_000
 KICKED = 3
-# Placements whose values differ from the best by no more than this share are equally good. Among them the other measure
-# decides, then the rank order.
+# Placements whose values differ from the best by no more than this fraction count as equally good. Among them the other
+# measure decides, then the order of the ranks.
 SAME = 1e-9
 # Weight of the norm of all links' times (exponent 2^3) beside the longest time. Most swaps do not change the longest
 # time, but they change the norm.
@@ -78,7 +78,7 @@ class PairSum(Objective):
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
         ranks, size = self.demand.ranks, len(place)
         sent, model, pairs = self.demand.bytes > 0, self.model, np.ix_(place, place)
-        # Cost of each rank, as far as other hosts go, where each of the others is.
+        # Cost of the traffic of each rank to other hosts, for each of its possible GPUs.
         change = np.zeros((size, size))
         change[:ranks] = np.outer(self.demand.off_host, model.nic_per_byte[place])
         change[:ranks] += np.outer(self.demand.off_host > 0, model.nic_latency[place])
@@ -131,7 +131,7 @@ def swap_change(amount: np.ndarray, price: np.ndarray) -> np.ndarray:
         product = a @ p.T
         own = np.diag(product)
         total += product + product.T - own[:, None] - own[None, :]
-        # The sums above run over all others and over r and s themselves; those two are taken out again.
+        # The sums above include r and s themselves, which are subtracted here.
         ends = np.diag(p)
         total -= (0 - a.T) * (p.T - ends[:, None]) + a * (ends[None, :] - p)
     change: np.ndarray = total + amount * (price.T - price) + amount.T * (price - price.T)
@@ -194,8 +194,8 @@ class Search:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _every(self, limit: float) -> np.ndarray | None:
-        """All best placements (n, ranks), one of each set that `are_alike` makes equal; None if the search takes too
-        long. `limit`: a value that is known to be reached."""
+        """Return all best placements (n, ranks), one of each set of placements that `are_alike` makes equivalent; None
+        if the search takes too long. `limit`: a value that is known to be reached."""
         order, limit = self._slots.order, limit * (1 + SAME)
         places = np.zeros((1, 0), dtype=np.int64)
         used = np.zeros((1, self._slots.count), dtype=np.int64)
@@ -242,7 +242,8 @@ class Search:
         return np.unique([place for _, place in found], axis=0)
 
     def _descend(self, place: np.ndarray, draw: np.random.Generator, allowed: int) -> tuple[float, np.ndarray]:
-        """Descend by swaps of two ranks and moves of one to a free slot. Return (guide value, placement)."""
+        """Improve a placement by swaps of two ranks and moves of one rank to a free slot. Returns (guide value,
+        placement)."""
         ranks, slots = len(place), self._slots.slots(np.asarray(place))
         now, most = np.inf, self._objective.most_swaps
         while self.work < allowed:
@@ -250,7 +251,7 @@ class Search:
             if len(first) > most:
                 some = draw.permutation(len(first))[:most]
                 first, second = first[some], second[some]
-            # The placement itself is the first: a swap of an entry with itself.
+            # The placement itself comes first: a swap of an entry with itself.
             first, second = np.append(0, first), np.append(0, second)
             guide, work = self._objective.swap_values(self._gpus[slots], first, second)
             self.evaluations += len(first)
@@ -299,7 +300,7 @@ def exchange_bound(model: Model, demand: Traffic, gpus: list[int], share: int) -
 
 
 def _least(times: np.ndarray, apart: np.ndarray, axis: int) -> np.ndarray:
-    """Lower bound (links, GPUs) of the seconds per byte that a link is held by bytes that leave (axis 2) or reach (1) a
-    GPU."""
+    """Return a lower bound (links, GPUs) of the seconds per byte for which bytes that leave (axis 2) or reach (1) a GPU
+    occupy a link."""
     least: np.ndarray = np.where(apart[None], times, np.inf).min(axis=axis)
     return least

@@ -3,12 +3,20 @@
 import os
 from collections.abc import Iterator
 
+from hiresx.topology.connection_levels import (
+    PCIE_OF,
+    PCIE_SHARE,
+    PCIE_X16,
+    RANK,
+    assumed_pcie_speed,
+    pcie_generation,
+    rank,
+)
 from hiresx.topology.cpus import format_list
 from hiresx.topology.groups import levels_tell_nodes, nearest_nics, pcie_groups
-from hiresx.topology.levels import PCIE_OF, PCIE_SHARE, PCIE_X16, RANK, assumed_pcie_speed, pcie_generation, rank
 from hiresx.topology.machine import Machine
 
-# A measured bandwidth below this share of that of its level is a problem. ACS, for instance, halves it.
+# A measured bandwidth below this fraction of that of its level is a problem. ACS, for instance, halves it.
 SLOW = 0.6
 
 
@@ -80,7 +88,7 @@ def _levels(machine: Machine) -> Iterator[str]:
 
 
 def _affinities(machine: Machine) -> Iterator[str]:
-    """Contradictions between NUMA nodes, nearest CPUs and levels."""
+    """Yield contradictions between NUMA nodes, nearest CPUs and levels."""
     tell = levels_tell_nodes(machine)
     found: dict[str, list[str]] = {}
     for a, one in enumerate(machine.gpus):
@@ -126,8 +134,8 @@ def _busy(machine: Machine) -> Iterator[str]:
 
 
 def _links(machine: Machine) -> Iterator[str]:
-    """PCIe links that have at most half the speed of which the GPU's model is capable. Smaller differences are not
-    reported, since idle links seem slower."""
+    """Yield PCIe links with at most half the speed that the GPU's model supports. Smaller differences are not reported,
+    since idle links report lower speeds."""
     slow: dict[str, list[int]] = {}
     for gpu in machine.gpus:
         best = PCIE_X16.get(PCIE_OF.get(pcie_generation(gpu.model) or "", 0))
@@ -138,7 +146,8 @@ def _links(machine: Machine) -> Iterator[str]:
 
 
 def _adapters(machine: Machine) -> Iterator[str]:
-    """GPUs whose way to other hosts begins with the interconnect between NUMA nodes, though that of others does not."""
+    """Yield GPUs whose path to other hosts begins with the interconnect between NUMA nodes, although that of other GPUs
+    does not."""
     if not any(nic.rdma for nic in machine.nics):
         return
     best = [machine.nic_levels[gpu.index][nearest_nics(machine, gpu.index)[0]] for gpu in machine.gpus]

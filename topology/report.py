@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hiresx.base.plural import plural
+from hiresx.topology.connection_levels import NVLINK, PCIE_SHARE, assumed_pcie_speed, generation, nvlinks
 from hiresx.topology.cpus import format_list
 from hiresx.topology.domains import nvlink_domains
 from hiresx.topology.groups import groups
 from hiresx.topology.layout import Branch, device_tree
-from hiresx.topology.levels import NVLINK, PCIE_SHARE, assumed_pcie_speed, generation, nvlinks
 from hiresx.topology.machine import GPU, NIC, Machine, Matrix, to_json
 from hiresx.topology.place import EXPLICIT, PlacementPlan, is_even
 from hiresx.topology.problems import problems
@@ -85,7 +85,7 @@ def renderables(machine: Machine) -> list["RenderableType"]:
 
 
 def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable["str | Text"]]) -> "Table":
-    """A table of cells as they are: a name in brackets is no markup."""
+    """Return a table whose cells are printed unchanged: a name in brackets is not markup."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -173,7 +173,7 @@ def _grow(inside: "Tree", branch: Branch, machine: Machine) -> None:
 
 
 def _bridges_to_show(path: tuple[str, ...], devices: Sequence[GPU | NIC]) -> tuple[str, ...]:
-    """Bridges to show above a device: the host bridge, and those below which paths separate."""
+    """Return the bridges to show above a device: the host bridge, and those below which paths separate."""
     shown = []
     for n in range(len(path)):
         below = {
@@ -226,7 +226,7 @@ def matrix_table(machine: Machine) -> "Table":
 
 
 def _levels_table(title: str, names: Sequence[str], levels: Matrix, columns: Sequence[str]) -> "Table":
-    """A table of `levels`; `names`: of its rows."""
+    """Return a table of `levels`. `names`: those of its rows."""
     rows: list[list[str | Text]] = [[n, *map(level_text, row)] for n, row in zip(names, levels, strict=True)]
     return _table(title, ["", *columns], rows)
 
@@ -329,6 +329,6 @@ def bytes_text(number: float) -> str:
 
 
 def _with_unit(number: float, units: Sequence[tuple[str, float]], form: str) -> str:
-    """`number` in the first of the `units` (name, size) that it reaches, else in the last."""
+    """Format `number` in the largest of the `units` (name, size) in which it is at least 1, or else in the last."""
     name, size = next((unit for unit in units if number >= unit[1]), units[-1])
     return f"{number / size:{form}} {name}"

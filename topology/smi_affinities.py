@@ -3,12 +3,12 @@ that are memory of a GPU."""
 
 from typing import TypeAlias
 
-from hiresx.topology import levels, smi_rows
+from hiresx.topology import connection_levels, smi_rows
 from hiresx.topology.cpus import format_list, parse_list
 from hiresx.topology.machine import printable
 from hiresx.topology.smi_rows import CPU, MEMORY, MOST_TOLD, NUMA, After, Row, RowHeader
 
-# By GPU: CPUs or NUMA nodes, one NUMA node; None where they are not known.
+# By GPU: CPUs or NUMA nodes, or one NUMA node; None if they are not known.
 Sets: TypeAlias = list[frozenset[int] | None]
 Nodes: TypeAlias = list[int | None]
 
@@ -67,12 +67,12 @@ def _assign(
     line: int,
     whole: bool,
 ) -> None:
-    """Assign the words beside the matrix to its affinity columns. Words that are left over are added to `unread`."""
+    """Assign the words beside the matrix to its affinity columns. Remaining words are added to `unread`."""
     words = list(words)
     while len(words) > len(kinds) and (n := next((n for n, word in enumerate(words[:-1]) if _open(word)), -1)) >= 0:
         words[n : n + 2] = [words[n] + words[n + 1]]  # "0, 3-9": a list with blanks in it
     if kinds and 0 < len(words) < len(kinds) and tabbed:
-        # An empty column shows in the tabs; the last column has two before it.
+        # An empty column is visible in the tabs; the last column has two tabs before it.
         last = [tabbed[-1]] if len(kinds) == 3 and len(tabbed) >= 3 else []
         columns = [*tabbed[: len(kinds) - len(last)], *last]
         if [cell for cell in columns if cell] == words:
@@ -85,7 +85,7 @@ def _assign(
         if not smi_rows.is_affinity(word):
             break
         entry[kind] = word
-    left = words[len(kinds) :] if whole else [word for word in words[len(kinds) :] if not levels.word(word)]
+    left = words[len(kinds) :] if whole else [word for word in words[len(kinds) :] if not connection_levels.word(word)]
     left = [word for word in words[: len(kinds)] if not smi_rows.is_affinity(word)] + left
     if left:
         shown = printable(" ".join(left))[:60]

@@ -4,7 +4,7 @@
 import re
 from dataclasses import dataclass, field
 
-from hiresx.topology import levels
+from hiresx.topology import connection_levels
 from hiresx.topology.cpus import parse_list
 from hiresx.topology.machine import MOST_GPUS, bus_id, printable
 
@@ -53,7 +53,8 @@ def facts(text: str) -> ReportedFacts:
 
 
 def _read_query(lines: list[str], found: ReportedFacts) -> None:
-    """`nvidia-smi -q`: a block for each GPU, in order; the highest generation and width that both ends can do."""
+    """Read `nvidia-smi -q`: a block for each GPU, in order. Generation and width of a link are the highest ones that
+    both ends support."""
     number, section, generation = -1, "", None
     for line in lines:
         if match := _BLOCK.match(line):
@@ -73,13 +74,13 @@ def _read_query(lines: list[str], found: ReportedFacts) -> None:
         elif name == "Max" and section == "PCIe Generation" and value.isdigit():
             generation = int(value)
         elif name == "Max" and section == "Link Width" and value.rstrip("x").isdigit():
-            speed = levels.pcie_speed(generation, int(value.rstrip("x")))
+            speed = connection_levels.pcie_speed(generation, int(value.rstrip("x")))
             if speed:
                 found.pcie.setdefault(number, speed)
 
 
 def _table(lines: list[str], found: ReportedFacts) -> None:
-    """CSV of --query-gpu: a line of names, then one for each GPU."""
+    """Read the CSV of --query-gpu: a line of names, then one line for each GPU."""
     names: list[str] = []
     rows = 0
     for line in lines:
@@ -100,7 +101,7 @@ def _table(lines: list[str], found: ReportedFacts) -> None:
             values = (entry.get(f"pcie.link.{what}.{kind}", "") for kind in ("max", "current"))
             return next((int(value) for value in values if value.isascii() and value.isdigit()), None)
 
-        speed = levels.pcie_speed(most("gen"), most("width"))
+        speed = connection_levels.pcie_speed(most("gen"), most("width"))
         if speed:
             found.pcie.setdefault(number, speed)
         if entry.get("name"):

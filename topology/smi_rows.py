@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from hiresx.topology import levels
+from hiresx.topology import connection_levels
 from hiresx.topology.cpus import parse_list
 
 _WORD = r"(?:X|PIX|PXB|PHB|PSB|NODE|SYS|SOC|NV(?:[12][0-9]|3[0-6]|[1-9]))"
@@ -16,22 +16,23 @@ _LABEL = re.compile(r"GPU\d{1,4}|NIC\d{1,4}|mlx\w+")
 GPU = re.compile(r"GPU(\d{1,4})")
 _AFFINITY = re.compile(r"[0-9][0-9,\-]*|N/?A|-")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f]")
-# What people and tools put before a row: a comment sign, a prompt, a quote, a list mark, the edge of a table.
+# Characters that people and tools put before a row: a comment sign, a prompt, a quote, a list mark, the edge of a
+# table.
 _PREFIX = re.compile(r"[\s#>$%|*`'\"\\+:\-]*")
 # Around cells of tables and quoted text.
 _MARKS = str.maketrans({"|": "\t", "*": " ", "`": " ", '"': " ", "'": " "})
-# A header's columns; names of devices end where the next known label begins, however close.
+# Columns of a header; the name of a device ends where the next known label begins, even without a blank.
 _HEADING = re.compile(
     r"(?P<memory>GPU *NUMA *ID)|(?P<cpu>CPUs?(?: *Affinity)?)|(?P<numa>NUMA(?: *(?:Affinity|Nodes?))?(?:\(s\))?)"
     r"|(?P<gpu>GPU\d{1,4})|(?P<nic>NIC\d{1,4}|mlx\d_\d{1,3})"
     r"|(?P<other>[A-Za-z][\w.\-]*?(?=GPU\d|NIC\d|mlx\d_\d|CPU\s?Aff|NUMA\s?Aff|GPU\s?NUMA|[^\w.\-]|$))"
 )
 _CELL = re.compile(r"[A-Z0-9?!/#\-][A-Z0-9?!/#,\-]*")
-MOST_BEFORE = 8  # words left of the first level: affinities, or unreadable cells
+MOST_BEFORE = 8  # words without the first level: affinities, or unreadable cells
 CPU, NUMA, MEMORY = "cpu", "numa", "memory"
-# At most so many of the unused words are named.
+# Largest number of unused words that are named.
 MOST_TOLD = 6
-# By GPU: the words behind the matrix, and the same by tabs.
+# By GPU: the words behind the matrix, and the same separated by tabs.
 After: TypeAlias = dict[int, tuple[list[str], list[str]]]
 
 
@@ -49,7 +50,7 @@ def is_affinity(word: str) -> bool:
 
 def is_device(label: str) -> bool:
     """True if a label of the table names a device, such as a network adapter."""
-    return re.fullmatch(r"[A-Za-z][\w.\-]{1,63}", label) is not None and levels.word(label) is None
+    return re.fullmatch(r"[A-Za-z][\w.\-]{1,63}", label) is not None and connection_levels.word(label) is None
 
 
 @dataclass
@@ -98,14 +99,14 @@ class Row:
     def place(self, column: int) -> int | None:
         """Return the index of the word at which the matrix begins. It follows from the X of the row, which is in the
         column of the row's own device, number `column`. None if the row has no X, or more than one."""
-        marks = [n for n, word in enumerate(self.words) if word == levels.SELF]
+        marks = [n for n, word in enumerate(self.words) if word == connection_levels.SELF]
         start = marks[0] - column if len(marks) == 1 else -1
-        return start if start >= 0 and not any(map(levels.word, self.words[:start])) else None
+        return start if start >= 0 and not any(map(connection_levels.word, self.words[:start])) else None
 
     def first(self) -> int:
         """Return the index of the word at which the matrix begins, which is the first word that names a level. This is
         for a row without an X on the diagonal."""
-        return next((n for n, word in enumerate(self.words) if levels.word(word)), len(self.words))
+        return next((n for n, word in enumerate(self.words) if connection_levels.word(word)), len(self.words))
 
     def run(self, start: int, width: int | None = None) -> list[str]:
         """Return the cells of the matrix from the word `start` on: `width` of them, or all up to the last level before
@@ -113,14 +114,14 @@ class Row:
         end = start
         for n in range(start, len(self.words)):
             word = self.words[n]
-            if levels.word(word):
+            if connection_levels.word(word):
                 end = n + 1
             elif is_affinity(word) and parse_list(word) is not None:
                 break
         if width is None:
             return self.words[start:end]
         cells = self.words[start : start + width]
-        # In a row that is too short the next words are affinities; no cell looks like one.
+        # In a row that is too short the next words are affinities, which do not look like cells.
         while cells and start + len(cells) > end and is_affinity(cells[-1]):
             cells.pop()
         return cells
@@ -152,9 +153,9 @@ def row(number: int, body: str) -> Row | None:
             found += re.findall(_WORD, glued[2])
         elif n:
             found += apart(word)
-    found = [levels.word(word) or word for word in found]
-    start = next((n for n, word in enumerate(found) if levels.word(word)), None)
-    # A sentence that names a GPU is no row. In a row, the words before the first level look like cells.
+    found = [connection_levels.word(word) or word for word in found]
+    start = next((n for n, word in enumerate(found) if connection_levels.word(word)), None)
+    # A sentence that names a GPU is not a row. In a row, the words before the first level look like cells.
     if start is None or start > MOST_BEFORE or not all(_CELL.fullmatch(word) for word in found[:start]):
         return None
     before: list[str] = []
@@ -167,7 +168,7 @@ def row(number: int, body: str) -> Row | None:
 
 def apart(word: str) -> list[str]:
     """Divide a word into several: levels that are written without a blank between them, or a level with an affinity."""
-    if levels.word(word):
+    if connection_levels.word(word):
         return [word]
     if _GLUED.fullmatch(word):
         return re.findall(_WORD, word)
@@ -176,11 +177,11 @@ def apart(word: str) -> list[str]:
 
 
 def _label(words: list[str]) -> int | None:
-    """Index of the word that names the row: a GPU or an adapter before levels, behind the prefix of a log or an
-    affinity; else the first word."""
+    """Return the index of the word that names the row: a GPU or an adapter before levels, after the prefix of a log or
+    an affinity; or else the first word."""
     for n, word in enumerate(words[:8]):
         following = [part for after in words[n + 1 : n + 2 + MOST_BEFORE] for part in apart(after)]
-        named = _LABEL.fullmatch(word) and any(levels.word(part) for part in following)
+        named = _LABEL.fullmatch(word) and any(connection_levels.word(part) for part in following)
         if named or _LABEL_GLUED.fullmatch(word):
             return n
     return 0 if len(words) > 1 else None

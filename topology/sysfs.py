@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from hiresx.topology import levels, pci
+from hiresx.topology import connection_levels, pci
 from hiresx.topology.cpus import parse_list
 from hiresx.topology.machine import GPU, NIC, Cache, Machine, NumaNode, OtherDevice, Package, bus_id, device_matrices
 
-# Patterns of paths below a device that end in its names in the system.
+# Patterns of paths below a device whose last part is its name in the system.
 _NAMES = ("nvme/*/nvme*n*", "block/*", "ata*/host*/target*/*/block/*", "host*/target*/*/block/*", "virtio*/block/*")
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
@@ -67,13 +67,13 @@ def _hex(path: Path) -> int:
 
 
 def _node(path: Path) -> int | None:
-    """The device's NUMA node; the kernel writes -1 where the firmware does not say."""
+    """Return the device's NUMA node. (The kernel writes -1 if the firmware does not give it.)"""
     text = _read(path / "numa_node")
     return int(text) if text.isdigit() else None
 
 
 def _bridges(path: Path) -> tuple[str, ...]:
-    """Bridges above a device from its place in /sys: .../pci0000:3a/0000:3a:00.0/0000:3b:00.0."""
+    """Return the bridges above a device from its path in /sys: .../pci0000:3a/0000:3a:00.0/0000:3b:00.0."""
     parts = path.resolve().parts
     hosts = [n for n, part in enumerate(parts) if re.fullmatch(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}", part)]
     if not hosts:
@@ -83,7 +83,7 @@ def _bridges(path: Path) -> tuple[str, ...]:
 
 
 def _speed(path: Path) -> float | None:
-    return levels.pcie_speed_of_rate(_read(path / "max_link_speed"), _read(path / "max_link_width"))
+    return connection_levels.pcie_speed_of_rate(_read(path / "max_link_speed"), _read(path / "max_link_width"))
 
 
 def _gpu(index: int, path: Path) -> GPU:
@@ -112,7 +112,7 @@ def _nic(path: Path) -> NIC:
 
 
 def _network_speed(path: Path) -> float | None:
-    """GB/s of an adapter's fastest port that is up: "200 Gb/sec (4X HDR)", or Mbit/s."""
+    """Return the GB/s of an adapter's fastest active port, from "200 Gb/sec (4X HDR)" or Mbit/s."""
     rates = [re.match(r"(\d+(?:\.\d+)?) Gb/sec", _read(rate)) for rate in path.glob("infiniband/*/ports/*/rate")]
     found = [float(match[1]) / 8 for match in rates if match]
     for entry in (*path.glob("net/*/speed"), *path.glob("virtio*/net/*/speed")):
@@ -123,7 +123,7 @@ def _network_speed(path: Path) -> float | None:
 
 
 def _caches(root: Path) -> tuple[Cache, ...]:
-    """Each cache once, with all that share it."""
+    """Yield each cache once, with all CPUs that share it."""
     found: dict[tuple[int, str, frozenset[int]], Cache] = {}
     kinds = {"Data": "data", "Instruction": "instruction"}
     for path in (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cache/index[0-9]*"):
@@ -141,7 +141,7 @@ def level_by_bridges(first: GPU | NIC, second: GPU | NIC) -> str:
     """Return the level of two devices (PIX, PXB, PHB, NODE or SYS). It follows from the PCI bridges above them or,
     without a common bridge, from their NUMA nodes. Unknown nodes, as on most virtual machines, are treated as one node.
     """
-    return levels.closest(first.path, second.path) or ("NODE" if first.numa == second.numa else "SYS")
+    return connection_levels.closest(first.path, second.path) or ("NODE" if first.numa == second.numa else "SYS")
 
 
 def _numa_nodes(root: Path) -> Iterator[NumaNode]:

@@ -57,19 +57,19 @@ def read(text: str, name: str, hint: str) -> Element:
         reader.parser.Parse(text.encode("utf-8", errors="replace"), True)
     except expat.ExpatError as error:
         raise HiresxError(f"{name}: not XML, or cut off: {error}", hint) from None
-    assert reader.root is not None  # expat refuses a text without one
+    assert reader.root is not None  # expat rejects a text without one
     return reader.root
 
 
 class _Reader:
-    """Takes expat's events."""
+    """Handles the events of expat."""
 
     def __init__(self, name: str, hint: str):
         self.name, self.hint = name, hint
         self.root: Element | None = None
         self.current: Element | None = None
         self.elements = self.depth = 0
-        self.parser = expat.ParserCreate("utf-8")  # as the text was read, whatever it names itself
+        self.parser = expat.ParserCreate("utf-8")  # as the text was decoded, whatever encoding it declares
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self.start
         self.parser.EndElementHandler = self.end
@@ -91,7 +91,7 @@ class _Reader:
         self.depth += 1
         if self.elements > MOST_ELEMENTS or self.depth > DEEPEST:
             raise HiresxError(f"{self.name}: more elements, or deeper, than the XML of a machine", self.hint)
-        # Whatever a file holds is shown on a terminal later.
+        # The text of a file may later be shown on a terminal.
         clean = {key: printable(value) for key, value in attributes.items()}
         element = Element(tag, clean, self.current)
         if self.current is None:

@@ -2,15 +2,16 @@
 
 import numpy as np
 
-# Nodes of the polynomial whose derivative at the wall is taken.
+# Number of nodes of the polynomial from which the derivative at the wall is computed.
 NODES = 5
 # Where the Resource has Cf: the middle, and 0.1177975 of its units to both sides.
 STATIONS = {"cf_ahead": 0.421465, "cf_middle": 0.5, "cf_behind": 0.578535}
 
 
 def _friction(simulation, gamma, sutherland):
-    """x and the wall shear stress times Re_c of the nodes of the wall on this rank. The velocity vanishes there, and
-    lines along j have a constant x: its derivative along the normal is that along y times the cosine of the slope."""
+    """Return x and the wall shear stress times Re_c at the nodes of the wall on this rank. The velocity vanishes there,
+    and lines along j have a constant x. The derivative along the normal is therefore that along y times the cosine of
+    the slope."""
     found = [np.empty((2, 0))]
     for block in simulation.blocks:
         x, y = block.x[0, 0], block.y[0, :NODES]

@@ -3,12 +3,12 @@ phases."""
 
 import numpy as np
 
-# Between the walls, finely enough for means over the width.
+# Number of places between the walls: enough for accurate means over the width.
 ACROSS = np.linspace(-1, 1, 20001)
 
 
 def _temperature(y, centre):
-    """Close to the profile of the DNS: 1 at the walls, flat between them."""
+    """Return a temperature close to the profile of the DNS: 1 at the walls, flat between them."""
     return 1 + (centre - 1) * (1 - np.abs(y) ** 14)
 
 

@@ -12,8 +12,9 @@ LENGTH = 9.0
 
 
 def _half_space(largest):
-    """Whole wave vectors (3, modes), one of each pair k and -k, and the shells of width 1 around whole wave numbers in
-    which they lie, up to `largest`. The shortest come first, so that each has the same random numbers in any number."""
+    """Return whole wave vectors (3, modes), one of each pair k and -k, up to the length `largest`, and for each the
+    shell of width 1 around a whole wave number in which it lies. The shortest come first, so that a vector has the same
+    random numbers for any number of vectors."""
     n = int(largest)
     whole = np.arange(-n, n + 1)
     k = np.stack([part.ravel() for part in np.meshgrid(whole, whole, np.arange(n + 1), indexing="ij")[::-1]])
@@ -30,7 +31,7 @@ def _velocities(k, shell, energy, seed):
     81315, 1981). The sum over the modes of a shell n has the kinetic energy energy[n - 1]."""
     size = np.sqrt(np.sum(k * k, axis=0))
     across = np.hypot(k[0], k[1])
-    # Of waves along z, where both are 0, any direction across will do.
+    # For waves along z both components are 0; any direction normal to z is then valid.
     safe = np.where(across > 0, across, 1.0)
     one = np.where(across > 0, np.stack([k[1] / safe, -k[0] / safe, 0 * safe]), np.array([[1.0], [0.0], [0.0]]))
     other = np.cross(k / size, one, axis=0)
@@ -41,12 +42,13 @@ def _velocities(k, shell, energy, seed):
 
 
 def _pressure(k, u):
-    """Complex amplitudes of the pressure over the density, of which the divergence of incompressible flow stays 0."""
+    """Return the complex amplitudes of the pressure over the density with which the divergence of incompressible flow
+    stays 0."""
     n = int(k.max())
     nodes = 3 * n + 2  # so that no product appears as a wave up to n
     cube = np.zeros((3, nodes, nodes, nodes // 2 + 1), complex)
     cube[:, k[2], k[1], k[0]] = u / 2
-    still = k[0] == 0  # of these the transform needs both of a pair
+    still = k[0] == 0  # the transform needs both waves of a pair among these
     cube[:, -k[2, still], -k[1, still], 0] = np.conj(u[:, still]) / 2
     velocity = np.fft.irfftn(cube, s=(nodes,) * 3, axes=(1, 2, 3), norm="forward")
     total = 0.0

@@ -3,14 +3,14 @@
 import numpy as np
 
 KAPPA = 0.41
-# Nodes of the polynomial whose derivative at the wall is taken.
+# Number of nodes of the polynomial from which the derivative at the wall is computed.
 NODES = 5
 
 
 def _layer(x, y, mach, reynolds):
-    """u, the friction velocity, y+ and y over the thickness: the friction and thickness of the power law of the seventh
-    root (Schlichting, Boundary-Layer Theory, 7th edition, chapter XXI), the velocity of Reichardt (Zeitschrift fuer
-    angewandte Mathematik und Mechanik 31 (1951) 208)."""
+    """Return u, the friction velocity, y+, and y over the thickness. Friction and thickness are those of the power law
+    of the seventh root (Schlichting, Boundary-Layer Theory, 7th edition, chapter XXI). The velocity is that of
+    Reichardt (Zeitschrift fuer angewandte Mathematik und Mechanik 31 (1951) 208)."""
     x, y = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(y, dtype=float))
     along = np.maximum(x, 1e-3)
     root = (mach * reynolds * along) ** -0.2
@@ -58,7 +58,7 @@ def inverse_root(x, y, z, *, mach, reynolds, far_field_omega):
 
 
 def _walls(simulation, mach, reynolds, gamma, sutherland):
-    """x and Cf of the nodes of plates, block by block."""
+    """Yield x and Cf at the nodes of plates, block by block."""
     for block in simulation.blocks:
         x, y = block.x[0, 0], block.y[0, :NODES, 0]
         if y[0] != 0:

@@ -8,7 +8,7 @@ LIP = 1.0  # its x; the ramp begins at the origin
 
 
 def _shocks(mach, ramp, cowl, gamma):
-    """The shock of the ramp and that which turns the flow into the direction of the cowl."""
+    """Return the shock of the ramp, and the shock that turns the flow into the direction of the cowl."""
     first = oblique_shock(mach, ramp, gamma)
     return first, oblique_shock(first.mach, ramp - cowl, gamma)
 

@@ -51,7 +51,7 @@ def developed_jet(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, gamm
     distance = np.maximum(x, 0.3)
     core = 0.5 * height * np.maximum(1 - distance / core_length, 0.0)
     k = 4 / (3 * height) * core_length / distance
-    # Beyond 40 widths the wing is nothing; cosh would overflow.
+    # Beyond 40 widths the velocity is negligible, and cosh would overflow.
     wing = 1 / np.cosh(np.minimum(k * np.maximum(np.abs(y) - core, 0.0), 40.0)) ** 2
     u = u_jet * np.minimum(np.sqrt(core_length / distance), 1.0) * wing
     return _state(u, 1 / gamma, 1 + (temperature_ratio - 1) * u / u_jet, gamma)
@@ -75,5 +75,5 @@ def initial(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, layer, kic
 
 
 def _state(u, p, total_temperature, gamma):
-    """State of a gas of this total temperature: T = T0 - (gamma - 1) / 2 u^2."""
+    """Return the state of a gas of this total temperature: T = T0 - (gamma - 1) / 2 u^2."""
     return gamma * p / (total_temperature - 0.5 * (gamma - 1) * u**2), u, 0.0, 0.0, p

@@ -104,8 +104,8 @@ def amplitudes(x, y, z, *, speed, layer, modes, lowest, highest, seed):
     g, slope = q**2 * (1 - q) ** 4, -(2 * q * (1 - q) ** 4 - 4 * q**2 * (1 - q) ** 3) / (REACH * layer)
     turn = (np.broadcast_to(y, r.shape)[inside] + 1j * np.broadcast_to(z, r.shape)[inside]) / radius
     m = np.arange(-modes, modes + 1)
-    # (WAVES, points): of F and G the values, of G the derivative in theta, with exp(-2 pi i f t) left out. Sums over m
-    # of a_m turn^m, by Horner's rule.
+    # (WAVES, points): the values of F and G, and the derivative of G in theta, without the factor exp(-2 pi i f t).
+    # Sums over m of a_m turn^m are computed by Horner's rule.
     waves = np.exp(2j * np.pi * np.multiply.outer(f, place / speed)) / turn**modes
     sums = np.zeros((3, f.size, radius.size), complex)
     for n in range(m.size - 1, -1, -1):
@@ -129,7 +129,8 @@ def _waves(modes, lowest, highest, seed, speed, layer):
     random = np.random.default_rng(seed)
     f = lowest + (highest - lowest) * (np.arange(WAVES) + random.uniform(size=WAVES)) / WAVES
     phases = np.exp(2j * np.pi * random.uniform(size=(2, WAVES, 2 * modes + 1)))
-    # In the layer slopes in r are 1/layer and those along x and theta the waves': equal shares of velocity of F and G.
+    # In the layer the derivatives in r are of the size 1/layer; those along x and theta are those of the waves. With
+    # these factors F and G contribute equally to the velocity.
     q = np.linspace(0.0, 1.0, 1001)[:-1]
     radius = 0.5 - q * REACH * layer
     g, slope = q**2 * (1 - q) ** 4, -(2 * q * (1 - q) ** 4 - 4 * q**2 * (1 - q) ** 3) / (REACH * layer)
@@ -160,7 +161,7 @@ def developed_jet(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, gamm
     width = SPREADING * np.maximum(x, 0.5) / np.arccosh(np.sqrt(2))
     core = np.sqrt(np.maximum(radius**2 - (2 * WING_MOMENT - WING**2) * width**2, 0.0)) - WING * width
     velocity = np.minimum(radius / (np.sqrt(2 * WING_MOMENT) * width), 1.0)
-    # Beyond 40 widths the wing is nothing; cosh would overflow.
+    # Beyond 40 widths the velocity is negligible, and cosh would overflow.
     r = np.hypot(y, z)
     wing = 1 / np.cosh(np.minimum(np.maximum(r - np.maximum(core, 0.0), 0.0) / width, 40.0)) ** 2
     u = u_jet * velocity * wing
@@ -191,5 +192,5 @@ def initial(x, y, z, *, pressure_ratio, exit_mach, temperature_ratio, layer, kic
 
 
 def _state(u, p, total_temperature, gamma):
-    """State of a gas of this total temperature: T = T0 - (gamma - 1) / 2 u^2."""
+    """Return the state of a gas of this total temperature: T = T0 - (gamma - 1) / 2 u^2."""
     return gamma * p / (total_temperature - 0.5 * (gamma - 1) * u**2), u, 0.0, 0.0, p

@@ -3,17 +3,16 @@ frame of the incoming flow."""
 
 import numpy as np
 
-from hiresx.case.waves import Waves
+from hiresx.case.wave_sums import Waves
 from hiresx.exact import normal_shock
 
 
 def _modes(peak, largest, seed, speed, amplitude):
-    """Wave vectors (3, modes) and complex amplitudes (3, modes) of u, v, w, of which the real part is taken.
-
-    One of each pair k and -k: kx = 1/2, 3/2, ..., so that none stands still in the inflow, and whole ky and kz. All
-    energy of a wave vector is E(k) / (4 pi k^2), of random phase: half of it in the plane of k and the x axis, and half
-    across it, a quarter of a period before or behind (after Rogallo, NASA TM 81315, 1981). E ~ k^4 exp(-2 (k / peak)^2)
-    up to `largest`; the variance of u, v and w is (speed amplitude)^2 in the mean.
+    """Return wave vectors (3, modes) and complex amplitudes (3, modes) of u, v, w, of which the real part is taken.
+    There is one vector of each pair k and -k, with kx = 1/2, 3/2, ..., so that no wave is steady in the inflow, and
+    whole ky and kz. The energy of a wave vector is E(k) / (4 pi k^2), with a random phase. Half of it is in the plane
+    of k and the x axis, and half normal to it, with a phase difference of a quarter of a period (after Rogallo, NASA TM
+    81315, 1981). E ~ k^4 exp(-2 (k / peak)^2) up to `largest`. The mean variance of u, v and w is (speed amplitude)^2.
     """
     n = int(largest)
     whole = np.arange(-n, n + 1)
@@ -25,7 +24,7 @@ def _modes(peak, largest, seed, speed, amplitude):
     phase = np.exp(2j * np.pi * rng.random(size.size))
     other = phase * 1j * rng.choice([-1, 1], size.size)
     across = np.hypot(k[1], k[2])
-    # of the plane across the mean flow, where both are 0, any direction will do
+    # If both components in the plane normal to the mean flow are 0, any direction in this plane is valid.
     safe = np.where(across > 0, across, 1.0)
     outside = np.where(across > 0, np.stack([0 * safe, -k[2] / safe, k[1] / safe]), np.array([[0.0], [1.0], [0.0]]))
     inside = np.cross(outside, k / size, axis=0)
@@ -35,19 +34,20 @@ def _modes(peak, largest, seed, speed, amplitude):
 
 
 def _velocity(x, y, z, k, u):
-    """Complex velocities of each kx of the modes at the time 0: kx (M,), and u, v, w (M, places)."""
+    """Return the complex velocities of each kx of the modes at the time 0: kx (M,), and u, v, w (M, places)."""
     along = np.unique(k[0])
     places = np.stack([np.ravel(a) for a in np.broadcast_arrays(x, y, z)]).astype(float)
     found = np.zeros((along.size, 3, places.shape[1]), complex)
     for m, kx in enumerate(along):
         of = k[0] == kx
-        # exp(i k x) of y and z, of which there are few values, one after the other
+        # exp(i k x) is computed for y and for z, which have few different values.
         found[m] = _plane(places[1], places[2], k[1:, of], u[:, of]) * np.exp(1j * kx * places[0])
     return along, found
 
 
 def _plane(y, z, k, u):
-    """Sum over modes of u exp(i (ky y + kz z)) at places, by the values that ky and kz take."""
+    """Return the sum over modes of u exp(i (ky y + kz z)) at places. It is computed from the few different values of ky
+    and kz."""
     (ky, j), (kz, m) = (np.unique(row, return_inverse=True) for row in k)
     table = np.zeros((3, ky.size, kz.size), complex)
     table[:, j, m] = u

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from hiresx.case.waves import Waves
+from hiresx.case.wave_sums import Waves
 from hiresx.errors import HiresxError
 from hiresx.exact import normal_shock
 
 
 def _wave(x, y, mach, angle, amplitude):
-    """The phase at the time 0, the frequency and the amplitudes of u and v of a wave with one period along y."""
+    """Return the phase at the time 0, the frequency, and the amplitudes of u and v of a wave with one period along
+    y."""
     if not 0 < angle < 90:
         raise HiresxError(
             f"parameters.angle = {angle:g}: the wave's normal makes no such angle with the shock's",

@@ -12,7 +12,7 @@ def initial(x, y, z, *, jump_at, amplitude, wave_number, gamma):
     shock of Mach number 1.3 lies at x = `jump_at`. The gas ahead of it is at rest with p = 1 and the density 1 +
     `amplitude` sin(pi `wave_number` x)."""
     shock = normal_shock(1.3, gamma)
-    # The gas ahead (rho = p = 1) is at rest: behind, the velocity is what the shock leaves behind it.
+    # The gas ahead (rho = p = 1) is at rest, so the velocity behind the shock is the velocity change across it.
     behind = 1.3 * sqrt(gamma) * (1 - 1 / shock.density)
     ahead = 1 + amplitude * np.sin(wave_number * np.pi * x)
     rho, u, p = jump(x, jump_at, (shock.density, behind, shock.pressure), (ahead, 0.0, 1.0), gamma)

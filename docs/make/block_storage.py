@@ -22,11 +22,11 @@ import kernel_times
 import numpy as np
 from markdown_tables import table
 from sweep_blocks import diagonal_blocks, neighbour_blocks
+from sweep_times import measure
 
 from hiresx import Simulation, load
 from hiresx.base.arrays import Reals
 from hiresx.bench import rhs
-from hiresx.bench.sweep_times import measure
 from hiresx.case import Case
 from hiresx.device import backend as find_backend
 from hiresx.device.interface import Backend
@@ -43,7 +43,7 @@ REPEATS = 5
 
 
 def measurements(device: Backend, nodes: int) -> Iterator[Callable[[], Row]]:
-    """Yield functions that measure the rate of a copy, and then a sweep for each storage (hiresx.bench.sweep_times):
+    """Yield functions that measure the rate of a copy, and then a sweep for each storage (sweep_times):
     over nodes, and over lines along i and along k."""
     yield lambda: {"copy_gb_per_s": kernel_times.copy_bandwidth(device, REPEATS)}
     for lines, storage, precision in product(("none", "i", "k"), (*BLOCK_BITS, MATRIX_FREE), get_args(SweepPrecision)):

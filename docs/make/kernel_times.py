@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from bytes_moved import reals
+from launch_times import Launch, TimingBackend
 
 from hiresx.bench import rhs
-from hiresx.bench.launch_times import Launch, TimingBackend
 from hiresx.bench.rhs import device_seconds
 from hiresx.device.configuration import Configuration
 from hiresx.device.interface import Backend

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import kernel_times
+from launch_times import TimingBackend
 
-from hiresx.bench.launch_times import TimingBackend
 from hiresx.bench.results import header
 from hiresx.case import Case, load
 from hiresx.device import backend as find_backend

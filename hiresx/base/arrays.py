@@ -11,7 +11,7 @@ Reals = NDArray[np.float64]
 # Numbers of nodes, blocks, ranks.
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-# What is one number everywhere, or one at every node.
+# A number for all nodes, or an array with one number for each node.
 Values = Reals | float
 # (ni, nj, nk)
 Size = tuple[int, int, int]
@@ -50,7 +50,7 @@ def weighted_mean(values: np.ndarray, nodes: np.ndarray, weights: np.ndarray) ->
     """Return the weighted means (p,) of `values` (nodes,). Mean number n is the sum over m of weights[m, n]
     values[nodes[m, n]]. `nodes`: indexes into `values` (m, p). `weights`: (m, p), with the sum 1 over m. The terms are
     added in the order of m."""
-    # One after the other, whatever the number of points: NumPy's own sum has an order that depends on it.
+    # The terms are added in a fixed order: the order of NumPy's own sum depends on the number of points.
     total = values[nodes[0]] * weights[0]
     for node, weight in zip(nodes[1:], weights[1:], strict=True):
         total += values[node] * weight

@@ -4,7 +4,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Whether a run goes on in which `collect` need look at later objects alone, and whether earlier ones were set apart.
+# Whether a context of `repeatedly` is active, and whether the objects created before it have been examined.
 _repeated = _apart = False
 
 

@@ -17,8 +17,9 @@ class Kept:
         self._used: dict[tuple[Hashable, tuple[Any, ...]], Any] = {}
 
     def __call__(self, key: Hashable, of: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """Return the result of `make` for the key and the objects `of`, which are compared by `==`: that of an earlier
-        call, if there was one. The key holds everything else on which the result depends."""
+        """Return the result of `make` for the key and the objects `of`, which are compared by `==`. If an earlier call
+        had the same key and objects, its result is returned. The key must contain everything else on which the result
+        depends."""
         place = key, of
         if place not in self._used:
             self._used[place] = self._given[place] if place in self._given else make()
@@ -36,6 +37,6 @@ class Kept:
         return [self(*place, partial(made.__getitem__, n)) for n, place in enumerate(places)]
 
     def with_all_of(self, there: Collection[Any]) -> Results:
-        """Return the results that were used and all of whose objects are in `there`. They are the argument `given` of
-        the next instance."""
+        """Return the results that this instance has returned and all of whose objects are in `there`, as the argument
+        `given` of the next instance."""
         return {place: result for place, result in self._used.items() if all(one in there for one in place[1])}

@@ -15,8 +15,8 @@ def import_or_none(name: str) -> ModuleType | None:
 
 
 def import_required(name: str, what: str, hint: str) -> ModuleType:
-    """Return the module `name`. Raises HiresxError if that is not possible: its message has `what` ("plotting needs
-    matplotlib") and whether the library is missing or what is wrong with it, its hint is `hint`."""
+    """Return the module `name`. Raises HiresxError if it cannot be imported. The message begins with `what` ("plotting
+    needs matplotlib") and says whether the library is missing or what is wrong with it; its hint is `hint`."""
     try:
         return importlib.import_module(name)
     except Exception as error:

@@ -10,14 +10,14 @@ from typing import ParamSpec, TypeVar
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 
-# Nodes worked on at a time: few enough that what is made of them stays in a core's cache.
+# Number of nodes that are processed at a time: few enough that intermediate results stay in the cache of a core.
 SLAB = 250_000
-# Nodes worked on at a time by functions that make many intermediate arrays, each of which is to stay in the cache, and
-# the least number of neighbouring lines of a piece.
+# Number of nodes processed at a time by functions with many intermediate arrays, which should all stay in the cache;
+# and the least number of neighbouring lines of a piece.
 PIECE, LEAST = 50_000, 8
-# Threads that a core is given at most.
+# Largest number of threads for each core.
 MOST_ON_A_CORE = 16
-# Threads that are of use: memory is then the limit.
+# Largest useful number of threads: beyond it the memory limits the speed.
 MOST = 16
 
 _Given = ParamSpec("_Given")
@@ -43,11 +43,6 @@ def check_threads(count: int | None) -> None:
             raise HiresxError(f"{name} is no number of threads", "give a whole number of 1 or more, or leave it unset")
     if count is not None and count > MOST_ON_A_CORE * cores:
         raise HiresxError(f"{name} is too many for {plural(cores, 'core')}", f"give {MOST_ON_A_CORE * cores} or fewer")
-
-
-def worker_count() -> int:
-    """Return the number of working threads: OMP_NUM_THREADS or every core that this process may use, at most MOST."""
-    return min(requested_threads() or len(os.sched_getaffinity(0)), MOST)
 
 
 def planes(count: int, nodes: int) -> list[slice]:
@@ -89,7 +84,7 @@ def start_in_background(
 def map_ahead(work: Callable[[_Item], _Found], items: Iterable[_Item]) -> Iterator[_Found]:
     """Yield the results of `work` for every item, in order, while threads compute the next ones. At most as many
     finished results are held in memory as there are threads."""
-    count = worker_count()
+    count = min(requested_threads() or len(os.sched_getaffinity(0)), MOST)
     if count == 1 or (isinstance(items, Sequence) and len(items) == 1):
         yield from map(work, items)
         return

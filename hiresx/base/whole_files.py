@@ -57,7 +57,7 @@ def describe_path(path: str | Path) -> str:
         about = os.stat(path)
     except PermissionError:
         return "cannot be reached: permission denied"
-    except (OSError, ValueError):  # a ValueError for a name that no file can have
+    except (OSError, ValueError):  # a ValueError is raised for an invalid file name
         return "is a symbolic link that leads to nothing" if os.path.islink(path) else ABSENT
     kind = next((words for fits, words in _KINDS if fits(about.st_mode)), "")
     return kind or ("" if about.st_size else "is an empty file")
@@ -91,7 +91,7 @@ def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
     if os.path.exists(path) and not os.path.isfile(path):
         raise HiresxError(f"cannot write {path}: it {describe_path(path)}", "name a file, or remove what is there")
     temporary = temporary_path(path, os.getpid())
-    # Opened by us first: netCDF calls every failure to create a file "permission denied".
+    # The file is opened here first, because netCDF reports every failure to create a file as "permission denied".
     temporary.open("wb").close()
     try:
         yield temporary

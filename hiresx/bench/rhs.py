@@ -15,7 +15,7 @@ from hiresx.errors import HiresxError
 from hiresx.solver import Solver
 from hiresx.time.step_recording import STEPS
 
-# Rounds of the calibration loop (kernels/calibration.h), about 5 ms on a core at 4 GHz.
+# Number of iterations of the calibration loop (kernels/calibration.h): about 5 ms on a core at 4 GHz.
 CALIBRATION_ROUNDS = 5_000_000
 
 LEAST_NODES = stencil(Configuration().interpolation).least_nodes  # of a direction
@@ -27,7 +27,7 @@ def flow(points: int, viscous: bool, precision: str) -> Case:
     characteristic space. Raises HiresxError for too few points."""
     if points < LEAST_NODES:
         raise HiresxError(f"{points} points in a direction are too few", f"take at least {LEAST_NODES}")
-    # Lengths come from the case; a displacement of 0.1 on the box of 2 pi bends every cell.
+    # Lengths come from the case; a displacement of 0.1 in the box of side 2 pi deforms every cell.
     grid = ['grid.generator="wavy"', f"grid.n=[{points}, {points}, {points}]", "grid.amplitude=[0.1, 0.1, 0.1]"]
     gas = [f"gas.prandtl={Configuration.prandtl}", *([] if viscous else ["gas.reynolds=inf"])]
     return load("taylor-green", overrides=[*grid, *gas, f'scheme.precision="{precision}"', "time.steps=1"])
@@ -43,7 +43,8 @@ def thread_counts(device: Any, asked: Sequence[int] | None) -> list[int | None]:
 
 @contextmanager
 def only(device: Any, count: int | None) -> Iterator[None]:
-    """A context in which kernels of the backend `device` run with `count` threads; None changes nothing."""
+    """Return a context in which kernels of the backend `device` run with `count` threads. If `count` is None nothing
+    changes."""
     if count is None:
         yield
         return
@@ -140,7 +141,7 @@ def calibrate(solver: Solver) -> float | None:
     def loop(result: Any) -> None:
         solver.program.launch("calibrate", None, count=CALIBRATION_ROUNDS, result=result)
 
-    # Python lets go of its lock during the loop.
+    # Python's global lock is released during the loop.
     with ThreadPoolExecutor(threads) as pool:
         began = time.perf_counter()
         list(pool.map(loop, results))

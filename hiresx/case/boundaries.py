@@ -10,10 +10,10 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from hiresx.case.face_formulas import FaceValue
+from hiresx.case.far_field_vortex import Vortex
 from hiresx.case.model import Listed, Positive, State, Table, Vector, case_error
 from hiresx.case.scalars import ScalarName, ScalarValue
 from hiresx.case.synthetic_turbulence import SyntheticTurbulence
-from hiresx.case.vortex import Vortex
 
 Face = Literal["imin", "imax", "jmin", "jmax", "kmin", "kmax"]
 Faces = Literal["all"] | Annotated[tuple[Face, ...], Listed, Field(min_length=1)]
@@ -45,10 +45,12 @@ class Condition(Place):
     """Base class of the entries of `[[boundary]]`: a boundary condition, and the nodes at which it is applied."""
 
     kernel: ClassVar[str | None]
-    if TYPE_CHECKING:  # every condition's own key
+    if TYPE_CHECKING:  # every condition defines its own key
 
         @property
-        def type(self) -> str: ...
+        def type(self) -> str:
+            """Type of the condition."""
+            ...
 
 
 class Scalars(Table):
@@ -402,12 +404,12 @@ class FarField(Condition, Scalars):
     )
 
 
-if TYPE_CHECKING:  # a union that is computed is no type to a reader of the sources
+if TYPE_CHECKING:  # type checkers need a plain type in place of the computed union
     Boundary = Condition
 
 
 def __getattr__(name: str) -> Any:
-    """Boundary, the union of all conditions, wherever in this file they stand."""
+    """Return `Boundary`, the union of all conditions of this file, in any order."""
     if name == "Boundary":
         return Annotated[reduce(operator.or_, Condition.__subclasses__()), Field(discriminator="type")]
     raise AttributeError(f"module {__name__} has no attribute {name}")

@@ -39,7 +39,8 @@ def copy_bundled(name: str, target: str | Path) -> Path:
         target.mkdir(parents=True, exist_ok=True)
         for path in sorted(source.iterdir()):
             if path.is_file():
-                # The contents alone: an installed package may be read-only, the copy is made to be edited.
+                # Only the contents are copied, not the permissions: an installed package may be read-only, and the copy
+                # is made to be edited.
                 shutil.copyfile(path, target / path.name)
     except OSError as error:
         raise HiresxError(f"{target}: cannot be written: {error.strerror}", "choose another folder") from None

@@ -50,12 +50,13 @@ class Origin:
 def _holds(layer: Any, path: Sequence[str | int]) -> bool:
     for key in path:
         if isinstance(layer, Mapping):
-            key = key if key in layer else str(key)  # --set boundary.0.type= has a table for the list
+            # with --set boundary.0.type=..., a table takes the place of the list
+            key = key if key in layer else str(key)
             if key not in layer:
                 return False
             layer = layer[key]
         else:
-            # Lists are replaced whole: whoever wrote the list wrote its entries.
+            # Lists are replaced as a whole: the layer that wrote the list wrote all its entries.
             return True
     return True
 
@@ -69,21 +70,23 @@ def describe_validation_error(error: ValidationError, model: type[BaseModel], or
     unknown = [path for item, path, _ in items if item["loc"] and item["loc"][-1] == "[key]"]
     for item, path, level in items:
         if item["loc"] and item["loc"][-1] != "[key]" and any(path[: len(key)] == key for key in unknown):
-            continue  # of a key that there is not, the value has no type
+            continue  # for a key that does not exist the type of the value is not shown
         if item["type"] == "missing" and path and isinstance(path[-1], int):
-            path = path[:-1]  # a list that is too short: the fault is the list's, and the last entry says its length
+            # for a list that is too short, the error belongs to the list; the last entry of the path is the length
+            path = path[:-1]
             faults.pop(path, None)
         faults.setdefault(path, []).append(_describe(item, path, level, model))
-        # of a key in a dictionary the description is that of the dictionary
+        # for a key in a dictionary, the description of the dictionary is used
         location = item["loc"][:-2] if path in unknown else item["loc"]
         wanted.setdefault(path, "" if item["type"] == "case" else _meaning(model, location))
     lines, hints, meanings = [], [], []
     for path, found in faults.items():
         if any(other[: len(path)] == path and len(other) > len(path) for other in faults):
-            continue  # a union's other branches: the one whose faults lie deeper is the one that was meant
+            # an error of another branch of a union: the user probably chose the branch whose errors are deepest
+            continue
         label = origin.label(path or _leading_key(found[0][0]))
         texts = list(dict.fromkeys(text for text, _ in found))
-        # a fault of the case as a whole has no key to begin with
+        # an error of the whole case has no key
         line = f"{dotted_key(path)}{_join_messages(texts)}".removeprefix(": ")
         lines.append(f"{label} {line}" if label else line)
         about = [wanted[path]] if path in unknown and wanted[path] else []
@@ -112,7 +115,8 @@ def _meaning(model: type[BaseModel], location: Sequence[str | int]) -> str:
 
 
 def _leading_key(text: str) -> tuple[str | int, ...]:
-    """The key with which the sentence of a fault begins; of one that names none, a key that nothing holds."""
+    """Return the key with which the sentence of an error begins. For an error without a key the result is one that no
+    table has."""
     found = re.match(r": ([a-z_]+(?:\.\w+)*)", text)
     return tuple(int(part) if part.isdigit() else part for part in found[1].split(".")) if found else ("",)
 
@@ -123,7 +127,8 @@ def dotted_key(path: Sequence[str | int]) -> str:
 
 
 def _join_messages(texts: Sequence[str]) -> str:
-    """The faults of one key as one sentence: the branches of a union say " = value: must be A", "... must be B"."""
+    """Return the errors of one key as one sentence. The branches of a union say " = value: must be A", "... must be
+    B"."""
     head, *others = texts
     return head + "".join(f" or {text.split('must be ', 1)[-1]}" for text in others)
 
@@ -133,7 +138,7 @@ def format_value(value: Any) -> str:
     from hiresx.case.toml import value_text
 
     text = value_text(value)
-    # of a path the end tells most
+    # The end of a path is its most informative part.
     return text if len(text) <= 60 else f"{text[:28]}...{text[-29:]}"
 
 
@@ -154,7 +159,7 @@ _WANTED = {
 
 
 def _describe(item: Any, path: Sequence[str | int], level: Any, model: type[BaseModel]) -> tuple[str, str]:
-    """(what follows the key, what to do about it) of one of pydantic's errors."""
+    """Return (the text behind the key, the hint) for one of pydantic's errors."""
     kind, value, context = item["type"], item["input"], item.get("ctx", {})
     key = str(path[-1]) if path else ""
     if kind == "extra_forbidden":
@@ -197,13 +202,13 @@ def _describe(item: Any, path: Sequence[str | int], level: Any, model: type[Base
         wanted = wanted.replace("Value should have", "a list with")
         wanted = wanted.replace(" after validation", "")
         bound = next((context[name] for name in _BOUNDS if isinstance(context.get(name), float)), 0.0)
-        if 0 < abs(bound) < 1e-4:  # pydantic writes all the zeros
+        if 0 < abs(bound) < 1e-4:  # pydantic writes all zeros
             wanted = f"{wanted.rpartition(' ')[0]} {bound:g}"
     return f" = {format_value(value)}: must be {wanted}", ""
 
 
 def _rule(pattern: str) -> str:
-    """In words what a pattern of names, [first][others]{0,99}, asks for."""
+    """Describe the strings that a pattern of names, [first][others]{0,99}, allows."""
     found = re.fullmatch(r"\^\[(.*?)\]\[(.*?)\]\{0,(\d+)\}\$", pattern)
     if found is None:
         return ""
@@ -215,7 +220,7 @@ def _rule(pattern: str) -> str:
 
 def _key_hint(key: str, path: Sequence[str | int], level: Any, model: type[BaseModel]) -> str:
     here = list(level.model_fields) if _is_model(level) else []
-    # a first word alone, `every`, may stand for each of the keys that begin with it: their units differ
+    # A first word alone, such as `every`, may stand for each of the keys that begin with it, since their units differ.
     begun = [name for name in here if name.startswith(f"{key}_")]
     near = closest(key, here)
     if len(begun) > 1:
@@ -237,7 +242,7 @@ def _key_hint(key: str, path: Sequence[str | int], level: Any, model: type[BaseM
     return f"keys of {dotted_key(path[:-1]) or 'a case'}: {', '.join(here)}"
 
 
-# --- walking the annotations beside pydantic's locations, which mix keys with the tags of unions
+# --- Types of the model along the paths of pydantic's errors, which mix keys with the tags of unions.
 
 
 def _is_model(kind: Any) -> bool:
@@ -251,7 +256,7 @@ def _bare(kind: Any) -> Any:
 
 
 def _members(kind: Any) -> list[Any]:
-    """The members of a union; a single type is a union of one."""
+    """Return the members of a union; a single type is a union of one member."""
     kind = _bare(kind)
     if typing.get_origin(kind) in (Union, types.UnionType):
         return [member for part in typing.get_args(kind) for member in _tagged_members(part)]
@@ -259,14 +264,14 @@ def _members(kind: Any) -> list[Any]:
 
 
 def _tagged_members(part: Any) -> list[Any]:
-    # A member that carries a Tag keeps its Annotated: the tag is read from it.
+    # A member with a Tag stays Annotated, since the tag is read from it.
     if typing.get_origin(part) is Annotated and any(isinstance(extra, Tag) for extra in part.__metadata__):
         return [part]
     return _members(part)
 
 
 def _tag_of(member: Any) -> tuple[str, str] | None:
-    """(key, value) that selects a member of a discriminated union."""
+    """Return (key, value) that selects a member of a discriminated union."""
     model = _bare(member)
     if not _is_model(model):
         return None
@@ -278,12 +283,13 @@ def _tag_of(member: Any) -> tuple[str, str] | None:
 
 
 def _tags(kind: Any) -> dict[str, Any]:
-    """Tag -> model of a discriminated union."""
+    """Return a dictionary from each tag to the model, for a discriminated union."""
     return {tag[1]: _bare(member) for member in _members(kind) if (tag := _tag_of(member))}
 
 
 def _walk(model: Any, location: Sequence[str | int]) -> tuple[tuple[str | int, ...], Any]:
-    """The keys in pydantic's `location` without its union tags, and the type of the table that holds the last key."""
+    """Return the keys in pydantic's `location` without its union tags, and the type of the table that contains the last
+    key."""
     path: list[str | int] = []
     holder, kind, branch = None, model, None
     for step in location:
@@ -309,12 +315,13 @@ def _walk(model: Any, location: Sequence[str | int]) -> tuple[tuple[str | int, .
             path.append(step)
             kind = None
     if kind is not None and len(_tags(kind)) > 1:
-        holder = kind  # the fault is the tag itself
+        holder = kind  # the tag itself is invalid
     return tuple(path), holder
 
 
 def _container(kind: Any, indexed: bool) -> Any:
-    """Type of the entries of a tuple (`indexed`) or of the values of a dictionary; None when `kind` is neither."""
+    """Return the type of the entries of a tuple (`indexed`) or of the values of a dictionary; None if `kind` is
+    neither."""
     for member in map(_bare, _members(kind)) if kind is not None else ():
         arguments = typing.get_args(member)
         if indexed and typing.get_origin(member) is tuple:
@@ -325,7 +332,7 @@ def _container(kind: Any, indexed: bool) -> Any:
 
 
 def _models(kind: Any, path: str) -> Iterator[tuple[str, type[BaseModel]]]:
-    """Every (dotted path, table) below `kind`."""
+    """Yield (dotted path, table) for every table below `kind`."""
     for member in map(_bare, _members(kind)):
         if _is_model(member):
             yield path, member
@@ -336,7 +343,7 @@ def _models(kind: Any, path: str) -> Iterator[tuple[str, type[BaseModel]]]:
 
 
 def _all_keys(model: type[BaseModel]) -> dict[str, list[str]]:
-    """Key -> the dotted places in which a case may have it."""
+    """Return a dictionary from each key to the dotted paths at which a case may have it."""
     places: dict[str, list[str]] = {}
     for path, table in _models(model, ""):
         for name in table.model_fields:

@@ -11,7 +11,7 @@ from hiresx.case.model import case_error
 # A number, or a formula of these variables, numeric [parameters] and gamma.
 FaceValue = float | str
 VARIABLES = ("x", "y", "z", "t")
-# What a no-slip wall may give so.
+# Keys of a no-slip wall whose values may be formulas.
 _THROUGH_WALLS = ("heat_flux", "normal_velocity", "mass_flux")
 
 
@@ -36,7 +36,7 @@ def face_formulas(case: Any) -> dict[str, tuple[Formula, dict[str, float]]]:
 
 
 def _values(condition: Any) -> Iterator[tuple[str, FaceValue | None]]:
-    """Key and value of all that a condition may give by formulas."""
+    """Yield the key and the value of everything that a condition may define by formulas."""
     if condition.kernel == "no_slip":
         yield from ((key, getattr(condition, key)) for key in _THROUGH_WALLS)
     if (turbulence := getattr(condition, "turbulence", None)) is not None:

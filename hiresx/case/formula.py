@@ -16,7 +16,7 @@ from hiresx.case.model import case_error
 
 
 class _Function(NamedTuple):
-    """`code`: what kernels/arithmetic.h calls it."""
+    """A function that formulas may contain. `code`: its name in kernels/arithmetic.h."""
 
     values: Callable[..., np.ndarray]
     code: str
@@ -38,7 +38,7 @@ _COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
 
 class _WithReals(ast.NodeTransformer):
-    """Makes real numbers of whole ones."""
+    """Replaces integers by real numbers."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
         if isinstance(node.value, int) and not isinstance(node.value, bool):
@@ -58,7 +58,7 @@ class Formula:
         except SyntaxError as error:
             raise ValueError(f'"{text}" is not an expression: {error.msg}') from None
         self._code(self._tree.body)
-        # Powers of whole numbers would be computed to the last digit, of which there may be too many.
+        # Powers of whole numbers must not be computed exactly, because they may have very many digits.
         self._compiled = compile(_WithReals().visit(ast.parse(text, mode="eval")), text, "eval")
 
     @property
@@ -75,7 +75,8 @@ class Formula:
         names |= {name: np.float64(parameters[name]) for name in self.parameters}
         try:
             found = eval(self._compiled, {"__builtins__": {}}, names | arrays)
-        except ArithmeticError:  # of numbers alone, such as 1/0: Python raises where arrays give inf or nan
+        # a constant expression such as 1/0: Python raises an error where arrays give inf or nan
+        except ArithmeticError:
             found = np.nan
         shape = np.broadcast_shapes(*(array.shape for array in arrays.values()))
         return np.array(np.broadcast_to(found, shape), dtype=np.float64)
@@ -123,7 +124,7 @@ class Formula:
         return f"{function.code}({mask}, {', '.join(map(self._value, choices))})"
 
     def _value(self, node: ast.expr) -> str:
-        """Of the arithmetic type, also where it does not depend on the variable."""
+        """Return the value in the arithmetic type, even if it does not depend on the variable."""
         return f"Value({self._code(node)})"
 
     def _fault(self, node: ast.expr, hint: str) -> ValueError:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hiresx.base.arrays import masked_place
-from hiresx.base.signals import SIGNALLED
+from hiresx.base.termination_signals import SIGNALLED
 from hiresx.case.error_messages import did_you_mean
 from hiresx.case.validation import check_state
-from hiresx.case.waves import Quantity, Waves, at, swings
+from hiresx.case.wave_sums import Quantity, Waves, at, swings
 from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError, describe, error_text
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hiresx.case.schema import Case
 
 FILE = "case.py"
-# The hint where a function of the user fails.
+# The hint of the error for a user's function that fails.
 CORRECT_FUNCTION = "correct the function"
 GAS = ("gamma", "prandtl", "reynolds")
 STATE = GAS_PRIMITIVE
@@ -34,7 +34,8 @@ def _execute(path: Path, stamp: tuple[int, int]) -> dict[str, Callable[..., Any]
     module = types.ModuleType("case")
     module.__file__ = str(path)
     try:
-        # Not imported: a case folder is no package, may be read-only, and must not fill with __pycache__.
+        # The file is executed and not imported: a case folder is no package, may be read-only, and should not contain
+        # __pycache__.
         exec(compile(path.read_text(encoding="utf-8-sig"), str(path), "exec"), module.__dict__)
     except SIGNALLED:
         raise
@@ -52,7 +53,7 @@ def _execute(path: Path, stamp: tuple[int, int]) -> dict[str, Callable[..., Any]
 
 
 def _place(error: BaseException, path: Path) -> str:
-    """File and line of `path` at which `error` arose."""
+    """Return file and line of `path` at which `error` occurred."""
     if isinstance(error, SyntaxError) and error.lineno:
         return f"{path}, line {error.lineno}"
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
@@ -181,13 +182,13 @@ def _evaluate(
     call: Callable[..., Any], values: Mapping[str, Any], places: tuple[np.ndarray, ...], t: float | None,
     quantities: Sequence[str], kind: str, wanted: str, user: Callable[..., Any] | None = None,
 ) -> list[Quantity]:  # fmt: skip
-    """The `quantities` that `call` gives, which is `user` itself or made of it."""
+    """Return the `quantities` that `call` returns. `call` is the function `user` of the user, or calls it."""
     user, shape = call if user is None else user, places[0].shape
     name = getattr(user, "__name__", "function")
     code = getattr(user, "__code__", None)
     place = f'{code.co_filename}: function "{name}"' if code else f'function "{name}"'
     with wrap_user_call(user, f'function "{name}"'):
-        with np.errstate(all="ignore"):  # what comes of a division by zero is reported below, with its place
+        with np.errstate(all="ignore"):  # the result of a division by zero is reported below, with its place
             result = call(*places, **values) if t is None else call(*places, t, **values)
         try:
             parts = list(result)

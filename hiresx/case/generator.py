@@ -13,7 +13,9 @@ class Generator(Table):
     if TYPE_CHECKING:
 
         @property
-        def generator(self) -> str: ...
+        def generator(self) -> str:
+            """Name of the generator."""
+            ...
 
     @property
     def nodes(self) -> int:

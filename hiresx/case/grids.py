@@ -22,8 +22,8 @@ from hiresx.case.wing import WingCH as WingCH
 AXES: tuple[Axis, ...] = ("x", "y", "z")
 Stretching = Annotated[float, Field(gt=1)]
 Slope = Annotated[float, Field(gt=-60, lt=60)]
-NOZZLE = 8  # least cells across a nozzle
-# Of grids between a body and its bow shock.
+NOZZLE = 8  # least number of cells across a nozzle
+# Description of a key of grids between a body and its bow shock.
 StandoffAxis = Annotated[Positive, Field(description="distance from the wall to the outer boundary on the axis, in L")]
 StandoffSide = Annotated[
     Positive, Field(description="distance from the wall to the outer boundary at 90 degrees, in L")
@@ -35,7 +35,8 @@ SpacingOnAxis = Annotated[
         "in L; absent: uniform"
     ),
 ]
-FILE = "Plot3D file"  # tag of the table without a generator: no name of a key, or errors could not tell them apart
+# tag of the table without a generator; it must differ from all keys, so that errors can be attributed
+FILE = "Plot3D file"
 
 
 def _check_cells(cells: Sequence[int]) -> None:
@@ -379,8 +380,8 @@ class Sphere(Generator):
 
 
 class _Jet(Generator):
-    """A nozzle whose exit plane is x = 0, the flow behind it and sponges around that; L is the height h or the diameter
-    D of the nozzle."""
+    """A nozzle whose exit plane is x = 0, the flow behind it, and sponges around the flow. L is the height h or the
+    diameter D of the nozzle."""
 
     boundary_layer_thickness: Positive = Field(
         0.05, description="thickness of the boundary layer at the inner wall of the nozzle, in L"
@@ -403,7 +404,7 @@ class _Jet(Generator):
 
     @property
     def _cells_along(self) -> int:
-        """Behind the nozzle along x, where the spacing is sqrt(exit_spacing^2 + (b x)^2)."""
+        """Return the number of cells behind the nozzle along x, where the spacing is sqrt(exit_spacing^2 + (b x)^2)."""
         b = log(self.stretching[0])
         return int(asinh(b * self.length / self.exit_spacing) / b)
 
@@ -482,8 +483,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """GENERATORS, by name, and GridTable, the union of their tables and of a file's, wherever in this file they
-    stand."""
+    """Return GENERATORS, the tables of all generators by name, or GridTable, the union of these tables and that of grid
+    files."""
     tables = [m for m in list(globals().values()) if isinstance(m, type) and issubclass(m, Generator)]
     found = {m.model_fields["generator"].default: m for m in tables if "generator" in m.model_fields}
     if name == "GENERATORS":

@@ -8,13 +8,14 @@ from pydantic_core import PydanticCustomError
 
 from hiresx.case.model import case_error
 
-# Differences of neighbouring numbers that an interval has at least: then no two of its times are one.
+# An interval must be at least this many times the difference of neighbouring floating-point numbers, so that all its
+# times are distinct.
 LEAST_DIFFERENCES = 8
 
 
 def _timed_tables(case: Any, sampled: Iterable[str]) -> dict[str, Any]:
-    """The tables of a case that have an interval `every_time`, by their key. `sampled`: names of the monitors that are
-    one table."""
+    """Return the tables of a case that have an interval `every_time`, by their key. `sampled`: names of the monitors
+    that have one table."""
     tables: list[tuple[str, Any]] = [("output", case.output), ("checkpoint", case.checkpoint)]
     tables += [(f"output.subset.{n}", subset) for n, subset in enumerate(case.output.subset)]
     for key in ("probe", "force", "surface"):
@@ -25,8 +26,9 @@ def _timed_tables(case: Any, sampled: Iterable[str]) -> dict[str, Any]:
 
 
 def intervals(case: Any, sampled: Iterable[str]) -> dict[str, float]:
-    """Return the intervals `every_time` of the case, for sampling and writing, in L / c_ref, as a dictionary with the
-    key of each table. `sampled`: the keys of monitors of which a case has only one."""
+    """Return the intervals `every_time` of the case, in L / c_ref, as a dictionary by the key of the table: those of
+    outputs and checkpoints, and those of monitors. `sampled`: the keys of the monitors that have a single table, such
+    as "average"."""
     return {key: table.every_time for key, table in _timed_tables(case, sampled).items()}
 
 

@@ -8,7 +8,8 @@ from hiresx.case.grids import GENERATORS
 from hiresx.case.model import Table
 from hiresx.case.viscosity import VISCOSITIES
 
-# Tables whose keys depend on their kind: a layer that changes the kind drops the keys that the new kind does not have.
+# Tables whose keys depend on their kind. If a layer changes the kind, the keys that the new kind does not have are
+# removed.
 KINDS: dict[tuple[str, ...], Callable[[Mapping[str, Any]], type[Table] | None]] = {
     ("grid",): lambda table: GridFile if "file" in table else _named_kind(GENERATORS, table.get("generator")),
     ("gas", "viscosity"): lambda table: _named_kind(VISCOSITIES, table.get("law")),

@@ -14,39 +14,39 @@ from hiresx.case import functions
 from hiresx.case.bundle import bundled_cases, bundled_directory
 from hiresx.case.error_messages import Origin, did_you_mean, format_value
 from hiresx.case.face_formulas import face_formulas
-from hiresx.case.implicit import NAME as IMPLICIT
+from hiresx.case.implicit_table import NAME as IMPLICIT
 from hiresx.case.kinds import KINDS, default_of
 from hiresx.case.named_scheme import without_governed
 from hiresx.case.relations import resolve_relations, valid_groups
 from hiresx.case.schema import Case, default, monitor_keys
-from hiresx.case.source import source_formulas
+from hiresx.case.source_table import source_formulas
 from hiresx.case.toml import read
-from hiresx.case.turbulence import transported_scalars
+from hiresx.case.turbulence_table import transported_scalars
 from hiresx.errors import HiresxError
 
 FILE = "case.toml"
 
-# Of so many overrides each is tried without, to find the one that makes a case invalid.
+# If there are at most this many overrides, the case is also validated without each of them, to find the invalid one.
 MOST_LOOKED_AT = 8
 
-# Numbers that have no digit on one side of the point.
+# Numbers without a digit on one side of the point.
 _NUMBER = re.compile(r"[+-]?(\.\d+|\d+\.)([eE][+-]?\d+)?")
 
-# Keys of one table of which only one makes sense: a preset or --set that gives one takes the others' place.
+# Keys of one table that exclude each other. If a preset or --set gives one of them, the others are removed.
 ALTERNATIVES: dict[tuple[str, ...], tuple[frozenset[str], ...]] = {
     ("time",): (frozenset({"dt", "cfl"}),),
     ("initial",): (frozenset({"state", "function"}),),
     ("output",): (frozenset({"every_time", "every_steps"}),),
     **{(name,): (frozenset({"every", "every_time"}),) for name in monitor_keys()},
 }
-# Keys of [time] that a layer drops of those below it where it takes the implicit integrator, which has no time.
+# Keys of [time] in lower layers that are removed if a layer chooses the implicit integrator, which has no time.
 UNSTEADY = frozenset({"end", "dt", "local"})
-# Keys with which a layer drops others of those below it.
+# Keys of a layer that remove other keys of the layers below it.
 DROPPING = (["time", "integrator"], ["scheme", "choice"])
 
 
 class _Override(NamedTuple):
-    """What an override says, the parts of its key and its value."""
+    """An override as text, and the parts of its key and its value."""
 
     text: str
     keys: list[str]
@@ -54,7 +54,7 @@ class _Override(NamedTuple):
 
 
 class _CaseLayers(NamedTuple):
-    """The `data` of a case, and what was put over its file: the `layers` of Origin."""
+    """The `data` of a case, and the `layers` above its file (see `Origin`)."""
 
     data: dict[str, Any]
     layers: tuple[tuple[str, Mapping[str, Any]], ...]
@@ -99,7 +99,7 @@ def load(
         below = _CaseLayers(merge(below.data, presets[name]), ((f"[presets.{name}]", presets[name]), *below.layers))
     asked = list(_overrides(overrides))
     below = _without(below, _keys_to_remove(unset, asked), path)
-    # these first: what they drop is that of the layers below, not another override
+    # These come first: they remove keys of lower layers, but not those of other overrides.
     over = sorted((found for found in asked if found.value is not None), key=lambda found: found.keys not in DROPPING)
     label = "-".join(chosen) or None
     try:
@@ -107,7 +107,7 @@ def load(
     except HiresxError as error:
         raise _blaming_overrides(error, below, over, path, complete) from error.__cause__
     for name, table in presets.items():
-        if name not in chosen:  # a misspelt key in a preset is found before someone waits for that preset
+        if name not in chosen:  # an error in a preset is found even if this preset is not used
             _validate(merge(document, table), path, ((f"[presets.{name}]", table),), name)
     return case
 
@@ -115,7 +115,7 @@ def load(
 def _apply_overrides(
     below: _CaseLayers, over: Sequence[_Override], path: Path, preset: str | None, complete: bool
 ) -> Case:
-    """The case `below` with overrides, which must not exclude each other."""
+    """Return the case `below` with overrides, which must not exclude each other."""
     data, layers = below
     given: dict[str, set[str]] = {}
     for override, keys, value in over:
@@ -135,8 +135,8 @@ def _apply_overrides(
 def _blaming_overrides(
     error: HiresxError, below: _CaseLayers, over: Sequence[_Override], path: Path, complete: bool
 ) -> HiresxError:
-    """The error of a case with overrides; where it names none of them, and the case is valid without one of them or
-    without all, with a message that names these."""
+    """Return the error of a case with overrides. If it names none of them, and the case is valid without one of them or
+    without all, the message names these."""
 
     def is_valid(others: Sequence[_Override]) -> bool:
         try:
@@ -171,7 +171,7 @@ def _keys_to_remove(unset: Sequence[str], overrides: Sequence[_Override]) -> lis
 
 
 def _without(layered: _CaseLayers, unset: Sequence[str], path: Path) -> _CaseLayers:
-    """The layers without these dotted keys. Raises HiresxError for one that is not there."""
+    """Return the layers without these dotted keys. Raises HiresxError for a key that does not exist."""
     data, layers = copy.deepcopy(layered.data), layered.layers
     for key in unset:
         keys = _keys(key, key, "--unset")
@@ -211,7 +211,7 @@ def find(name_or_path: str | Path) -> Path:
     looks_like_path = path.suffix == ".toml" or "/" in text or "\\" in text
     if not looks_like_path and text in bundled_cases():
         return bundled_directory(text) / FILE
-    # of os.path, as pathlib's raise for a name that no file can have
+    # os.path is used because the functions of pathlib raise errors for invalid file names
     if os.path.isfile(path / FILE):
         return path / FILE
     if os.path.isfile(path) and os.path.getsize(path):
@@ -223,7 +223,7 @@ def find(name_or_path: str | Path) -> Path:
             raise HiresxError(
                 f"{text}: permission denied", "check the permissions of the folder and its files"
             ) from None
-        except (OSError, ValueError):  # not there, which is said below
+        except (OSError, ValueError):  # the file does not exist, which is reported below
             break
     if not text:
         raise HiresxError("the name of the case is empty", "name a bundled case, a TOML file or a case's folder")
@@ -272,7 +272,7 @@ def _validate(
 
 
 def _named_functions(case: Case) -> list[tuple[str, str]]:
-    """(dotted key, function name) for every function that the case names."""
+    """Yield (dotted key, function name) for every function that the case names."""
     named = [("initial.function", case.initial.function)]
     named += [(f"boundary.{n}.function", getattr(item, "function", None)) for n, item in enumerate(case.boundary)]
     named += [(f"sponge.{n}.function", item.function) for n, item in enumerate(case.sponge)]
@@ -289,7 +289,7 @@ def _named_functions(case: Case) -> list[tuple[str, str]]:
 
 
 def _text(value: float | str | None) -> str | None:
-    """The function that a value of a scalar names."""
+    """Return the name of the function for the value of a scalar."""
     return value if isinstance(value, str) else None
 
 
@@ -329,7 +329,7 @@ def parse_override(text: str) -> tuple[list[str], Any]:
         found = tomllib.loads(f"value = {value.strip()}")
     except (tomllib.TOMLDecodeError, RecursionError, ValueError):
         return keys, float(value) if _NUMBER.fullmatch(value.strip()) else value.strip()
-    # a line break and another key would be something else than a value
+    # after a line break another key could follow the value
     return keys, found["value"] if found.keys() == {"value"} else value.strip()
 
 
@@ -366,7 +366,7 @@ def plain(value: Any) -> Any:
 
 
 def _keys(key: Any, text: str, option: str = "--set") -> list[str]:
-    """The parts of a dotted key."""
+    """Return the parts of a dotted key."""
     keys = key.strip().split(".") if isinstance(key, str) else []
     if not keys or not all(re.fullmatch(r"[A-Za-z0-9_-]+", part) for part in keys):
         form, example = ("key=value", "time.cfl=0.4") if option == "--set" else ("key", "implicit")
@@ -375,7 +375,7 @@ def _keys(key: Any, text: str, option: str = "--set") -> list[str]:
 
 
 def _nest(keys: Sequence[str], value: Any) -> dict[str, Any]:
-    """{"a": {"b": value}} of ["a", "b"]."""
+    """Return {"a": {"b": value}} for the keys ["a", "b"]."""
     *outer, last = keys
     nested = {last: value}
     for key in reversed(outer):
@@ -384,7 +384,7 @@ def _nest(keys: Sequence[str], value: Any) -> dict[str, Any]:
 
 
 def _set(data: Mapping[str, Any], keys: Sequence[str], value: Any, override: str) -> dict[str, Any]:
-    """A copy of `data` in which the entry at `keys` is `value`; digits reach into lists."""
+    """Return a copy of `data` in which the entry at `keys` is `value`. Digits are indexes of lists."""
     for depth in range(1, len(keys)):
         holder: Any = data
         for key in keys[:depth]:

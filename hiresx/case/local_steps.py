@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from hiresx.case.face_formulas import face_formulas
 from hiresx.case.model import case_error
-from hiresx.case.source import source_formulas
+from hiresx.case.source_table import source_formulas
 
 if TYPE_CHECKING:
     from hiresx.case.schema import Case

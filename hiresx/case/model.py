@@ -42,7 +42,7 @@ def case_error(expected: str) -> PydanticCustomError:
 
 
 def _as_tuple(value: Any) -> Any:
-    # TOML gives lists, a frozen case holds tuples; strict pydantic would refuse the one for the other.
+    # TOML gives lists, and a frozen case has tuples. Strict validation by pydantic would not accept one for the other.
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -51,7 +51,7 @@ Vector = Annotated[tuple[float, float, float], Listed]
 Counts = Annotated[tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]], Listed]
 Positive = Annotated[float, Field(gt=0)]
 Points = Annotated[int, Field(ge=1)]
-Stencil = Annotated[int, Field(ge=7)]  # nodes of a direction that must not be singleton
+Stencil = Annotated[int, Field(ge=7)]  # number of nodes of a direction that must not be singleton
 Axis = Literal["x", "y", "z"]
 
 
@@ -95,7 +95,7 @@ def field_formats() -> list[str]:
 
 
 def _file_names(*folder: str) -> list[str]:
-    """The names of the files of a folder of a package in a higher layer. Nothing is imported from it."""
+    """Return the names of the files in a folder of a package in a higher layer. Nothing is imported from it."""
     path = Path(__file__).parents[1].joinpath(*folder)
     return sorted(path.stem for path in path.glob("*.py") if path.stem != "__init__")
 

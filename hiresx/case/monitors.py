@@ -13,9 +13,9 @@ from hiresx.case.boundaries import Faces, Place
 from hiresx.case.model import Listed, Points, Positive, Table, Vector, case_error
 from hiresx.equations import GAS_PRIMITIVE
 
-# Steps between samples where neither `every` nor `every_time` is given, as in [monitor].
+# Number of steps between samples if the case gives neither `every` nor `every_time`, as in [monitor].
 EVERY = 10
-# The history that every run keeps.
+# The history that every run writes.
 RESIDUAL = "residual"
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,99}$")]

@@ -13,8 +13,8 @@ from pydantic_core import PydanticCustomError
 
 from hiresx import kernels
 from hiresx.case.hybrid import Hybrid
-from hiresx.case.implicit import NAME as IMPLICIT
-from hiresx.case.implicit import STEADY_EPSILON
+from hiresx.case.implicit_table import NAME as IMPLICIT
+from hiresx.case.implicit_table import STEADY_EPSILON
 from hiresx.case.model import Table, case_error
 from hiresx.equations.stencil import suited_weights
 
@@ -26,14 +26,14 @@ NONE, LOW_DISSIPATION = "none", "low_dissipation"
 INVISCID = "hybrid"
 # The inviscid scheme that interpolates without weights.
 REGULARISED = "regularised"
-# Of five or six nodes, and of seven, for which TENO is not written.
+# Interpolations with five or six nodes, and with seven nodes, for which there are no TENO weights.
 WEIGHTS = ("teno", "z")
-# Of the sensor `jump`; each other sensor has values of its own.
+# Default of the sensor `jump`; every other sensor has its own default.
 SENSOR, THRESHOLD = "jump", 0.03
 FILTER = {"order": 10, "strength": 0.03}
-# Share of AFWENO everywhere, in place of the filter, where there is none.
+# The share of AFWENO everywhere that replaces the filter where filters are not supported.
 FLOOR = 0.01
-# Keys of [scheme] that a layer which gives a choice drops of the layers below it, as it drops their [filter].
+# Keys of [scheme] in lower layers that are removed, together with their [filter], if a layer gives a choice.
 GOVERNED = frozenset({"interpolation", "weights", "cutoff", "inviscid", "hybrid"})
 
 
@@ -71,7 +71,7 @@ def complete_scheme(cls: Any, data: Any) -> Any:
 
 
 def _keys(table: Any) -> Any:
-    """What is given of a table, read or not; other values as they are."""
+    """Return the given keys of a table, as a dictionary or a validated table; other values are returned unchanged."""
     return table.model_dump(exclude_unset=True) if isinstance(table, Table) else table
 
 
@@ -95,8 +95,8 @@ def complete_case(cls: Any, data: Any) -> Any:
 
 
 def _with_epsilon(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The tables of a case, completed by `scheme.epsilon` where steady flow is to be found by the implicit integrator,
-    unless the scheme has no weights. With the epsilon of unsteady flow the weights of smooth flow follow small changes,
+    """Return the tables of a case, completed by `scheme.epsilon` if the implicit integrator computes steady flow,
+    unless the scheme has no weights. With the epsilon of unsteady flow the weights in smooth flow follow small changes,
     and the residual may stop falling."""
     time, scheme = _keys(data.get("time")), _keys(data.get("scheme", {}))
     steady = isinstance(time, Mapping) and time.get("integrator") == IMPLICIT

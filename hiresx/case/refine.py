@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hiresx.case.implicit import NAME, UNSTEADY
+from hiresx.case.implicit_table import NAME, UNSTEADY
 from hiresx.case.model import Listed, Points, Positive, Table, case_error
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Interval = Annotated[tuple[float, float], Listed]
 Nodes = Annotated[tuple[int, int], Listed]
 
-# Conditions with which a refined region may share a face of a block: those that act on every node by itself.
+# Conditions at whose faces refined regions may lie: those that treat every node separately.
 REFINABLE = frozenset(
     {
         "periodic", "slip-wall", "symmetry", "no-slip-wall", "supersonic-inflow", "profile-inflow",
@@ -23,7 +23,7 @@ REFINABLE = frozenset(
     }
 )  # fmt: skip
 
-# Those of them that set nodes to values: what passes there is no sum of rates.
+# Those of these conditions that prescribe values at nodes. The fluxes through them are not sums of rates.
 PASSED = frozenset({"supersonic-inflow", "profile-inflow", "supersonic-outflow"})
 
 

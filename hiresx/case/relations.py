@@ -19,13 +19,13 @@ from hiresx.case import functions
 from hiresx.case.error_messages import did_you_mean, dotted_key
 from hiresx.errors import HiresxError
 
-# The function of case.py that gives further parameters.
+# Name of the function of case.py that computes further parameters.
 DERIVED = "derived"
-# Share by which two numbers that mean the same may differ.
+# Relative difference up to which two numbers count as equal.
 SAME = 1e-9
 # TOML's integers have 64 bits.
 LARGEST_INTEGER = 2**63 - 1
-# Texts that are for people.
+# Keys whose values are texts for people and no formulas.
 _PROSE = ("title", "description", "length_symbol", "presets")
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -42,7 +42,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "round": lambda value, digits=0: round(value, max(-400, min(digits, 400))) if digits else round(value),
 }
 
-# The least and the largest number of arguments of those that take more than one.
+# The least and the largest number of arguments of functions with more than one.
 _ARGUMENTS: dict[str, tuple[int, float]] = {"min": (2, math.inf), "max": (2, math.inf), "round": (1, 2)}
 
 Key = tuple[str | int, ...]
@@ -125,7 +125,7 @@ def _check_integers(data: Any, file: str, path: Key = ()) -> None:
 
 
 def _with(data: Any, values: Mapping[Key, Any]) -> Any:
-    """A copy of `data` with these values at their places."""
+    """Return a copy of `data` with these values at their positions."""
     if () in values:
         return values[()]
     if not values:
@@ -151,7 +151,8 @@ def _holds(data: Any, path: Key) -> bool:
 
 
 class _Formulas:
-    """The formulas of a case, each computed when it is asked for. `named`: the parameters that they have used."""
+    """The formulas of a case. Each is evaluated when its value is needed. `named`: the parameters that they have
+    used."""
 
     def __init__(self, data: Mapping[str, Any], formulas: Mapping[Key, str], file: str, defaults: Callable[[Key], Any]):
         self.data, self.named = data, set[str]()
@@ -174,7 +175,7 @@ class _Formulas:
         try:
             result = self._number(tree.body, path)
         except (ArithmeticError, TypeError, ValueError) as error:
-            # an OverflowError of ** has its number before its text
+            # the OverflowError of ** has its number before its text
             raise self._fault(path, f"it cannot be computed: {error.args[-1]}", "correct it") from None
         except RecursionError:
             what = "it has too many terms, or is the end of too long a chain of formulas"
@@ -221,7 +222,7 @@ class _Formulas:
         return self._of_key(key, path)
 
     def _check_arguments(self, call: ast.Call, name: str, path: Key) -> None:
-        """Raises HiresxError for arguments of a function by name, and for more or fewer than it takes."""
+        """Raises HiresxError for named arguments of a function, and for a wrong number of arguments."""
         if call.keywords:
             what = f"{ast.unparse(call)}: arguments have no names in it"
             raise self._fault(path, what, "give the numbers alone, as in max(1, 2)")
@@ -254,7 +255,7 @@ class _Formulas:
         return value
 
     def _check_places(self, key: Key, path: Key) -> None:
-        """Raises HiresxError for a number in brackets that a list of the case is too short for."""
+        """Raises HiresxError for an index in brackets beyond the end of a list of the case."""
         for n, part in enumerate(key):
             if isinstance(part, int) and _holds(self.data, key[:n]) and not _holds(self.data, key[: n + 1]):
                 hint = f"the entries of {_formula_name(key[:n])} count from 0; without brackets where it is no list"
@@ -267,7 +268,7 @@ class _Formulas:
 
 
 def _key(node: ast.expr) -> Key | None:
-    """The key that a name, attributes and whole numbers in brackets spell; None for something else."""
+    """Return the key that consists of a name, attributes and indexes in brackets; None for another expression."""
     if isinstance(node, ast.Name):
         return (node.id,)
     if isinstance(node, ast.Attribute):
@@ -309,7 +310,7 @@ def _derived_parameters(data: Mapping[str, Any], directory: Path | None, file: s
             try:
                 found = call(**values)
             except ValueError as error:
-                # That is how it says that these parameters are of no flow.
+                # A ValueError says that the parameters do not describe a flow.
                 raise HiresxError(f"parameters: {error}", "change these parameters") from None
     except HiresxError as error:
         raise HiresxError(f"{file}: {error.message}", error.hint) from None
@@ -347,5 +348,5 @@ def _agree(name: str, given: Mapping[str, Any], value: Any, groups: Sequence[Seq
 
 
 def _formula_name(key: Key) -> str:
-    """As formulas have it, numbers in brackets."""
+    """Return the key in the form of formulas, with indexes in brackets."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key).removeprefix(".")

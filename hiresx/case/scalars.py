@@ -10,7 +10,7 @@ from hiresx.case.model import Positive, Table, case_error
 from hiresx.equations import RESERVED
 
 ScalarName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9]{0,99}$")]
-# What a boundary or the beginning gives: a number, or a function of case.py.
+# A value at a boundary or in the initial flow: a number, or the name of a function of case.py.
 ScalarValue = float | str
 
 

@@ -17,14 +17,15 @@ from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationEr
 from pydantic_core import PydanticUndefined
 
 from hiresx.case import functions
-from hiresx.case.body_force import BodyForce, body_force_errors
+from hiresx.case.body_force_table import BodyForce, body_force_errors
 from hiresx.case.boundaries import Boundary, modelled_wall_errors
 from hiresx.case.error_messages import Origin, describe_validation_error
 from hiresx.case.face_formulas import face_value_errors
+from hiresx.case.far_field_vortex import vortex_errors
 from hiresx.case.filter import Filter
 from hiresx.case.grids import GridTable
-from hiresx.case.implicit import NAME as IMPLICIT
-from hiresx.case.implicit import Implicit, first_cfl, implicit_errors, times_of
+from hiresx.case.implicit_table import NAME as IMPLICIT
+from hiresx.case.implicit_table import Implicit, first_cfl, implicit_errors, times_of
 from hiresx.case.intervals import interval_errors
 from hiresx.case.kinds import default_of
 from hiresx.case.local_steps import local_step_errors
@@ -47,13 +48,12 @@ from hiresx.case.refine import Refine, refine_errors
 from hiresx.case.relations import resolve_relations, texts_back
 from hiresx.case.scalars import Scalar, ScalarName, scalar_errors
 from hiresx.case.scheme import Scheme, scheme_errors
-from hiresx.case.source import Source, source_errors
+from hiresx.case.source_table import Source, source_errors
 from hiresx.case.surfaces import Surface, surface_errors
 from hiresx.case.synthetic_turbulence import synthetic_turbulence_errors
-from hiresx.case.turbulence import Turbulence, transported_scalars, turbulence_errors
+from hiresx.case.turbulence_table import Turbulence, transported_scalars, turbulence_errors
 from hiresx.case.viscosity import ConstantViscosity, Viscosity
-from hiresx.case.vortex import vortex_errors
-from hiresx.case.waves import at
+from hiresx.case.wave_sums import at
 from hiresx.equations.stencil import Stencil, stencil
 from hiresx.equations.storage import STORAGE
 
@@ -75,14 +75,14 @@ class Gas(Table):
     @model_validator(mode="before")
     @classmethod
     def _infinite_reynolds_is_inviscid(cls, data: Any) -> Any:
-        # A preset or --set cannot take a key away: inf is how it asks for the inviscid equations.
+        # A preset or --set cannot remove a key: the value inf selects the inviscid equations.
         if isinstance(data, Mapping) and data.get("reynolds") == math.inf:
             return {**data, "reynolds": None}
         return data
 
 
-# The upper bound is above what any integrator takes, those that are not explicit included. With less than the lower one
-# a sound wave takes a thousand million steps across a cell.
+# The upper bound is above all CFL numbers that integrators accept, the implicit ones included. Below the lower bound a
+# sound wave would take 10^9 steps to cross a cell.
 Courant = Annotated[float, Field(ge=1e-9, le=1e6)]
 
 
@@ -317,7 +317,7 @@ class Case(Table):
     @model_validator(mode="before")
     @classmethod
     def _scalars_written(cls, data: Any) -> Any:
-        # Where a case does not say what to write, its scalars are written too.
+        # If a case does not list its output variables, its scalars are written, too.
         if not isinstance(data, Mapping) or not isinstance(data.get("scalar"), list | tuple) or not data["scalar"]:
             return data
         output = data.get("output", {})

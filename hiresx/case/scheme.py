@@ -99,7 +99,7 @@ class Scheme(Table):
         }
 
 
-# What the regularised scheme does not choose.
+# Keys that the regularised scheme does not use.
 OF_AFWENO = ("interpolation", "weights", "space", "flux", "flux_smoothing", "epsilon", "cutoff")
 
 

@@ -29,13 +29,13 @@ def read(path: Path) -> dict[str, Any]:
     except RecursionError:
         raise HiresxError(f"{path}: not valid TOML: nested too deeply", "correct the file there") from None
     except ValueError:
-        # What Python itself refuses to convert: an integer of more than 4300 digits.
+        # Python does not convert integers of more than 4300 digits.
         what = f"{_long_integer(path)} is an integer of more than 64 bits"
         raise HiresxError(f"{path}: {what}", "give a smaller one") from None
 
 
 def _long_integer(path: Path) -> str:
-    """The line of the first integer in a file that Python refuses to convert, with the beginning of that line."""
+    """Return the line of the first integer in a file that Python cannot convert, and the beginning of that line."""
     lines = path.read_text(encoding="utf-8").splitlines()
     found = (n for n, line in enumerate(lines, 1) if re.search(r"\d{4300}", line.replace("_", "")))
     number = next(found, 1)

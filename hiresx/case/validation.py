@@ -44,7 +44,7 @@ def check_arguments(case: "Case", initial: Any, profiles: Any, monitors: Any, gr
 
 
 def _functions(table: Mapping[str, Any]) -> Iterator[str]:
-    """Names of functions: the key `function`, and texts that stand for values by name."""
+    """Yield the names of functions: values of the key `function`, and texts in place of values by name."""
     for key, value in table.items():
         if isinstance(value, Mapping):
             yield from (text for text in value.values() if isinstance(text, str))
@@ -85,7 +85,7 @@ def derived_quantities(rho: Any, u: Any, v: Any, w: Any, p: Any) -> Iterator[tup
 def _fault(
     who: str, values: Mapping[str, np.ndarray], what: str, good: np.ndarray, places: tuple[np.ndarray, ...], hint: str
 ) -> HiresxError:
-    """Of the first node that is not `good`, with these values there."""
+    """Return the error for the first node that is not `good`, with the values there."""
     first = np.unravel_index(int(np.argmin(good)), good.shape)
     point = ", ".join(f"{float(c[first]):.6g}" for c in places)
     shown = ", ".join(f"{name} = {array[first]:.6g}" for name, array in values.items())

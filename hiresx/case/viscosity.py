@@ -23,7 +23,7 @@ class ViscosityLaw(Table):
     formula: ClassVar[str]
     _formula: ClassVar[Formula]
 
-    if TYPE_CHECKING:  # every law's own key
+    if TYPE_CHECKING:  # every law defines its own key
 
         @property
         def law(self) -> str:
@@ -78,11 +78,11 @@ class SutherlandViscosity(ViscosityLaw):
 
 if TYPE_CHECKING:
     VISCOSITIES: dict[str, type[ViscosityLaw]]
-    Viscosity = ViscosityLaw  # a union that is computed is no type to a reader of the sources
+    Viscosity = ViscosityLaw  # type checkers need a plain type in place of the computed union
 
 
 def __getattr__(name: str) -> Any:
-    """VISCOSITIES and Viscosity as of all laws, wherever in this file they stand."""
+    """Return VISCOSITIES, a dictionary of all laws of this file, or Viscosity, their union."""
     found = [model for model in ViscosityLaw.__subclasses__() if model.__module__ == __name__]
     if name == "VISCOSITIES":
         return {model.model_fields["law"].default: model for model in found}

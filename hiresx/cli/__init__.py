@@ -19,14 +19,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     status = execute(sys.argv[1:] if arguments is None else list(arguments))
     try:
         sys.stdout.flush()
-    except (OSError, ValueError):  # nobody reads any more: Python, which would try again, is not to change the status
+    except (OSError, ValueError):  # the reader of the pipe is gone: Python would write again and change the exit status
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     sys.exit(status)
 
 
 def _fill_closed_streams() -> None:
-    """Open what was closed of stdin, stdout and stderr (hiresx ... >&-) as the empty device. Otherwise the next files
-    that are opened have these numbers, and what libraries print goes into them."""
+    """Open those of stdin, stdout and stderr that were closed (hiresx ... >&-) as the empty device. Otherwise the next
+    files that are opened would have their numbers, and the output of libraries would go into these files."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             stream = open(os.devnull, mode)  # noqa: SIM115
@@ -37,7 +37,7 @@ def _fill_closed_streams() -> None:
 def execute(arguments: list[str]) -> int:
     """Run the command line `arguments` and return its exit status. If --json is among them, stdout contains only JSON,
     errors included."""
-    from hiresx.base.signals import Terminated
+    from hiresx.base.termination_signals import Terminated
     from hiresx.cli import terminal
     from hiresx.errors import FILE_LIMIT, FILE_LIMIT_HINT, HiresxError, describe, is_file_limit
 
@@ -48,7 +48,8 @@ def execute(arguments: list[str]) -> int:
             terminal.error(f'"{shown}" is not UTF-8', "rename it, or go to its folder and leave that out", as_json)
             return 2
     for n, word in enumerate(arguments):
-        if word == "--out=" or (word == "--out" and arguments[n + 1 : n + 2] == [""]):  # a Path would be this folder
+        # Path("") would be the current folder
+        if word == "--out=" or (word == "--out" and arguments[n + 1 : n + 2] == [""]):
             terminal.error('--out "" is empty', "name a folder or file, or leave --out away", as_json)
             return 2
     arguments = _complete_arguments(arguments)
@@ -68,15 +69,15 @@ def execute(arguments: list[str]) -> int:
     except SystemExit as error:
         if isinstance(error, Terminated):
             return terminal.end_with_error(error, int(error.code or 0), str(error), "", as_json)
-        if isinstance(error.__context__, BrokenPipeError):  # nobody reads any more, and so nobody wants to hear of it
+        if isinstance(error.__context__, BrokenPipeError):  # the reader of the pipe is gone, so no message is needed
             return 1
-        # In the middle of the work, it is no success whatever it says.
+        # An exit in the middle of a command is a failure, whatever its status.
         status = error.code if isinstance(error.code, int) and 0 < error.code < 256 else 1
         return terminal.end_with_error(error, status, f"ended by {describe(error)}", "", as_json)
     except OSError as error:
         if is_file_limit(error):
             return terminal.end_with_error(error, 2, FILE_LIMIT, FILE_LIMIT_HINT, as_json)
-        # of a file that the user named, where no message closer to the cause names it
+        # The error names the file of the user, unless a message closer to the cause names it.
         named = error.filename if isinstance(error.filename, str | Path) else None
         what = f"{named}: {error.strerror}" if named else str(error)
         return terminal.end_with_error(error, 2, what[:500], "see that the path is right and reachable", as_json)
@@ -87,22 +88,23 @@ def execute(arguments: list[str]) -> int:
             return terminal.end_with_error(explained, 2, explained.message, explained.hint, as_json)
         from typer import Abort
 
-        if isinstance(error, Abort):  # an interrupt, to some versions of Typer
+        if isinstance(error, Abort):  # some versions of Typer raise this for an interrupt
             terminal.error("interrupted", "", as_json)
             return 130
-        # Typer's own usage errors: their classes moved between its versions, their format_message did not.
+        # The classes of Typer's usage errors differ between its versions; all have the method format_message.
         if not hasattr(error, "format_message"):
             raise
         terminal.error(*_usage(error, arguments), as_json)
         return 2
 
 
-# Options whose value may be left out, and what is then meant.
+# Options whose value may be omitted, and the value that is then used.
 _OPTIONAL = {"--restart": "latest"}
 
 
 def _complete_arguments(arguments: list[str]) -> list[str]:
-    """`arguments` with the values that were left out: Typer knows options with a value and without, none between."""
+    """Return `arguments` with the values that were omitted: Typer supports options with and without a value, but none
+    with an optional value."""
     found = []
     for n, word in enumerate(arguments):
         found.append(word)
@@ -112,7 +114,7 @@ def _complete_arguments(arguments: list[str]) -> list[str]:
 
 
 def _whose(option: str) -> str:
-    """The hint for an option that a few other commands take."""
+    """Return the hint for an option that a few other commands have."""
     from hiresx.cli.app import command as all_commands
 
     found, left = [], [("hiresx", all_commands())]
@@ -139,7 +141,7 @@ def _usage(error: Any, arguments: Sequence[str]) -> tuple[str, str]:
 
     message = error.format_message() or "no command is given"
     name = next((word for word in arguments if word in COMMANDS), None)
-    # the page of a command within a command, where the error lies there: hiresx post slice
+    # If the error is in a command of a group, such as hiresx post slice, the help of that command is named.
     path = getattr(getattr(error, "ctx", None), "command_path", None) or " ".join(filter(None, ("hiresx", name)))
     unknown = re.search(r"No such command '([^']*)'", message)
     if unknown:
@@ -152,7 +154,7 @@ def _usage(error: Any, arguments: Sequence[str]) -> tuple[str, str]:
     if option:
         others = "" if near else _whose(option)
         return f'no option "{option}"', f"did you mean {' or '.join(near)}?" if near else f"{others}see {path} --help"
-    # numbers that are wrong are described by pydantic in newer versions of Typer
+    # newer versions of Typer use pydantic's descriptions of invalid numbers
     message = message.replace("Input should be ", "must be ").replace("greater than or equal to", "at least")
     message = re.sub(r"a valid integer.*", "a whole number", re.sub(r"a valid number.*", "a number", message))
     return message, "check its permissions" if "is not readable" in message else f"see {path} --help"

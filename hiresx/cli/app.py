@@ -57,7 +57,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for name, called in COMMANDS.items():
-    if isinstance(called, typer.Typer):  # a command with commands of its own
+    if isinstance(called, typer.Typer):  # a group of commands
         app.add_typer(called, name=name)
     else:
         app.command(name, context_settings=CONTEXTS.get(name))(cast(Callable[..., object], called))

@@ -19,7 +19,8 @@ from hiresx.grid.grid_report import grid_report
 from hiresx.grid.patched import PATCHED
 from hiresx.grid.starting_case import WAYS, Contact, case_text, contacts
 
-# Times that patched faces are cut to the nodes that can be interpolated: cutting them moves the ghosts of what is left.
+# Number of times that patched faces are reduced to the nodes that can be interpolated. Each reduction moves the ghosts
+# of the remaining nodes.
 TURNS = 4
 
 
@@ -61,7 +62,8 @@ def _case(text: str) -> Case:
 
 
 def _cut(path: Path, found: dict[str, Any], connectivity: Path | None, met: Sequence[Contact]) -> list[Contact]:
-    """The contacts, those that are patched cut to the nodes that can be interpolated, walls on the others."""
+    """Return the contacts. Patched ones are reduced to the nodes that can be interpolated, and the other nodes become
+    walls."""
     cut = list(met)
     for _ in range(TURNS):
         case = _case(case_text(path, found, connectivity, cut))
@@ -86,12 +88,12 @@ def _wall(contact: Contact) -> Contact:
 
 
 def _is_wide(part: Range, contact: Contact) -> bool:
-    """True if a part is no single line of the nodes of a contact: such a line belongs to what lies beside it."""
+    """True if a part is more than a single line of the nodes of a contact; such a line belongs to the adjacent face."""
     return all(hi - lo > 1 for (lo, hi), (first, end) in zip(part, contact.nodes, strict=True) if end - first > 1)
 
 
 def _rest(contact: Contact, parts: Sequence[Range]) -> list[Range]:
-    """The nodes of a contact that lie in none of the `parts`."""
+    """Return the nodes of a contact that lie in none of the `parts`."""
     across = directions_along(contact.face)
     first = [contact.nodes[e][0] for e in across]
     free = np.ones([contact.nodes[e][1] - contact.nodes[e][0] for e in across], dtype=bool)

@@ -7,7 +7,7 @@ from hiresx.base.plural import plural
 from hiresx.cli import options, terminal
 from hiresx.cli.options import option
 
-# Most ranks for which the bytes between all of them fit on a screen.
+# Largest number of ranks for which the matrix of bytes fits on a screen.
 MATRIX = 12
 
 
@@ -260,7 +260,7 @@ def _point(place: Sequence[float]) -> str:
 
 
 def _connection(blocks: Any, proof: Any) -> dict[str, Any]:
-    """A proved connection; `gap` is None where no nodes should coincide."""
+    """Return the row of a checked connection; `gap` is None if no nodes should coincide."""
     from hiresx.grid.orientation import donor_range, transform_of
 
     c = proof.connection
@@ -280,8 +280,8 @@ def _connection(blocks: Any, proof: Any) -> dict[str, Any]:
 
 
 def _interface(decomposition: Any, found: Any) -> dict[str, Any]:
-    """A patched face: the blocks it goes on in, and by how many cells of theirs its nodes lie off their faces, and its
-    ghosts beyond their last nodes, at most."""
+    """Return the row of a patched face: the blocks behind it, the largest distance of its nodes from their faces, and
+    the largest distance of its ghosts beyond their last nodes, both in cells."""
     patch, blocks = decomposition.patches[found.place], decomposition.blocks
     return {
         "block": blocks[patch.block].name,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hiresx.decomposition import Decomposition, Patch
     from hiresx.grid import Block
 
-# A state leaves a face if the Mach number of its velocity outwards is above this, which is more than round-off.
+# A state leaves through a face if the Mach number of its outward velocity exceeds this value, which is above round-off.
 LEAVES = 1e-3
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hiresx.decomposition import Decomposition
     from hiresx.grid import Grid
 
-# Nodes of a level from which on it is said that they are made: some ten seconds.
+# Number of nodes of a level from which on a message announces that it is made: some ten seconds.
 LONG = 10_000_000
 
 
@@ -63,7 +63,7 @@ def report(made: "Decomposition") -> list[dict[str, Any]]:
                 "level": level,
                 "blocks": len(own),
                 "points": points,
-                # every second node of a level lies on one of the level before
+                # every second node of a level coincides with a node of the next coarser level
                 "under": sum(math.prod(-(-hi // 2) + (-lo // 2) for lo, hi in tile.box) for tile in finer),
                 "part": points / throughout,
                 "time": sum(works[n] for n in own) / sum(works),

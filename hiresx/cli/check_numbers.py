@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hiresx.case import Case
 
-# A step takes a microsecond at least: so many take a quarter of an hour, and on any grid worth it a year.
+# At one microsecond per step, which is a lower bound, this many steps take a quarter of an hour; on any useful grid
+# they take a year.
 STEPS = 1e9
-# Files of one folder that no file system likes.
+# Number of files in one folder from which on file systems become slow.
 FILES = 1e6
-# A gas whose molecules move along a line only; real ones have 5/3 at most.
+# Largest plausible ratio of specific heats: that of molecules that move along a line only. Real gases have 5/3 at most.
 GAMMA = 3.0
 
 
@@ -24,7 +25,7 @@ def unlikely_values(case: "Case", dt: float) -> Iterator[str]:
     time = case.time
     if case.gas.gamma > GAMMA:
         yield f"gas.gamma = {case.gas.gamma:g} is above 5/3, the largest value of any gas"
-    # what each wants on its own; the run ends with the first
+    # the steps of each limit alone; the run ends at the first limit
     wanted = [] if time.steps is None else [(float(time.steps), f"time.steps = {time.steps:g}")]
     if time.end is not None and not time.local:
         step, of = min(((dt, f"steps of {dt:.3g}"), *_intervals(case)))
@@ -43,7 +44,7 @@ def unlikely_values(case: "Case", dt: float) -> Iterator[str]:
     for key, clock in (("output", case.output), *((f"output.subset.{n}", s) for n, s in enumerate(case.output.subset))):
         files, given = 0.0, ""
         if clock.every_time is not None:
-            # unknown where nothing but steps of unknown length ends the run
+            # unknown if only steps of unknown length end the run
             span = min(math.inf if time.end is None else time.end, math.inf if time.steps is None else time.steps * dt)
             if math.isfinite(span) and not time.local:
                 files, given = span / clock.every_time, f"{key}.every_time = {clock.every_time:g}"
@@ -54,7 +55,7 @@ def unlikely_values(case: "Case", dt: float) -> Iterator[str]:
 
 
 def _intervals(case: "Case") -> Iterator[tuple[float, str]]:
-    """Intervals that shorten steps, with their keys."""
+    """Yield intervals that shorten steps, with their keys."""
     from hiresx.case.intervals import intervals
     from hiresx.case.schema import monitor_keys
 

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 # Least number of periods of a tone in a spectrum.
 PERIODS = 20
-# Points in the layer at a wall below which it is worth a remark.
+# Number of points in a boundary layer below which a remark is printed.
 IN_LAYER = 4
-# Fluctuations that enter force no screech from so many times its expected frequency on.
+# Disturbances that enter do not force screech if their frequencies are above this multiple of its expected frequency.
 ABOVE = 1.5
 
 
@@ -83,8 +83,8 @@ def setup(
 
 
 def _averages(case: "Case", decomposition: "Decomposition") -> Iterator[str]:
-    """A remark on averages for budgets that are kept of every node. Raises HiresxError for directions of average.over
-    that are not homogeneous."""
+    """Yield a remark on averages for budgets that are stored at every node. Raises HiresxError for directions of
+    average.over that are not homogeneous."""
     from hiresx.decomposition.homogeneous import all_homogeneous, homogeneous
     from hiresx.device.averaging import kinds, quantities
     from hiresx.equations import equations
@@ -134,7 +134,7 @@ def aliasing_remarks(
         held = 1 / (
             resolution.HELD * min(resolution.shortest_edge(refined.blocks[at.block], at.index) for at in places)
         )
-        if 0.5 / distance < 0.99 * held:  # not by round-off
+        if 0.5 / distance < 0.99 * held:  # exceeds it by more than round-off
             yield (
                 f'probe "{spec.name}" samples the flow every {distance:.3g} L/c_ref, which resolves frequencies up to '
                 f"{0.5 / distance:.3g}; the grid there holds frequencies up to {held:.3g}, which appear as lower ones: "
@@ -153,8 +153,9 @@ def _forcing_remarks(found: Sequence[Mapping[str, Any]], screech: Mapping[str, A
 
 
 def _screech(case: "Case") -> dict[str, Any] | None:
-    """The screech that formulas expect of a planar or a round jet, and how many periods of it the time holds that is
-    looked at; None for other cases, and for a jet that leaves its nozzle at the ambient pressure."""
+    """Return the screech frequency that formulas predict for a planar or a round jet, and the number of its periods in
+    the time that is analysed. The result is None for other cases, and for a jet that leaves its nozzle at the ambient
+    pressure."""
     given, generator = case.parameters, getattr(case.grid, "generator", None)
     if generator not in ("planar-jet", "round-jet") or "pressure_ratio" not in given:
         return None

@@ -13,9 +13,11 @@ from hiresx.decomposition.oblique_walls import is_pushed, walls
 if TYPE_CHECKING:
     from hiresx.decomposition import Decomposition
 
-# Degrees off the normal, and cells by which mirrored places were moved, from which on a wall is reported.
+# A wall is reported from this angle to the normal on, in degrees, or if mirrored places were moved by this number of
+# cells.
 REPORTED, FAR = 1.0, 0.5
-# Degrees up to which viscous flow bears temperatures that jump by a factor of 100 (docs/numerics.md).
+# Angle in degrees up to which viscous flow stays stable with temperatures that jump by a factor of 100
+# (docs/numerics.md).
 STEEP = 52.0
 
 

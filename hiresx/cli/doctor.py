@@ -16,12 +16,12 @@ from hiresx.base.plural import plural
 from hiresx.cli import options, terminal
 from hiresx.errors import HiresxError
 
-# Package of each thing by the system's package manager; the first that is on PATH is the one that is named.
+# Package of each component by the package manager of the system. The first package manager on PATH is named.
 PACKAGES = {
     "apt": {"compiler": "g++", "hwloc": "libhwloc15", "mpi": "libopenmpi-dev", "driver": "nvidia-driver"},
     "dnf": {"compiler": "gcc-c++", "hwloc": "hwloc-libs", "mpi": "openmpi-devel", "driver": "nvidia-driver"},
 }
-GCC = 11  # the oldest that the kernels are tried with
+GCC = 11  # the oldest version with which the kernels are tested
 NVIDIA = "0x10de"  # PCI vendor
 
 
@@ -93,7 +93,7 @@ def _pip(extra: str) -> str:
 
 
 def _python(code: str) -> tuple[str | None, str]:
-    """Run `code` in a Python process of its own, since a broken library may abort the process. Return (its output or
+    """Run `code` in a separate Python process, since a broken library may abort the process. Return (its output or
     None, last line of its errors)."""
     try:
         done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=60)
@@ -105,7 +105,7 @@ def _python(code: str) -> tuple[str | None, str]:
 
 
 def _whole() -> Finding:
-    """True if all of hiresx is there that a run imports."""
+    """True if all files of hiresx that a run imports exist."""
     found, why = _python("import hiresx.simulation; print(hiresx.__version__)")
     hint = "" if found else f"{why}: install it again, pip install --force-reinstall --no-deps hiresx"
     return Finding("hiresx", found, "everything", hint, required=True)
@@ -139,8 +139,8 @@ def _compiler() -> Iterator[Finding]:
 
 
 def _answer(command: list[str], text: str) -> int:
-    """Return the value of the expression ANSWER of the C++ `text`, built as the kernels are; 0 when it does not
-    build."""
+    """Return the value of the expression ANSWER of the C++ `text`, which is built like the kernels; 0 if it cannot be
+    built."""
     text += 'extern "C" int answer() { return ANSWER; }\n'
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder, "probe.so")
@@ -169,7 +169,7 @@ def _gpu() -> Iterator[Finding]:
     else:
         yield Finding("NVIDIA driver", f"for CUDA {driver // 1000}.{driver % 1000 // 10}", "the cuda backend")
         yield Finding("GPU", "; ".join(gpus) or None, "the cuda backend", "" if gpus else "nvidia-smi")
-    # CUDA 12 wheels run on drivers that CUDA 13 refuses.
+    # CUDA 12 wheels also run on drivers that are too old for CUDA 13.
     extra = "cuda12" if driver is not None and driver < 13000 else "cuda13"
     hint = _pip(extra)
     cupy, fault = _python("import cupy; print(cupy.__version__)")
@@ -221,7 +221,7 @@ def _mpi() -> Iterator[Finding]:
 
 
 def _hwloc() -> Finding:
-    """The library that `hiresx topo` and the placement use: one search for all."""
+    """Return the library that `hiresx topo` and the placement use; it is searched once for both."""
     code = (
         "from hiresx.errors import HiresxError\nfrom hiresx.topology.hwloc_library import library\n"
         "try:\n found = library()\nexcept HiresxError as error:\n raise SystemExit(error.message)\n"

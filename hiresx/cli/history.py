@@ -22,7 +22,7 @@ def history(
 ) -> int:
     """List the histories of a run, or show one: as a summary, as CSV or as JSON."""
     with terminal.only_json(json):
-        from hiresx.case.implicit import NAME as IMPLICIT
+        from hiresx.case.implicit_table import NAME as IMPLICIT
         from hiresx.case.monitors import RESIDUAL
         from hiresx.output.saved import files
         from hiresx.output.watch import history as kept
@@ -58,7 +58,7 @@ def history(
             f"{table.name}: {plural(table.samples, 'sample')}", ["", "first", "last", "least", "largest"], summaries
         )
         for column, values in flat.items():
-            # before the first step there are no rates to have norms of, and no step of the implicit integrator
+            # before the first step there are no rates, and there is no step of the implicit integrator
             begins = table.kind in (RESIDUAL, IMPLICIT) and table.samples > 0 and flat["step"][0] == 0
             unknown = begins and not math.isfinite(values[0])
             if bad := len(values) - len(_finite(values)) - int(unknown):
@@ -71,7 +71,8 @@ def history(
 
 
 def _path(run: Path, name: str | None) -> Path | None:
-    """The history file meant; None if all of a run are to be listed. Raises HiresxError when there is none."""
+    """Return the path of the requested history; None if all histories of a run are to be listed. Raises HiresxError if
+    there is none."""
     from hiresx.case.error_messages import did_you_mean
     from hiresx.output.watch import history as kept
 
@@ -92,7 +93,7 @@ def _path(run: Path, name: str | None) -> Path | None:
 
 
 def _summary(values: Any) -> list[float]:
-    """First and last, least and largest of the finite ones."""
+    """Return the first, last, least and largest of the finite values."""
     if not len(values):
         return [float("nan")] * 4
     finite = _finite(values) or [float("nan")]
@@ -104,5 +105,5 @@ def _finite(values: Iterable[float]) -> list[float]:
 
 
 def _some(names: list[str], most: int = 12) -> str:
-    """The first of many names."""
+    """Return the first of many names."""
     return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])}, ... ({len(names)} in all)"

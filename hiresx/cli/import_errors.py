@@ -31,7 +31,7 @@ def _missing(error: Exception) -> str | None:
 
 
 def _importing(error: Exception) -> str | None:
-    """The package whose module was being executed, the innermost one, when `error` was raised."""
+    """Return the innermost package whose module was being executed when `error` was raised."""
     found, frame = None, error.__traceback__
     while frame is not None:
         code, names = frame.tb_frame.f_code, frame.tb_frame.f_globals
@@ -40,6 +40,6 @@ def _importing(error: Exception) -> str | None:
         elif code.co_name == "<module>":
             found = str(names.get("__name__", "")).partition(".")[0] or None
         frame = frame.tb_next
-    if found is None and isinstance(error, ImportError):  # of a compiled module, which has no frame
+    if found is None and isinstance(error, ImportError):  # a compiled module has no frame
         found = (error.name or "").partition(".")[0] or None
     return found if found not in ("__main__", "hiresx") else None

@@ -9,7 +9,7 @@ from hiresx.cli import options, terminal
 from hiresx.cli.options import argument
 from hiresx.cli.other_paths import refuse_sweep
 
-# Of tables whose key alone says too little.
+# Descriptions for tables whose key alone is not informative enough.
 TITLES = {
     "left": "Faces left over (normal: outward)",
     "meets": "Faces that meet others without being joined",
@@ -42,7 +42,7 @@ def info(
     if description:
         terminal.say(f"\n{description}\n")
     if "hardware" in plain:
-        # Everything about them is in the JSON.
+        # The JSON output has all details.
         plain["versions"], plain["hardware"] = _software(plain["versions"]), _machine(plain["hardware"])
     if plain:
         terminal.mapping("", plain)

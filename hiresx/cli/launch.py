@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from hiresx.base import shell
 from hiresx.base.plural import plural
-from hiresx.base.signals import ENDING
+from hiresx.base.termination_signals import ENDING
 from hiresx.cli import terminal
 from hiresx.cli.option_groups import expand_option_groups
 from hiresx.cli.options import argument, numbers, option
@@ -19,10 +19,10 @@ from hiresx.errors import HiresxError
 if TYPE_CHECKING:
     from hiresx.launch.batch_script import Batch
 
-# What it does not know is for `hiresx run`.
+# Options that this command does not know are passed to `hiresx run`.
 CONTEXT = {"ignore_unknown_options": True}
 
-# Ranks that a core is given without being asked again: processes of 0.1 GB and more before they hold any field.
+# Largest number of ranks on a core without --oversubscribe. A process takes 0.1 GB or more even without fields.
 MOST_ON_A_CORE = 16
 
 # Exit statuses with which hiresx run has printed its own message.
@@ -60,15 +60,15 @@ class ScriptOptions:
 
 
 class _Words(NamedTuple):
-    """The words after `hiresx launch`, for `hiresx run`. `values`: as that command parses them. `plain`: the words
-    without --backend, --out and --restart."""
+    """The words after `hiresx launch`, which are those of `hiresx run`. `values`: the words as that command parses
+    them. `plain`: the words without --backend, --out and --restart."""
 
     words: list[str]
     values: dict[str, Any]
     plain: list[str]
 
 
-# Options that a restarted run has in its case already.
+# Options that are part of the stored case of a restarted run.
 _OF_THE_START = ("--preset", "--set", "--unset", "--steps")
 
 
@@ -115,7 +115,7 @@ def launch(
 
 
 def _refuse_other_commands(arguments: list[str]) -> None:
-    """Raises HiresxError where the first word is that of a command, and names no case."""
+    """Raises HiresxError if the first word is the name of a command and not of a case."""
     command = arguments[0] if arguments else ""
     if command not in ("run", "gradient") or Path(command).exists():
         return
@@ -144,7 +144,7 @@ def parse_run_arguments(arguments: list[str]) -> _Words:
 
 
 def _without(arguments: list[str], options: tuple[str, ...], name: str | None = None) -> list[str]:
-    """`arguments` without the options and their values, and without the word `name`."""
+    """Return `arguments` without the options and their values, and without the word `name`."""
     found, skip = [], False
     for word in arguments:
         if skip:
@@ -156,7 +156,7 @@ def _without(arguments: list[str], options: tuple[str, ...], name: str | None = 
     return found
 
 
-# ---- on this machine
+# ---- launch on this machine
 
 
 def _launch_here(
@@ -180,7 +180,7 @@ def _launch_here(
             f"{count} ranks are too many for {plural(cores, 'core')}: each is a process with its own memory",
             f"take {MOST_ON_A_CORE * cores} or fewer, or give --oversubscribe to start them all the same",
         )
-    by_rank(backend, [0] * count)  # a list that does not fit is a fault now, not of every rank
+    by_rank(backend, [0] * count)  # a list that does not fit is reported here once, and not by every rank
     used = launcher = None
     if count > 1 or given is not None:
         used, launcher = mpi_library.find(given)
@@ -207,7 +207,7 @@ def _launch_here(
 
 
 def _on_gpus(backend: str) -> bool:
-    """True if no rank needs a core to itself."""
+    """True if no rank needs a core for itself alone."""
     from hiresx.device import cuda
 
     return set(backend.replace(":", ",").split(",")) <= {"cuda", "auto"} and not cuda.obstacle()
@@ -230,7 +230,7 @@ def _run_job(line: list[str], words: _Words, count: int, hydra: bool, as_json: b
     who = "the run" if ended.rank is None else f"rank {ended.rank}"
     how = f"ended with status {ended.status}" if ended.signal is None else f"was ended by {signal_name(ended.signal)}"
     if ended.status == 0 or ended.left:
-        # with a status that says nothing of it; mpirun then makes one up
+        # with an exit status of its own; mpirun then chooses one
         how = "left before it was done: a function of the case, or a library, ended its process (os._exit)"
     message = f"{who} {how}" + (", and with it the others" if count > 1 else "")
     hint = ""
@@ -252,7 +252,7 @@ def _run_job(line: list[str], words: _Words, count: int, hydra: bool, as_json: b
 
 
 def _directory(words: _Words, began: float) -> Path | None:
-    """The folder of the run that was started at `began`, if it got as far as that."""
+    """Return the folder of the run that was started at `began`; None if it did not create one."""
     out, restart = words.values["out"], words.values["restart"]
     if out is not None:
         found = [Path(out)]
@@ -267,7 +267,8 @@ def _directory(words: _Words, began: float) -> Path | None:
 
 
 def _check_run(values: Mapping[str, Any], ranks: int) -> None:
-    """Raise the error with which `hiresx run` would end before its first step; of a restart, only for its options."""
+    """Raise the error with which `hiresx run` would end before its first step. For a restart only the options are
+    checked."""
     from hiresx.base.threads import check_threads
     from hiresx.cli.run import refuse_existing_run
     from hiresx.exchange.choice import known_transport
@@ -298,7 +299,7 @@ def _check_run(values: Mapping[str, Any], ranks: int) -> None:
     check_wall_models_on_ranks(decomposition, ranks, weights)
 
 
-# ---- scripts
+# ---- batch scripts
 
 
 def _ranks_of_node(words: _Words, script: ScriptOptions, ranks: int | None, ranks_per_gpu: int) -> int:
@@ -375,7 +376,7 @@ def write_scripts(made: "Batch", script: ScriptOptions, as_json: bool) -> int:
         try:
             kind = launchers.library().kind
         except HiresxError:
-            kind = launchers.OPEN_MPI  # not installed where the script is written
+            kind = launchers.OPEN_MPI  # it may not be installed on the machine on which the script is written
         written.append((pbs, pbs_script.script(made, str(pbs), kind), "qsub"))
     for path, text, _ in written:
         with files.naming_errors(path):

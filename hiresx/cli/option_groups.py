@@ -4,7 +4,7 @@ or arguments of Typer."""
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from inspect import Parameter
 from typing import Annotated, Any, get_args, get_origin
 
@@ -49,20 +49,15 @@ def with_parameters(
 
 
 def _group(parameter: Parameter) -> tuple[type, list["dataclasses.Field[Any]"]] | None:
-    """The dataclass of a parameter and the fields that it takes part with; None for a parameter of another kind."""
+    """Return the dataclass of a parameter and the fields of it that become options; None for a parameter of another
+    kind."""
     kind, only = parameter.annotation, None
     if get_origin(kind) is Annotated:
         kind, *notes = get_args(kind)
         only = next((note.fields for note in notes if isinstance(note, Only)), None)
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
         return None
-    return kind, list(_selected_fields(kind, only))
-
-
-def _selected_fields(kind: Any, only: tuple[str, ...] | None) -> "Iterator[dataclasses.Field[Any]]":
-    for field in dataclasses.fields(kind):
-        if only is None or field.name in only:
-            yield field
+    return kind, [field for field in dataclasses.fields(kind) if only is None or field.name in only]
 
 
 def _parameter(field: "dataclasses.Field[Any]") -> Parameter:

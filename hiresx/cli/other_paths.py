@@ -42,7 +42,7 @@ def refuse_no_fields(path: Path) -> None:
 
 
 def _way_of(kind: str, path: Path) -> str:
-    """Describe which command reads a file of a kind of `kind_of`."""
+    """Return a text that says which command reads a file of a kind of `kind_of`."""
     folder = path.absolute().parent if path.parent == Path() else path.parent
     ways = {
         "checkpoint": f"describe it: hiresx info {quote(path)}; go on from it: hiresx run --restart {quote(path)}",

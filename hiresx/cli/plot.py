@@ -134,7 +134,8 @@ def _spectrum(
     run: Path, signals: str | None, out: Path | None, reference: Path | None, others: Sequence[Path],
     start: float | None, look: Any,
 ) -> list[Path]:  # fmt: skip
-    """Return the spectrum of `hiresx post spectrum`. Raises HiresxError that names the extra where that is missing."""
+    """Return the spectrum of `hiresx post spectrum`. Raises HiresxError with the optional packages to install if they
+    are missing."""
     from hiresx.output.show.run_plot import picture_path
     from hiresx.post.spectrum import spectrum
 

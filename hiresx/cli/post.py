@@ -113,10 +113,10 @@ post = typer.Typer(
 
 
 def _analysis(name: str, out: Any = Out) -> Callable[[Callable[..., Any]], Callable[..., int]]:
-    """Makes a function that has the options of an analysis the command `hiresx post NAME`. The command calls the
-    function of that name in `hiresx.post` with the options that are given, by their names; what the decorated function
-    returns takes the place of some. It has --out (as `out` says) and --json too, writes the `Result` and prints what
-    was found."""
+    """Decorate a function so that its options become those of the command `hiresx post NAME`. The command calls the
+    function of that name in `hiresx.post` with the options that are given, by their names; entries that the decorated
+    function returns replace some of them. It also has the options --out (as `out` says) and --json, writes the `Result`
+    and prints it."""
     written = [Parameter("out", Parameter.KEYWORD_ONLY, default=None, annotation=out)]
     written += [Parameter("json", Parameter.KEYWORD_ONLY, default=False, annotation=options.Json)]
 
@@ -143,7 +143,7 @@ def _analysis(name: str, out: Any = Out) -> Callable[[Callable[..., Any]], Calla
 
 
 def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of an analysis from its options and groups of them; options that are absent are left out."""
+    """Return the arguments of an analysis from its options and groups of options; absent options are left out."""
     found: dict[str, Any] = {}
     for name, value in given.items():
         if not is_dataclass(value):
@@ -170,7 +170,7 @@ def _show(found: Any, written: list[Path], json: bool) -> None:
 
 
 def _is_table(value: Any) -> bool:
-    """True if a value is rows of numbers and names; what is nested deeper is printed line by line."""
+    """True if a value consists of rows of numbers and names; deeper values are printed line by line."""
     rows = isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
     return rows and not any(isinstance(cell, dict | list) for row in value for cell in row.values())
 

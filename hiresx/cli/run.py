@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from hiresx.base.shell import quote
-from hiresx.base.signals import SIGNALLED, Terminated, raise_on_termination
+from hiresx.base.termination_signals import SIGNALLED, Terminated, raise_on_termination
 from hiresx.cli import check_numbers, options, terminal
 from hiresx.cli.options import argument, option
 from hiresx.errors import HiresxError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hiresx.mpi.communicator import Communicator
     from hiresx.simulation import Simulation
 
-# What ends a run in a way that is reported in a line or two; anything else is a fault of the program.
+# Errors that are reported in one or two lines; any other exception is an error of the program.
 _ENDS = (HiresxError, *SIGNALLED)
 
 Name = Annotated[
@@ -142,9 +142,9 @@ class _RunRequest:
 
 
 class _Outcome:
-    """Outcome of a run in `directory`: its `fault` (None: it returned), whether it had `begun`, and its record `done`.
-    `root`: this rank prints it. `already`: key and value of the end that it had reached before, and its present step or
-    time, where nothing was done."""
+    """The outcome of a run in `directory`: its `fault` (None if it returned), whether it had `begun`, and its record
+    `done`. `root`: whether this rank prints it. `already`: if nothing was done because the run had reached an end
+    before, the key and value of this end, and the present step or time."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ class _Outcome:
         if self.begun:
             parts.append(f"what was computed is in {directory}")
             if checkpoint.list_checkpoints(directory):
-                # as it was, a flow that blew up would do so again
+                # with the same settings the flow would blow up again
                 parts.append(_way_on(directory, getattr(self.fault, "again", "")))
                 if fault.hint == CORRECT_FUNCTION:
                     parts.append(f"the restart takes functions from {directory / 'case'}: correct them there")
@@ -206,11 +206,12 @@ class _Outcome:
 
 
 def _way_on(directory: Path, again: str) -> str:
-    """Describe how a run goes on from its checkpoints; `again`: the setting that this needs, KEY=VALUE."""
+    """Return a text that says how to continue a run from its checkpoints. `again`: the setting that this needs,
+    KEY=VALUE."""
     from hiresx.sweeps import folder
 
     if again and (directory.parent / folder.NAME).is_file():
-        # with another value it would no longer be the run that the sweep names
+        # with another value it would no longer be the run of this name in the sweep
         return f"the run is one of the sweep in {directory.parent}: try {again} as another value of the sweep, or apart"
     return f"to go on: hiresx run --restart {quote(directory)}{f' --set {again}' if again else ''}"
 
@@ -226,7 +227,7 @@ def _run_new(request: _RunRequest) -> _Outcome:
         case = request.load()
     from hiresx.estimate import refuse_on_gpus, refuse_oversized
 
-    with comm.together():  # ahead of the imports that a run needs
+    with comm.together():  # before the imports that a run needs
         refuse_oversized(case, request.how["backend"], hosts=len(set(comm.hosts)))
         refuse_on_gpus(case, request.how["backend"], comm.size)
     from hiresx.equations import equations
@@ -302,8 +303,8 @@ def _run_restarted(restart: str, request: _RunRequest) -> _Outcome:
 
 
 def _run_steps(simulation: "Simulation", request: _RunRequest) -> dict[str, Any]:
-    """Run to the end, or for the steps that are asked for, and note where `time.steps` left fewer of them. Returns the
-    record of the run."""
+    """Run to the end, or for the number of steps that was requested, and print a note if `time.steps` permits fewer
+    steps. Returns the record of the run."""
     before, most = simulation.step_count, simulation.case.time.steps
     done = simulation.run(steps=request.steps)
     taken = simulation.step_count - before
@@ -314,7 +315,7 @@ def _run_steps(simulation: "Simulation", request: _RunRequest) -> dict[str, Any]
 
 
 def _where(key: str, end: float, at: float) -> str:
-    """Describe how far a run has come, by what `at_its_end` returns."""
+    """Return a text that says how far a run has come, from the result of `at_its_end`."""
     if not key:
         return f"at a residual of {at:.3g}, which is round-off"
     return f"at {key} = {end:g}" if at <= end * (1 + 1e-9) else f"at {at:g}, past {key} = {end:g}"
@@ -325,7 +326,7 @@ def at_its_end(case: "Case", found: Any, comm: "Communicator") -> tuple[str, flo
     value, and the time or the number of steps of the checkpoint; None if no end is reached. A steady flow ends when its
     residual has fallen by `implicit.drop`. If the residual is only round-off, the flow has converged, too, and the key
     is "". Raises HiresxError for a checkpoint of another case."""
-    from hiresx.case.implicit import NAME as IMPLICIT
+    from hiresx.case.implicit_table import NAME as IMPLICIT
     from hiresx.output.saved import checkpoint
     from hiresx.simulation.continuation import Continuation
     from hiresx.simulation.ends import is_reached
@@ -347,7 +348,8 @@ def at_its_end(case: "Case", found: Any, comm: "Communicator") -> tuple[str, flo
 
 
 def _steady_end(memory: Mapping[str, float], drop: float) -> tuple[str, float, float] | None:
-    """`at_its_end` of the implicit integrator, which remembers `memory` (`hiresx.time.integrators.implicit`)."""
+    """Return the result of `at_its_end` for the implicit integrator, from its `memory`
+    (`hiresx.time.integrators.implicit`)."""
     first, last = float(memory.get("first_residual", 0.0)), float(memory.get("residual", math.inf))
     if last * drop <= first:
         return "implicit.drop", drop, first / last if last > 0 else math.inf
@@ -384,7 +386,7 @@ def output_directory(out: Path | None, case: "Case") -> Path:
     while True:
         directory = runs / f"{stem}-{number}"
         try:
-            # Made, not looked for: two runs that start together get two folders.
+            # The folder is created and not only looked for, so that two runs that start together get two folders.
             directory.mkdir()
         except FileExistsError:
             number += 1

@@ -35,9 +35,10 @@ def scaling(
     out: Annotated[Path | None, option("--out", "DIR", "Write scaling.json, scaling.nc and scaling.png there.")] = None,
     json: options.Json = False,
 ) -> int:
-    """Run a case on several numbers of ranks: seconds per step, efficiency, waiting, and what overlap wins.
+    """Run a case on several numbers of ranks, and show seconds per step, efficiency, waiting times and the gain of
+    overlap.
 
-    With --predict MACHINE.json also the curve of a machine that is not here (see docs/parallel.md).
+    With --predict MACHINE.json also predict the times on another machine (see docs/parallel.md).
     """
     with terminal.only_json(json):
         from hiresx.bench.results import header
@@ -104,7 +105,7 @@ def show(document: dict[str, Any]) -> None:
         terminal.table(
             f"{document['mode']} scaling of {document['case']}",
             ("ranks", "placement", "points", "ms/step", "spread", "speed-up", "efficiency", "Mpoint-steps/s",
-             "sssp/M", "waiting", "overlap wins", "MB/step", "halos by"),
+             "sssp/M", "waiting", "overlap gain", "MB/step", "halos by"),
             [
                 (
                     row["ranks"], row["placement"] or "", f"{row['points']:,}", f"{1e3 * row['step_s']:.4g}",

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from hiresx.sweeps.running import TableRequest
     from hiresx.sweeps.table import SweepTable
 
-# Rows of the table that are printed.
+# Largest number of rows of the table that are printed.
 _SHOWN = 200
-# Numbers of analyses that are printed all.
+# Number of results of analyses up to which all of them are printed.
 _NUMBERS = 6
-# What is to be done for a run that is not run.
+# What has to be done for a run that is not started.
 _NO_RUN = ("nothing", "removal")
 
 Values = Annotated[
@@ -164,7 +164,7 @@ def _run(
 
 
 def _print(table: "SweepTable", wanted: "TableRequest") -> None:
-    """Print the table without its empty columns. Of many numbers of `hiresx post` only those that are plotted are
+    """Print the table without its empty columns. If `hiresx post` gives many numbers, only those that are plotted are
     shown."""
     columns = [name for name in table.columns if any(row[name] not in (None, "") for row in table.rows)]
     found = [name for name in columns if name.startswith(tuple(f"{one.name}." for one in wanted.analyses))]
@@ -206,7 +206,7 @@ def _print_plan(of: "SweepPlan", out: Path, name: str, words: list[str], json: b
 
 
 def _write_job_array(of: "SweepPlan", out: Path, name: str, made: Any, script: launch.ScriptOptions, json: bool) -> int:
-    """A job array. Its runs start from the copy of the case in `out`, as those of this machine do."""
+    """Write a job array. Its runs use the copy of the case in `out`, as runs on this machine do."""
     from hiresx.launch.batch_script import ArrayMember
     from hiresx.output.saved import directories
     from hiresx.sweeps import folder, member

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hiresx.base.json_types import to_json_types
-from hiresx.base.signals import ignore_broken_output
+from hiresx.base.termination_signals import ignore_broken_output
 from hiresx.errors import HiresxError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def end_with_error(cause: BaseException, status: int, message: str, hint: str, a
     Returns `status`. `more`: further entries of the JSON document."""
     try:
         from hiresx.mpi.communicator import end_process
-    except Exception:  # it needs NumPy, which may be what is broken
+    except Exception:  # it imports NumPy, which may be broken
         error(message, hint, as_json, **more)
         return status
     return end_process(cause, status, lambda prefix: error(prefix + message, hint, as_json, **more))
@@ -29,13 +29,14 @@ def error(message: str, hint: str, as_json: bool, **more: Any) -> None:
     """Print an error and a hint to stderr, or as {"error", "hint", ...} to stdout. `more`: further entries of the JSON
     document."""
     with ignore_broken_output():
-        if as_json and getattr(sys.stdout, "name", "") != os.devnull:  # else see `_leave_stdout`
-            print_json({"error": message, "hint": hint, "mend": hint, **more})  # mend: its former name, for one version
+        if as_json and getattr(sys.stdout, "name", "") != os.devnull:  # otherwise `_leave_stdout` handles it
+            # mend: the former name of hint, for one version
+            print_json({"error": message, "hint": hint, "mend": hint, **more})
             return
         try:
             from rich.console import Console
             from rich.text import Text
-        except Exception:  # rich itself may be what is broken
+        except Exception:  # rich itself may be broken
             print(f"error: {message}" + (f"\n  {hint}" if hint else ""), file=sys.stderr)
             return
         console = Console(stderr=True, soft_wrap=True, highlight=False)
@@ -106,24 +107,23 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
 
 @contextlib.contextmanager
 def _to_stdout() -> Iterator[None]:
-    """Around what is printed to be read: raises HiresxError where it cannot be written, but for a reader that left."""
+    """Return a context for printing results. Raises HiresxError if they cannot be written, unless the reader is
+    gone."""
     try:
         yield
     except BrokenPipeError:
         raise
     except OSError as error:
         _leave_stdout()
-        raise HiresxError(_describe_lost(error), "see where the output goes") from None
+        raise HiresxError(
+            f"standard output cannot be written: {error.strerror or error}", "see where the output goes"
+        ) from None
 
 
 def _leave_stdout() -> None:
     """Redirect stdout to the empty device. Python would otherwise flush it again at the end and change the exit
     status."""
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-
-
-def _describe_lost(error: OSError) -> str:
-    return f"standard output cannot be written: {error.strerror or error}"
 
 
 def mapping(title: str, values: Mapping[str, Any]) -> None:
@@ -174,7 +174,8 @@ def console() -> "Console":
 
     from hiresx.mpi.launcher_environment import launcher_name
 
-    # Open MPI gives what it starts a terminal for its output, wherever that goes: codes for colours would go with it.
+    # Open MPI gives its processes a terminal as output even if the output goes to a file, which would then contain
+    # codes for colours.
     file = launcher_name() == "Open MPI" or not sys.stdout.isatty()
     plain = file and "FORCE_COLOR" not in os.environ
     return Console(highlight=False, force_terminal=False if plain else None, width=160 if file else None)

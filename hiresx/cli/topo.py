@@ -34,7 +34,8 @@ def show(
     plot: Plot = None,
     json: options.Json = False,
 ) -> int:
-    """Show or save the machine, this one or a recording of one, where no further command is given; the exit status."""
+    """Show the machine, or a recording of another one, or save a snapshot. Without a further command this is what
+    hiresx topo does. Returns the exit status."""
     if context.invoked_subcommand is not None:
         return 0
     with terminal.only_json(json):
@@ -203,8 +204,8 @@ def verify(
     ] = None,
     json: options.Json = False,
 ) -> int:
-    """Under mpirun: place and bind the ranks as a run does, and say where each then is; exit status 1 when one is
-    elsewhere."""
+    """Under mpirun: place and bind the ranks as a run does, and report the actual devices of each. The exit status is 1
+    if a rank is not where it should be."""
     from dataclasses import asdict
 
     with terminal.only_json(json):
@@ -281,7 +282,7 @@ def _machine(recording: Path | None) -> "Machine":
 
 
 def _matrix(path: Path) -> list[list[float]]:
-    """Numbers of a CSV file, commas or blanks between them; lines that begin with # are passed over."""
+    """Return the numbers of a CSV file, separated by commas or blanks; lines that begin with # are ignored."""
     from hiresx.topology.machine import read_text
 
     rows = []

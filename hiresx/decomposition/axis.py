@@ -12,10 +12,10 @@ from hiresx.grid.blocks import slices
 if TYPE_CHECKING:
     from hiresx.decomposition.patches import Patch
 
-# Radii below this share of the grid's extent count as zero.
+# Radii below this fraction of the extent of the grid count as zero.
 ON_AXIS = 1e-12
-# Nodes whose distance from the axis is below this share of the distance to their neighbours along y do not resolve
-# terms with 1/y.
+# Nodes do not resolve terms with 1/y if their distance from the axis is below this fraction of the distance to their
+# neighbours along y.
 UNRESOLVED = 1e-2
 
 
@@ -86,7 +86,7 @@ def check_axis(blocks: Sequence[Block], patches: "Sequence[Patch]", connections:
 
 
 def _distance(y: np.ndarray) -> np.ndarray:
-    """Distance along y of each node from its farthest neighbour, shaped like y."""
+    """Return the distance along y of each node from its farthest neighbour, an array of the shape of y."""
     farthest = np.zeros_like(y)
     for axis in (1, 2):
         step = np.abs(np.diff(y, axis=axis))

@@ -62,7 +62,7 @@ class Neighbourhood:
         self._matrix = np.array([c.matrix for c in connections], dtype=np.int64).reshape(-1, 3, 3)
         self._offset = np.array([c.offset for c in connections], dtype=np.int64).reshape(-1, 3)
         self._range = np.array([c.range for c in connections], dtype=np.int64).reshape(-1, 3, 2)
-        # The first layer of ghosts stands for all three: they lie in one part.
+        # Only the first layer of ghosts is counted: all layers lie in one part.
         self._ghost = self._range.copy()
         every = np.arange(len(connections))
         self._ghost[every, self._face // 2] += np.where(self._face % 2, 1, -1)[:, None]
@@ -109,14 +109,14 @@ class Neighbourhood:
         return Contacts(to[first], source[second], self._face[c[first]], nodes)
 
     def _image(self, c: np.ndarray, ranges: np.ndarray) -> np.ndarray:
-        """The boxes of donor nodes that belong to boxes (n, 3, 2) of ghost nodes of the connections `c`."""
+        """Return the boxes of donor nodes that correspond to boxes (n, 3, 2) of ghost nodes of the connections `c`."""
         ends = np.stack([ranges[:, :, 0], ranges[:, :, 1] - 1], axis=2)
         ends = self._matrix[c] @ ends + self._offset[c][:, :, None]
         return np.stack([ends.min(axis=2), ends.max(axis=2) + 1], axis=2)
 
 
 def _pairs(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All index pairs (m, n) with a[m] == b[n]."""
+    """Return all index pairs (m, n) with a[m] == b[n]."""
     order = np.argsort(b, kind="stable")
     first = np.searchsorted(b[order], a, "left")
     count = np.searchsorted(b[order], a, "right") - first

@@ -47,7 +47,7 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
     block; among others the order is i, j, k. A block that is left in its file has `GhostLayers` instead.
     """
     blocks, halo = decomposition.blocks, decomposition.stencil.halo
-    # Singleton directions have no ghosts until the extrusion at the end.
+    # Singleton directions have no ghosts before the extrusion at the end.
     depth = [np.array([halo if n > 1 else 0 for n in block.size]) for block in blocks]
     nodes: list[np.ndarray | GhostLayers] = []
     for block, h in zip(blocks, depth, strict=True):
@@ -79,8 +79,8 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
             images[patch.block].append((patch, AXIS))
         elif patch.condition.kernel == "reflect":
             images[patch.block] += [(patch, plane) for plane in mirrors(decomposition, patch)]
-    # Faces come before edges, and edges before corners: each takes its values from places that are outside in one
-    # direction less.
+    # Faces come before edges, and edges before corners, because each uses values that are outside in one direction
+    # less.
     for outside in (1, 2, 3):
         places = [
             (b, place)
@@ -94,7 +94,7 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
             _fill(nodes, depth, blocks[b], b, place, connections[b], lines[b], images[b])
 
         if outside == 1 and not any(isinstance(own, GhostLayers) for own in nodes):
-            map_all(fill, places)  # of nodes within alone
+            map_all(fill, places)  # computed from nodes inside only
         else:
             for at in places:
                 fill(at)
@@ -105,7 +105,7 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
 
 
 def _with_ghost_room(block: Block, depth: np.ndarray) -> np.ndarray:
-    """x, y, z of a block in arrays with room for ghosts, which are NaN."""
+    """Return x, y, z of a block in arrays with space for ghosts, which are NaN."""
     shape = [n + 2 * int(m) for n, m in zip(block.size[::-1], depth[::-1], strict=True)]
     extended = np.empty((3, *shape))
     hi, hj, hk = (int(m) for m in depth)
@@ -123,7 +123,7 @@ def _with_ghost_room(block: Block, depth: np.ndarray) -> np.ndarray:
 
 
 def _degree(block: Block, face: str, range_: Range, halo: int) -> int:
-    """The degree of the polynomials that continue the grid lines behind a part of a face."""
+    """Return the degree of the polynomials that continue the grid lines behind a part of a face."""
     return degree_of(inward_rows(block, face, range_, HIGHEST + 1), halo)
 
 
@@ -137,10 +137,10 @@ def _fill(
     lines: list[tuple[str, Range, int]],
     images: list[tuple[Patch, Motion]],
 ) -> None:
-    """Fill the ghost nodes of one face, edge or corner; `place`: per direction -1 below, 0 inside, 1 above.
-    `connections` of the block, each with whether no node is doubled there; `lines`: the parts of its faces behind which
-    grid lines go on, each with the degree of the polynomial; `images`: its patches behind which the grid is seen in a
-    mirror."""
+    """Fill the ghost nodes of one face, edge or corner. `place`: for each direction -1 below, 0 inside, 1 above.
+    `connections`: those of the block, each with whether its two sides share no nodes. `lines`: the parts of its faces
+    behind which grid lines are continued by polynomials, each with the degree. `images`: its patches behind which the
+    grid is mirrored."""
     own = nodes[b]
     axes = [
         np.arange(-depth[b][d], 0) if s < 0 else np.arange(n, n + depth[b][d]) if s > 0 else np.arange(n)
@@ -149,7 +149,8 @@ def _fill(
     index = np.stack(np.meshgrid(*axes, indexing="ij"))
     normals = [d for d in range(3) if place[d]]
 
-    # Point reflection at the first outer direction; the others are still outside, or inside, in the two nodes used.
+    # Point reflection in the first direction that is outside; in the other directions the two nodes used have the same
+    # position.
     d = normals[0]
     edge = 0 if place[d] < 0 else block.size[d] - 1
     boundary, mirror = index.copy(), index.copy()
@@ -187,7 +188,7 @@ def _fill(
 
 
 def _within(nearest: np.ndarray, range_: Range, normal: int) -> np.ndarray:
-    """Mask of the nodes (3, ...) that lie in a range of a face, without the face's own direction."""
+    """Return the mask of the nodes (3, ...) that lie in a range of a face, without the face's own direction."""
     inside = np.ones(nearest.shape[1:], dtype=bool)
     for e in range(3):
         if e != normal:
@@ -196,13 +197,13 @@ def _within(nearest: np.ndarray, range_: Range, normal: int) -> np.ndarray:
 
 
 def _at(extended: np.ndarray | GhostLayers, index: np.ndarray, depth: np.ndarray) -> np.ndarray:
-    """Coordinates (3, ...) at index triples (3, ...)."""
+    """Return the coordinates (3, ...) at index triples (3, ...)."""
     i, j, k = (m + h for m, h in zip(index, depth, strict=True))
     return extended[:, k, j, i]
 
 
 def _extrude(extended: np.ndarray, block: Block, halo: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Unit steps along the axis of every singleton direction."""
+    """Extrude every singleton direction by unit steps along its axis."""
     for d, n in enumerate(block.size):
         if n == 1:
             steps = np.arange(-halo, halo + 1, dtype=float)

@@ -32,8 +32,8 @@ def curved_walls(whole: Decomposition) -> frozenset[int]:
 
 
 def _normals(whole: Decomposition, patch: Patch) -> Iterator[np.ndarray | None]:
-    """The normals of a patch and of its images in the planes of symmetry that it meets: half of a flow has the results
-    of the whole, where both halves are one wall."""
+    """Return the normals of a patch and of its images in the planes of symmetry that it meets. So half of a flow has
+    the results of the whole flow, where both halves are one wall."""
     block = whole.blocks[patch.block]
     own = normal_of(block, patch)
     yield own

@@ -75,7 +75,7 @@ def domain(
     """
     comm = comm or single_process()
     adapts = case.refine is not None and case.refine.criterion is not None
-    fixed = None if adapts else case.refine  # the table of levels that stay as they are
+    fixed = None if adapts else case.refine  # the table, if the levels do not change
     first: tuple[Grid, list[Coordinates | GhostLayers]] | None = None
     decomposed: Decomposition | None = None
     with comm.together():
@@ -83,7 +83,7 @@ def domain(
             grid = build(case.grid, case.directory) if grid is None else grid
             decomposed = decompose(case, grid)
             grid = grid if decomposed.blocks is grid.blocks else replace(grid, blocks=decomposed.blocks)
-            # the nodes beside the faces are needed no more
+            # The nodes beside the faces are no longer needed.
             extended = [
                 made.without_interior(block, decomposed.stencil.halo) if isinstance(made, GhostLayers) else made
                 for block, made in zip(decomposed.blocks, extended_coordinates(decomposed), strict=True)
@@ -97,12 +97,12 @@ def domain(
             if any(block.is_stored for block in decomposed.blocks):
                 give_back()
     seen, extended = _one_copy(comm, first, case.stencil.halo)
-    grid = first = None  # give back the memory of what is shared now
+    grid = first = None  # free the memory of arrays that are shared now
     with comm.together():
         if fixed is None and (comm.local.size > 1 or decomposed is None):
             decomposed = decompose(case, seen)
     if fixed is not None and comm.local.size > 1:
-        # The tiles are chosen once for a host; all its ranks see the nodes of them.
+        # The tiles are chosen once on each host, and all its ranks share the nodes.
         bare = None if decomposed is None else replace(decomposed, blocks=())
         decomposed = replace(with_conditions(comm.local.bcast(bare), case.boundary), blocks=seen.blocks)
     assert decomposed is not None
@@ -151,7 +151,7 @@ def _cut(
     with comm.together():
         own = _read(comm, whole, cut, extended)
         if own:
-            # What is computed on are views of what was read, the nodes without their ghosts.
+            # The fields use views of the coordinates that were read: the nodes without their ghosts.
             blocks = (
                 _inner(b, own[p], whole.stencil.halo) if p in own else b
                 for b, p in zip(cut.blocks, cut.parts, strict=True)
@@ -163,8 +163,8 @@ def _cut(
 def _one_copy(
     comm: Communicator, first: tuple[Grid, list[Coordinates | GhostLayers]] | None, halo: int
 ) -> tuple[Grid, list[Coordinates | GhostLayers]]:
-    """The grid and the coordinates with ghosts that the first rank of this host gives, on memory that all its ranks
-    see, or in its file."""
+    """Return the grid and the coordinates with ghosts of the first rank of this host, in memory that all its ranks
+    share, or in the file."""
     if comm.local.size == 1 and first is not None:
         return first
     description = views = None
@@ -196,7 +196,7 @@ def _arrays(extended: Coordinates | GhostLayers) -> Sequence[np.ndarray]:
 def _read(
     comm: Communicator, whole: Decomposition, cut: Decomposition, extended: Sequence[Coordinates | GhostLayers]
 ) -> dict[Part, Coordinates]:
-    """The coordinates with ghosts of this rank's parts of blocks that are left in their file."""
+    """Read the coordinates with ghosts of this rank's parts of blocks that stay in their file."""
     for block in (*whole.blocks, *cut.blocks):
         block.forget()
     found, halo = {}, whole.stencil.halo

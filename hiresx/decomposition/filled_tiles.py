@@ -7,10 +7,10 @@ import numpy as np
 
 from hiresx.decomposition.refinement import joined_boxes
 
-# A block costs as much as so many nodes: by the ends of its grid lines, its ghosts, its launches, and its share of a
-# change of the levels (docs/refinement.md).
+# Cost of a block as a number of nodes: the ends of its grid lines, its ghosts, its launches, and its share of a change
+# of the levels (docs/refinement.md).
 BLOCK = 400
-# Passes in which blocks are joined. Two or three do nearly all.
+# Number of passes in which blocks are joined. Two or three passes make nearly all joins.
 PASSES = 4
 
 
@@ -47,12 +47,13 @@ def nodes_of_tiles(lattice: Sequence[Sequence[int]]) -> np.ndarray:
 
 
 def _join_boxes(nodes: np.ndarray, taken: np.ndarray, allowed: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """Return the mask `taken` of tiles with more tiles set: those of boxes that enclose two of `boxes` (n, 3, 2). The
-    pairs that save most are joined first, and no tile is part of two joins. `nodes`: the nodes of each tile."""
+    """Return the mask `taken` of tiles with further tiles: those in bounding boxes of two of `boxes` (n, 3, 2). The
+    pairs that save most are joined first, and no tile is part of two joins. `nodes`: the number of nodes of each tile.
+    """
     one, other = np.triu_indices(len(boxes), 1)
     low = np.minimum(boxes[one, :, 0], boxes[other, :, 0])
     high = np.maximum(boxes[one, :, 1], boxes[other, :, 1])
-    most = BLOCK * len(boxes)  # which a tile that is not allowed exceeds
+    most = BLOCK * len(boxes)  # a tile that is not allowed exceeds this number
     more = _sums(np.where(taken, 0, np.where(allowed, nodes, most)), low, high)
     near = more < most
     low, high, more = low[near], high[near], more[near]
@@ -69,7 +70,7 @@ def _join_boxes(nodes: np.ndarray, taken: np.ndarray, allowed: np.ndarray, boxes
 
 
 def _sums(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Sums (n,) of `values` (k, j, i) over boxes `low` to `high` (n, 3), along i, j, k."""
+    """Return the sums (n,) of `values` (k, j, i) over the boxes from `low` to `high` (n, 3), along i, j, k."""
     total = np.pad(values.astype(np.int64).cumsum(0).cumsum(1).cumsum(2), ((1, 0),) * 3)
     found = np.zeros(len(low), np.int64)
     for corner in np.ndindex(2, 2, 2):

@@ -53,7 +53,8 @@ def finer_ranges(
 
 
 def _divide_nodes(face: str, size: Size, ranked: Sequence[tuple[int, Range]]) -> list[list[Range]]:
-    """The nodes of a face of a finer level for each of its (rank, range); nodes between two go to the lower rank."""
+    """Return the nodes of a face of a finer level for each of its (rank, range). Nodes between two ranges belong to the
+    one of lower rank."""
     d = direction(face)
     whole: Range = triple(layer(face, size) if e == d else (0, n) for e, n in enumerate(size))
     shape = [hi - lo for lo, hi in reversed(whole)]
@@ -64,7 +65,7 @@ def _divide_nodes(face: str, size: Size, ranked: Sequence[tuple[int, Range]]) ->
                 if own == rank:
                     box = finer_range(range_, face, size, before)
                     at = slices(triple((0, 1) if e == d else ends for e, ends in enumerate(box)))
-                    # The nodes before a range belong to another one of its rank.
+                    # The nodes before a range belong to another range of the same kind.
                     free = (held[at] != rank) | (not before)
                     holder[at], held[at] = np.where(free, n, holder[at]), rank
     return [rectangles_of_face(face, whole, holder == n) for n in range(len(ranked))]

@@ -11,7 +11,7 @@ from hiresx.decomposition.hierarchy import Hierarchy
 from hiresx.decomposition.refinement import Taken, along_lines
 from hiresx.grid.blocks import Range
 
-# Criteria by the numbers that the kernel refinement_marks knows them by.
+# The number of each criterion in the kernel refinement_marks.
 CRITERIA = ("density-curvature", "density-gradient", "vorticity")
 
 
@@ -60,7 +60,7 @@ def _active(values: np.ndarray) -> list[int]:
 
 
 def _beside(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The values at the nodes before, at and after those of the box along a direction."""
+    """Return the values at the nodes before, at and after those of the box along a direction."""
     inner = [slice(1, -1) if n > 1 else slice(None) for n in values.shape]
     found = []
     for first in range(3):
@@ -71,7 +71,7 @@ def _beside(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def _only_within(value: np.ndarray, d: int, beyond: np.ndarray) -> np.ndarray:
-    """`value` with 0 at the nodes beside which there is nothing."""
+    """Return `value` with 0 at the nodes that have no neighbour on one side."""
     value = value.copy()
     rows = np.moveaxis(value, 2 - d, 0)
     for end, nothing in zip((0, -1), beyond[d], strict=True):
@@ -81,14 +81,14 @@ def _only_within(value: np.ndarray, d: int, beyond: np.ndarray) -> np.ndarray:
 
 
 def _vorticity(velocity: Sequence[np.ndarray], nodes: Sequence[np.ndarray], beyond: np.ndarray) -> np.ndarray:
-    """Magnitude of vorticity by second-order differences along grid lines."""
+    """Return the magnitude of the vorticity, by second-order differences along grid lines."""
     active = _active(velocity[0])
     shape = [n - 2 if n > 1 else 1 for n in velocity[0].shape]
     along = np.zeros((*shape, 3, 3))  # dx/dxi, one row for each direction
     slopes = np.zeros((*shape, 3, 3))  # du/dxi
     for d in range(3):
         if d not in active:
-            along[..., d, d] = 1.0  # a plane of nodes is that of x and y
+            along[..., d, d] = 1.0  # in the plane, nodes are given by x and y
             continue
         for c in range(3):
             for target, values in ((along, nodes[c]), (slopes, velocity[c])):
@@ -150,13 +150,13 @@ class Flags:
 
 @lru_cache(maxsize=1024)
 def _tiles_over(nodes: tuple[int, int], ends: tuple[int, ...], wrapped: bool, around: int, tile: int) -> np.ndarray:
-    """Along a direction of a level (nodes, tiles of the next level), 1 where a tile, which begin and end at `ends`,
-    holds one of the nodes on and halfway beside a node of the level or `around` nodes from these, 0 elsewhere.
-    `wrapped`: whether the last tile goes on in the first."""
+    """Return, for one direction of a level, an array (nodes, tiles of the next level). It is 1 if the tile contains one
+    of the nodes on the node of the level, halfway beside it, or up to `around` nodes from these, and 0 elsewhere. Tiles
+    begin and end at `ends`. `wrapped`: whether the last tile continues in the first."""
     found = np.zeros((nodes[1] - nodes[0], len(ends) - 1), np.float32)
     if ends[-1] == 1:
         return found + 1
-    # The node itself, and what lies halfway to the next ones.
+    # The tile contains the node itself, and the nodes halfway to its neighbours.
     places = 2 * np.arange(*nodes)[:, None] + _steps(around, tile)
     places = places % ends[-1] if wrapped else np.clip(places, 0, ends[-1] - 1)
     found[np.arange(len(found))[:, None], np.searchsorted(ends, places, "right") - 1] = 1
@@ -164,6 +164,6 @@ def _tiles_over(nodes: tuple[int, int], ends: tuple[int, ...], wrapped: bool, ar
 
 
 def _steps(around: int, tile: int) -> list[int]:
-    """Steps from a node to nodes around it, of which none misses a tile between."""
+    """Return steps from a node to nodes around it that are so close that no tile between them is missed."""
     reach = around + 1
     return sorted({-reach, 0, reach, *range(-reach, reach, tile)})

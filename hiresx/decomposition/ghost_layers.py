@@ -15,7 +15,7 @@ from hiresx.grid.blocks import Block
 from hiresx.grid.patched import HIGHEST
 from hiresx.grid.stored_coordinates import part_of, slabs
 
-# Nodes of a block beside its face by which polynomials go on.
+# Number of nodes beside a face from which polynomials extrapolate.
 INSIDE = HIGHEST + 1
 
 
@@ -29,7 +29,7 @@ class GhostLayers:
     """
 
     def __init__(self, block: Block, halo: int):
-        deep = max(INSIDE, halo + 1)  # the farthest ghost may mirror the last
+        deep = max(INSIDE, halo + 1)  # the farthest ghost may be the mirror image of the last node
         self._set_size(block, halo, deep)
         self.layers: list[np.ndarray] = []
         for axis, n in enumerate(block.size[::-1]):
@@ -66,11 +66,11 @@ class GhostLayers:
         self.kept = halo + inside
 
     def _place(self, axis: int, at: np.ndarray) -> np.ndarray:
-        """Positions in `layers[axis]` of the indexes `at` along that axis."""
+        """Return the positions in `layers[axis]` of the indexes `at` along that axis."""
         return np.where(at < self.kept, at, at - self.shape[axis] + self.layers[axis].shape[axis + 1])
 
     def _known_layers(self, index: tuple[np.ndarray, ...]) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[Any, ...]]]:
-        """Per axis: (layers, mask of the places in them, indexes of these)."""
+        """Yield for each axis (layers, mask of the nodes in them, indexes of these)."""
         places = np.broadcast_arrays(*index)
         for axis, (at, n) in enumerate(zip(places, self.shape, strict=True)):
             known = (at < self.kept) | (at >= n - self.kept)

@@ -13,9 +13,10 @@ from hiresx.decomposition.rank_cost import CONTACT, IMBALANCE, capacity
 from hiresx.decomposition.sections import Sections, sides_of
 from hiresx.grid.blocks import Range
 
-# Blocks from which fronts grow.
+# Number of blocks from which parts grow.
 SEEDS = 4
-# Ratios that are tried, of the thinnest piece of a block that a rank takes to the thinnest that can be a part.
+# Ratios that are tried: the thinnest piece of a block that a rank may take, divided by the thinnest piece that may be a
+# part.
 THIN = (0.25, 0.5, 0.9)
 
 
@@ -30,7 +31,7 @@ class GraphGrowing:
         self._sizes: list[Size] = [triple(size) for size in boxes.sizes.tolist()]
         self._capacity = [capacity(size, least) for size in self._sizes]
         self._links = links_by_box(neighbourhood.contacts(boxes), len(self._sizes))
-        # By box the face nodes that it shares with each other box.
+        # For each box the number of face nodes that it shares with each other box.
         self._near: list[dict[int, int]] = [{} for _ in self._sizes]
         for n, links in enumerate(self._links):
             for other, _, nodes in links:
@@ -47,17 +48,18 @@ class GraphGrowing:
                 yield self._fill_ranks(order[::-1], thin)
 
     def _seeds(self) -> list[int]:
-        """The largest box, and further boxes that are as far as possible from it and from each other."""
+        """Return the largest box, and further boxes that are as far as possible from it and from each other."""
         seeds = [max(range(len(self._sizes)), key=lambda n: (prod(self._sizes[n]), -n))]
         while len(seeds) < min(SEEDS, len(self._sizes)):
             seeds.append(_farthest(self._near, seeds))
         return list(dict.fromkeys(seeds))
 
     def _order(self, seed: int) -> list[int]:
-        """All boxes in order from `seed`: always the one that adds least to the surface of those before it."""
+        """Return all boxes in order from `seed`. The next box is always the one that adds least to the surface of those
+        before it."""
         surface = [sum(near.values()) for near in self._near]
         order: dict[int, None] = {}
-        for start in (seed, *range(len(surface))):  # more than one where not all boxes are connected
+        for start in (seed, *range(len(surface))):  # several if not all boxes are connected
             heap = [(surface[start], start)]
             while heap:
                 added, n = heappop(heap)
@@ -70,10 +72,9 @@ class GraphGrowing:
         return list(order)
 
     def _fill_ranks(self, order: Sequence[int], thin: float) -> tuple[Boxes, np.ndarray]:
-        """Assign the boxes, in their order, to the ranks, in theirs. A box is cut where the share of a rank ends within
-        it."""
+        """Assign the boxes to the ranks, both in their order. A box is cut where the share of a rank ends within it."""
         last, rank, held = len(self._speed) - 1, 0, 0
-        left = sum(map(prod, self._sizes))  # nodes that the ranks before this one do not have
+        left = sum(map(prod, self._sizes))  # nodes that earlier ranks have not taken
         room = sum(self._capacity)
         whole: list[int] = []
         ranges: list[Range] = []
@@ -81,7 +82,7 @@ class GraphGrowing:
         for n in order:
             room -= self._capacity[n]
             layer = self._least * prod(self._sizes[n]) / max(self._sizes[n])
-            # Number of ranks that must begin in this box, since the boxes behind it do not have room for them.
+            # Number of ranks that must begin in this box, because the remaining boxes are too small for them.
             due = max(0, last - rank - room)
             if held and rank < last and (self._due(rank, left) - held < thin * layer or due == self._capacity[n]):
                 left, rank, held, due = left - held, rank + 1, 0, max(0, due - 1)
@@ -98,11 +99,13 @@ class GraphGrowing:
         return Boxes(np.array(whole), np.array(ranges)), np.array(ranks)
 
     def _due(self, rank: int, left: float) -> float:
-        """Nodes that are due to a rank of the `left` ones for it and those behind it."""
+        """Return the number of nodes that the next rank should take of the `left` ones for it and the ranks behind
+        it."""
         return left * self._speed[rank] / sum(self._speed[rank:])
 
     def _shares(self, n: int, rank: int, held: int, left: float, thinnest: float) -> list[float]:
-        """Nodes of box `n` for `rank`, which has `held` nodes already, and for those behind it."""
+        """Return the number of nodes of box `n` for `rank`, which has `held` nodes already, and for the ranks behind
+        it."""
         rest = float(prod(self._sizes[n]))
         shares: list[float] = []
         room = self._due(rank, left) - held
@@ -122,7 +125,7 @@ class GraphGrowing:
 
 
 def _farthest(near: Sequence[Mapping[int, int]], start: Sequence[int]) -> int:
-    """The box that is reached last from the boxes `start`, or one that is not reached at all."""
+    """Return the box that is reached last from the boxes `start`, or one that is not reached at all."""
     reached = dict.fromkeys(start)
     queue = list(start)
     for n in queue:

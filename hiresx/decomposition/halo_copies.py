@@ -15,11 +15,11 @@ from hiresx.grid.connections import Connection
 
 LARGEST = int(np.iinfo(np.int32).max)
 
-# Rows along i are a multiple of so many numbers apart. If one row begins at a sector (32 bytes) of a GPU's second-level
-# cache, all do. Otherwise a warp moves 9 sectors instead of 8, in FP32 5 instead of 4.
+# Rows along i begin at multiples of this many numbers. If one row then begins at a sector (32 bytes) of a GPU's
+# second-level cache, all rows do. Otherwise a warp moves 9 sectors instead of 8, in FP32 5 instead of 4.
 ROW = 8
 
-# Largest number of nodes of a face whose lists are kept.
+# Largest number of nodes of a face whose lists are cached.
 FEW = 1024
 
 
@@ -113,7 +113,8 @@ def halo_lists(decomposition: Decomposition, mine: Collection[int] | None = None
 
 
 def _ends(connection: Connection, size: Size, donor: Size, halo: int) -> tuple[np.ndarray, np.ndarray]:
-    """`destination` and `source` of the list of a connection between blocks of two sizes; not to be written to."""
+    """Return `destination` and `source` of the list of a connection between blocks of two sizes, as read-only
+    arrays."""
     # i fastest, as in memory: kernels that follow the list then read and write in order
     ghosts = connection.ghosts(halo, size).transpose(0, 3, 2, 1).reshape(3, -1)
     found = _flat(ghosts, size, halo), _flat(connection.donors(ghosts), donor, halo)

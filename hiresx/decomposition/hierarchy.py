@@ -133,6 +133,6 @@ def shared_hierarchy(
 
 
 def _inner(block: Block, extended: Extended, halo: int) -> Block:
-    """The block, named as `block`, whose coordinates with ghosts are `extended`."""
+    """Return the block, with the name of `block`, whose coordinates with ghosts are `extended`."""
     inside = tuple(slice(halo, n - halo) for n in extended[0].shape)
     return Block(block.name, *triple(c[inside] for c in extended), rounding=block.rounding)

@@ -14,7 +14,7 @@ from hiresx.grid.blocks import AXES, Range, direction
 
 # Index directions in the order of the axes of an array.
 LETTERS = "kji"
-# Share of a step by which steps of a uniform direction may differ.
+# Relative difference up to which the steps along a direction count as equal.
 SAME_STEP = 1e-6
 
 
@@ -36,7 +36,7 @@ def step(coordinates: Sequence[Any], axis: int) -> np.ndarray | None:
     most = SAME_STEP * np.linalg.norm(mean)
     if most == 0.0:  # around a pole
         return None
-    for at in range(coordinates[0].shape[other]):  # a plane at a time: the coordinates may be larger than the memory
+    for at in range(coordinates[0].shape[other]):  # plane by plane: the coordinates may be larger than the memory
         plane = tuple(slice(at, at + 1) if a == other else slice(None) for a in range(3))
         if any(np.abs(np.diff(c[plane], axis=axis) - m).max() > most for c, m in zip(coordinates, mean, strict=True)):
             return None

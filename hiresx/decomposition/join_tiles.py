@@ -12,7 +12,7 @@ from hiresx.decomposition.patches import Decomposition
 from hiresx.grid.blocks import Range, direction, intersection, side
 from hiresx.grid.cutting import image
 
-# Where tiles begin and end along i, j, k of a block.
+# The nodes at which tiles of a block begin and end, along i, j, k.
 Lattice = Sequence[Sequence[int]]
 # A tile: its block, and its place in the lattice along k, j, i.
 Place = tuple[int, int, int, int]
@@ -65,7 +65,7 @@ def partners_of(grid: Decomposition, lattices: Sequence[Lattice]) -> dict[Place,
         for k, j, i in tiles_within(lattices[c.block], c.range):
             tile = box_of(lattices[c.block], (k, j, i))
             shared = intersection(tile, c.range)
-            assert shared is not None  # the tile holds nodes of it
+            assert shared is not None  # the tile contains nodes of it
             behind = triple(ghosts if e == d else ends for e, ends in enumerate(shared))
             donors = image(behind, np.array(c.matrix), np.array(c.offset))
             others = [(c.donor, *other) for other in tiles_within(lattices[c.donor], donors)]

@@ -48,8 +48,8 @@ def find_kinks(whole: "Decomposition") -> set[Kink]:
 
 
 def _beyond(whole: "Decomposition", c: "Connection", e: int, m: int) -> Kink | None:
-    """The node at which lines of the donor have the kink that those of the block of `c` have at node `m` along `e`;
-    None if `c` does not lead there."""
+    """Return the node at which lines of the donor have the kink that lines of the block of `c` have at node `m` along
+    `e`; None if `c` does not connect it."""
     d = direction(c.face)
     node = np.array([[lo] for lo, _ in c.range])
     if e == d:

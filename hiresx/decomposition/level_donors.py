@@ -102,7 +102,7 @@ def level_rows(
 
 @dataclass(frozen=True, eq=False)
 class _Line:
-    """Along a direction the nodes of a level, from `first` on, to whose interpolation from the level before a part
+    """The nodes of a level along a direction, from `first` on, to whose interpolation from the coarser level a part
     contributes: first nodes in the part `start` (n,), and weights (2, WIDTH, n)."""
 
     first: int
@@ -112,14 +112,14 @@ class _Line:
 
 @lru_cache(maxsize=512)
 def _along(n: int, step: int, halo: int, ends: tuple[int, int], turn: int) -> _Line:
-    """The line of a part with the nodes `ends` of a direction of `n` nodes, which continues in itself with `step` nodes
-    (0: it does not). `turn`: see `share`."""
+    """Return the `_Line` of a part with the nodes `ends` of a direction with `n` nodes. The direction continues in
+    itself after a step of `step` nodes (0: it does not). `turn`: see `share`."""
     if n == 1:
         return _Line(0, np.zeros(1, int), np.broadcast_to(np.eye(WIDTH)[:, :1], (2, WIDTH, 1)))
     shift = turn * step
     places = np.arange(2 * (ends[0] + shift - WIDTH), 2 * (ends[1] + shift + WIDTH))
     xi = places / 2
-    # Over a period whose ends share nodes there need not be tiles on both sides.
+    # Across a period whose ends share nodes, one of the two sides may have no tile.
     base, weights = stencils(xi, *((-halo, n + halo) if step == n else (0, n)))
     whole = np.zeros((2, len(xi), 3, WIDTH))
     whole[..., 0] = 1.0
@@ -135,8 +135,8 @@ def _along(n: int, step: int, halo: int, ends: tuple[int, int], turn: int) -> _L
 
 @dataclass(frozen=True, eq=False)
 class _GhostFace:
-    """The ghosts behind a face of a tile, numbered from `number` on: layer by layer, in each along i first. `nodes`:
-    their nodes along i, j and k, in the indexes of the level; `direction`: that of the face."""
+    """The ghosts behind a face of a tile, numbered from `number` on: layer by layer, within a layer along i first.
+    `nodes`: their nodes along i, j and k, in the indexes of the level. `direction`: that of the face."""
 
     number: int
     direction: int
@@ -230,7 +230,8 @@ def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = Non
     boxes, halo = np.array([t.box for t in tiles]).reshape(-1, 3, 2), cut.stencil.halo
     found = []
     for p in range(len(tiles)):
-        # a node of the part's level lies on every 2^n-th of a finer one, and directions of one node have one throughout
+        # Every 2^n-th node of a finer level coincides with a node of the part's level; n is the same for all nodes
+        # along a direction.
         step = 2 ** np.maximum(level - level[p], 0)[:, None]
         low = np.maximum(-(-boxes[:, :, 0] // step), boxes[p, :, 0])
         high = np.minimum((boxes[:, :, 1] - 1) // step + 1, boxes[p, :, 1])
@@ -253,9 +254,9 @@ def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = Non
 def _pairs(
     tiles: Sequence[Tile], blocks: Sequence[Block], halo: int, nodes: Sequence[tuple[slice, ...]]
 ) -> Pairs | None:
-    """The pairs of nodes of two parts, the second of which is of a finer level than the first. `nodes[0]`: the nodes of
-    the first part that lie under the second. The other `nodes` lie under still finer levels and are left out. All are
-    counted in the level of the first part. None if nothing is left."""
+    """Return the pairs of coincident nodes of two parts, the second of which is of a finer level than the first.
+    `nodes[0]`: the nodes of the first part that lie under the second. The other `nodes` lie under still finer levels
+    and are left out. All are in the indexes of the level of the first part. The result is None if no node is left."""
     first, *covered = (tuple(reversed(of)) for of in nodes)
     steps = 1, 2 ** (tiles[1].level - tiles[0].level)
     found = []

@@ -57,8 +57,8 @@ class LevelWeights:
                 kinds = finer
 
     def _add(self, level: int, base: int, cells: Range, kinds: dict[str, np.ndarray], share: float) -> None:
-        """Add a `share` of the weights of the box `cells`, in cells of the coarser of two levels, on the finer one
-        (`share` above 0) or on that coarser one (below 0)."""
+        """Add a `share` of the weights of the box `cells`, in cells of the coarser of two levels. If `share` is
+        positive they are added on the finer level, otherwise on the coarser one."""
         space, per = self._levels.spaces[level, base], 2 if share > 0 else 1
         box: list[tuple[int, int]] = []
         open_ends = []
@@ -79,7 +79,7 @@ class LevelWeights:
             self._spread(level, base, layer, share * _box_weights(space.size, layer, kinds, along), face)
 
     def _spread(self, level: int, base: int, box: Range, values: np.ndarray, face: str | None) -> None:
-        """Add `values` at the nodes `box` of a level to the blocks that have them."""
+        """Add `values` at the nodes `box` of a level to the blocks that have these nodes."""
         space = self._levels.spaces[level, base]
         turns = [
             (0, -n) if wrap is not None and hi > n else (0,)
@@ -106,15 +106,17 @@ def _across(size: tuple[int, int, int], face: str) -> list[int]:
 
 
 def _on_finer(kinds: np.ndarray, face: str, size: tuple[int, int, int]) -> np.ndarray:
-    """The kinds of ends of lines at the nodes of a face of the next finer level, on which a block has `size` nodes."""
+    """Return the kinds of ends of lines at the nodes of a face of the next finer level, on which a block has `size`
+    nodes."""
     return kinds[np.ix_(*(np.arange(n) // 2 for n in _across(size, face)))]
 
 
 def _box_weights(
     size: tuple[int, int, int], box: Range, kinds: dict[str, np.ndarray], closed: Sequence[bool]
 ) -> np.ndarray:
-    """Weights (nk, nj, ni) of the nodes `box` in an integral over the box. `kinds`: of ends of lines at the faces of
-    the block of `size` nodes. `closed`: whether lines along a direction end at the faces of the box."""
+    """Return the weights (nk, nj, ni) of the nodes `box` in an integral over the box. `kinds`: the kinds of ends of
+    lines at the faces of the block of `size` nodes. `closed`: whether lines along a direction end at the faces of the
+    box."""
     weights = np.ones([hi - lo for lo, hi in reversed(box)])
     for d in np.flatnonzero(closed):
         lo, hi = box[d]
@@ -122,7 +124,7 @@ def _box_weights(
         for upper, face in enumerate(FACES[2 * d : 2 * d + 2]):
             found = np.full(along.shape[1:], PHYSICAL)
             if (hi == size[d]) if upper else (lo == 0):
-                # A box may reach over the end of a period.
+                # A box may extend across the end of a period.
                 own = kinds[face][np.ix_(*(np.arange(*box[e]) % size[e] for e in directions_along(face)))]
                 found = np.where(own == BESIDE, PHYSICAL, own)
             for m, change in changes(hi - lo):
@@ -155,7 +157,8 @@ def covered_cells(levels: Levels, level: int, base: int) -> list[tuple[tuple[Ran
         last = 1 if n == 1 else n // 2 if turns else (n - 1) // 2
         marks = {min(mark, last) for end in along for mark in ((end + 1) // 2, max(end - 1, 0) // 2)}
         cells.append(sorted({0, last, *marks}))
-        # A cell has the nodes 2c, 2c + 1 and 2c + 2; all cells between two marks have them in the same tiles.
+        # A cell has the nodes 2c, 2c + 1 and 2c + 2. All cells between two neighbouring marks have them in the same
+        # tiles.
         nodes = 2 * np.array(cells[-1][:-1])[:, None] + np.arange(3)
         places.append(np.searchsorted(along, nodes % n if turns or n == 1 else nodes, "right") - 1)
     inside = np.ones([len(marks) - 1 for marks in reversed(cells)], bool)
@@ -167,9 +170,9 @@ def covered_cells(levels: Levels, level: int, base: int) -> list[tuple[tuple[Ran
 
 
 def _boxes_along(order: Sequence[int], lattice: Sequence[Sequence[int]], inside: np.ndarray) -> Iterator[Range]:
-    """Yield boxes that cover the places of the mask `inside` [k, j, i] between marks of `lattice`, each once. They
-    extend along the first direction of `order` as far as places are chosen, and along the next as far as they are the
-    same: they are mirrored with the mask."""
+    """Yield boxes that cover the entries of the mask `inside` [k, j, i] between marks of `lattice`, each once. They
+    extend along the first direction of `order` as far as entries are true, and along the next ones as far as the rows
+    are equal. The boxes of a mirrored mask are the mirrored boxes."""
     axes = [*order, *(d for d in range(3) if d not in order)]
     for box in _runs(inside.transpose([2 - d for d in reversed(axes)])):
         ends_ = {d: (lattice[d][lo], lattice[d][hi]) for d, (lo, hi) in zip(axes, box, strict=True)}
@@ -177,7 +180,7 @@ def _boxes_along(order: Sequence[int], lattice: Sequence[Sequence[int]], inside:
 
 
 def _runs(inside: np.ndarray) -> list[tuple[tuple[int, int], ...]]:
-    """The boxes of `_boxes_along` in places of the mask, the last axis first."""
+    """Yield the boxes of `_boxes_along` as indexes of the mask, the last axis first."""
     if inside.ndim == 1:
         marks = np.flatnonzero(np.diff(inside, prepend=False, append=False)).tolist()
         return [(run,) for run in zip(marks[::2], marks[1::2], strict=True)]

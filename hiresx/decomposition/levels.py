@@ -28,7 +28,7 @@ from hiresx.grid.orientation import layout_of
 from hiresx.grid.patched import WIDTH, Wrap, lagrange, wraps
 from hiresx.grid.size import host_memory, in_bytes
 
-# Nodes of a level from which on it is announced: some seconds.
+# Number of nodes of a level from which on a message announces it: some seconds.
 ANNOUNCED = 1_000_000
 
 Extended = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -171,12 +171,12 @@ def refined_extended(fine: Decomposition) -> list[Extended]:
     """Return the coordinates with ghosts of the whole blocks `fine` of a level."""
     found = extended_coordinates(fine)
     made = [c for c in found if isinstance(c, tuple)]
-    assert len(made) == len(found)  # of nodes in memory
+    assert len(made) == len(found)  # only for nodes in memory
     return made
 
 
 def _whole(coarse: Decomposition, b: int, face: str) -> list[Connection]:
-    """The connection of the whole of a face, if there is one."""
+    """Return the connection of the whole of a face, if there is one."""
     nodes = face_range(face, coarse.blocks[b].size)
     return [c for c in coarse.connections if (c.block, c.face, triple(c.range)) == (b, face, nodes)]
 
@@ -195,7 +195,8 @@ def _finer_size(coarse: Decomposition, b: int) -> tuple[int, int, int]:
         }
         for face, found in offset.items():
             straight = all(side(c.donor_face) == -side(face) for c in found)
-            # The nodes halfway over a join belong to the block whose last nodes lie before it, all along its face.
+            # The nodes halfway across a connection belong to the block whose last nodes lie before it, along the whole
+            # face.
             if found and not (straight and (face == low or _whole(coarse, b, face))):
                 raise HiresxError(
                     f"refine: face {face} of block '{coarse.blocks[b].name}' is joined one step from its last nodes, "
@@ -220,7 +221,7 @@ def _check_donors(blocks: Sequence[Block], connections: Sequence[Connection], ha
 
 
 def _halfway(c: np.ndarray, coarse: Decomposition, b: int, size: tuple[int, int, int], kinks: Set[Kink]) -> np.ndarray:
-    """A coordinate (nk, nj, ni) of a block with half the spacing, from that with ghosts."""
+    """Return a coordinate (nk, nj, ni) of a block with half the spacing, from the coordinate with ghosts."""
     halo, whole = coarse.stencil.halo, coarse.blocks[b]
     c = np.nan_to_num(c)
     for d in (0, 1, 2):
@@ -228,7 +229,7 @@ def _halfway(c: np.ndarray, coarse: Decomposition, b: int, size: tuple[int, int,
             c = np.take(c, [halo], axis=2 - d)
     for d in whole.active:
         axis, n = 2 - d, whole.size[d]
-        # Across a join the grid goes on smoothly; behind a boundary ghosts are only extrapolated.
+        # Across a connection the grid continues smoothly; behind a boundary ghosts are only extrapolated.
         low = -halo if _whole(coarse, b, FACES[2 * d]) else 0
         high = n + halo if _whole(coarse, b, FACES[2 * d + 1]) else n
         own = np.array([m for block, e, m in kinks if (block, e) == (b, d)], int)
@@ -242,8 +243,8 @@ def _halfway(c: np.ndarray, coarse: Decomposition, b: int, size: tuple[int, int,
 
 
 def _broken_stencils(xi: np.ndarray, kinks: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
-    """As `stencils`, but not across `kinks` of the line. Where fewer than WIDTH nodes lie between these, by polynomials
-    of a lower degree."""
+    """Return the result of `stencils` for stencils that do not cross `kinks` of the line. If fewer than WIDTH nodes lie
+    between two kinks, polynomials of a lower degree are used."""
     if not kinks.size:
         return stencils(xi, low, high)
     first, last = between_kinks(xi, kinks, low, high)
@@ -264,21 +265,18 @@ def stencils(xi: np.ndarray, low: int | np.ndarray, high: int | np.ndarray) -> t
     stencils are centred, or as nearly centred as the range of nodes from `low` to `high` - 1 allows. `low`, `high`: one
     number for all, or arrays (n,)."""
     base = np.clip(np.floor(xi).astype(int) - WIDTH // 2 + 1, low, high - WIDTH)
-    # Nodes of a level lie on nodes of the level before and halfway between: few places differ.
+    # Nodes of a level coincide with nodes of the coarser level or lie halfway between them, so there are few different
+    # places.
     places, of_place = np.unique(xi - base, return_inverse=True)
     return base, lagrange(places)[0][of_place]
 
 
-def is_plain_join(connection: Connection) -> bool:
-    """True if a connection joins a block with itself, such as the two ends of an O-grid, with indexes in the same
-    directions and without a rotation."""
-    return connection.block == connection.donor and connection.matrix == IDENTITY and connection.rotation is None
-
-
 def may_end(connection: Connection, blocks: Sequence[Block]) -> bool:
     """True if a level that covers whole blocks may end at a connection. This is so if the connection joins a block with
-    itself, with one step between its last node and its first."""
-    return is_plain_join(connection) and layout_of(connection, blocks) == "offset"
+    itself, such as the two ends of an O-grid, with one step between its last node and its first."""
+    joins_itself = connection.block == connection.donor
+    plain = connection.matrix == IDENTITY and connection.rotation is None  # indexes in the same directions
+    return joins_itself and plain and layout_of(connection, blocks) == "offset"
 
 
 def patches_of(fine: Decomposition) -> dict[int, list[Patch]]:

@@ -28,8 +28,8 @@ Coordinates = Sequence[np.ndarray]
 ROWS = 3
 # Largest number of blocks in which one place is searched: a mirrored place is a few cells away.
 HOPS = 4
-# Steps towards the foot of a normal, at most: each reduces the error by the factor of the distance over the radius of
-# curvature. And the step, in cells, of the differences of normals.
+# Largest number of steps of the search for the foot of a normal; each reduces the error by the ratio of the distance to
+# the radius of curvature. And the step, in cells, of the differences of normals.
 TURNS, STEP = 40, 0.25
 # Number of cells along a curved wall, from the point where the flow meets it, within which the flow stagnates.
 STAGNANT = 3.0
@@ -98,8 +98,8 @@ def find_mirror_sources(whole: Decomposition, extended: Sequence[Coordinates | G
 
 
 def _near_edges(whole: Decomposition, mirroring: Iterable[Wall]) -> dict[tuple[int, str], np.ndarray]:
-    """By block and face, a mask of the nodes beside edges of walls: [k, j, i] without the face's direction. An
-    interpolation about any other place on the face, or half a cell beside it, has no edge within its nodes."""
+    """Return, by block and face, a mask of the nodes beside edges of walls: [k, j, i] without the face's direction. The
+    nodes of an interpolation about any other position on the face, or half a cell beside it, contain no edge."""
     found: dict[tuple[int, str], np.ndarray] = {}
     for wall in mirroring:
         if wall.edged:
@@ -112,9 +112,9 @@ def _near_edges(whole: Decomposition, mirroring: Iterable[Wall]) -> dict[tuple[i
 def _apart_from_edges(
     sources: MirrorSources, whole: Decomposition, maps: "_Maps", near: Mapping[tuple[int, str], np.ndarray]
 ) -> Iterator[MirrorSources]:
-    """The sources of a patch, those of ghosts beside edges replaced by the mirror images of nodes: there normals and
-    places would come from polynomials through the corner. The plane of such a mirror is that of the wall's metrics at
-    the node."""
+    """Return the sources of a patch, with those of ghosts beside edges replaced by the mirror images of nodes. There
+    normals and places would be computed from polynomials through the corner. The plane of such a mirror is that of the
+    wall's metrics at the node."""
     patch, count = whole.patches[sources.place], sources.index.shape[1]
     beside = np.zeros(count * sources.per, dtype=bool)
     for b, f in set(zip(sources.donor.tolist(), sources.face.tolist(), strict=True)):
@@ -131,13 +131,14 @@ def _apart_from_edges(
 
 
 def _on_face(mask: np.ndarray, face: str, nodes: np.ndarray) -> np.ndarray:
-    """Values of a mask of a face, [k, j, i] without its direction, at `nodes` (n, 3) beside or on it."""
+    """Return the values of a mask of a face, [k, j, i] without its direction, at `nodes` (n, 3) beside or on it."""
     across = directions_along(face)
     return np.asarray(mask[tuple(np.clip(nodes[:, e], 0, mask.shape[n] - 1) for n, e in enumerate(across))])
 
 
 def _mirrored_nodes(index: np.ndarray, place: int, patch: Patch, maps: "_Maps") -> MirrorSources:
-    """Sources of ghosts `index` (3, n) that take the flow at the node before the wall on the same grid line."""
+    """Return sources for the ghosts `index` (3, n) that take the flow at the node before the wall on the same grid
+    line."""
     count, d = index.shape[1], direction(patch.face)
     edge = patch.range[d][0]
     rows = maps(patch.block, patch.face)
@@ -157,7 +158,7 @@ def _mirrored_nodes(index: np.ndarray, place: int, patch: Patch, maps: "_Maps") 
 
 
 def _of_grid(whole: Decomposition) -> Decomposition:
-    """Without the tiles of finer levels, none of which lies on a wall that mirrors places."""
+    """Return the decomposition without the tiles of finer levels, none of which lies on a wall that mirrors places."""
     if whole.levels is None:
         return whole
     count = sum(tile.level == 0 for tile in whole.levels.tiles)
@@ -202,7 +203,7 @@ class _MappedRows:
         self.map.low = np.where(known[:, 0], -halo, self.map.low)
         self.map.high = np.where(known[:, 1], self.map.high + halo, self.map.high)
         self.map.ended = ~known
-        self.map.ended[d, int(side(face) < 0)] = False  # the block has more rows on the side away from the wall
+        self.map.ended[d, int(side(face) < 0)] = False  # the block has more rows on the inner side of the wall
 
 
 def _open(whole: Decomposition, b: int, face: str, box: Sequence[Sequence[int]]) -> bool:
@@ -220,7 +221,7 @@ def _open(whole: Decomposition, b: int, face: str, box: Sequence[Sequence[int]])
 
 
 class _Maps:
-    """The rows beside faces, made once."""
+    """The maps of the rows beside faces, each made once."""
 
     def __init__(
         self,
@@ -320,9 +321,9 @@ def _walk(
     start: np.ndarray,
     on_wall: bool = False,
 ) -> _Places:
-    """Locate `points` (n, 3) in the rows along the wall `face` of block `b`, or of the blocks in which it goes on, from
-    the starting places `start` (n, 3) in `b`; `on_wall`: find the feet of the normals through them. What lies outside
-    of all blocks is moved to where these end."""
+    """Locate `points` (n, 3) in the rows along the wall `face` of block `b`, or of the blocks in which it continues.
+    `start` (n, 3): the starting positions in `b`. `on_wall`: whether the feet of the normals through the points are
+    searched. A point outside of all blocks is moved to their end."""
     count = len(points)
     at = _Places(
         np.full(count, b), np.full(count, FACES.index(face)), start.copy(), np.tile(np.eye(3), (count, 1, 1)),
@@ -360,7 +361,7 @@ def _walk(
 
 
 def _feet(rows: BlendedMap, d: int, points: np.ndarray, xi: np.ndarray) -> np.ndarray:
-    """The places on the face to which `points` are nearest."""
+    """Return the positions on the face that are nearest to `points`."""
     tangents = [e for e in range(rows.dimensions) if e != d]
     last = np.array(rows.block.size) - 1
     left = np.arange(len(points))
@@ -381,8 +382,8 @@ def _feet(rows: BlendedMap, d: int, points: np.ndarray, xi: np.ndarray) -> np.nd
 def _hop(
     whole: Decomposition, at: _Places, b: int, face: str, rows: _MappedRows, chosen: np.ndarray
 ) -> np.ndarray:  # fmt: skip
-    """Find the places `chosen` of block `b` beyond a connected end, and move them into the block beyond. Return which
-    these are."""
+    """Find those of the places `chosen` of block `b` that lie beyond a connected end, and move them into the block
+    beyond. Returns which these are."""
     d, size = direction(face), np.array(whole.blocks[b].size)
     gone = []
     for c in whole.connections:
@@ -412,9 +413,9 @@ def _hop(
 
 
 def _geometry(maps: _Maps, feet: _Places) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Geometry of places on a wall, in the frame of the block that asked: their points (n, 3), the unit normals (n, 3)
-    into the flow, the derivative of the normal along the wall (6, n), xx, yy, zz, xy, xz, yz, and the largest length
-    (n,) of a cell along the wall."""
+    """Return the geometry of places on a wall, in the frame of the block whose ghosts need them: their points (n, 3),
+    the unit normals (n, 3) into the flow, the derivative of the normal along the wall (6, n), xx, yy, zz, xy, xz, yz,
+    and the largest length (n,) of a cell along the wall."""
     count = len(feet.donor)
     points, normals, bend = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, 3))
     cells = np.zeros(count)
@@ -446,8 +447,8 @@ def _geometry(maps: _Maps, feet: _Places) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def _regular(square: np.ndarray) -> np.ndarray:
-    """Matrices (n, m, m) of products of lines along a wall, with those of lines that have collapsed, as at the end of a
-    wall in a pole, replaced by the unit matrix."""
+    """Return matrices (n, m, m) of products of lines along a wall, in which those of collapsed lines, as at the end of
+    a wall in a pole, are replaced by the unit matrix."""
     m = square.shape[1]
     size = np.trace(square, axis1=1, axis2=2) / m
     collapsed = ~(np.linalg.det(square) > 1e-24 * size**m)
@@ -455,7 +456,8 @@ def _regular(square: np.ndarray) -> np.ndarray:
 
 
 def _normals(slopes: np.ndarray, d: int, face_side: int) -> np.ndarray:
-    """Unit normals (n, dimensions) of a wall, into the flow, from the derivatives (n, dimensions, dimensions)."""
+    """Return the unit normals (n, dimensions) of a wall, into the flow, from the derivatives (n, dimensions,
+    dimensions)."""
     m = slopes.shape[1]
     tangents = [slopes[:, :, e] for e in range(m) if e != d]
     normal = np.cross(tangents[0], tangents[1]) if m == 3 else np.stack([-tangents[0][:, 1], tangents[0][:, 0]], axis=1)

@@ -67,7 +67,7 @@ class _SourceNodes:
 
 
 def _spread(whole: Decomposition, window: _SourceNodes, hops: int = 3) -> Iterator[_SourceNodes]:
-    """Windows of the block's own nodes and of those of connected blocks beyond its ends."""
+    """Return the windows of the block's own nodes, and of those of connected blocks beyond its ends."""
     size = np.array(whole.blocks[window.block].size)[:, None]
     nodes = window.nodes
     below, above = nodes < 0, nodes >= size

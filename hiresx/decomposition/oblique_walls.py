@@ -21,12 +21,13 @@ from hiresx.grid.patched import HIGHEST, degree_of
 if TYPE_CHECKING:
     from hiresx.decomposition.patches import Decomposition, Patch
 
-# Nodes farther off a plane than this share of the extent are on no plane: nodes of a plane that were stored in single
-# precision lie on it to about 1e-7. Far from the origin their rounding is a larger share: so many times it is allowed.
+# Nodes lie on a plane if their distance from it is below this fraction of the extent: nodes that were stored in single
+# precision lie on their plane to about 1e-7. Far from the origin their rounding errors are larger: the distance may
+# then be this multiple of the rounding error.
 FLAT, ROUNDED = 1e-6, 4.0
-# Sine of the angle to the normal below which grid lines are normal to a plane.
+# Grid lines count as normal to a plane if the sine of their angle to the normal is below this value.
 NORMAL = 1e-4
-# The kernel of walls with friction, before which layers are thin.
+# The kernel of walls with friction, beside which cells are thin.
 FRICTION = "no_slip"
 MODELLED = "modelled-wall"
 
@@ -101,8 +102,8 @@ def walls(whole: "Decomposition") -> list[Wall]:
 
 
 def _on_one_plane(whole: "Decomposition", group: Sequence[Wall]) -> bool:
-    """True if all patches of a group lie on planes, and those that are broad on parallel ones: over a periodic
-    connection a wall goes on elsewhere."""
+    """True if all patches of a group lie on planes, and the broad ones on parallel planes: across a periodic connection
+    a wall continues elsewhere."""
     patches = [whole.patches[wall.place] for wall in group]
     broad = [(p, w.normal) for w, p in zip(group, patches, strict=True) if is_broad(whole.blocks[p.block], p)]
     return all(wall.normal is not None for wall in group) and are_parallel(whole, broad)
@@ -117,7 +118,7 @@ def are_parallel(whole: "Decomposition", patches: "Sequence[tuple[Patch, np.ndar
 
 
 def _uncertainty(whole: "Decomposition", patch: "Patch") -> float:
-    """The angle by which the rounding of coordinates may turn the normal of a patch that lies on a plane."""
+    """Return the angle by which the rounding of coordinates may turn the normal of a patch that lies on a plane."""
     block = whole.blocks[patch.block]
     off = (nodes := face_nodes(block, patch)) - nodes.mean(axis=1, keepdims=True)
     along = np.linalg.svd(off, full_matrices=False)[0][:, : len(nodes) - 1].T @ off
@@ -189,12 +190,12 @@ def groups(
 
 
 def _what_holds(condition: Condition) -> tuple[str, str]:
-    """A condition without the places where it holds."""
+    """Return a condition without the places at which it is applied."""
     return type(condition).__name__, condition.model_dump_json(exclude={*Place.model_fields})
 
 
 def _beyond(whole: "Decomposition", patch: "Patch") -> Iterator[tuple[int, str, np.ndarray]]:
-    """The nodes beside those of a patch, along its face: (block, the face there, index triples (3, n))."""
+    """Yield the nodes beside those of a patch, along its face: (block, the face there, index triples (3, n))."""
     d, size = direction(patch.face), whole.blocks[patch.block].size
     for e in range(3):
         if e == d or size[e] == 1:
@@ -234,13 +235,14 @@ def mirrors(whole: "Decomposition", patch: "Patch") -> list[Motion]:
 
 
 def _planes_of(whole: "Decomposition", patch: "Patch", planes: Iterable[Motion]) -> list[Motion]:
-    """Those of `planes` in which the nodes of a patch lie."""
+    """Return those of `planes` in which the nodes of a patch lie."""
     return [plane for plane in planes if _stays(whole.blocks[patch.block], patch.range, plane)]
 
 
 def images_of_wall(whole: "Decomposition", patch: "Patch", planes: Iterable[Motion]) -> list[Image]:
-    """Return the images by which a wall with a wall model goes on behind planes of symmetry: those of the `planes`
-    (`_planes_of_edges`) that it meets, each with the face of its block there."""
+    """Return the mirror images by which a wall with a wall model continues behind planes of symmetry. `planes`:
+    reflections, as `_planes_of_edges` returns them. The result has those of the planes that the wall meets, each with
+    the face of its block there."""
     if patch.condition.type != MODELLED:
         return []
     met = [other for other, _ in met_by(whole, patch) if other.condition.type == "symmetry"]
@@ -252,8 +254,8 @@ def _planes_through_poles(whole: "Decomposition") -> set[Motion]:
 
 
 def _planes_of_edges(whole: "Decomposition") -> list[Motion]:
-    """The reflections about planes of symmetry at which a wall with friction and its mirror image make an edge, as at
-    the root of a swept wing. Grid lines that went on straight behind the plane would lead into the image of the body,
+    """Return the reflections about planes of symmetry at which a no-slip wall and its mirror image make an edge, as at
+    the root of a swept wing. Grid lines that continued straight behind the plane would lead into the image of the body,
     or out of the layers before it."""
     found: list[Motion] = []
     for patch in whole.patches:
@@ -350,7 +352,7 @@ def _wall(block: Block, place: int, patch: "Patch", whole: "Decomposition") -> W
     across = np.sqrt(np.maximum(length**2 - along**2, 0) if normal is None else _across(lines, along, normal))
     known = normal is not None or is_broad(block, patch)
     angle = float(np.degrees(np.arctan2(across, np.abs(along)).max())) if known else 0.0
-    # walls of revolution are bent, too, except for planes normal to the axis
+    # walls of revolution are curved, too, except for planes normal to the axis
     bent = normal is None or (whole.axisymmetric and abs(normal[1]) > NORMAL)
     curved = _reflects(whole, patch) and (bent or is_pushed(whole, patch, whole.pushes))
     smooth = degree_of(inward_rows(block, patch.face, patch.range, HIGHEST + 1), halo) == HIGHEST
@@ -358,7 +360,7 @@ def _wall(block: Block, place: int, patch: "Patch", whole: "Decomposition") -> W
 
 
 def _across(lines: np.ndarray, along: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """Squares of the distances along a plane: without the round-off of squares that nearly cancel."""
+    """Return the squares of the distances along a plane, without the round-off of squares that nearly cancel."""
     tangential = lines - along[:, None] * normal.reshape(-1, 1, 1, 1)
     return np.asarray((tangential**2).sum(axis=1))
 
@@ -369,14 +371,15 @@ def plane_of(nodes: np.ndarray, rounding: float = 0.0) -> tuple[np.ndarray | Non
     dimensions = len(nodes)
     centre = nodes.mean(axis=1)
     off = nodes - centre[:, None]
-    # the nodes themselves are decomposed: the singular vectors of their matrix of second moments have half the digits
+    # The singular value decomposition is applied to the nodes themselves: that of their matrix of second moments would
+    # have half the digits.
     _, sizes, axes = np.linalg.svd(off.T, full_matrices=False) if off.shape[1] >= dimensions else (0, [0.0], off)
-    # a line that is as wide as its rounding lies on many planes
+    # a line as wide as its rounding errors lies on many planes
     least = max(FLAT * sizes[0], ROUNDED * rounding * np.sqrt(off.shape[1]))
     if len(sizes) < dimensions or sizes[dimensions - 2] < least or not sizes[0] > 0:
         return None, None
     normal = axes[-1]
-    # a normal that is along an axis to round-off becomes exact
+    # a normal that is along an axis up to round-off is made exact
     normal = np.where(np.abs(normal) < 1e-14, 0.0, normal)
     normal = normal / np.linalg.norm(normal)
     extent = np.ptp(off, axis=1).max()
@@ -387,7 +390,7 @@ def plane_of(nodes: np.ndarray, rounding: float = 0.0) -> tuple[np.ndarray | Non
 def local_normals(face: np.ndarray, d: int, tangents: Sequence[int]) -> np.ndarray:
     """Return unit normals (dimensions, nk, nj, ni) at the nodes `face` of a face, by central differences. `d`:
     direction normal to the face. `tangents`: directions along it. The normals may point to either side."""
-    if not tangents:  # of a line
+    if not tangents:  # of a single grid line
         return np.ones_like(face)
     slopes = []
     for e in tangents:

@@ -13,9 +13,9 @@ from hiresx.grid.patched import HIGHEST, STEEPEST, continues_forward, extrapolat
 if TYPE_CHECKING:
     from hiresx.decomposition.patches import Decomposition
 
-# The kernels of in- and outflows and of the far field.
+# The kernels of inflows, outflows and the far field.
 OPEN = frozenset({"prescribe", "precursor", "extrapolate", "characteristic", "total_inflow", "outflow"})
-# Share of a step or volume below which changes of high order may be larger than the linear one.
+# Fraction of a step or volume below which changes of high order may be larger than the linear one.
 NOISE = 0.1
 
 
@@ -36,13 +36,16 @@ def open_degrees(whole: "Decomposition") -> dict[int, int]:
 
 def lines_of(block: Block, face: str, range_: Range, layers: int) -> tuple[int, bool]:
     """Return the highest degree, at most `HIGHEST`, of polynomials that continue all grid lines of a part of a face
-    well over `layers` ghosts, 1 if no degree does; and whether the lines are stretched or bent at the face.
+    safely over `layers` ghosts (1 if there is none), and whether the lines are stretched or bent at the face.
 
-    By a good polynomial the lines lead forwards, with steps that neither grow nor shrink too fast. Cells behind the
-    face have volumes between a third and three times those before it (`STEEPEST`). The steps and volumes of each line
-    change smoothly: in the last ghost the changes of higher order are at most as large as the linear one, or small.
-    Lines are not stretched or bent at the face if the largest linear change of their steps is at most as large as the
-    largest one of higher order: it is zero, or not known, and reflected lines are as smooth."""
+    A polynomial is safe if the lines continue forwards, with steps that neither grow nor shrink too fast, and if the
+    cells behind the face have volumes between a third and three times those before it (`STEEPEST`). The steps and
+    volumes of each line must also change smoothly: in the last ghost the changes of higher order are at most as large
+    as the linear one, or small.
+
+    Lines are neither stretched nor bent at the face if the largest linear change of their steps is at most as large as
+    the largest one of higher order. The linear change is then zero, or not known, and reflected lines are as smooth.
+    """
     rows = inward_rows(block, face, range_, HIGHEST + 1)
     along = [e for e in block.active if e != direction(face)]
     volumes = _volumes(rows, along)
@@ -56,7 +59,8 @@ def lines_of(block: Block, face: str, range_: Range, layers: int) -> tuple[int, 
             continues_forward(rows, degree, layers)
             and (behind <= STEEPEST * before).all()
             and (STEEPEST * behind >= before).all()
-            # the polynomials of degree 2 have no quadratic change, but are not known where it is large
+            # polynomials of degree 2 have no quadratic change of the volume, but their validity is not known if it is
+            # large
             and all((found[1 : max(degree - 1, 2)] <= np.maximum(found[0], NOISE)).all() for found in changes)
         ):
             return degree, stretched
@@ -64,9 +68,9 @@ def lines_of(block: Block, face: str, range_: Range, layers: int) -> tuple[int, 
 
 
 def _changes(values: np.ndarray, layers: int) -> np.ndarray:
-    """Changes of values (n, components, ...) of the cells from a face inwards that polynomials through them have from
-    the first cell to the last ghost cell: (n - 1, ...), linear, quadratic and so on, over the size of the first
-    value."""
+    """Return the changes of values (n, components, ...) of the cells from a face inwards, by polynomials through them,
+    from the first cell to the last ghost cell. The result is (n - 1, ...): the linear change, the quadratic one and so
+    on, divided by the magnitude of the first value."""
     size = np.linalg.norm(values[0], axis=0)
     found = [
         comb(layers + order - 1, order) * np.linalg.norm(np.diff(values, order, axis=0)[0], axis=0)
@@ -76,8 +80,8 @@ def _changes(values: np.ndarray, layers: int) -> np.ndarray:
 
 
 def _volumes(rows: np.ndarray, along: list[int]) -> np.ndarray:
-    """The volumes (n - 1, ...) of the cells between the rows of nodes (n, 3, nk, nj, ni) of a face, areas in the plane
-    and lengths on a line, with the sign of their orientation. `along`: the directions along the face that have more
+    """Return the volumes (n - 1, ...) of the cells between the rows of nodes (n, 3, nk, nj, ni) of a face (areas in the
+    plane, lengths on a line), with the sign of their orientation. `along`: the directions along the face that have more
     than one node."""
 
     def mean(values: np.ndarray, e: int) -> np.ndarray:

@@ -20,7 +20,8 @@ from hiresx.decomposition.sections import Sections, equal_parts, sides_of
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range, format_size
 
-# The cheapest partitions of several blocks are refined: at most so many, at least 3, with about so many boxes in total.
+# The cheapest partitions of several blocks are refined: at least 3, at most the first number, and as many as have about
+# the second number of boxes in total.
 REFINED, REFINED_BOXES = 12, 3000
 
 
@@ -71,7 +72,7 @@ def best_partition(decomposition: Decomposition, ranks: int, weights: Sequence[f
 def _of_one_block(
     neighbourhood: Neighbourhood, whole: Boxes, speed: np.ndarray, sections: Sections
 ) -> Iterator[tuple[str, Boxes, np.ndarray]]:
-    """Methods for a grid of one block, the boxes that they cut, and the rank of each box."""
+    """Yield the methods for a grid of one block, the boxes that they make, and the rank of each box."""
     ranks = len(speed)
     box = triple((lo, hi) for lo, hi in whole.ranges[0].tolist())
     links = zip(*(column.tolist() for column in neighbourhood.contacts(whole)[1:]), strict=True)
@@ -86,7 +87,7 @@ def _of_one_block(
 def _of_many_blocks(
     neighbourhood: Neighbourhood, whole: Boxes, speed: np.ndarray, least: int
 ) -> Iterator[tuple[str, Boxes, np.ndarray]]:
-    """Methods for a grid of several blocks, the boxes that they cut, and the rank of each box."""
+    """Yield the methods for a grid of several blocks, the boxes that they make, and the rank of each box."""
     found = list(GraphGrowing(neighbourhood, whole, speed.tolist(), least).partitions())
     price = [costs(made, neighbourhood.contacts(made), rank, speed).max() for made, rank in found]
     for n in np.argsort(price, kind="stable")[: max(3, min(REFINED, REFINED_BOXES // len(whole.whole)))]:
@@ -112,7 +113,7 @@ def _merge_boxes(made: Boxes, rank: np.ndarray) -> tuple[Boxes, np.ndarray]:
 
 
 def _union(a: Range, b: Range) -> Range | None:
-    """The box that two boxes are together, None where that is no box."""
+    """Return the box that two boxes form together; None if they form none."""
     apart = [d for d in range(3) if a[d] != b[d]]
     if len(apart) != 1:
         return None
@@ -134,7 +135,7 @@ def check_weights(ranks: int, weights: Sequence[float]) -> None:
 
 
 def _speed(ranks: int, weights: Sequence[float] | None) -> np.ndarray:
-    """Weights of the mean 1."""
+    """Return the weights, scaled to the mean 1."""
     if ranks < 1:
         raise HiresxError(f"{ranks} ranks: there must be at least 1", "give the number of ranks")
     given = np.ones(ranks) if weights is None else np.array(weights, dtype=float)

@@ -10,11 +10,11 @@ import numpy as np
 from hiresx.decomposition.contacts import Boxes, Contacts
 from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, excess, work
 
-# Each part is examined at most so many times.
+# Largest number of times that a part is examined.
 PASSES = 6
 # Number of boxes of another rank that are tried in an exchange.
 EXCHANGED = 6
-# Ranks with more than this share of the highest cost count as the most expensive ones.
+# Ranks with more than this fraction of the highest cost count as the most expensive ones.
 EXPENSIVE = 0.97
 TINY = 1e-9
 
@@ -27,8 +27,8 @@ class Refinement:
     def __init__(self, boxes: Boxes, contacts: Contacts, rank: np.ndarray, speed: Sequence[float] | np.ndarray):
         sizes = boxes.sizes.tolist()
         self._points, self._work = [prod(size) for size in sizes], [work(size) for size in sizes]
-        # Per box the face nodes that it shares with every other box, and with all boxes of every rank; those that a
-        # contact costs are included.
+        # For each box the face nodes that it shares with every other box, and with all boxes of every rank. Nodes that
+        # represent the cost of a contact are included.
         self._near: list[dict[int, float]] = [{} for _ in sizes]
         for to, source, _, nodes in zip(*(column.tolist() for column in contacts), strict=True):
             if to != source:
@@ -64,13 +64,13 @@ class Refinement:
         return np.array(self.rank)
 
     def _price(self, r: int, load: float, nodes: int, remote: float) -> float:
-        """Cost of rank r with `load`, `nodes` and `remote` added."""
+        """Return the cost of rank r with `load`, `nodes` and `remote` added."""
         over = excess(self._nodes[r] + nodes, self._ideal * self._speed[r])
         return (self._load[r] + load + over) / self._speed[r] + EXCHANGE * (self._remote[r] + remote)
 
     def _step(self, n: int, highest: float) -> bool:
-        """Move box n to a rank that it touches or from an expensive rank to the one with the lowest
-        cost; or exchange it for a box of that rank."""
+        """Move box n to a rank that it touches, or from an expensive rank to the one with the lowest cost; or exchange
+        it for a box of that rank."""
         own = self.rank[n]
         targets = set(self._drawn[n])
         if self._cost[own] > EXPENSIVE * highest:
@@ -88,13 +88,14 @@ class Refinement:
         return False
 
     def _loosest(self, rank: int, other: int) -> list[int]:
-        """The boxes of a rank whose contacts with the rank `other` most exceed those with their own rank."""
+        """Return the boxes of a rank whose contacts with the rank `other` most exceed those with their own rank."""
         drawn = ((self._drawn[m].get(rank, 0) - self._drawn[m].get(other, 0), m) for m in self._held[rank])
         return [m for _, m in nsmallest(EXCHANGED, drawn)]
 
     def _better(self, n: int, m: int | None, own: int, to: int, highest: float) -> bool:
-        """True if it is better to exchange box n of rank `own` for box m of rank `to` (None: to move box n): the cost
-        of one of the most expensive ranks falls, or less is sent while no cost exceeds the highest one."""
+        """True if box n of rank `own` should be exchanged for box m of rank `to` (None: box n should be moved). This is
+        so if the cost of one of the most expensive ranks falls, or if fewer bytes are sent while no cost exceeds the
+        highest one."""
         mine, theirs = self._drawn[n], {} if m is None else self._drawn[m]
         between = 0 if m is None else self._near[n].get(m, 0)
         # Contacts of n with boxes of its own rank become remote; contacts with boxes of the other rank become local.

@@ -17,7 +17,7 @@ from hiresx.grid.blocks import Range, direction, face_range, rectangles_of_face,
 from hiresx.grid.motions import format_vector
 from hiresx.grid.patched import BEYOND, PATCHED, WIDTH, BlockMap, nearest_nodes, wraps
 
-# Cells of the donor by which a node of a patched face may lie off the donor's face.
+# Largest distance of a node of a patched face from the donor's face, in cells of the donor.
 OFF = 0.5
 # Stride of the nodes of a face among which the nearest one is chosen as the start of Newton's method.
 SEEDS = 3
@@ -95,8 +95,8 @@ def layers_behind(patch: Patch, layers: Sequence[int]) -> np.ndarray:
 
 
 def _in_memory(extended: Sequence[Coordinates | GhostLayers]) -> list[Coordinates]:
-    """The coordinates, which are all in memory: where faces are patched, `hiresx.decomposition.patches` refuses
-    others."""
+    """Return the coordinates, which are all in memory: `hiresx.decomposition.patches` rejects other blocks with patched
+    faces."""
     found = [coordinates for coordinates in extended if not isinstance(coordinates, GhostLayers)]
     assert len(found) == len(extended)
     return found
@@ -135,7 +135,7 @@ def _search(whole: Decomposition, extended: Sequence[Coordinates], maps: Sequenc
             continue
         at = _nearest_on_faces(other, points[1], skip=patch.face if b == patch.block else None)
         at = first = other.locate(points[1], at)[0]
-        for layer in range(halo + 1):  # each search starts where the node before it was found
+        for layer in range(halo + 1):  # each search starts at the result for the previous node
             at, found = other.locate(points[layer], first if layer == 1 else at)
             beyond = np.where(found, other.beyond(at), np.inf)
             if layer == 0 and b == patch.block:  # not in its own block near its own index
@@ -186,7 +186,7 @@ def _fault(whole: Decomposition, patch: Patch, node: np.ndarray, what: str) -> H
 
 
 def _nearest_on_faces(other: BlockMap, points: np.ndarray, skip: str | None) -> np.ndarray:
-    """Places (n, 3) of nodes on faces of a block that are near to points (n, dimensions)."""
+    """Return positions (n, 3) of nodes on faces of a block that are near to points (n, dimensions)."""
     index = []
     for face in other.block.faces:
         if face != skip:
@@ -287,7 +287,7 @@ def share(
     for d, (lo, hi) in enumerate(box):
         width = WIDTH if size[d] > 1 else 1
         if size[d] == 1 and not turn[d] and (lo, hi) == (0, 1) and not base[:, d].any():
-            parts.append(weights[:, :, d])  # one node, which all take
+            parts.append(weights[:, :, d])  # a single node, which all interpolations use
             widths.append(width)
             continue
         node = base[:, d, None] + np.arange(WIDTH)
@@ -297,7 +297,7 @@ def share(
         inside &= np.arange(WIDTH) < width
         keep &= inside.any(axis=1)
         starts[:, d] = np.clip(base[:, d] - step[d] - lo, 0, hi - lo - width)
-        # the place in the window that begins at `starts`
+        # the position in the window that begins at `starts`
         shift = base[:, d] - step[d] - lo - starts[:, d]
         source = np.arange(WIDTH) - shift[:, None]
         valid = (source >= 0) & (source < WIDTH)
@@ -331,7 +331,7 @@ def targets(
             if piece.whole != patch.block:
                 continue
             box = np.array(piece.box)
-            mine: Any = slice(None)  # most parts hold the whole face
+            mine: Any = slice(None)  # most parts contain the whole face
             if (low < box[:, 0]).any() or (high >= box[:, 1]).any():
                 mine = ((face >= box[:, :1]) & (face < box[:, 1:])).all(axis=0)
             of[mine] = p

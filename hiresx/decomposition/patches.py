@@ -128,8 +128,8 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     conditions = [(f"boundary.{n} ({c.type})", c) for n, c in enumerate(case.boundary)]
     placed = []
     for rank in range(4):
-        # The free nodes are found before any condition of a rank takes some, so that two conditions of one rank that
-        # overlap are refused.
+        # The free nodes are determined before conditions of one kind are applied, so that overlapping conditions of one
+        # kind are rejected.
         left = {(b, face): cover.free_nodes(b, face) for b, block in enumerate(grid.blocks) for face in block.faces}
         for who, condition in conditions:
             if _rank(condition) != rank:
@@ -157,7 +157,7 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
     connections += pole_connections(grid.blocks, connections, patches, reaches.halo)
     blocks = grid.blocks
     if any(block.is_stored for block in blocks) and any(patch.condition.type == PATCHED for patch in patches):
-        # what lies behind a patched face may lie anywhere
+        # the nodes behind a patched face may have any position
         log.info("the grid is read whole by the first rank of every host for its patched interfaces")
         blocks = read_whole(blocks)
     parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(blocks))
@@ -169,7 +169,8 @@ def decompose(case: Case, grid: Grid) -> Decomposition:
 
 
 def _patched_connections(grid: Grid, cover: "_Cover", placed: Sequence[PlacedCondition]) -> Iterable[PlacedCondition]:
-    """The patched connections of the grid, on what nothing else holds of them, unless the case names them itself."""
+    """Yield the patched connections of the grid, on nodes that nothing else covers, unless the case names them
+    itself."""
     if any(condition.range == PATCHED for *_, condition in placed):
         return
     condition = PatchedFace(faces="all", range=PATCHED)
@@ -205,7 +206,8 @@ def _check_touching(grid: Grid, placed: Sequence[PlacedCondition], conditions: S
 
 
 class _Cover:
-    """Per face an array (n2, n1) of who holds the nodes: 0 nobody, else 1 + the place in `self.names`."""
+    """For each face an array (n2, n1) of what covers the nodes: 0 for nothing, else 1 + the position in
+    `self.names`."""
 
     def __init__(self, grid: Grid):
         self.grid = grid
@@ -250,7 +252,7 @@ class _Cover:
                 )
 
     def _node(self, b: int, face: str, at: np.ndarray, range_: Range) -> str:
-        """Index triple and coordinates of the place `at` within the plane of `range_`, in words."""
+        """Describe the node at position `at` within the plane of `range_`: index triple and coordinates."""
         node = [range_[d][0] for d in range(3)]
         for d, m in zip(directions_along(face), at, strict=True):
             node[d] += int(m)
@@ -264,14 +266,15 @@ def _in_plane(face: str, range_: Range) -> tuple[slice, ...]:
 
 
 def _rank(condition: Condition) -> int:
-    """0 for a condition held exactly where it says, 1 to 3 for those that fill what is left."""
+    """Return 0 for a condition that applies exactly where it says, and 1 to 3 for those that fill the remaining
+    nodes."""
     if condition.faces != "all":
         return 0 if condition.block is not None or condition.range else 1
     return 0 if condition.range else 2 if condition.block is not None else 3
 
 
 def _faces(condition: Place, block: Block) -> list[str]:
-    """Faces named by a condition that the block's dimensions have."""
+    """Return the faces named by a condition that the block's dimensions have."""
     return [face for face in (FACES if condition.faces == "all" else condition.faces) if face in block.faces]
 
 
@@ -320,7 +323,7 @@ def poles(case: Case, grid: Grid) -> list[tuple[int, Range]]:
 
 
 def _node_range(who: str, condition: Place, block: Block, face: str) -> Range:
-    """The range of a condition in node indexes, negative ones counted from the end."""
+    """Return the range of a condition in node indexes; negative ones are counted from the end."""
     d = direction(face)
     result = []
     for e, (axis, n) in enumerate(zip(AXES, block.size, strict=True)):
@@ -347,7 +350,8 @@ def _nearest(name: str, names: list[str]) -> str:
 
 
 def _periodic(grid: Grid, placed: list[tuple[int, str, Range]]) -> list[Connection]:
-    """Connections of the faces with a periodic condition: each must be placed in the same way on both of its faces."""
+    """Return the connections of the faces with a periodic condition. Each condition must be placed in the same way on
+    both of its faces."""
     connections = []
     across = {(b, face, _without_normal(face, range_)) for b, face, range_ in placed}
     for b, face, range_ in placed:
@@ -384,7 +388,7 @@ def _check_width(grid: Grid, reaches: Stencil, case: Case) -> None:
 
 
 def _check_connection(grid: Grid, connection: Connection, halo: int) -> None:
-    """The range lies on the face and the donor nodes of `halo` layers exist."""
+    """Raises HiresxError unless the range lies on the face and the donor nodes of `halo` layers exist."""
     block, donor = grid.blocks[connection.block], grid.blocks[connection.donor]
     d = direction(connection.face)
     where = f"connection of block '{block.name}', face {connection.face}, to block '{donor.name}'"

@@ -19,14 +19,14 @@ from hiresx.decomposition import Decomposition
 from hiresx.grid.blocks import FACES, Range, direction, directions_along, face_range, side, whole_box
 from hiresx.grid.connections import Connection
 
-# How a line of nodes ends: at a no-slip wall, at another physical face, at a node that the neighbour has too, or beside
-# the neighbour's first.
+# Kinds of ends of a grid line: a no-slip wall, another physical face, a node that the neighbour also has, or the
+# neighbour's first node one step further.
 NO_SLIP, PHYSICAL, SHARED, BESIDE = range(4)
-# Gregory's coefficients of the forward differences of order 1 to 5 at the lower end, order 0 being the trapezoid.
+# Gregory's coefficients of the forward differences of order 1 to 5 at the lower end; order 0 is the trapezoidal rule.
 _GREGORY = (-1 / 2, 1 / 12, -1 / 24, 19 / 720, -3 / 160, 863 / 60480)
 REACH = len(_GREGORY)
 _AT_NO_SLIP = [weight - 1 for weight in kernels.fractions("", "wall_sums", "wall_weights")]
-# Share of the step to the next node within which two nodes are the same.
+# Fraction of a step up to which two nodes count as coincident.
 _SAME_NODE = 1e-3
 
 
@@ -69,7 +69,7 @@ def ends(decomposition: Decomposition, b: int, face: str, kept: bool = False) ->
 
 
 def _coincide(decomposition: Decomposition, c: Connection) -> bool:
-    """True if the donor holds the nodes of the connected face itself."""
+    """True if the donor has the nodes of the connected face itself."""
     block, donor = decomposition.blocks[c.block], decomposition.blocks[c.donor]
     own = np.stack(np.meshgrid(*(np.arange(*r) for r in c.range), indexing="ij")).reshape(3, -1)
     there = c.donors(own)
@@ -82,7 +82,7 @@ def _coincide(decomposition: Decomposition, c: Connection) -> bool:
         for holder, (i, j, k) in ((block, own), (donor, there), (block, inner))
     )
     gap, step = np.linalg.norm(c.motion(image) - place, axis=0), np.linalg.norm(next_ - place, axis=0)
-    apart = step > 0  # on a pole all nodes of a line are one
+    apart = step > 0  # all nodes of a grid line on a pole coincide
     return bool(np.median(gap[apart] / step[apart]) < _SAME_NODE)
 
 
@@ -96,14 +96,15 @@ def block_weights(decomposition: Decomposition, b: int, box: Range | None = None
 
 def face_weights(decomposition: Decomposition, b: int, face: str, kept: bool = False) -> np.ndarray:
     """Return the quadrature weights of the nodes of a face of block `b`, [k, j, i] without the direction of the face.
-    They equal those of `block_weights` along the face, so that fluxes and integrals balance. `kept`: as there."""
+    They equal those of `block_weights` along the face, so that fluxes and integrals balance. `kept`: as in
+    `block_weights`."""
     block, d = decomposition.blocks[b], direction(face)
     along = [e for e in block.active if e != d]
     return _weights(decomposition, b, face_range(face, block.size), along, kept).squeeze(2 - d)
 
 
 def _weights(decomposition: Decomposition, b: int, box: Range, directions: Sequence[int], kept: bool) -> np.ndarray:
-    """Weights (nk, nj, ni) of the nodes `box` of a block in sums along some directions."""
+    """Return the weights (nk, nj, ni) of the nodes `box` of a block in sums along some directions."""
     block = decomposition.blocks[b]
     shape = tuple(hi - lo for lo, hi in reversed(box))
     weights = np.ones(shape)
@@ -113,7 +114,7 @@ def _weights(decomposition: Decomposition, b: int, box: Range, directions: Seque
         for face in (FACES[2 * d], FACES[2 * d + 1]):
             kinds = ends(decomposition, b, face, kept)[across]
             for m, change in changes(block.size[d]):
-                # from the first node on, or from the last one back
+                # from the first node forwards, or from the last one backwards
                 at = (m if side(face) < 0 else block.size[d] - 1 - m) - box[d][0]
                 if 0 <= at < len(along):
                     by_kind = np.zeros(BESIDE + 1)

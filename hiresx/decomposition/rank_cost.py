@@ -18,17 +18,18 @@ from hiresx.decomposition.contacts import Boxes, Contacts
 
 # Cost of a line along i, j, k besides its nodes, as a number of nodes: partly filled vectors, interfaces at the ends.
 LINE = (5.0, 1.0, 1.0)
-# Nodes that each face node with ghosts from another rank costs.
+# Cost of each face node whose ghosts come from another rank, as a number of nodes.
 EXCHANGE = 4.0
 # Cost of each contact with another rank, as a number of face nodes: 15 us to start packing, message and unpacking.
 CONTACT = 35
 # Cost of each part besides its nodes, as a number of nodes: launches of kernels and copies.
 PART = 500
-# A rank should hold at most this factor more nodes than its share; nodes beyond cost STEEP times as much.
+# The number of nodes of a rank should not exceed its fair share by more than this factor; each node beyond costs STEEP
+# times as much.
 IMBALANCE = 0.04
 STEEP = 20.0
-# Partitions whose most expensive ranks differ by no more than this share are equally good; then the sum over all ranks
-# decides.
+# Partitions whose most expensive ranks differ by no more than this fraction count as equally good; then the sum over
+# all ranks decides.
 SAME = 0.02
 
 

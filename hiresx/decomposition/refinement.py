@@ -42,7 +42,7 @@ from hiresx.grid.cutting import Piece, cut_connections, cuts, within
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.patched import WIDTH
 
-# Which tiles of a lattice are taken, (tiles along k, j, i), of each block.
+# Masks of the tiles of a lattice that exist, (tiles along k, j, i), for each block.
 Taken = list[np.ndarray]
 
 
@@ -150,7 +150,7 @@ def _part(extended: Extended, box: Range, halo: int, kept: Callable[[np.ndarray]
     return triple(kept(c[at]) for c in extended)
 
 
-# ---- which tiles there are
+# ---- the choice of tiles
 
 
 def lattices_of(grids: Sequence[Decomposition], table: Refine) -> list[list[list[list[int]]]]:
@@ -179,9 +179,9 @@ def lattices_of(grids: Sequence[Decomposition], table: Refine) -> list[list[list
 def _lattice_of(
     block: Block, tile: int, grid: Decomposition, symmetric: tuple[bool, bool, bool], origin: Sequence[int]
 ) -> list[list[int]]:
-    """For each direction, the nodes at which tiles begin and end: at `origin` and every `tile` nodes from there, except
-    for thicker tiles at the ends of the block, or, where `symmetric`, `tile` nodes apart and a thicker one in the
-    middle."""
+    """Return, for each direction, the nodes at which tiles begin and end. Tiles begin at `origin` and every `tile`
+    nodes from there; those at the ends of the block may be thicker. If `symmetric`, they have `tile` nodes from both
+    ends, and the one in the middle may be thicker."""
     least = max(grid.stencil.least_nodes, grid.stencil.halo + 1, WIDTH, tile)
     found = []
     for n, mirrored, first in zip(block.size, symmetric, origin, strict=True):
@@ -211,7 +211,7 @@ def with_exchanged(taken: np.ndarray, asked: np.ndarray, lattice: Sequence[Seque
     axes = [d for d, axis in enumerate("ijk") if axis in table.symmetric and taken.shape[2 - d] > 1]
     pairs = [(2 - a, 2 - b) for a, b in combinations(axes, 2) if [*lattice[a]] == [*lattice[b]]]
     pairs = [pair for pair in pairs if (asked == asked.swapaxes(*pair)).all()]
-    for pair in [*pairs, *pairs]:  # of three directions the second time gives the other orders
+    for pair in [*pairs, *pairs]:  # with three directions, the second pass gives the remaining orders
         taken = taken | taken.swapaxes(*pair)
     return taken
 
@@ -227,7 +227,7 @@ def joined_boxes(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterat
     """Yield boxes that cover the tiles of the mask `chosen` [k, j, i] and no others, each tile once. `lattice`: the
     nodes at which tiles begin and end. A box begins at a corner and extends along i as far as tiles are chosen, then
     along j and k as far as all its rows are chosen."""
-    # Tiles are few: a set of their places is faster than slices of the mask.
+    # There are few tiles, so a set of their places is faster than slices of the mask.
     places = [(k, j, i) for k, j, i in np.argwhere(chosen).tolist()]
     left = set(places)
     along_i, along_j, along_k = lattice
@@ -344,8 +344,8 @@ def take_around(box: Range, space: Space, reach: int, lattice: Sequence[Sequence
 
 
 def _tiles_around(ends: tuple[int, int], d: int, space: Space, reach: int, below: Sequence[int]) -> np.ndarray:
-    """Along direction `d` the tiles of the level before, which begin and end at `below`, under nodes `ends` of a level
-    and `reach` nodes around them."""
+    """Return, along direction `d`, the tiles of the coarser level, which begin and end at `below`, under the nodes
+    `ends` of a level and `reach` nodes around them."""
     (lo, hi), n, wrap = ends, space.size[d], space.wrapped[d]
     nodes = np.arange(lo // 2 - reach, hi // 2 + reach + 1) if n > 1 else np.array([0])
     nodes = nodes % n if wrap is not None and wrap.step == n else np.clip(nodes, 0, n - 1)
@@ -374,7 +374,7 @@ def along_lines(taken: np.ndarray, lines: Sequence[np.ndarray]) -> np.ndarray:
     return np.asarray(found > 0)
 
 
-# ---- what surrounds them
+# ---- the neighbourhood of tiles
 
 
 def _with_tiles(
@@ -384,7 +384,7 @@ def _with_tiles(
     level: int,
     kept: Callable[[np.ndarray], np.ndarray],
 ) -> Decomposition:
-    """`made` with the tiles `pieces` of the blocks of `fine` behind its own blocks."""
+    """Return `made` with the tiles `pieces` of the blocks of `fine` after its own blocks."""
     first, halo = len(made.blocks), made.stencil.halo
     count: dict[int, int] = {}
     blocks = []
@@ -420,12 +420,12 @@ def _with_tiles(
 
 @cache
 def _patched_face(face: str) -> PatchedFace:
-    """The condition behind which nodes of the level before lie."""
+    """Return the condition of faces behind which there are nodes of the coarser level."""
     return PatchedFace.model_validate({"faces": (face,)})
 
 
 def _physical(fine: Decomposition, pieces: Sequence[Piece]) -> Iterator[tuple[int, Patch]]:
-    """The patches of the blocks that tiles share, as those of the tiles."""
+    """Yield the patches of the blocks on the nodes of tiles, as patches of the tiles."""
     of_block = patches_of(fine)
     for n, (b, box) in enumerate(pieces):
         for patch in of_block.get(b, ()):
@@ -442,7 +442,7 @@ def _physical(fine: Decomposition, pieces: Sequence[Piece]) -> Iterator[tuple[in
 
 
 def _free_faces(block: Block, held: Sequence[tuple[str, Range]]) -> Iterator[tuple[str, Range]]:
-    """The faces of a tile, as ranges, behind which nodes of the level before lie."""
+    """Yield the faces of a tile, as ranges, behind which there are nodes of the coarser level."""
     for face in block.faces:
         whole, taken = face_range(face, block.size), [range_ for other, range_ in held if other == face]
         if not taken:
@@ -459,7 +459,7 @@ def _free_faces(block: Block, held: Sequence[tuple[str, Range]]) -> Iterator[tup
 
 
 def _check_end(fine: Decomposition, b: int, box: Range, face: str) -> None:
-    """Raises HiresxError for a level that ends on a join of blocks."""
+    """Raises HiresxError for a level that ends on a connection of blocks."""
     d, block = direction(face), fine.blocks[b]
     if box[d][0 if face.endswith("min") else 1] not in (0, block.size[d]):
         return

@@ -8,15 +8,16 @@ from hiresx.base.arrays import prime_factors, triple
 from hiresx.decomposition.rank_cost import CONTACT, EXCHANGE, LINE, SAME, capacity, excess, work
 from hiresx.grid.blocks import Range
 
-# Per direction: the shares of the low and the high face behind which another rank's nodes lie, and the share of the
-# faces that is joined to the box's own far end, which costs nothing until the direction is cut.
+# For each direction: the fractions of the low and of the high face that touch nodes of other ranks, and the fraction of
+# the faces that is connected with the box's own opposite end. The latter costs nothing unless the direction is cut.
 Sides = tuple[tuple[float, float, float], ...]
 Size = tuple[int, int, int]
 CLOSED: Sides = ((0.0, 0.0, 0.0),) * 3
 
-# Up to so many ranks every direction is tried.
+# Largest number of ranks for which every direction is tried.
 FEW = 12
-# Cost of a cut: of the most expensive rank, of all ranks; and (direction, widths, ranks of each), None for one rank.
+# Cost of a cut: that of the most expensive rank, and of all ranks; and (direction, widths, ranks of each section), None
+# for one rank.
 Found = tuple[float, float, tuple[int, Sequence[int], Sequence[int]] | None]
 
 
@@ -81,7 +82,7 @@ class Sections:
                 best = self._try(size, sides, first, d, counts, best)
         if best[2] is not None:
             return best
-        # As many sections as there can be: it always leaves sections that can be cut on.
+        # The largest possible number of sections: the sections that remain can then always be cut further.
         for d in (2, 1, 0):
             most = min(last - first, size[d] // self.least)
             if most > 1:
@@ -103,7 +104,7 @@ class Sections:
         return min(best, (highest, total, (d, widths, counts)), key=lambda found: found[:2])
 
     def _counts(self, first: int, last: int, most: int) -> list[tuple[int, ...]]:
-        """Ways to give the ranks to 2 to `most` sections: of one number of ranks, and of one speed."""
+        """Yield the ways to give the ranks to 2 to `most` sections, for equal numbers of ranks and equal speeds."""
         ranks = last - first
         divisors = {2, *prime_factors(ranks)} if ranks > FEW else {2, 3, *prime_factors(ranks)}
         numbers = sorted(m for m in divisors if m <= min(ranks, most))
@@ -113,7 +114,7 @@ class Sections:
         return list(dict.fromkeys(found))
 
     def _fair(self, first: int, last: int, m: int) -> tuple[int, ...]:
-        """Ranks in m runs of about the same total speed."""
+        """Return the ranks in m groups of about the same total speed."""
         start, whole = self._sums[first], self._sums[last] - self._sums[first]
         ends, place = [], first
         for n in range(1, m):
@@ -124,7 +125,8 @@ class Sections:
         return tuple(b - a for a, b in pairwise(edges))
 
     def _widths(self, size: Size, d: int, first: int, counts: Sequence[int]) -> tuple[int, ...] | None:
-        """Nodes of each section in direction d: in proportion to the speeds, and enough for its ranks' parts."""
+        """Return the number of nodes of each section in direction d: proportional to the speeds, and enough for the
+        parts of its ranks."""
         others = capacity(tuple(1 if e == d else n for e, n in enumerate(size)), self.least)
         least = [self.least * -(-count // others) for count in counts]
         if sum(least) > size[d]:
@@ -176,7 +178,7 @@ def equal_parts(box: Range, ranks: int, least: int, sides: Sides = CLOSED) -> li
 
 
 def _exchange_cost(size: Size, sides: Sides) -> float:
-    """Face nodes with ghosts from other ranks, those that a contact costs included."""
+    """Return the face nodes with ghosts from other ranks, including the cost of each contact."""
     shares = [(share, prod(size) // n) for (low, high, _), n in zip(sides, size, strict=True) for share in (low, high)]
     return sum(share * area + CONTACT * (share > 0) for share, area in shares)
 
@@ -198,8 +200,8 @@ def sides_of(size: Size, box: int, links: Iterable[tuple[int, int, int]]) -> Sid
 
 
 def _directions(size: Size, ranks: int, least: int) -> list[int]:
-    """Directions to cut in, k first: for more than FEW ranks those in which the box is long beside the parts it is to
-    have, which are longer in a direction in proportion to the cost of a cut across it."""
+    """Return the directions to divide in, k first. For more than FEW ranks these are the directions in which the box is
+    long compared with its parts. Parts are longer in a direction in proportion to the cost of a cut normal to it."""
     if ranks <= FEW:
         return [2, 1, 0]
     length = [n / (line + 2 * EXCHANGE) if n >= 2 * least else 0.0 for n, line in zip(size, LINE, strict=True)]
@@ -207,7 +209,7 @@ def _directions(size: Size, ranks: int, least: int) -> list[int]:
 
 
 def _inner(sides: Sides, d: int, n: int, count: int) -> Sides:
-    """The sides of section n of `count` in direction d."""
+    """Return the sides of section n of `count` in direction d."""
     low, high, joined = sides[d]
     cut = (low + joined if n == 0 else 1.0, high + joined if n == count - 1 else 1.0, 0.0)
     return tuple(cut if e == d else side for e, side in enumerate(sides))

@@ -35,7 +35,7 @@ def split(decomposition: Decomposition, parts: Sequence[Part]) -> Decomposition:
 
 
 def _number_parts(parts: Sequence[Part]) -> Iterator[tuple[int, Part]]:
-    """Each part with its number among those of its block."""
+    """Yield each part with its number among the parts of its block."""
     count: dict[int, int] = {}
     for part in parts:
         count[part.whole] = count.get(part.whole, -1) + 1

@@ -95,12 +95,13 @@ class TileChoice:
         return taken
 
     def _with_mirrored(self, level: int, taken: Taken) -> Taken:
-        """`taken`, and the tiles opposite to them, which neither round-off nor the order of filling then leaves out."""
+        """Return `taken` and the opposite tiles, so that neither round-off nor the order of filling breaks the
+        symmetry."""
         of_blocks = zip(taken, self.allowed[level], strict=True)
         return [tiles | (with_mirrored(tiles, self.table) & may) for tiles, may in of_blocks]
 
     def _with_exchanged(self, level: int, made: Taken, asked: Taken) -> Taken:
-        """`made`, and the tiles that filling them in another order of the directions would have added."""
+        """Return `made`, and the tiles that filling in another order of the directions would have added."""
         of_blocks = zip(made, asked, self.lattices[level], self.allowed[level], strict=True)
         return [tiles | (with_exchanged(tiles, of, ends, self.table) & may) for tiles, of, ends, may in of_blocks]
 
@@ -119,7 +120,7 @@ def _forbid_open_around(
     lattices: Sequence[Sequence[Lattice]],
     allowed: Sequence[Taken],
 ) -> None:
-    """Forbid tiles that need one of the level before that may not be there."""
+    """Forbid tiles that need a tile of the coarser level that is forbidden."""
     if level == 1 or all(some.all() for some in allowed[level - 1]):
         return
     spaces, reach = spaces_of(grids[level - 1], level - 1), reach_of(grids[0])

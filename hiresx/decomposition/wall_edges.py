@@ -12,15 +12,16 @@ from hiresx.grid.motions import Motion
 if TYPE_CHECKING:
     from hiresx.decomposition.patches import Decomposition, Patch
 
-# A wall has an edge where it turns by so many radians at a node, and so many times as far as at the nodes beside it.
+# A wall has an edge at a node at which it turns by at least this angle, in radians, and by this multiple of the angles
+# at the nodes beside it.
 EDGE, SHARPER = 0.05, 3.0
-# Radians at a node up to which a wall is straight: coordinates may come from a single-precision file.
+# Angle in radians at a node up to which a wall counts as straight: coordinates may come from a single-precision file.
 STRAIGHT = 1e-4
-# Nodes beyond an end that tell whether the end itself is an edge.
+# Number of nodes beyond an end of a patch from which it is decided whether the end itself is an edge.
 BEYOND = 3
 
 
-# A face of a block behind which a wall goes on as its image, and the reflection.
+# The face of a block behind which a wall is continued by its mirror image, and the reflection.
 Image: TypeAlias = "tuple[str, Motion]"
 
 
@@ -47,15 +48,15 @@ def near_edges(whole: "Decomposition", patch: "Patch", reach: int, images: Seque
     across = [e for e in (2, 1, 0) if e != d]
     found = np.zeros([block.size[e] for e in across], dtype=bool)
     for e in _tangents(whole, patch):
-        # The turns at the first and the last node of a line are not known. The marks are right up to `reach` nodes from
-        # the patch.
+        # The angles at the first and the last node of a line are not known. The marks are valid up to `reach` nodes
+        # from the patch.
         beyond = 2 * reach + BEYOND
         edge = edges(nodes_beyond(whole, patch.block, patch.range, e, beyond, images))
         near = edge.copy()
         for step in range(1, reach + 1):
             near[..., step:] |= edge[..., :-step]
             near[..., :-step] |= edge[..., step:]
-        # The first turn is that at the second node.
+        # The first angle is that at the second node.
         first, last = patch.range[e][0] - beyond + 1, patch.range[e][1] + beyond - 1
         lo, hi = max(patch.range[e][0] - reach, 0), min(patch.range[e][1] + reach, block.size[e])
         assert first <= lo and hi <= last
@@ -73,9 +74,9 @@ def _tangents(whole: "Decomposition", patch: "Patch") -> list[int]:
 def nodes_beyond(
     whole: "Decomposition", b: int, range_: Range, e: int, count: int, images: Sequence[Image] = ()
 ) -> np.ndarray:
-    """Return the coordinates of the nodes `range_` of block `b` and of `count` nodes beyond both its ends along
-    direction `e`, (dimensions, ..., n). The nodes beyond may be in the block, across connections or in `images`; if
-    there is no node, they are nan."""
+    """Return the coordinates (dimensions, ..., n) of the nodes `range_` of block `b`, and of `count` nodes beyond both
+    of its ends along direction `e`. The nodes beyond may be in the block, across connections or in `images`. Nodes that
+    do not exist are nan."""
     block = whole.blocks[b]
     (lo, hi), size = range_[e], block.size[e]
     box = [np.arange(*r) for r in range_]
@@ -103,9 +104,9 @@ def nodes_beyond(
 
 
 def edges(face: np.ndarray) -> np.ndarray:
-    """Return the mask (..., n - 2) of the nodes at which grid lines have an edge. `face` (dimensions, ..., n):
-    coordinates, with the lines along the last axis; nan for missing nodes. The mask has all nodes but the first and the
-    last. Of these the two outermost are never edges: their angles only serve for comparison."""
+    """Return the mask (..., n - 2) of the nodes at which grid lines have an edge, for all nodes but the first and the
+    last. The first and the last entry are always False: the angles there are only used for comparison. `face`
+    (dimensions, ..., n): coordinates, with the lines along the last axis; nan for missing nodes."""
     turn = _turns(face)
     beside = np.zeros_like(turn)
     beside[..., 1:] = turn[..., :-1]
@@ -116,8 +117,8 @@ def edges(face: np.ndarray) -> np.ndarray:
 
 
 def ends_in_edge(rows: np.ndarray, normal: np.ndarray) -> bool:
-    """True if a wall and its mirror image in a plane of symmetry make an edge. `rows` (dimensions, n, 3): nodes of the
-    wall in this plane, and in the two rows beside it; `normal` (dimensions,): the unit normal of the plane."""
+    """True if a wall and its mirror image in a plane of symmetry form an edge. `rows` (dimensions, n, 3): nodes of the
+    wall in this plane, and in the two rows beside it. `normal` (dimensions,): the unit normal of the plane."""
     steps = np.diff(rows, axis=-1)
     if len(rows) == 2:
         across = np.stack([-steps[1], steps[0]])
@@ -133,12 +134,14 @@ def ends_in_edge(rows: np.ndarray, normal: np.ndarray) -> bool:
 
 
 def _bends(face: np.ndarray) -> np.ndarray:
-    """Where grid lines along the last axis turn without a corner, but for the first and the last turn."""
+    """Return the mask of the nodes at which grid lines along the last axis turn without an edge, without the first and
+    the last angle."""
     return np.asarray(((_turns(face) > STRAIGHT) & ~edges(face))[..., 1:-1])
 
 
 def _turns(face: np.ndarray) -> np.ndarray:
-    """By how many radians grid lines along the last axis of (dimensions, ..., n) turn: (..., n - 2)."""
+    """Return the angles in radians by which grid lines along the last axis of (dimensions, ..., n) turn: (..., n -
+    2)."""
     steps = np.diff(face, axis=-1)
     size = np.sqrt((steps**2).sum(axis=0))
     cosine = (steps[..., 1:] * steps[..., :-1]).sum(axis=0) / np.maximum(size[..., 1:] * size[..., :-1], 1e-300)

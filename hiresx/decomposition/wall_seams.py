@@ -11,7 +11,7 @@ from hiresx.case.boundaries import Condition
 from hiresx.grid.blocks import FACES, Block, Range, direction, intersection, side
 from hiresx.grid.connections import Connection
 
-# block, face, nodes, what holds there
+# block, face, nodes, condition
 PlacedCondition = tuple[int, str, Range, Condition]
 
 _NO_SLIP, _SLIP = "no_slip", "reflect"
@@ -56,7 +56,7 @@ def walls_over_seams(
 def _shared_lines(
     blocks: Sequence[Block], connections: Sequence[Connection], wall: PlacedCondition
 ) -> Iterator[tuple[int, str, Range]]:
-    """Yield the lines of nodes at the edges of a wall that other blocks hold too: the block, its face that continues
+    """Yield the lines of nodes at the edges of a wall that other blocks have, too: the block, its face that continues
     that of the wall, and the nodes."""
     b, face, range_, _ = wall
     block = blocks[b]

@@ -28,7 +28,7 @@ _I = ("hx_ni", "1")
 _PLACES: tuple[Place, ...] = (
     (_I, ("hx_nj", "sj"), ("hx_nk", "sk")),
     (("hx_ni", "s1"), ("hx_nj", "s2")),
-    (_I, ("hx_nj", "s2"), ("hx_nk", "sd")),  # lines in chunks along k: a lower bound of the nodes visited
+    (_I, ("hx_nj", "s2"), ("hx_nk", "sd")),  # lines in chunks along k: a lower bound of the number of nodes visited
 )
 _CPU_PLACES: tuple[Place, ...] = ((("nd", "sd"), ("n1", "s1"), ("n2", "s2")),)
 

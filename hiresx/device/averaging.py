@@ -21,8 +21,8 @@ _IN_BOTH = {
     **{f"d{u}_d{x}": (f"mean of d{u}/d{x}", "c_ref / L") for u in "uvw" for x in "xyz"},
     **{f"p_{u}": (f"covariance of p and {u}", _WORK) for u in "uvw"},
 }
-# Besides means and moments, for the budget of the turbulent kinetic energy or for those of all Reynolds stresses:
-# description and scale, by name.
+# Names, descriptions and scales of the further averages for the budget of the turbulent kinetic energy, and for the
+# budgets of all Reynolds stresses.
 BUDGETS = {
     "budget": {
         **_IN_BOTH,
@@ -47,12 +47,12 @@ BUDGETS = {
         },
     },
 }  # fmt: skip
-# What `average_lines` and `merge_averages` call them, which take all kinds at once, in this order.
+# The arguments of `average_lines` and `merge_averages` for all kinds, in this order.
 BITS = {"reynolds": 1, "favre": 2, "budget": 4, "stress_budgets": 8}
-# Lanes along i, so that neighbouring threads read neighbouring nodes, and lanes that are wanted in all: of a CPU, whose
-# threads take rows, and of a GPU.
+# Number of lanes along i, so that neighbouring threads read neighbouring nodes; and the wanted total numbers of lanes,
+# of a CPU, whose threads take rows, and of a GPU.
 _CPU_LANES, _GPU_LANES = (1, 256), (32, 32768)
-# The velocities whose covariance with a passive scalar `average_scalars` keeps, besides the scalar's mean.
+# The velocities whose covariances with a passive scalar `average_scalars` computes, besides the scalar's mean.
 _WITH = ("u", "v", "w")
 
 

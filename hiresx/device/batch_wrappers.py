@@ -110,7 +110,7 @@ def _alike_text(kernel: Signature) -> tuple[str, str]:
 
 
 def _mixed_text(kernel: Signature) -> tuple[str, str]:
-    """Same as `_alike_text`, for mixed launches."""
+    """Return the same as `_alike_text`, for mixed launches."""
     names = decode_words(kernel, AHEAD, null=True)
     first, along_x, along_y, ni, nj, nk = (word("int", n) for n in range(AHEAD))
     member = (

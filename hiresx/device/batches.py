@@ -28,12 +28,10 @@ class Batches(NamedTuple):
 
 
 def batches(kinds: Sequence[Hashable | None], waits: Sequence[Sequence[int]], messages: Sequence[bool] = ()) -> Batches:
-    """Group calls into batches of one kind whose calls do not wait for each other, directly or indirectly. A call of
-    kind None is a batch of its own. `waits`: the earlier calls that each call waits for.
-
-    A batch waits for everything that one of its calls waits for. Calls that wait for different `messages` are in
-    different batches.
-    """
+    """Combine calls into batches. All calls of a batch are of one kind and do not wait for each other, directly or
+    indirectly. `kinds`: the kind of each call; a call of kind None is a batch of its own. `waits`: for each call, the
+    earlier calls that it waits for. A batch waits for everything that one of its calls waits for. `messages`: whether
+    each call is a message. Calls that wait for different messages are in different batches."""
     members: list[list[int]] = []
     place: list[int] = []  # the batch of each call
     message: list[int] = []  # the last message that each call waits for
@@ -62,12 +60,9 @@ def arrange_batches(
     least: int = 1,
 ) -> "tuple[list[Call | BatchedLaunch], list[list[int]]]":
     """Return launches and batches of launches that have the effect of `calls`, in a valid order, and for each one the
-    numbers of the earlier ones that it waits for.
-
-    `shape` returns the shape of a CUDA launch, `address` the address of an array's first item; `extent` is that of
-    `levels`. Messages stay single, in their order. All launches stay single where batches would save fewer than `least`
-    launches.
-    """
+    numbers of the earlier ones that it waits for. `shape`: returns the shape of a CUDA launch. `address`: returns the
+    address of the first item of an array. `extent`: see `hiresx.device.dependency_graph.levels`. Messages are not
+    batched and keep their order. Nothing is batched if batches would save fewer than `least` launches."""
     single, waits = flatten_calls(calls), dependencies(calls, extent, is_message)
     messages = list(map(is_message, single))
     shapes: list[Shape | None] = [
@@ -100,7 +95,7 @@ VISITED = {"LINE_KERNEL": 64, "ROW_KERNEL": 8, "TILE_KERNEL": 64}
 
 
 def _kind(call: Call, shape: Shape) -> Hashable | None:
-    """Return the key that launches of one batch share, or None for a launch that is faster alone."""
+    """Return the key that is common to the launches of one batch; None for a launch that is faster alone."""
     grid, block = shape
     nodes = math.prod(grid) * math.prod(block) * VISITED.get(call.signature.kind, 1)
     if "chunk" in call.arguments:
@@ -108,8 +103,8 @@ def _kind(call: Call, shape: Shape) -> Hashable | None:
     return (call.name, block) if 0 < nodes <= LARGE else None
 
 
-# Threads of a launch of a point kernel in blocks that it shares with others: times as many as in its own, or so many in
-# all. Those without a point end at once.
+# Largest number of threads of a launch of a point kernel with shared thread blocks: this multiple of its own number, or
+# this number in all. Threads without a point end at once.
 TIMES, FEW = 2, 1 << 14
 
 

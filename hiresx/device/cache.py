@@ -226,8 +226,8 @@ def find_or_make(name: str, make: Callable[[Path], Path]) -> Path:
 
 @contextmanager
 def _hold(lock: threading.Lock) -> Iterator[None]:
-    """Hold `lock`. The main thread looks for signals while it waits: without a timeout it would not see one that
-    arrives just before it begins to wait."""
+    """Acquire `lock`. The main thread waits with timeouts: otherwise it would not react to a signal that arrives just
+    before it begins to wait."""
     while not lock.acquire(timeout=0.1):
         pass
     try:
@@ -301,8 +301,8 @@ def _sole_maker(path: Path) -> Iterator[None]:
 
 
 def _is_taken(number: int, lock: Path) -> bool:
-    """Lock the open file `number`. Returns true if this process now has the lock, or the file system has none, and
-    `lock` is still that file: the process that had it before removed it."""
+    """Lock the open file `number`. Returns True if this process now has the lock (or the file system has no locks) and
+    `lock` is still the same file. A process that had the lock before may have removed it."""
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -40,7 +40,8 @@ def compiler() -> tuple[list[str], str]:
 
 @lru_cache
 def _version(command: tuple[str, ...], *_file: object) -> str:
-    """What `command` says of its version, asked once for each `_file`: its path, time of change, size and number."""
+    """Return the text by which `command` describes its version. It is asked once for each `_file`: its path, time of
+    change, size and number."""
     done = subprocess.run([*command, "--version"], capture_output=True, text=True)
     if done.returncode:
         raise HiresxError(f"no C++ compiler: {command[0]} --version fails with status {done.returncode}", HINT)
@@ -74,7 +75,7 @@ def build_all(texts: Sequence[str], flags: tuple[str, ...], label: str) -> list[
         partial(cache.find_or_make, f"{name}.so", partial(_compile, text, command, flags, label, name))
         for name, text in zip(names, texts, strict=True)
     ]
-    # Nobody waits for these threads but who asks for the same, and that can be interrupted.
+    # Only a request for the same library waits for these threads, and that wait can be interrupted.
     for name, one in zip(names[1:], made[1:], strict=True):
         if not cache.is_intact(cache.directory() / f"{name}.so"):
             start_in_background(one)
@@ -82,7 +83,7 @@ def build_all(texts: Sequence[str], flags: tuple[str, ...], label: str) -> list[
 
 
 def _compile(text: str, command: list[str], flags: tuple[str, ...], label: str, name: str, private: Path) -> Path:
-    """The library of `text`, made in the folder `private`; its source goes beside this, under `name`."""
+    """Return the library of `text`, made in the folder `private`. Its source is stored beside it under `name`."""
     source, library = private / "kernels.cpp", private / "kernels.so"
     notify(COMPILING)
     source.write_text(text, encoding="utf-8")
@@ -105,25 +106,25 @@ def _compile(text: str, command: list[str], flags: tuple[str, ...], label: str, 
     return library
 
 
-# As many compilers as there are cores: each takes half a gigabyte.
+# As many compilers as there are cores; each needs half a gigabyte of memory.
 _at_once = threading.BoundedSemaphore(len(os.sched_getaffinity(0)))
 
-# Of a shell that ends its group of processes when its standard input does: with the process that holds the other end
-# of it, however that ends. A signal at the parent's death would reach the compiler's driver alone, and not what that
-# starts.
+# A shell that ends its process group when its standard input is closed, which happens whenever the process that holds
+# the other end of the pipe ends. A signal at the parent's death would reach only the compiler's driver, not the
+# processes that it starts.
 _WATCH = ["/bin/sh", "-c", "read -r _; kill -KILL 0"]
 
 # Running compilers, each a group of processes.
 _running: set[int] = set()
 _ending = threading.Event()
-# Held while a compiler is started: the end of the process stops a thread anywhere, also between the start of a compiler
-# and its entry in `_running`, and that compiler would go on.
+# Held while a compiler is started. The end of this process may stop a thread anywhere, also between the start of a
+# compiler and its entry in `_running`; that compiler would then continue.
 _starting = threading.Lock()
 
 
 def _run(command: list[str]) -> tuple[int, str]:
-    """Return the exit status and messages of a compiler. The compiler and what it started are killed when this process
-    ends first, also by SIGKILL; where it still can, this raises RuntimeError then."""
+    """Return the exit status and messages of a compiler. If this process ends before, even by SIGKILL, the compiler and
+    the processes that it started are killed. If this function can still return then, it raises RuntimeError."""
     with _starting:
         if _ending.is_set():
             raise RuntimeError("the process ends")
@@ -155,7 +156,7 @@ def _run(command: list[str]) -> tuple[int, str]:
 
 
 def _leave(watch: subprocess.Popen[bytes]) -> None:
-    """End the group of `watch`."""
+    """End the process group of `watch`."""
     _end(watch.pid)
     watch.communicate()
     _running.discard(watch.pid)

@@ -32,8 +32,8 @@ from hiresx.errors import HiresxError
 Target = Literal["cpu", "cuda", "emulated"]
 INVISCID = "none"
 
-# How many steps of a line a GPU has on their way at most, and the reals of the 64 KiB that every GPU gives a block of
-# threads, here a warp.
+# Largest number of steps along a line whose data a GPU loads in advance; and the number of reals in the 64 KiB of
+# shared memory that every GPU gives a thread block, here a warp.
 LINE_STEPS, BLOCK_REALS = 8, 8192
 
 
@@ -113,17 +113,17 @@ class Configuration:
 
 # In the order of inclusion: a header may use those of earlier folders.
 FOLDERS = ("weights", "space", "positivity", "interpolation", "flux")
-# Of these, what the implicit integrator computes with: its blocks are those of first order, of states at nodes.
+# Those of them that the implicit integrator uses: its blocks are of first order, computed from states at nodes.
 OF_IMPLICIT = ("positivity", "flux")
-# Its programs: all that it computes, and the products of sweeps without stored blocks.
+# The programs of the implicit integrator: all of its kernels, and the products of sweeps without stored blocks.
 IMPLICIT = ("implicit", "products")
 
-# The parts of the solver that every run on a CPU has, headers of kernels/ compiled apart; every further part is a
-# header with kernels that some runs need. And what is known of an interpolation that is not included.
+# The parts of the solver that every run on a CPU needs: headers of kernels/ that are compiled separately. Every other
+# part is a header with kernels that only some runs need. And the properties of an interpolation that is not included.
 USUAL = ("scheme", "every_scheme")
 REACHES = ("interpolation_reach", "correction_reach")
 
-# What a header includes, if it computes with the chosen numerical flux, weights and space.
+# The include line of headers that use the chosen numerical flux, weights and space.
 OF_SCHEME = ("scheme.h", "../scheme.h", "flux_between.h")
 
 
@@ -160,14 +160,14 @@ def source(configuration: Configuration, target: Target, root: Path = kernels.RO
     given = [*_of_diffusion(c, root), *(_of_scheme(c, root) if of_scheme else [])]
     given += _reaches(c, root) if implicit or not of_scheme else []
     if implicit or not whole:
-        # Such a text is given no more than it names, and so is the same text whatever the rest may be.
+        # Such a text contains only the choices that it uses, so that it is the same for all other choices.
         named = kernels.flatten("\n".join(body), root)
         given = [line for line in given if re.findall(r"\w+", line)[2 if line.startswith("const") else 1] in named]
     return "\n".join([*_of_all(c, target, part, root), *given, *body]) + "\n"
 
 
 def _of_all(c: Configuration, target: Target, part: str | None, root: Path) -> list[str]:
-    """What every text is given."""
+    """Yield the definitions that every text has."""
     flags = {
         "HX_EMULATED": target == "emulated",
         "HX_FP32": c.precision == "fp32",
@@ -186,7 +186,7 @@ def _of_all(c: Configuration, target: Target, part: str | None, root: Path) -> l
 
 
 def _reaches(c: Configuration, root: Path) -> list[str]:
-    """What is known of the interpolation where it is not included."""
+    """Yield the definitions of the interpolation for texts that do not include it."""
     found = {what: kernels.trait("interpolation", c.interpolation, what, root) for what in REACHES}
     return [f"constexpr int {what} = {reach};" for what, reach in found.items()]
 
@@ -246,7 +246,7 @@ def _sizes(c: Configuration, root: Path) -> dict[str, int]:
 
 
 def _line_steps(storage: BlockStorage, variables: int, precision: SweepPrecision) -> dict[str, int]:
-    """How many steps of its lines a warp of a GPU has on their way at once, and the reals of each
+    """Return how many steps of its lines a warp of a GPU loads in advance, and the number of reals of each
     (kernels/implicit/lines.h)."""
     of_node = packed_reals(variables**2, precision) + line_words(storage, variables, precision)
     reals = 32 * (of_node + packed_reals(variables, precision))
@@ -254,7 +254,7 @@ def _line_steps(storage: BlockStorage, variables: int, precision: SweepPrecision
 
 
 def _of_diffusion(c: Configuration, root: Path) -> list[str]:
-    """What viscous terms and those of scalars are given."""
+    """Yield the definitions for viscous terms and the diffusion of scalars."""
     largest = largest_diffusivity(c.gamma, c.prandtl, c.schmidt)
     lines = [f"#define HX_PRANDTL ({float(c.prandtl)!r})", f"#define HX_LARGEST_DIFFUSIVITY ({float(largest)!r})"]
     lines += _of_eddies(c, root)
@@ -263,7 +263,7 @@ def _of_diffusion(c: Configuration, root: Path) -> list[str]:
 
 
 def _of_eddies(c: Configuration, root: Path) -> list[str]:
-    """What the model of the eddy viscosity and those who read it are given."""
+    """Yield the definitions for the model of the eddy viscosity and for kernels that read it."""
     count = 0
     if c.viscous:
         _header(c, "turbulence", root)
@@ -297,8 +297,8 @@ def _of_eddies(c: Configuration, root: Path) -> list[str]:
 
 
 def _source(c: Configuration) -> list[str]:
-    """The sources of the user as the kernels' `user_source(at, rate)`, at: the variables in their order, in C++."""
-    from hiresx.case.formula import Formula  # imported here, as the laws below
+    """Return the user's sources in C++, as the kernels' `user_source(at, rate)`. at: the variables in their order."""
+    from hiresx.case.formula import Formula  # imported here, like the laws below
 
     lines, values = ["#define HX_SOURCE"], dict(c.source_parameters)
     given = ", ".join(f"at[{n}]" for n in range(len(c.source_variables)))
@@ -315,8 +315,8 @@ def _source(c: Configuration) -> list[str]:
 
 
 def _face_formulas(c: Configuration) -> list[str]:
-    """The formulas of values on faces as the kernels' `user_face(which, x, y, z, t)`, in C++."""
-    from hiresx.case.face_formulas import VARIABLES  # imported here, as the laws below
+    """Return the formulas of values on faces in C++, as the kernels' `user_face(which, x, y, z, t)`."""
+    from hiresx.case.face_formulas import VARIABLES  # imported here, like the laws below
     from hiresx.case.formula import Formula
 
     lines, given = ["#define HX_FACE_FORMULAS"], ", ".join(VARIABLES)
@@ -329,10 +329,10 @@ def _face_formulas(c: Configuration) -> list[str]:
 
 
 def _of_scheme(c: Configuration, root: Path) -> list[str]:
-    """What the chosen headers are given, and what the preprocessor has to know of them."""
+    """Yield the definitions for the chosen headers."""
     numbers = {"HX_EPSILON": c.epsilon, "HX_CUTOFF": c.cutoff, "HX_FLUX_SMOOTHING": c.flux_smoothing}
     lines = [f"#define {name} ({float(value)!r})" for name, value in numbers.items()]
-    regularised = c.inviscid == "regularised"  # whose flux reads the entropic pressure
+    regularised = c.inviscid == "regularised"  # the numerical flux reads the entropic pressure
     fields = 1 if regularised else kernels.trait("flux", c.flux, "flux_fields", root, silent=0)
     lines.append(f"#define HX_FLUX_FIELDS {fields}")
     lines.append(f"#define HX_SPLIT {int(c.inviscid in ('split', 'hybrid'))}")

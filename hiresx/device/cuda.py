@@ -185,8 +185,8 @@ class CudaProgram(RecordingProgram):
             self.launch_on(self._stream, None, call)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Launch the kernel `name`. It may return before the kernel has run. `arguments`: as there. Raises the errors
-        of `call`."""
+        """Launch the kernel `name`. It may return before the kernel has run. `extent` and `arguments`: as in `call`.
+        Raises the errors of `call`."""
         self.run(self.call(name, extent, **arguments))
 
     def launch_on(self, stream: Any, guard: Any, call: Call) -> None:
@@ -244,7 +244,7 @@ class CudaProgram(RecordingProgram):
 
     def launch_batch(self, stream: Any, guard: Any, one: "LoadedBatch") -> None:
         """Launch a batch on another CuPy stream, as `launch_on` launches a single call. `one`: a batch that
-        `load_batches` returned. `guard`: as there."""
+        `load_batches` returned. `guard`: as in `launch_on`."""
         arguments = (_NOWHERE if guard is None else guard, *one.arguments)
         one.kernel(one.grid, one.block, arguments, shared_mem=one.memory, stream=stream)
 

@@ -110,8 +110,8 @@ _SEARCH_LIMIT = 64
 
 
 def without_implied(waits: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return, for each call, the earlier calls `waits` that it waits for, mostly without those for which others of them
-    wait."""
+    """Return, for each call, the earlier calls `waits` that it waits for, without most of those that are redundant
+    because another one of these calls waits for them."""
     found: list[list[int]] = []
     for of_call in waits:
         implied = _implied_waits(of_call, found)
@@ -120,11 +120,12 @@ def without_implied(waits: Sequence[Sequence[int]]) -> list[list[int]]:
 
 
 def _implied_waits(waits: Collection[int], found: Sequence[Sequence[int]]) -> set[int]:
-    """Return those calls of `waits` for which others of them wait, as far as a short search in `found` shows."""
+    """Return those of `waits` that are redundant because others of them wait for them, as far as a short search in
+    `found` shows."""
     implied: set[int] = set()
     if len(waits) < 2:
         return implied
-    least, left, missing = min(waits), list(waits), len(waits) - 1  # nothing among them waits for the last one
+    least, left, missing = min(waits), list(waits), len(waits) - 1  # none of them waits for the last one
     for _ in range(_SEARCH_LIMIT):
         if not left or not missing:
             break

@@ -184,27 +184,30 @@ FIELDS: tuple[Field, ...] = (
     Field("carry", "stored", _of_state, arrays=lambda layout: int(layout.storage.carries), restarts=True),
     # registers of the time integrator
     Field("registers", "stored", _of_state, optional=True),
-    # right-hand side times 1/J; also the primitives of viscous fluxes that precede the inviscid terms
+    # the right-hand side times 1/J; also the primitive variables of viscous fluxes that are computed before the
+    # inviscid terms
     Field("r", "rate", _of_state),
     Field("primitives", "work", _of_gradients, lies_in="r"),
-    # in ghosts of no-slip walls: the parts of the sums of mass and scalars that these keep (kernels/wall_sums.h)
+    # in ghosts of no-slip walls: the terms of the sums of mass and scalars that these walls conserve
+    # (kernels/wall_sums.h)
     Field("wall_sums", "rate", _of_state, lies_in="r"),
-    # in ghosts of outflows, of each scalar: what its rate has besides that of the density (kernels/scalar_boundary.h)
+    # in ghosts of outflows, for each scalar: the part of its rate that does not follow from the rate of the density
+    # (kernels/scalar_boundary.h)
     Field("held_rates", "rate", lambda layout: len(layout.equations.scalars), lies_in="r"),
     # viscous fluxes of momentum, energy and the scalars, along each direction of the grid
     Field("viscous_flux", "work", _of_gradients, arrays=DIRECTIONS, halo="fluxes", lies_in="work"),
     # area components grad(xi)/J, and J
     Field("metrics", "work", METRICS),
     Field("jacobian", "work", halo="metrics"),
-    # one for all nodes unless every node needs one of its own
+    # one number for all nodes, unless every node needs its own
     Field("dt", "real", per_point=lambda layout: layout.local_steps),
     # states and fluxes of the decomposed plan, then primitives and fluxes of the viscous terms
     Field("work", "work", NEEDED),
-    # of the decomposed plan: where the fluxes of interpolated states are to be limited (kernels/roughness.h)
+    # of the decomposed plan: where the fluxes of interpolated states have to be limited (kernels/roughness.h)
     Field("rough", "mark", optional=True),
-    # further node data of the numerical flux, as its header declares; a term computes them
+    # further node data of the numerical flux that its header declares; a term computes them
     Field("flux_fields", "work", NEEDED, halo="term"),
-    # what of the interpolated states is in the hybrid inviscid fluxes (hiresx.rhs.terms.shock_sensor)
+    # the share of the interpolated states in the hybrid inviscid fluxes (hiresx.rhs.terms.shock_sensor)
     Field(
         "shock_sensor",
         "work",
@@ -213,9 +216,9 @@ FIELDS: tuple[Field, ...] = (
         halo="term",
         shown="share of the shock-capturing flux in the inviscid flux",
     ),
-    # what the regularised inviscid fluxes add to the pressure, of the last stage, from which the next one starts; what
-    # its sweeps take turns with; the right-hand side of its equation (hiresx.rhs.terms.entropic_pressure); and what it
-    # was at the start of the step, for a step that is taken again
+    # the entropic pressure of the regularised scheme in the last stage, from which the next one starts; the second
+    # array of its sweeps; the right-hand side of its equation (hiresx.rhs.terms.entropic_pressure); and its values at
+    # the start of the step, for a step that is repeated
     Field(
         "entropic_pressure",
         "work",
@@ -236,8 +239,8 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field("entropic_start", "work", 1, optional=True),
     Field("entropic_source", "work", 1, optional=True),
-    # what the model of turbulence adds to the viscosity (kernels/turbulence/), of the last stage: the fluxes give it,
-    # and the next time step, forces on walls and the kinetic-energy budget read it
+    # the eddy viscosity (kernels/turbulence/) of the last stage; the fluxes compute it, and the next time step, forces
+    # on walls and the kinetic-energy budget read it
     Field(
         "eddy_viscosity",
         "work",
@@ -246,8 +249,8 @@ FIELDS: tuple[Field, ...] = (
         restarts=True,
         shown="eddy viscosity / reference viscosity, of the last stage",
     ),
-    # of the dynamic Smagorinsky model (hiresx.rhs.terms.dynamic_smagorinsky): the rate of strain, the products of which
-    # the coefficient is a quotient, and this
+    # of the dynamic Smagorinsky model (hiresx.rhs.terms.dynamic_smagorinsky): the rate of strain, the products whose
+    # quotient is the coefficient, and the coefficient
     Field("strain", "work", 6, optional=True, halo="term"),
     Field("products", "work", 2, optional=True, halo="term"),
     Field(
@@ -257,8 +260,8 @@ FIELDS: tuple[Field, ...] = (
         optional=True,
         shown="coefficient C of the eddy viscosity rho C delta^2 |S|, of the last stage",
     ),
-    # of models of turbulence with transported variables: the distance to walls (hiresx.rhs.wall_distance), and what
-    # changes each rho s besides convection and diffusion, of the last stage
+    # of models with transported variables: the distance to walls (hiresx.rhs.wall_distance), and the sources of each
+    # rho s besides convection and diffusion, of the last stage
     Field(
         "wall_distance",
         "work",
@@ -267,8 +270,9 @@ FIELDS: tuple[Field, ...] = (
         shown="distance to the nearest wall / L",
     ),
     Field("transported_source", "work", NEEDED),
-    # of detached-eddy models: the largest spacing and the one normal to walls (hiresx.rhs.grid_spacings); where asked
-    # for, of the last stage, the length over the distance to the wall and the share of resolved eddies in it
+    # of detached-eddy models: the largest spacing and the one normal to walls (hiresx.rhs.grid_spacings); if they are
+    # requested, of the last stage, the length divided by the distance to the wall, and the share of resolved eddies in
+    # it
     Field("grid_spacings", "work", NEEDED),
     Field(
         "length_ratio",
@@ -284,34 +288,35 @@ FIELDS: tuple[Field, ...] = (
         optional=True,
         shown="share of resolved eddies in the length of the detached-eddy model, of the last stage: f_d",
     ),
-    # what is added to the acceleration of the body force to keep the mass flow
+    # the acceleration that is added to the body force to keep the mass flow constant
     Field("kept_acceleration", "real", per_point=lambda layout: False, optional=True),
-    # how far the explicit filter reaches along each direction, and what it changes (hiresx.rhs.spatial_filter)
+    # the half-width of the explicit filter along each direction, and the changes that it makes
+    # (hiresx.rhs.spatial_filter)
     Field("filter_reach", "work", DIRECTIONS, optional=True),
     Field("filter_change", "rate", _of_state, optional=True),
-    # how far the damping of viscous terms reaches along each direction (hiresx.rhs.terms.viscous_damping)
+    # the half-width of the damping of viscous terms along each direction (hiresx.rhs.terms.viscous_damping)
     Field("damping_reach", "work", DIRECTIONS, optional=True),
-    # the same of the variables of a model of turbulence
+    # the same for the variables of a turbulence model
     Field("transported_reach", "work", DIRECTIONS, optional=True),
-    # x, y, z of the nodes, for the sources of the user
+    # x, y, z of the nodes, for the user's sources
     Field("coordinates", "real", DIRECTIONS, optional=True),
-    # of the implicit integrator, at the places of kernels/implicit/coloured.h: a block of 25 reals for each node, 36
-    # and 49 with one and two variables of a model of turbulence, and behind it the blocks of its six neighbours in
-    # fewer bits (kernels/implicit/neighbours.h); the right-hand side and the update of the sweeps; and of line-implicit
-    # ones the factors (kernels/implicit/lines.h) of lines along each direction that a block may have
+    # of the implicit integrator, in the order of kernels/implicit/coloured.h: a matrix block of 25 reals for each node
+    # (36 and 49 with one and two variables of a turbulence model), followed by the blocks of its six neighbours in
+    # fewer bits (kernels/implicit/neighbours.h); the right-hand side and the update of the sweeps; and for sweeps over
+    # lines the factors (kernels/implicit/lines.h) of the lines along each direction that a block may have
     Field("implicit_blocks", "real", NEEDED),
     Field("sweep_right", "real", NEEDED),
     Field("sweep_update", "real", _of_update, optional=True, chunked=True),
     Field("line_factors", "real", NEEDED),
-    # on a GPU, what the sweeps over lines keep in the order of their factors
+    # on a GPU: data of sweeps over lines in the order of their factors
     Field("line_values", "real", _of_update, optional=True),
-    # of sweeps that store no blocks of neighbours: what products with them are computed from
-    # (kernels/implicit/records.h), and, of sweeps over nodes, the inverses of the diagonal blocks
+    # of sweeps without stored blocks of neighbours: the data from which the products are computed
+    # (kernels/implicit/records.h) and, for sweeps over nodes, the inverses of the diagonal blocks
     Field("sweep_records", "real", NEEDED, chunked=True),
     Field("sweep_inverses", "real", _of_inverse, optional=True, chunked=True),
-    # the update at the nodes whose values are exchanged, and in the ghosts
+    # the update at nodes whose values are exchanged, and in ghosts
     Field("update", "work", _of_state, optional=True, halo="term"),
-    # of iterations towards steady flow: where the residual is (hiresx.time.integrators.implicit)
+    # of iterations towards steady flow: the magnitude of the residual (hiresx.time.integrators.implicit)
     Field(
         "residual",
         "real",

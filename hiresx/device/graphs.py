@@ -15,8 +15,8 @@ BRANCHES = 64
 URGENT = ("pack_signalled_", "raise_signals", "await_signals")
 MESSAGES = (*URGENT, "unpack_signalled_", "rotate_signalled_")
 FIRST = -100
-# The runs in order of launches without a guard before they are made a graph. That takes the host the time of some five
-# runs. Most launches that are not parts of recorded steps run two or three times between changes of the levels.
+# Number of runs of launches without a guard before they are recorded as a graph, which takes the host the time of about
+# five runs. Most launches that are not parts of recorded steps run two or three times between changes of the levels.
 IN_ORDER = 4
 # Batches must save at least this many launches to be worth the compilation of their wrappers.
 LEAST = 8

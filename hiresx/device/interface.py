@@ -48,7 +48,7 @@ class Program(Protocol):
         """Make the launch `call`, after those made before. Its arguments are not checked again."""
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:
-        """Build a launch and make it at once. `extent` and `arguments`: as there. Raises the errors of `call`. For
+        """Build a launch and make it at once. `extent` and `arguments`: as in `call`. Raises the errors of `call`. For
         repeated launches it is faster to use `call` once and `run` for each launch."""
 
     def prepare(self, calls: Calls, guard: Any = None) -> Callable[[], None]:

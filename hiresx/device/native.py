@@ -424,12 +424,12 @@ class LaunchWork(NamedTuple):
 
 
 class _PreparedLaunches:
-    """Several launches as one: arguments are checked once, and threads synchronize once, from the second run on."""
+    """Several launches as one: from the second run on arguments are not checked, and threads synchronise once."""
 
     def __init__(self, program: NativeProgram, calls: Calls, backend: NativeBackend, library: ctypes.CDLL, guard: Any):
         self._backend, self._run = backend, library.hx_run
         self._program, self._calls, self._guard = program, list(calls), guard
-        # Arranging costs more than a run. Most lists are recorded into those of whole steps, or run once.
+        # Arranging takes longer than one run. Most lists are recorded into those of complete steps, or run once.
         self._ran = program.arranges_at_once and bool(self._arrange)
 
     @cached_property

@@ -17,7 +17,7 @@ HINT = "pip install 'hiresx[cuda13]' (hiresx[cuda12] for a driver older than 580
 # -Xptxas=-v writes the resources of every kernel to the log, which docs/make/kernel_registers.py reads.
 OPTIONS = ("-std=c++17", "-ftz=false", "-prec-div=true", "-prec-sqrt=true", "-fmad=true", "-Xptxas=-v")
 
-# With a driver, NVRTC caches images, and a cached image has no log. Older versions do not have this option.
+# If a driver is present, NVRTC caches images, and a cached image has no log. Older versions do not have this option.
 NO_CACHE = "--no-cache"
 
 

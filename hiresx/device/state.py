@@ -47,7 +47,8 @@ class BlockState:
         self.q, self.r, self.metrics, self.jacobian = map(self.array, ("q", "r", "metrics", "jacobian"))
         self.carry, self.work = self.array("carry"), self.array("work")
         self.inverse_radius, self.registers = self.array("inverse_radius"), self.fields["registers"]
-        # Whole-array kernels read ghosts that no kernel fills (edges and corners): these need an admissible state.
+        # Kernels over whole arrays read ghosts that no kernel fills (edges and corners): these need an admissible
+        # state.
         for row in map(conserved.index, ("rho", "e")):
             self.q[row] = 1 - self.reference[row]
         self.dt_stride = 1 if layout.local_steps else 0
@@ -90,7 +91,7 @@ class BlockState:
         memory of another one is a view of that memory."""
         field = declared_field(name)
         if field.lies_in is not None:
-            return self._aliased_array(field, field.lies_in)
+            return self.view(field.lies_in, field.variables(self.layout), field.kind(self.layout))
         arrays = self.fields[name]
         return arrays[0] if arrays else None
 
@@ -142,9 +143,6 @@ class BlockState:
         if str(array.dtype) == kind:
             return array[:count]
         return array.reshape(-1).view(kind)[: count * self.variable_stride].reshape(count, *self.shape)
-
-    def _aliased_array(self, field: Field, host_name: str) -> Any:
-        return self.view(host_name, field.variables(self.layout), field.kind(self.layout))
 
     def from_storage(self, kept: np.ndarray) -> np.ndarray:
         """Return the conservative state, float64, from `kept`, the stored numbers (n, ...) of `q` or of a register of

@@ -147,7 +147,7 @@ def flat_text(configuration: Configuration, target: Target, root: Path, part: st
     return kernels.flatten(threads + source(configuration, target, root, part), root)
 
 
-# Configurations have texts in common, and parsing one takes as long as a small run.
+# Configurations share texts, and parsing a text takes as long as a small run.
 @lru_cache(maxsize=128)
 def _wrap_kernels(
     text: str, target: Target, storage: Storage, own: frozenset[str] | None
@@ -205,7 +205,7 @@ def launcher(name: str, shape: str, statement: str) -> str:
     )
 
 
-# The last nodes of a row that make no whole pack, as a pack that begins before them.
+# The last nodes of a row, which do not fill a pack, are computed in a pack that begins before them.
 _REPEATED = "if (i > hx_first && i < hx_end) {{ {point}<pack>(hx_end - int(pack::size()), j, k{names}); i = hx_end; }} "
 
 

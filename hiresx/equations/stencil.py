@@ -14,25 +14,25 @@ _HEADER = "central_difference"
 
 
 def _nodes(weights: tuple[float, ...]) -> tuple[float, ...]:
-    """The weights of the nodes from the farthest behind to the farthest ahead."""
+    """Return the weights of the nodes, from the farthest behind to the farthest ahead."""
     return (*(-w for w in reversed(weights)), 0.0, *weights)
 
 
-# Nodes to each side that the 6th-order central difference reads, and what the difference of the values 1, 2, ... nodes
-# ahead and behind weighs in the derivative, unit spacing.
+# Number of nodes on each side that the sixth-order central difference reads, and the weights of the values 1, 2, ...
+# nodes ahead minus behind, for unit spacing.
 DIFFERENCE_REACH = kernels.trait("", _HEADER, "difference_reach")
 DIFFERENCE_WEIGHTS = kernels.fractions("", _HEADER, "difference_weights")
 CENTRAL_DIFFERENCE = _nodes(DIFFERENCE_WEIGHTS)
-# Nodes of that difference.
+# Number of nodes of that difference.
 DIFFERENCE_NODES = 2 * DIFFERENCE_REACH + 1
-# Where there are none beyond an end: the 6th-order derivative at the nodes 0, 1, 2 from the nodes 0 to 6, times 60
-# (Lagrange polynomial of degree 6, differentiated). At the other end the mirror image with the opposite sign.
+# For ends without nodes beyond: the sixth-order derivative at the nodes 0, 1, 2 from the nodes 0 to 6, times 60
+# (Lagrange polynomial of degree 6, differentiated). At the other end it is the mirror image with the opposite sign.
 ONE_SIDED_DIFFERENCES = (
     (-147.0, 360.0, -450.0, 400.0, -225.0, 72.0, -10.0),
     (-10.0, -77.0, 150.0, -100.0, 50.0, -15.0, 2.0),
     (2.0, -24.0, -35.0, 80.0, -30.0, 8.0, -1.0),
 )
-# Central differences that metrics are made by, as the correction of the fluxes reaches.
+# Central differences for metrics, by the reach of the correction of the fluxes.
 METRIC_DIFFERENCES = {
     len(weights): _nodes(weights) for weights in (DIFFERENCE_WEIGHTS, kernels.fractions("", _HEADER, "wide_weights"))
 }
@@ -85,7 +85,8 @@ def stencil(interpolation: str, root: Path = kernels.ROOT, filter_reach: int = 0
     return Stencil(reach, correction, filter_reach=filter_reach)
 
 
-# What a header of weights/ declares to weigh a stencil of so many nodes; five nodes are weighed by all of them.
+# What a header of weights/ declares if it has weights for this number of nodes. All headers have weights for five
+# nodes.
 _WEIGHS = {6: "weighs_six_nodes", 7: "weighs_seven_nodes"}
 
 

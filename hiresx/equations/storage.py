@@ -8,15 +8,15 @@ import numpy as np
 
 Precision: TypeAlias = Literal["fp64", "mixed", "differences", "fp32"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
-# Long double for all numbers, 80 or 128 bits; for differences of the residual (hiresx.gradients), not for cases.
+# "long double" for all numbers, 80 or 128 bits; only for differences of the residual (hiresx.gradients), not for cases.
 EXTENDED = "extended"
 LONGEST = np.dtype(np.longdouble).name
-# Of the blocks of neighbours in the implicit integrator, and the bits of an entry. "none": products with them are
-# computed anew, and nodes on faces with conditions alone have blocks, in FP32.
+# Storage of the blocks of neighbours in the implicit integrator, and the bits of an entry. With "none" products with
+# them are computed anew, and only nodes on faces with conditions have blocks, in FP32.
 BlockStorage: TypeAlias = Literal["fp32", "fp16", "int8", "none"]
 BLOCK_BITS: dict[BlockStorage, int] = {"fp32": 32, "fp16": 16, "int8": 8}
 MATRIX_FREE: BlockStorage = "none"
-# Of the inverses of its diagonal blocks, and of the update of its sweeps.
+# Precision of the inverses of the diagonal blocks, and of the update of the sweeps.
 SweepPrecision: TypeAlias = Literal["fp64", "fp32"]
 
 
@@ -88,9 +88,10 @@ def packed_reals(numbers: int, precision: SweepPrecision) -> int:
 
 
 def line_words(storage: BlockStorage, variables: int, precision: SweepPrecision) -> int:
-    """Return the number of 8-byte words of each of the two blocks that sweeps over lines read of a node: as many as of
-    an inverse in `precision` with FP64 or where neighbours have 8 bits, else as of a neighbour's block
-    (kernels/implicit/lines.h). `variables`: the number of conservative variables."""
+    """Return the number of 8-byte words of each of the two blocks of a node that sweeps over lines read
+    (kernels/implicit/lines.h). With FP64, or if neighbours are stored with 8 bits, a block has as many words as an
+    inverse in `precision`. Otherwise it has as many as the block of a neighbour. `variables`: the number of conserved
+    variables."""
     as_inverse = precision == "fp64" or BLOCK_BITS.get(storage, 32) == 8
     return packed_reals(variables**2, precision) if as_inverse else neighbour_words(storage, variables)
 

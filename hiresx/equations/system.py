@@ -18,12 +18,12 @@ DIRECTIONS = 3
 
 GAS_CONSERVED = ("rho", "rho_u", "rho_v", "rho_w", "e")
 GAS_PRIMITIVE = ("rho", "u", "v", "w", "p")
-# What viscous terms take gradients of, each driving the flux of the conserved variable behind the density.
+# Variables whose gradients the viscous terms need; each drives the flux of the conserved variable after the density.
 GAS_GRADIENTS = ("u", "v", "w", "T")
 # Components of grad(xi_d)/J.
 METRICS = DIRECTIONS * DIRECTIONS
 
-# Names that no scalar may have: those of the gas, and what field files call their coordinates.
+# Reserved names of scalars: those of the gas, and those of the coordinates in field files.
 RESERVED = frozenset({*GAS_CONSERVED, *GAS_PRIMITIVE, *GAS_GRADIENTS, *"xyzijkt", "time", "step"})
 
 

@@ -14,16 +14,17 @@ from hiresx.grid import Block
 from hiresx.grid.blocks import FACES, direction, slices
 from hiresx.grid.stored_coordinates import slabs
 from hiresx.rhs.layers import along, shares
-from hiresx.rhs.waves import InTime
+from hiresx.rhs.prescribed_waves import InTime
 
 # Points per wavelength at which a wave counts as resolved by default.
 POINTS_PER_WAVE = 8.0
-# Points per wavelength below which a grid holds none: along its shortest edge, it has no higher frequency.
+# Points per wavelength below which a grid cannot represent a wave. The highest frequency follows from the shortest
+# edge.
 HELD = 2.0
-# Share of the largest speed at which a layer ends, and below which a wall is one.
+# Fraction of the largest speed at which a layer ends, and fraction below which a place counts as a wall.
 EDGE, REST = 0.99, 1e-3
-# Samples of an inflow that changes, their distance in L / c_ref, and the share of the fluctuations' power that lies
-# below, and above, the band that is reported.
+# Number of samples of an inflow that changes in time, their interval in L / c_ref, and the fraction of the power of the
+# fluctuations below, and above, the reported band.
 SAMPLES, APART, TAIL = 512, 0.05, 0.01
 
 
@@ -54,7 +55,7 @@ def shortest_edge(block: Block, index: Sequence[float]) -> float:
 
 
 def _edges(block: Block, index: Sequence[float]) -> Iterator[float]:
-    """Lengths of the edges of a cell from its lowest node, along the directions that the block has."""
+    """Return the lengths of the edges of a cell from its lowest node, along the directions that the block has."""
     first = [int(np.clip(np.floor(c), 0, max(n - 2, 0))) for c, n in zip(index, block.size, strict=True)]
     for d in block.active:
         last = [n + (e == d) for e, n in enumerate(first)]
@@ -75,7 +76,7 @@ def sound(case: Case, blocks: Sequence[Block], points: float = POINTS_PER_WAVE) 
         for x, y, z in slabs(block.x, block.y, block.z, overlap=overlap):
             spacing = largest_spacing(x, y, z, block.active)
             outside = np.ones(x.shape, bool)
-            if overlap:  # where slabs meet, nodes have both neighbours in one of the two
+            if overlap:  # at cuts between slabs, one of the two slabs has both neighbours of a node
                 outside[: begin > 0] = False
                 outside[len(x) - (begin + len(x) < block.size[2]) :] = False
             begin += len(x) - overlap
@@ -109,7 +110,7 @@ def inflow_layers(case: Case, decomposition: Decomposition) -> list[dict[str, An
     levels, names = decomposition.levels, decomposition.names_of_grid
     found: list[dict[str, Any]] = []
     at: dict[tuple[Any, ...], int] = {}
-    for patch in decomposition.patches:  # those of finer levels come last
+    for patch in decomposition.patches:  # blocks of finer levels come last
         for layer in _layers(case, decomposition, patch):
             layer["block"] = names[patch.block]
             key = layer["block"], layer["face"], layer["wall"], id(patch.condition)
@@ -132,7 +133,7 @@ def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[di
         samples = SAMPLES if _at_rest(given.values(0.0)) and not given.fixed else 1
         velocity = np.stack([given.values(APART * n)[1:4] for n in range(samples)])
     except HiresxError:
-        return  # one that Python gives
+        return  # a function that was given in Python
     mean = velocity.mean(axis=0)
     speed = np.sqrt(np.sum(mean**2, axis=0))
     most = float(speed.max())
@@ -143,7 +144,7 @@ def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[di
             continue
         along = np.stack([c[line] for c in (x, y, z)])
         for side, order in enumerate((slice(None), slice(None, None, -1))):
-            # of the line itself: what fluctuates may be faster elsewhere on the face
+            # Only the fluctuations on this line are used: those elsewhere on the face may be faster.
             values, nodes = speed[line][order] / speed[line].max(), along[:, order]
             if values[0] > REST or not (values >= EDGE).any():
                 continue
@@ -158,13 +159,14 @@ def _layers(case: Case, decomposition: Decomposition, patch: Any) -> Iterator[di
 
 
 def _at_rest(flow: Sequence[np.ndarray]) -> bool:
-    """True if a flow (rho, u, v, w, p) is at rest on some nodes: only then has it a layer."""
+    """True if a flow (rho, u, v, w, p) is at rest at some nodes: only then does it have a layer."""
     speed = np.sqrt(np.sum(np.square(flow[1:4]), axis=0))
     return bool(speed.min() <= REST * speed.max())
 
 
 def _fluctuations(velocity: np.ndarray, axis: int, most: float) -> dict[str, Any]:
-    """Of fluctuations (sample, 3, nk, nj, ni), along the array's `axis` across the layer: see `inflow_layers`."""
+    """Return the measures of fluctuations (sample, 3, nk, nj, ni) that `inflow_layers` describes. `axis`: the axis of
+    the arrays across the layer."""
     rows = np.moveaxis(velocity, 2 + axis, 0)
     square = np.mean(rows.reshape(*rows.shape[:3], -1) ** 2, axis=(1, 3))
     row = int(np.argmax(square.sum(axis=1)))

@@ -15,7 +15,7 @@ from hiresx.case.grid_file import GridFile
 from hiresx.case.intervals import intervals
 from hiresx.case.named_scheme import keys_in_force
 from hiresx.case.schema import monitor_keys
-from hiresx.case.turbulence import SST
+from hiresx.case.turbulence_table import SST
 from hiresx.decomposition import Decomposition, padded_shape, split
 from hiresx.decomposition.halo_bytes import halo_bytes
 from hiresx.decomposition.partition import best_partition
@@ -43,11 +43,11 @@ from hiresx.time.linearised import linear_solver
 from hiresx.time.reduction import scratch_reals
 from hiresx.time.step_rule import largest_step, steps_towards
 
-# Nodes per block at which the initial state is looked at to estimate the step.
+# Number of nodes per block at which the initial state is evaluated to estimate the step.
 SAMPLES = 200_000
-# A number of steps that no run comes to: their number is then not given.
+# A number of steps that no run reaches; the estimate is then left out.
 MOST_STEPS = 1e15
-# Bytes a node while the quality of a grid is found.
+# Bytes per node while the quality of a grid is computed.
 CHECKING = 200
 
 
@@ -62,7 +62,7 @@ def refuse_oversized(
     for n, probe in enumerate(case.probe):
         refuse_places(f"probe.{n}", probe.count, _dimensions(case))
     if nodes is None and isinstance(case.grid, GridFile):
-        for_grid = 0  # large files stay where they are
+        for_grid = 0  # coordinates of large files stay in the file
     nodes = grid_nodes(case) if nodes is None else nodes
     if nodes is not None:
         if backend == "auto" and cuda.largest_memory() is None:
@@ -72,7 +72,7 @@ def refuse_oversized(
 
 
 def _dimensions(case: Case) -> int:
-    """Those that the grid of a case has at least."""
+    """Return the least number of dimensions that the grid of a case has."""
     size = getattr(case.grid, "n", None)
     return sum(n > 1 for n in size) if isinstance(size, tuple) else 1
 
@@ -117,7 +117,7 @@ def estimate(case: Case, backend: str = "cpu", grid: Grid | None = None) -> dict
     points = sum(block.points for block in grid.blocks)
     memory = memory_bytes(case, grid.blocks, backend)
     compact_bytes = memory_bytes(case, grid.blocks, backend, "compact")
-    with np.errstate(all="ignore"):  # what comes of it is looked at
+    with np.errstate(all="ignore"):  # the result is checked below
         of_nodes = [_radii(case, block) for block in grid.blocks]
         radii = np.max([(inviscid.max(), viscous.max()) for inviscid, viscous, _ in of_nodes], axis=0).tolist()
         dt = case.time.dt or largest_step(case.time.cfl or 0.0, case.time.viscous_cfl, *radii)
@@ -241,7 +241,7 @@ def layout(case: Case, plan: str) -> Layout:
 
 def exchanged_bytes(case: Case) -> int:
     """Return the bytes that are sent for each ghost in a stage."""
-    return layout(case, COMPACT).exchanged_bytes(case.gas.reynolds is not None)  # the same by every plan
+    return layout(case, COMPACT).exchanged_bytes(case.gas.reynolds is not None)  # the same for every plan
 
 
 def _layout(case: Case, backend: str, plan: str | None = None) -> Layout:
@@ -249,13 +249,14 @@ def _layout(case: Case, backend: str, plan: str | None = None) -> Layout:
 
 
 def _bytes_per_point(case: Case, backend: str, plan: str | None = None) -> int:
-    """Per padded point, of the fields of a block and of the vectors that its integrator asks for."""
+    """Return the bytes per padded point of the fields of a block and of the vectors that its integrator needs."""
     of_vectors = _vectors(case) * equations(case).variables * _item(case)
     return _layout(case, backend, plan).bytes_per_point + of_vectors
 
 
 def _vectors(case: Case) -> int:
-    """Vectors of an integrator that iterates, those of its history and of the start of a step among them."""
+    """Return the number of vectors of an integrator that iterates, including those of its history and of the start of a
+    step."""
     scheme = integrator(case.time.integrator)
     of_krylov = 0
     if scheme.implicit:
@@ -269,7 +270,7 @@ def _item(case: Case) -> int:
 
 
 def _extra_reals(case: Case, blocks: Sequence[Block], work: int) -> int:
-    """Reals of reductions and sponge layers."""
+    """Return the number of reals of reductions and sponge layers."""
     real, _, kept, _ = STORAGE[case.scheme.precision].sizes
     halo = case.stencil.halo
     in_reals = [work * kept * math.prod(padded_shape(block, halo)) // real for block in blocks]
@@ -299,8 +300,8 @@ def _steps(case: Case, dt: float) -> int | None:
 
 
 def _steps_to_the_end(case: Case, end: float, dt: float) -> int:
-    """Steps `dt`, of which those are shorter, or evenly spread (hiresx.time.step_rule), that would pass a time at which
-    something is sampled or written, by the interval that makes most steps."""
+    """Return the number of steps `dt` to the end of the run. Steps before a time at which something is sampled or
+    written are shorter, or evenly spread (hiresx.time.step_rule); the interval that causes most steps counts."""
     lengths = [end, *(min(every, end) for key, every in intervals(case, monitor_keys()).items() if key != "checkpoint")]
     fixed = case.time.dt is not None
     steps = [math.ceil(length / dt - 1e-9) if fixed else steps_towards(length, dt) for length in lengths]
@@ -308,7 +309,7 @@ def _steps_to_the_end(case: Case, end: float, dt: float) -> int:
 
 
 def _additions(case: Case) -> Iterator[str]:
-    """What a case adds to the equations and the scheme, a few words each."""
+    """Yield the additions of a case to the equations and the scheme, in a few words each."""
     if keys := keys_in_force(case):
         yield f"scheme.choice {case.scheme.choice} ({keys})"
     if case.scheme.inviscid != "afweno":
@@ -341,8 +342,8 @@ def remarks_on_step(case: Case, inviscid: float, viscous: float) -> list[str]:
 
 
 def _remarks_on_model(case: Case, dt: float, of_nodes: Sequence[tuple[np.ndarray, ...]]) -> list[str]:
-    """Remarks on a model of turbulence: a far field without eddy viscosity, and up to which one the estimated step
-    `dt` holds, by the spectral radii `of_nodes` of blocks (see `_radii`)."""
+    """Yield remarks on a turbulence model: a far field without eddy viscosity, and the largest far-field value for
+    which the estimated step `dt` is valid, by the spectral radii `of_nodes` of blocks (see `_radii`)."""
     given, said = case.turbulence, []
     key, usual = ("far_field_k", "0.009") if given.model == SST else ("far_field", "3 to 5")
     initial = given.initial.get(transported_names(SST)[0]) if isinstance(given.initial, dict) else given.initial
@@ -355,7 +356,7 @@ def _remarks_on_model(case: Case, dt: float, of_nodes: Sequence[tuple[np.ndarray
         said.append(f"turbulence.{key} = 0: what enters carries no eddy viscosity; {usual} is usual")
     if given.model == "none" or case.time.dt is not None:
         return said
-    with np.errstate(all="ignore"):  # a radius of 0 is that of a ring around a pole
+    with np.errstate(all="ignore"):  # a radius of 0 belongs to a ring around a pole
         room = min(float(np.nanmin((case.time.viscous_cfl / dt - viscous) / eddies)) for _, viscous, eddies in of_nodes)
     return [
         *said,
@@ -365,8 +366,9 @@ def _remarks_on_model(case: Case, dt: float, of_nodes: Sequence[tuple[np.ndarray
 
 
 def _radii(case: Case, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The inviscid and the viscous spectral radius of the initial state on a sample of the nodes of a block, and what
-    an eddy viscosity of mu_ref adds to the latter (kernels/timestep.h). All one-dimensional, in c_ref / L."""
+    """Return the inviscid and the viscous spectral radius of the initial state at a sample of the nodes of a block, and
+    the increase of the latter by an eddy viscosity of mu_ref (kernels/timestep.h). All are one-dimensional, in c_ref /
+    L."""
     stride = max(1, round((block.points / SAMPLES) ** (1 / max(len(block.active), 1))))
     sample = tuple(slice(None, None, stride) for _ in range(3))
     x, y, z = (c[sample] for c in (block.x, block.y, block.z))
@@ -394,5 +396,5 @@ def _radii(case: Case, block: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def _edges(block: Block, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """x, y, z of the edge vector through every node in direction d, (nk, nj, ni)."""
+    """Return x, y, z of the edge vector through every node in direction d, (nk, nj, ni)."""
     return triple(np.gradient(c, axis=2 - d) for c in (block.x, block.y, block.z))

@@ -11,11 +11,12 @@ from hiresx.base.arrays import Reals
 
 TIMES = (42, 98, 171)
 MESH, MEAN_VELOCITY = 5.08, 1000.0
-# Of the velocity along the flow, root of the mean square, cm/s, at each time (table 4).
+# Root mean square of the velocity along the flow at each time, in cm/s (table 4).
 FLUCTUATION = (22.2, 12.8, 8.95)
-# cm^2/s, of the Reynolds numbers of table 4; u' = 22.2 and lambda = 0.484 have Re_lambda = 71.6.
+# Kinematic viscosity in cm^2/s, from the Reynolds numbers of table 4: u' = 22.2 and lambda = 0.484 have Re_lambda =
+# 71.6.
 VISCOSITY = 0.150
-# Wave number in 1/cm, and E in cm^3/s^2 at the three times; 0 where the table has none.
+# Wave number in 1/cm, and E in cm^3/s^2 at the three times; 0 if the table has no value.
 SPECTRA = np.array(
     [
         (0.15, 0.0, 0.0, 49.7),

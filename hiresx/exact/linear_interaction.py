@@ -11,9 +11,9 @@ import numpy as np
 
 from hiresx.exact.shocks import normal_shock
 
-# Difference of Mach numbers for the slopes of the jump conditions.
+# Difference of Mach numbers for the derivatives of the jump conditions.
 _STEP = 1e-5
-# Places of the Gauss-Legendre rule over each side of the critical angle.
+# Number of points of the Gauss-Legendre rule on each side of the critical angle.
 _PLACES = 64
 
 
@@ -56,8 +56,8 @@ def behind(mach: float, angle: float, gamma: float = 1.4, entropy: float = 0.0) 
     # Unknowns: amplitudes of vorticity, entropy (density), sound (pressure), and of the shock's place.
     vortical, along = omega / u2, _sound(omega, ky, u2, c2)
     moving, long = omega - u2 * along, np.hypot(vortical, ky)
-    # To first order in the place Z of the shock, whose velocity is -i omega Z: change of its Mach number, then of what
-    # is behind it.
+    # To first order in the position Z of the shock, whose velocity is -i omega Z: the change of its Mach number, then
+    # that of the state behind it.
     mach_ahead, mach_place = du + 0.5 * mach * drho, 1j * omega
     jump = np.array(
         [
@@ -106,7 +106,8 @@ def isotropic_amplification(mach: float, gamma: float = 1.4) -> Amplification:
     critical = critical_angle(mach, gamma)
     R11 = in_plane = 0.0
     for low, high in ((0.0, critical), (critical, 90.0)):
-        # psi = end + (begin - end) s^2 from the critical angle, where the amplitudes go as its square root
+        # psi = end + (begin - end) s^2 from the critical angle, since the amplitudes vary there as the square root of
+        # the distance
         s = 0.5 * (nodes + 1)
         away = low if high == critical else high
         for at, weight in zip(critical + (away - critical) * s**2, weights * s, strict=True):
@@ -122,14 +123,14 @@ def isotropic_amplification(mach: float, gamma: float = 1.4) -> Amplification:
 
 
 def _slope(name: str, mach: float, gamma: float) -> float:
-    """Derivative of a ratio across a normal shock with respect to the Mach number."""
+    """Return the derivative of a ratio across a normal shock with respect to the Mach number."""
     above, below = (float(getattr(normal_shock(mach + step, gamma), name)) for step in (_STEP, -_STEP))
     return (above - below) / (2 * _STEP)
 
 
 def _sound(omega: float, ky: float, u2: float, c2: float) -> complex:
-    """Wavenumber k along x of the sound behind the shock, which leaves it or decays: (omega - u2 k)^2 = c2^2 (k^2 +
-    ky^2)."""
+    """Return the wavenumber k along x of the sound behind the shock, which leaves the shock or decays: (omega - u2 k)^2
+    = c2^2 (k^2 + ky^2)."""
     roots = np.roots(np.array([u2 * u2 - c2 * c2, -2 * omega * u2, omega**2 - (c2 * ky) ** 2], complex))
     if abs(roots[0].imag) > 1e-9 * abs(roots[0]):
         return complex(max(roots, key=lambda k: k.imag))

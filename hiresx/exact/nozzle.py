@@ -45,7 +45,7 @@ def jet(
     Raises ValueError, with the reason, if there is no such jet. Source: isentropic flow, see the module.
     """
     g, power = 0.5 * (gamma - 1), gamma / (gamma - 1)
-    # Of a case file: texts are possible.
+    # The parameters come from a case file and may be texts.
     given: dict[str, Any] = {"pressure_ratio": pressure_ratio, "NPR": NPR, "Mj": Mj}
     chosen = {name: value for name, value in given.items() if value is not None}
     if not chosen:
@@ -56,7 +56,7 @@ def jet(
     for name, number in (("exit_mach", exit_mach), ("temperature_ratio", temperature_ratio)):
         if not number > 0:
             raise ValueError(f"{name} = {number:g} must be positive")
-    total = (1 + g * exit_mach**2) ** power  # total over exit pressure
+    total = (1 + g * exit_mach**2) ** power  # total pressure divided by exit pressure
     if subsonic:
         return _subsonic(next(iter(chosen.items())), exit_mach, temperature_ratio, total, gamma)
     if exit_mach < 1:
@@ -86,8 +86,8 @@ def jet(
 def _subsonic(
     chosen: tuple[str, float], exit_mach: float, temperature_ratio: float, total: float, gamma: float
 ) -> dict[str, float]:
-    """The jet out of a subsonic exit, see `jet`. `chosen`: name and value of what describes it; `total`: total over
-    exit pressure."""
+    """Return the jet out of a subsonic exit, see `jet`. `chosen`: name and value of the parameter that describes it.
+    `total`: total pressure divided by exit pressure."""
     if not exit_mach < 1:
         raise ValueError(f"exit_mach = {exit_mach:g} is not subsonic: below 1, or leave out subsonic")
     of_exit = {"pressure_ratio": 1.0, "NPR": total, "Mj": exit_mach}

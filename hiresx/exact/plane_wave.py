@@ -15,7 +15,8 @@ Array = np.ndarray
 _LEFT = np.array([3, -20, 90, 60, -5]) / 128
 # Linear correction of eq. (19): f(i+n) - f(i-n), n = 1, 2, 3.
 _CORRECTION = np.array([17 / 256, -13 / 320, 19 / 3840])
-# Difference of the Jacobians; the fluxes are smooth at rest but for the kink of an eigenvalue no sound wave feels.
+# Difference of the Jacobians. The fluxes are smooth at rest except for a kink of an eigenvalue that does not affect
+# sound waves.
 _STEP = 1e-6
 
 
@@ -35,7 +36,8 @@ def amplitude_ratio(flux: str, points: float, waves: float, cfl: float, gamma: f
     steps = int(np.ceil(time / cfl - 1e-9))
     z = rate * (time / steps)
     step = np.eye(3) - z + z @ z / 2 - z @ z @ z / 6
-    # rho' = u' = p' of the sound wave: rho, momentum, energy; and the pressure's part of what becomes of it.
+    # rho' = u' = p' in the sound wave: density, momentum, energy; and the weight of the pressure in the final
+    # amplitude.
     start = np.array([1.0, 1.0, 1 / (gamma - 1)])
     end = np.linalg.matrix_power(step, steps) @ start
     return complex(end[2] * (gamma - 1) * np.exp(1j * theta * time))
@@ -48,7 +50,7 @@ def jacobians(flux: str, gamma: float) -> tuple[Array, Array]:
     if flux in ("steger_warming", "van_leer"):
         split = _steger_warming if flux == "steger_warming" else _van_leer
         return _jacobian(lambda q: split(q, 1, gamma), rest), _jacobian(lambda q: split(q, -1, gamma), rest)
-    # HLLC and Roe take the waves apart; local Lax-Friedrichs has the same |eigenvalue| for both sound waves.
+    # HLLC and Roe separate the waves; local Lax-Friedrichs has the same |eigenvalue| for both sound waves.
     whole = _jacobian(lambda q: _physical(q, gamma), rest)
     values, vectors = np.linalg.eig(whole)
     size = (vectors * np.abs(values)) @ np.linalg.inv(vectors)
@@ -62,7 +64,7 @@ def _jacobian(function: Callable[[Array], Array], at: Array) -> Array:
 
 
 def _state(q: Array, gamma: float) -> tuple[float, float, float, float]:
-    """rho, u, p and the sound speed."""
+    """Return rho, u, p and the sound speed."""
     u = q[1] / q[0]
     p = (gamma - 1) * (q[2] - 0.5 * q[1] * u)
     return q[0], u, p, np.sqrt(gamma * p / q[0])
@@ -74,7 +76,8 @@ def _physical(q: Array, gamma: float) -> Array:
 
 
 def _steger_warming(q: Array, side: int, gamma: float) -> Array:
-    """Steger & Warming, J. Comput. Phys. 40 (1981) 263, eq. (A.1) in one dimension; l1 = u/2: see _STEP."""
+    """Return the fluxes of Steger & Warming, J. Comput. Phys. 40 (1981) 263, eq. (A.1) in one dimension. About l1 = u/2
+    see _STEP."""
     rho, u, _, a = _state(q, gamma)
     l1 = 0.5 * u
     l2, l3 = (0.5 * (value + side * abs(value)) for value in (u + a, u - a))
@@ -85,7 +88,7 @@ def _steger_warming(q: Array, side: int, gamma: float) -> Array:
 
 
 def _van_leer(q: Array, side: int, gamma: float) -> Array:
-    """Van Leer, Lecture Notes in Physics 170 (1982) 507, subsonic."""
+    """Return the fluxes of van Leer, Lecture Notes in Physics 170 (1982) 507, for subsonic flow."""
     rho, u, _, a = _state(q, gamma)
     mass = side * 0.25 * rho * a * (u / a + side) ** 2
     wave = (gamma - 1) * u + side * 2 * a

@@ -12,7 +12,7 @@ from hiresx.errors import HiresxError
 
 @cache
 def _blasius_table() -> tuple[np.ndarray, np.ndarray]:
-    """eta and (f, f', f'') of Blasius's equation on 0 <= eta <= 12, where f' = 1 within 1e-11."""
+    """Return eta and (f, f', f'') of Blasius's equation on 0 <= eta <= 12, where f' = 1 within 1e-11."""
 
     def march(curvature: float, end: float, steps: int) -> np.ndarray:
         def rate(y: np.ndarray) -> np.ndarray:
@@ -29,7 +29,7 @@ def _blasius_table() -> tuple[np.ndarray, np.ndarray]:
             table.append(y)
         return np.array(table)
 
-    # Toepfer (1912): f''(0) = 1 gives f'(infinity) = a, and stretching f and eta by a^(-1/2) makes that 1.
+    # Toepfer (1912): f''(0) = 1 gives f'(infinity) = a. Scaling f and eta by a^(-1/2) then gives f'(infinity) = 1.
     slope = march(1.0, 10.0, 1000)[-1, 1]
     return np.linspace(0.0, 12.0, 1201), march(slope**-1.5, 12.0, 1200)
 

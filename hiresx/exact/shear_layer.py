@@ -17,7 +17,7 @@ import numpy as np
 from hiresx.errors import HiresxError
 
 POINTS = 100
-# Half the points lie within about this of the middle.
+# Half of the points lie within about this distance of the middle.
 _LAYER = 2.0
 _CONVERGED = 0.01
 
@@ -37,7 +37,7 @@ class Mode:
     _parts: np.ndarray
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
-        """rho, u, v, p (4, ...) at y, by barycentric interpolation in the mapped coordinate."""
+        """Return rho, u, v, p (4, ...) at y, by barycentric interpolation in the mapped coordinate."""
         at = _from_height(np.asarray(y, dtype=float), self.half_height)
         distance = at[..., None] - self._nodes
         hit = np.abs(distance) < 1e-14
@@ -52,8 +52,8 @@ def growing_mode(mach: float, wavenumber: float, half_height: float, gamma: floa
     are the density, the sound speed and half of the vorticity thickness. `half_height`: half the height of the domain.
     `gamma`: ratio of specific heats. `points`: number of collocation intervals. Raises HiresxError if no mode grows."""
     fine, coarse = (_fastest(mach, wavenumber, half_height, gamma, n) for n in (points, points * 3 // 4))
-    # Waves that neither grow nor decay are a continuum, of which collocation makes modes that grow slower the finer it
-    # is.
+    # Waves that neither grow nor decay form a continuum. Collocation turns it into modes whose growth decreases with
+    # refinement.
     if not abs(fine.rate - coarse.rate) < _CONVERGED * fine.rate:
         raise HiresxError(
             f"no wave of wavenumber {wavenumber:g} grows in a layer of streams of Mach {mach:g}",
@@ -73,7 +73,7 @@ def _fastest(mach: float, wavenumber: float, half_height: float, gamma: float, p
     system = np.block(
         [[carried, -1j * shear, along], [zero, carried, -1j * derivative], [along, -1j * derivative, carried]]
     )
-    # v is 0 at both walls: neither its values nor its equation stand there.
+    # v is 0 at both walls, so its values and equations there are left out.
     kept = np.delete(np.arange(3 * n), [n, 2 * n - 1])
     values, vectors = np.linalg.eig(system[np.ix_(kept, kept)])
     best = int(np.argmax(values.imag))
@@ -88,7 +88,7 @@ def _fastest(mach: float, wavenumber: float, half_height: float, gamma: float, p
 
 
 def _differentiation(points: int) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss-Lobatto points (n,) and the matrix (n, n) of the derivative there."""
+    """Return the Gauss-Lobatto points (n,) and the matrix (n, n) of the derivative there."""
     s = np.cos(np.pi * np.arange(points + 1) / points)
     scale = (-1.0) ** np.arange(points + 1)
     scale[[0, -1]] *= 2

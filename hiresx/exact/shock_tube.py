@@ -46,7 +46,8 @@ class Riemann:
         object.__setattr__(self, "u_star", self._velocity())
 
     def _wave(self, state: tuple[float, float, float], p: float) -> tuple[float, float]:
-        """Velocity change across the wave that brings `state` to pressure p, and its derivative (Toro 4.6, 4.37)."""
+        """Return the velocity change across the wave that brings `state` to pressure p, and its derivative (Toro 4.6,
+        4.37)."""
         rho, _, p0 = state
         g = self.gamma
         if p > p0:
@@ -90,7 +91,7 @@ class Riemann:
         Toro, section 4.5."""
         xi = np.asarray(xi, dtype=float)
         rho_l, u_l, p_l = self._side(self.left, xi, 1.0)
-        # The right half is the left half seen in a mirror.
+        # The right half is the mirror image of the left half.
         rho_r, u_r, p_r = self._side(self.right, xi, -1.0)
         on_left = xi <= self.u_star
         return np.where(on_left, rho_l, rho_r), np.where(on_left, u_l, u_r), np.where(on_left, p_l, p_r)
@@ -147,7 +148,7 @@ def jump(
     over this cell. The discrete jump then lies exactly at x0 on any grid. `gamma`: ratio of specific heats."""
     x = np.asarray(x, dtype=float)
     share = 0.5 + (x0 - x) / np.gradient(x, axis=-1)
-    # A share that is 0 or 1 but for the rounding of x must not mix in a trace of the other state.
+    # A fraction that is 0 or 1 up to the rounding of x must not add a small amount of the other state.
     share = np.clip(np.where(np.abs(share - np.rint(share)) < 1e-9, np.rint(share), share), 0.0, 1.0)
 
     def conservative(state: tuple[Values, Values, Values]) -> tuple[Values, Values, Values]:
@@ -158,6 +159,7 @@ def jump(
         share * a + (1 - share) * b for a, b in zip(conservative(left), conservative(right), strict=True)
     )
     p = (gamma - 1) * (energy - 0.5 * momentum**2 / rho)
-    # On either side the given pressure itself, not what is left of it after the kinetic energy was added and removed.
+    # On each side the result is the given pressure itself, without the rounding errors of adding and subtracting the
+    # kinetic energy.
     p = np.where(share == 1.0, left[2], np.where(share == 0.0, right[2], p))
     return rho, momentum / rho, p

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-# Bytes: buffers begin on cache lines of their own.
+# Alignment in bytes: every buffer begins on a cache line of its own.
 ALIGNMENT = 64
 
 

@@ -17,8 +17,9 @@ from hiresx.exchange.halo_layout import HaloLayout, HaloLink, Peer, merge_links
 from hiresx.exchange.rows import lists_on_device, rows
 from hiresx.exchange.transport import Transport
 
-# A rank that waits looks without a pause for so many seconds, then lets others have its core in between, and at last
-# sleeps in between: what comes at once is seen at once, and long waiting leaves the core to those that are waited for.
+# A waiting rank first polls without pause for this many seconds, then yields its core between polls, and finally sleeps
+# between them. So early messages are seen at once, and in long waits the core is free for the ranks that are waited
+# for.
 WATCHFUL, YIELDING = 20e-6, 2e-3
 NAP = 50e-6
 
@@ -62,7 +63,7 @@ class Channel:
             rotated = [link for link in links if link.rotation is not None]
             return [(link, at) for link, at, _ in lists(rotated, "block", "rotation", *ends[1:2])]
 
-        # Between the parts of this rank: by rows where the kernels can, else by lists.
+        # Copies between the parts of this rank: by rows if the kernels support it, else by lists.
         self._local: list[tuple[HaloLink, Any, Any]] = []
         self._local_rows: list[tuple[HaloLink, Any, int]] = []
         by_rows = self._kernel("copy_halo_rows") in program.signatures
@@ -86,13 +87,13 @@ class Channel:
             None: rotated_links(layout.local)
         }
         self._directed = directed
-        # What copies between the parts of this rank, by quantity.
+        # The launches that copy between the parts of this rank, by quantity.
         self._copies: WeakKeyDictionary[ExchangedArrays, Callable[[], None]] = WeakKeyDictionary()
 
         self._turn = 0
-        self._fields: ExchangedArrays | None = None  # of the exchange that is under way
+        self._fields: ExchangedArrays | None = None  # of the exchange in progress
         self._sent = True
-        # Requests under way and, of those for receives, whose message it is and who has it.
+        # Requests in progress and, for receives, the transport and the peer of each message.
         self._requests: list[Any] = []
         self._due: list[tuple[Peer, Transport]] = []
         self._left = 0  # requests not yet completed
@@ -114,7 +115,7 @@ class Channel:
         copy()
 
     def _kernel(self, name: str) -> str:
-        """The one of that name for the numbers in which the quantity is kept."""
+        """Return the kernel of that name for the number type of the quantity."""
         return name.replace("_halo", "_work_halo").replace("_vectors", "_work_vectors") if self._apart else name
 
     def _local_copies(self, fields: ExchangedArrays) -> Iterator[Call]:
@@ -193,7 +194,7 @@ class Channel:
         self._fields = None
 
     def _take_completed(self) -> bool:
-        """Unpack the messages that have come since the last call; whether anything has, or was sent."""
+        """Unpack the messages that have arrived since the last call. Returns whether any has arrived or was sent."""
         completed = self._requests[0].Testsome(self._requests)
         for n in completed or ():
             self._left -= 1
@@ -215,7 +216,8 @@ class Channel:
             self._program.run(call)
 
     def _turns(self, fields: ExchangedArrays, rank: int | None) -> Iterator[Call]:
-        """Bring vectors among what came from a rank, None for this one, into the frames of the parts they came to."""
+        """Return the launches that rotate vectors received from a rank (None: from this one) into the frames of the
+        parts that receive them."""
         if fields.vectors is None:
             return
         for link, at in self._turned[rank]:

@@ -9,21 +9,21 @@ from hiresx.errors import HiresxError
 
 log = logging.getLogger(__name__)
 
-# What can be asked for. "signals" is for all ranks of a job or for none: then a step needs no host. "auto" takes it
-# where all ranks are on GPUs of one host, each on its own; else for every two ranks the first that works of: window,
-# mpi between two CPUs; cuda-aware, ipc, staged over window, staged over mpi between two GPUs; the last two between a
-# CPU and a GPU. A name stands for the pairs that can have to do with it, and leaves the others to the best of these:
-# cuda-aware and ipc pairs of GPUs, staged also those of a CPU and a GPU, window and mpi all, those with a GPU
-# being staged over it.
+# Valid choices. "signals" is used by all ranks of a job or by none; a step then does not need the host. "auto" uses it
+# if all ranks are on GPUs of one host, each on its own. Otherwise it chooses for every pair of ranks the first
+# transport that works of: window, mpi between two CPUs; cuda-aware, ipc, staged over window, staged over mpi between
+# two GPUs; the last two between a CPU and a GPU. A name applies only to the pairs that can use it, and the other pairs
+# get the best of these: cuda-aware and ipc apply to pairs of GPUs, staged also to pairs of a CPU and a GPU, window and
+# mpi to all pairs (those with a GPU are staged over it).
 NAMES = ("auto", "window", "mpi", "cuda-aware", "ipc", "staged", "signals")
-# Names that are gone, and what takes their place.
+# Former names, and the transports that replace them.
 RETIRED = {"nccl": "auto"}
-# Those for which a rank's memory has room for signals.
+# Transports for which the memory of a rank has space for signals.
 SIGNALLING = frozenset({"signals", "auto"})
-# How many GPUs a pair must have to have to do with a name.
+# Number of GPUs that a pair must have so that a name applies to it.
 GPUS = {"cuda-aware": 2, "ipc": 2, "staged": 1}
 
-# What a GPU has staged in its host's memory goes on by the transport of a CPU.
+# Transports between CPUs, which also transfer the data that a GPU has staged in host memory.
 STAGED = "staged over "
 
 
@@ -124,7 +124,7 @@ def _of_pair(facts: Sequence[RankFacts], pair: tuple[int, int], asked: str, spar
     (a, b), (one, two) = pair, (facts[rank] for rank in pair)
     apart = None if one.host == two.host else f"ranks {a} and {b} are on two hosts"
     crowded = None if spare_room[one.host] else f"the host of ranks {a} and {b} has too little shared memory (/dev/shm)"
-    # Why a transport cannot serve the pair, None where it can, the best first.
+    # The reasons why transports cannot be used by the pair, None for those that can, the best first.
     faults: dict[str, str | None] = {"window": apart or crowded, "mpi": None}
     gpus = _gpus(facts, pair)
     if gpus:
@@ -149,8 +149,8 @@ def _of_pair(facts: Sequence[RankFacts], pair: tuple[int, int], asked: str, spar
 
 
 def _signals_fault(facts: Sequence[RankFacts], spare_room: Mapping[int, bool]) -> str | None:
-    """Signals join all ranks of one host, which are all on CPUs or each on a GPU of its own: a kernel that waits on a
-    GPU keeps it from another process."""
+    """Return the reason why the transport "signals" cannot be used, or None. It needs all ranks on one host, either all
+    on CPUs or each on a GPU of its own: a kernel that waits on a GPU would keep it from another process."""
     users: dict[str | None, int] = {}
     for rank, own in enumerate(facts):
         if own.host != facts[0].host:

@@ -35,7 +35,7 @@ def obstacle(environment: Mapping[str, str] = os.environ) -> str | None:
     name = MPI.Get_library_version().splitlines()[0].strip("\0 ")
     if "CRAY MPICH" in name.upper() and environment.get("MPICH_GPU_SUPPORT_ENABLED") != "1":
         return f"{name} takes GPU memory only with MPICH_GPU_SUPPORT_ENABLED=1"
-    # mpi4py is linked to the library that it uses, so it is found through mpi4py's own.
+    # mpi4py is linked to the MPI library that it uses, so the symbol is found through mpi4py's extension module.
     try:
         query = ctypes.CDLL(MPI.__file__).MPIX_Query_cuda_support
     except (OSError, AttributeError):

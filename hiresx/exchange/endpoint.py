@@ -70,7 +70,7 @@ class Endpoint:
         self.signalled: Sequence[SignalledMessages] = ()
         self.memory: SignalledMemory | None = None
         try:
-            # Kept where all have made it: only then can all close it together.
+            # Stored only when all ranks have created it, since they must close it together.
             with comm.together(GRACE):
                 found = self._shared_memory()
             self._window = found
@@ -90,7 +90,7 @@ class Endpoint:
             raise
 
     def _shared_memory(self) -> SharedMemory | None:
-        """Made by all ranks of a host if two of them need it."""
+        """Return the shared memory of this host. All its ranks create it if two of them need it."""
         comm, host = self._comm, self._comm.hosts[self._comm.rank]
         if self._gpu is None and "signals" in self._negotiation.pairs.values():
             return SharedMemory(comm, self._buffer_layout.size(self._layout.sent) + self._extra)
@@ -105,11 +105,11 @@ class Endpoint:
         by_name: dict[str, list[Peer]] = {}
         for peer in layout.peers:
             name = self.names[peer.rank]
-            # A CPU rank does not stage, whatever its peer does.
+            # A CPU rank does not stage messages, even if its peer does.
             by_name.setdefault(name if gpu is not None else name.removeprefix(STAGED), []).append(peer)
         windows, over_mpi = ([n for n in by_name if n.removeprefix(STAGED) == host] for host in ("window", "mpi"))
 
-        # What is sent and received, in the memory of the host ...
+        # Buffers that are sent and received in host memory ...
         sent: Sequence[Any] = [None] * len(buffer_layout.widths)
         into = shared = opened = sent
         if windows:
@@ -122,7 +122,7 @@ class Endpoint:
             sent = buffer_layout.buffers(self._host_memory(layout.sent), layout.sent)
         if over_mpi:
             into = buffer_layout.buffers(self._host_memory(layout.received), layout.received)
-        # ... and in that of the device.
+        # ... and in device memory.
         outgoing, incoming = sent, into
         if gpu is not None:
             outgoing = buffer_layout.buffers(packed, layout.sent)
@@ -175,7 +175,7 @@ class Endpoint:
         return self._backend.zeros((size,), "uint8") if self._gpu is None else self._gpu.host_memory(size)
 
     def _map_memory(self, memory: np.ndarray) -> np.ndarray:
-        """Shared memory as kernels of a CPU or copies of a GPU take it best."""
+        """Return shared memory in the form that is fastest for kernels of a CPU, or for copies of a GPU."""
         if self._gpu is None:
             return memory.view(Array)
         self._gpu.lock(memory)
@@ -185,7 +185,7 @@ class Endpoint:
         """Free the resources of MPI and CUDA. Collective. After an `error` on this rank only, it frees only those of
         CUDA, which needs no other rank."""
         together = error is None or is_on_all_ranks(error)
-        with suppress(*([] if error is None else [RuntimeError])):  # which would hide the first
+        with suppress(*([] if error is None else [RuntimeError])):  # it would hide the first error
             for transport in (transport for messages in self.messages for transport in messages.transports):
                 transport.close()
             if self._gpu is not None:

@@ -8,8 +8,8 @@ import numpy as np
 from hiresx.device import cuda
 from hiresx.errors import HiresxError
 
-# Bytes in which CUDA hands out memory that other processes may open. An allocation that fills its pieces shares them
-# with no other one, which would have the same handle.
+# Granularity, in bytes, of CUDA memory that other processes may open. An allocation of whole units shares none of them
+# with another allocation, whose handle would be the same.
 PIECE = 2 * 2**20
 
 

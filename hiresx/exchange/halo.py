@@ -73,10 +73,10 @@ class HaloExchange:
         widths, kinds = [field.variables(known) for field in fields], [field.kind(known) for field in fields]
         directed = [field.halo == "fluxes" for field in fields]
         self._peers = layout.peers
-        # Bytes of a point in an exchange of the state with what goes with it, and in one of the fluxes.
+        # Bytes per point in an exchange of the state and its accompanying fields, and in an exchange of the fluxes.
         bytes_ = list(zip(directed, BufferLayout(kinds, widths).bytes_per_point, strict=True))[: len(in_stages)]
         self._bytes = tuple(sum(size for along, size in bytes_ if along == wanted) for wanted in (False, True))
-        # Seconds waited by the exchange that this one follows in a run.
+        # Seconds waited in the exchange that preceded this one in the run.
         self.waited_before = 0.0
         self._endpoint = None
         self._channels: list[Channel] = []
@@ -108,8 +108,8 @@ class HaloExchange:
         # Views are made once: a backend remembers the address of an array object.
         momentum = [state.q[state.equations.momentum] for state in states]
         self._strides = [state.variable_stride for state in states]
-        # The channels of the state and of what goes with it, with their arrays; by name those of what terms and metrics
-        # give; and that of the fluxes.
+        # The channels of the state and its accompanying fields, with their arrays; those of the fields of terms and
+        # metrics, by name; and that of the fluxes.
         arrays = {
             field.name: (
                 channel,
@@ -190,7 +190,7 @@ class HaloExchange:
         found = []
         for peer in self._peers:
             points = peer.out[1] - peer.out[0]
-            assert self._endpoint is not None  # with peers there is one
+            assert self._endpoint is not None  # if there are peers there is a transport
             name = self._endpoint.names[peer.rank]
             found.append(Neighbour(peer.rank, name, *(points * size for size in self._bytes)))
         return found
@@ -214,7 +214,7 @@ class HaloExchange:
 
 
 def _arrays(arrays: Sequence[Any], strides: Sequence[int], vectors: Sequence[Any] | None) -> ExchangedArrays:
-    """One array for each part, `vectors` from the first component of a vector on."""
+    """Return the access to one array for each part. `vectors`: the arrays from the first component of a vector on."""
     found = None if vectors is None else (lambda part, _: vectors[part])
     return ExchangedArrays(lambda part, _: arrays[part], strides, found)
 

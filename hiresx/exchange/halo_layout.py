@@ -90,10 +90,9 @@ class HaloLayout:
 def _by_rank(
     lists: Sequence[HaloList], here: Sequence[tuple[bool, bool]], owners: Sequence[int], outwards: bool
 ) -> dict[int, list[HaloList]]:
-    """The lists that lead out of this rank, or into it, by the rank at their other end.
-
-    Both ends keep the order of the lists, which is that of (donor, block, connection), and so make the same message of
-    them."""
+    """Return the lists that lead from this rank to others, or from others to it, by the rank at their other end. Both
+    ends keep the order of the lists, (donor, block, connection), so that the message has the same order at both ends.
+    """
     found: dict[int, list[HaloList]] = {}
     for entry, ends in zip(lists, here, strict=True):
         if ends == (outwards, not outwards):

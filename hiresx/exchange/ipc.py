@@ -22,6 +22,6 @@ class Ipc(Notification):
         self._packed.record()
 
     def publish(self, turn: int) -> None:
-        # Also the kernels are done that unpacked what came last: they were launched before. So a peer that hears of
-        # this message may write to the buffer that they read.
+        # The kernels that unpacked the previous messages are also complete, because they were launched before. A peer
+        # that receives this notification may therefore overwrite the buffer that they read.
         self._packed.synchronize()

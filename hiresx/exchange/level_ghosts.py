@@ -39,12 +39,13 @@ class LevelGhosts(PatchedExchange):
         return level_rows(domain.whole, domain.cut, found, self._kept)
 
     def _weights(self, shares: Sequence[tuple[Rows, np.ndarray]]) -> list[Any]:
-        if not shares or self._states[0].storage.stored != self._real.name:  # the kernel copies numbers of the state
+        # the kernel copies numbers of the state type
+        if not shares or self._states[0].storage.stored != self._real.name:
             return super()._weights(shares)
         return self._weights_of_lines([(share.weights, mine) for share, mine in shares])
 
     def _weights_of_lines(self, shares: Sequence[tuple[Any, np.ndarray]]) -> list[Any]:
-        """As `_weights`, assembled on the device from the weights along lines."""
+        """Return the result of `_weights`, assembled on the device from the weights along lines."""
         backend, real = self._backend, self._real.name
         every, *columns = lists_on_device(
             backend,
@@ -98,18 +99,18 @@ class UnderFiner:
                 lists = lists_on_device(backend, [[here[n].to, here[n].source] for n in missing])
                 return [[*self._copies(here[n], *own)] for n, own in zip(missing, lists, strict=True)]
 
-            # Launches of parts that stay are those of the solver before.
+            # Launches of parts that stay are taken from the previous solver.
             copies = kept.together(
                 [(("copies", e.pairs), (self._states[e.donor], self._states[e.block])) for e in here], copies_of
             )
             self._copy = program.prepare([[call for calls in copies for call in calls]])
-            # Both ends of a message have its entries in one order.
+            # Both ends of a message use the same order of its entries.
             self._out = self._messages(found, owner, rank, lambda e: (owner[e.donor], owner[e.block]))
             self._into = self._messages(found, owner, rank, lambda e: (owner[e.block], owner[e.donor]))
         self._mpi_comm = comm.mpi_comm.Dup() if comm.size > 1 else None
 
     def _arrays(self, index: int) -> Iterator[tuple[Any, int]]:
-        """The fields of a part that hold its state, with their variables."""
+        """Return the fields of a part that hold its state, each with its number of variables."""
         state = self._states[index]
         for array in (state.q, state.carry):
             if array is not None:
@@ -127,7 +128,8 @@ class UnderFiner:
     def _messages(
         self, found: Sequence[Injection], owner: Sequence[int], rank: int, ends: Callable[[Injection], tuple[int, int]]
     ) -> list[tuple[int, Any, Callable[[], None]]]:
-        """Rank at the other end, buffer, and the launches that fill or empty it, of each message of this rank."""
+        """Yield, for each message of this rank, the rank at the other end, the buffer, and the launches that pack or
+        unpack it."""
         made = []
         mine = [e for e in found if ends(e)[0] == rank and ends(e)[1] != rank]
         for other in sorted({ends(e)[1] for e in mine}):

@@ -15,7 +15,7 @@ class Mpi(Transport):
     def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], buffers: MessageBuffers):
         super().__init__(peers)
         self._outgoing, self._incoming = buffers.outgoing_messages(peers), buffers.incoming_messages(peers)
-        # Communications with the same arguments are made once and started again and again.
+        # Persistent requests: communications with the same arguments are created once and started repeatedly.
         self._sends = [
             [mpi_comm.Send_init(_memory(array), p.rank, tag) for p, array in zip(peers, out, strict=True)]
             for out in self._outgoing
@@ -44,8 +44,8 @@ class Mpi(Transport):
 
 
 def _memory(array: Any) -> list[Any]:
-    """An array of the host or of a GPU as mpi4py takes it: by its address. Taking the array itself, mpi4py would ask
-    CuPy for it, which makes a stream wait."""
+    """Return an array of the host or of a GPU as memory for mpi4py, by its address. From the array itself mpi4py would
+    request the address from CuPy, which makes a stream wait."""
     from mpi4py import MPI
 
     address = array.data.ptr if hasattr(array.data, "ptr") else array.ctypes.data

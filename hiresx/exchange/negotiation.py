@@ -17,7 +17,7 @@ from hiresx.mpi.communicator import Communicator, is_on_all_ranks
 # Transports that open the GPU memory of other ranks.
 OPENING = frozenset({"ipc", "signals"})
 
-# Written into GPU memory, with the rank, to see whether another process reads what is there.
+# Written into GPU memory, together with the rank, to test whether another process can read it.
 MARK = 0x48616C6F
 
 
@@ -52,7 +52,7 @@ class Negotiation:
             )
         self.facts: list[RankFacts] = comm.allgather(own)
         self.pairs = self._choose()
-        # A question to all ranks, those without a GPU too: whether to open anything has the same answer on all.
+        # All ranks answer, also those without a GPU, so that all agree whether memory is opened.
         if OPENING.intersection(self.pairs.values()) and any(facts.gpu is not None for facts in self.facts):
             try:
                 faults = comm.allgather(self._open(packed))
@@ -73,7 +73,7 @@ class Negotiation:
             return choose(self.facts, self._spare_room())
 
     def _spare_room(self) -> dict[int, bool]:
-        """For each host, True if all of its ranks can have their messages in shared memory."""
+        """Return for each host whether it has enough shared memory for the messages of all of its ranks."""
         room: dict[int, float] = {}
         for facts in self.facts:
             room[facts.host] = min(room.get(facts.host, np.inf), facts.room)
@@ -83,8 +83,8 @@ class Negotiation:
         return {host: left >= 0 for host, left in room.items()}
 
     def _open(self, packed: Any) -> dict[int, str]:
-        """Open the GPU memory of the peers to be reached by "ipc", or of all ranks for "signals"; on a CPU nothing.
-        Returns why it cannot be, by rank. Collective."""
+        """Open the GPU memory of the peers that are reached by "ipc", or of all ranks for "signals"; nothing on a CPU.
+        Returns the reasons of failures, by rank. Collective."""
         comm = self._comm
         signalled = "signals" in self.pairs.values()
         peers = [rank for rank, name in self.names.items() if name == "ipc"]
@@ -101,7 +101,7 @@ class Negotiation:
         with comm.together():
             for rank in peers:
                 if handles[rank] is None:
-                    continue  # its owner says why
+                    continue  # its owner reports the reason
                 size = self._buffer_layout.size(self.facts[rank].points)
                 size += extra_bytes(comm.size, len(self._buffer_layout.widths)) if signalled else 0
                 try:
@@ -112,13 +112,13 @@ class Negotiation:
         return closed
 
     def _memory_handle(self, packed: Any) -> bytes:
-        """The handle of this rank's memory, which holds its mark."""
+        """Return the handle of this rank's memory, which contains its mark."""
         assert self._gpu is not None
         self._gpu.write(packed, MARK + self._comm.rank)
         return self._gpu.handle(packed)
 
     def _reaches(self, rank: int, handle: bytes, size: int) -> bool:
-        """Open the memory of a rank; whether it is that rank's."""
+        """Open the memory of a rank. Returns whether it contains the mark of that rank."""
         assert self._gpu is not None
         self.opened[rank] = self._gpu.open(handle, size)
         return self._gpu.read(self.opened[rank]) == MARK + rank
@@ -128,7 +128,7 @@ class Negotiation:
         rank only."""
         for memory in self.opened.values():
             assert self._gpu is not None
-            with suppress(*([] if error is None else [RuntimeError])):  # which would hide the first
+            with suppress(*([] if error is None else [RuntimeError])):  # it would hide the first error
                 self._gpu.close(memory)
         self.opened = {}
         if error is None or is_on_all_ranks(error):

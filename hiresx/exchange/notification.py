@@ -17,7 +17,7 @@ class Notification(Transport):
         super().__init__(peers)
         self._messages = messages
         nothing = bytearray()
-        # One of each is enough for both turns: an exchange ends when all that it started is completed.
+        # One request of each is enough for both turns, because an exchange completes all requests that it started.
         self._receives = [(mpi_comm.Recv_init(nothing, peer.rank, tag), peer) for peer in peers]
         self._sends = [mpi_comm.Send_init(nothing, peer.rank, tag) for peer in peers]
 

@@ -19,19 +19,20 @@ from hiresx.exchange.rows import lists_on_device
 from hiresx.mpi.communicator import Communicator
 from hiresx.rhs.terms.body_force import acceleration
 
-# What is exchanged: the state, viscous fluxes, or else a field that a term gives, by its name.
+# Quantities that are exchanged: the state, viscous fluxes, or the field of a term, by its name.
 STATE, FLUX = "state", "fluxes"
 TAG = 7
-# What is known of all ghosts of a patch.
+# Data of all ghosts of a patch.
 Located = patched_donors.PatchedDonors | TileGhosts | mirror_points.MirrorSources
-# What launches the giving and the taking, and the buffers: of what leaves, of what comes, and of that in host memory.
+# The launches that pack and unpack, and the buffers: of outgoing messages, of incoming messages, and those in host
+# memory.
 _Prepared = tuple[Callable[[], None], Callable[[], None], Any, Any, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
 class _Give:
-    """Shares of one part of this rank, on the device: of the buffer `incoming` for ghosts of this rank, else of
-    `outgoing`."""
+    """Contributions of one part of this rank, on the device: those to ghosts of this rank, in the buffer `incoming`, or
+    those to ghosts of other ranks, in `outgoing`."""
 
     place: int
     count: int
@@ -44,8 +45,8 @@ class _Give:
 
 @dataclass(frozen=True, eq=False)
 class _Take:
-    """Ghosts of one part of this rank behind faces of one direction, and the shares whose sums the flow at their places
-    is; `extra`: further arguments of the `kernel` that computes them from the state."""
+    """Ghosts of one part of this rank behind faces of one direction, and the contributions whose sums are the flow at
+    their places. `extra`: further arguments of the `kernel` that computes the ghosts from this flow."""
 
     place: int
     direction: int
@@ -87,7 +88,7 @@ class InterpolatedGhosts(ABC):
         with comm.together():
             self._prepare(domain, self.located)
         self._mpi_comm = comm.mpi_comm.Dup() if comm.size > 1 else None
-        # Whether the host carries values from one rank to another.
+        # Whether the host transfers values between ranks.
         self.between_ranks = bool(comm.max([float(bool(self._out or self._into))])[0])
         self._made: dict[str, _Prepared] = {}
 
@@ -96,7 +97,7 @@ class InterpolatedGhosts(ABC):
         places = {state.index: n for n, state in enumerate(self._states)}
         owner = np.array([part.rank for part in cut.parts])
         part, flat, along = patched_donors.targets(whole, cut, found)
-        # of each place the ghost that takes the flow there
+        # for each place, the ghost whose flow is taken there
         ghosts = np.cumsum([0, *(f.index.shape[1] for f in found)])
         of = np.concatenate(
             [n + np.repeat(np.arange(f.index.shape[1]), f.per) for n, f in zip(ghosts[:-1], found, strict=True)]
@@ -104,7 +105,7 @@ class InterpolatedGhosts(ABC):
         taker = owner[part[of]]
         self._real = real = np.dtype(self._states[0].real if self._states else np.float64)
 
-        # Every rank goes through all shares in one order, so that both ends of a message agree on it.
+        # Every rank processes all contributions in the same order, so that both ends of a message agree.
         sent = {other: 0 for other in range(self._comm.size)}
         received = dict(sent)
         gives, comes = [], []
@@ -119,7 +120,7 @@ class InterpolatedGhosts(ABC):
                 turn = None if share.turn is None else share.turn[mine]
                 comes.append((giver, share.ghost[mine], received[giver] + np.arange(len(mine)), turn))
                 received[giver] += len(mine)
-        # Own shares first, then those of the others by rank.
+        # Own contributions come first, then those of other ranks in their order.
         others = [other for other in range(self._comm.size) if other != rank]
         into, out = {rank: 0}, {}
         held, leaving = received[rank], 0
@@ -147,9 +148,9 @@ class InterpolatedGhosts(ABC):
         turns = [turn for *_, turn in comes if turn is not None]
         turned = np.concatenate(turns)[order] if turns else None
         takes, numbers = [], []
-        # The shares of each place lie one behind the other.
+        # The contributions to each place are consecutive.
         starts = np.concatenate([[0], np.cumsum(np.bincount(ghost, minlength=len(of)))])
-        # One launch for the ghosts of a part along a direction, whatever faces they lie behind; walls have their own.
+        # One launch for the ghosts of a part along a direction, for all faces except walls, which have their own.
         apart = [n + 1 if isinstance(entry, mirror_points.MirrorSources) else 0 for n, entry in enumerate(found)]
         group = 3 * (len(found) + 1) * part + 3 * np.repeat(apart, np.diff(ghosts)) + along
         group[owner[part] != rank] = -1
@@ -173,17 +174,18 @@ class InterpolatedGhosts(ABC):
         self._takes = [_Take(*take, *own) for take, own in zip(takes, lists, strict=True)]
 
     def _weights(self, shares: Sequence[tuple[patched_donors.Rows, np.ndarray]]) -> list[Any]:
-        """Weights (36, n) on the device, of the chosen ghosts of each share."""
+        """Return the weights (36, n) on the device of the chosen ghosts of each contribution."""
         of_each = (share.weights_of(mine).reshape(36, -1) for share, mine in shares)
         return [self._backend.to_device(weights.astype(self._real, copy=False)) for weights in of_each]
 
     def _acceleration(self, state: BlockState) -> dict[str, Any]:
-        """Arguments of the kernel of curved walls: the body force."""
+        """Return the arguments of the kernel of curved walls: the body force."""
         return {}
 
     @abstractmethod
     def _shares(self, domain: Domain, found: Sequence[Any]) -> Iterator[patched_donors.Rows]:
-        """Shares of all parts, in their order, of the flow at the places of all entries of `found`."""
+        """Return the contributions of all parts, in their order, to the flow at the places of all entries of
+        `found`."""
 
     def state(self) -> None:
         """Fill the ghosts of the conservative state from the present values at the nodes."""
@@ -206,14 +208,15 @@ class InterpolatedGhosts(ABC):
         take()
 
     def _width(self, what: str) -> int:
-        """Reals of a share: of the state, the sixth-order and the linear value; of the viscous fluxes, vectors."""
+        """Return the number of reals of a contribution: for the state the sixth-order and the linear value, for the
+        viscous fluxes vectors."""
         if what not in (STATE, FLUX):
-            return len(self._states[0].array(what)) if self._states else 1  # a rank without parts has no shares
+            return len(self._states[0].array(what)) if self._states else 1  # a rank without parts has no contributions
         system = self._states[0].equations if self._states else GAS
         return 2 * system.variables if what == STATE else len(system.gradients) * DIRECTIONS
 
     def _carry(self, mpi_comm: Any, width: int, outgoing: Any, incoming: Any, host: np.ndarray) -> None:
-        """Messages through the memory of the host."""
+        """Transfer messages through the memory of the host."""
         tag = TAG + width
         requests = [
             mpi_comm.Irecv(host[width * a : width * (a + n)], other, tag) for other, (a, n) in self._into.items()
@@ -262,12 +265,12 @@ class InterpolatedGhosts(ABC):
             else:
                 flux = self._viscous[0][t.place][t.direction]
                 take.append(call("patched_fluxes", extent, **lists, area=s.areas[t.direction], flux=flux))
-        # Shares have places of their own in a buffer, and so have ghosts in a field.
+        # Contributions have their own positions in a buffer, and ghosts have theirs in a field.
         return self._program.prepare([give]), self._program.prepare([take]), outgoing, incoming, host
 
 
 def _by_number(numbers: np.ndarray) -> list[np.ndarray]:
-    """Where each number of `numbers` from 0 on stands, in ascending order; the numbers likewise."""
+    """Return the positions at which each number of `numbers`, in ascending order, begins, and these numbers."""
     order = np.argsort(numbers, kind="stable")[np.count_nonzero(numbers < 0) :]
     return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if len(order) else []
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from hiresx.device.interface import Backend
 
-# Nodes that the rows of a list hold on average at least: with shorter ones the list itself is copied as fast.
+# Least mean number of nodes per row. With shorter rows, copying by the list itself is as fast.
 SHORTEST = 3
 
 

@@ -32,7 +32,7 @@ class SignalledChannel(Channel):
         self.exchanges += 1
         give = self._given.get(fields)
         if give is None:
-            # What other ranks wait for goes first.
+            # Data for which other ranks wait are sent first.
             packed, copies = list(self._pack_calls(fields)), list(self._local_copies(fields))
             calls: list[Call | list[Call]] = [
                 packed,

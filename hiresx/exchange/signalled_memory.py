@@ -20,9 +20,10 @@ from hiresx.exchange.halo_layout import Peer
 
 # Bytes from one flag to the next: each has a cache line of its own (SIGNAL_STRIDE).
 FLAG = 64
-# Bytes ahead of the flags, so that what is written first into a memory without points (`agreed.MARK`) is none.
+# Bytes before the flags, so that the mark that is first written into a memory without points (`agreed.MARK`) overwrites
+# no flag.
 GAP = ALIGNMENT
-# How many offers there can be, and bytes for all of them.
+# Largest number of calls of `offer`, and the bytes for all of them.
 OFFERS, OFFERED = 4, 65536
 
 
@@ -118,7 +119,8 @@ class SignalledMemory:
         incoming = {}
         for peer in peers:
             both, apart = self._buffers(peer.rank, quantity)
-            incoming[peer.rank] = both[spans[peer.rank][0] :], apart  # kernels/signals.h: variables lie apart
+            # kernels/signals.h: variables are separate in memory
+            incoming[peer.rank] = both[spans[peer.rank][0] :], apart
         signals = self._signals(quantity, [peer.rank for peer in peers])
         return SignalledMessages(signals, *self._buffers(self._rank, quantity), incoming)
 
@@ -140,7 +142,7 @@ class SignalledMemory:
         `few` after them. The launches must come after those that compute the radii of this rank's blocks. `found`,
         `few`: see `hiresx.time.step_recording.StepRecording`."""
         offer = self.offer(2)
-        assert offer is not None  # it is little, and asked for once
+        assert offer is not None  # it is small, and requested once
         together = self._backend.zeros((self._size, *found.shape[1:]), str(found.dtype))
         call, count = self._program.call, offer.signals.count
         calls = [

@@ -49,7 +49,7 @@ class StagedTransport(Transport):
 
 
 def _spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans that follow each other as one: fewer and longer copies."""
+    """Join adjacent spans, so that there are fewer and longer copies."""
     found: list[tuple[int, int]] = []
     for first, last in sorted(spans):
         if first == last:

@@ -10,9 +10,9 @@ from hiresx.exchange.halo_layout import Peer
 from hiresx.exchange.notification import Notification
 from hiresx.mpi.communicator import Communicator
 
-# Where MPI libraries on Linux keep what processes share.
+# Folder in which MPI libraries on Linux keep shared memory.
 SHARED = "/dev/shm"
-# Pages of every segment, and what MPI keeps beside them.
+# Page size of segments, and the bytes that MPI adds.
 SPARE = 2**20
 
 
@@ -33,8 +33,8 @@ class SharedMemory:
         from mpi4py import MPI
 
         info = MPI.Info.Create()
-        # Every rank's bytes on pages of their own, which come to lie in the memory nearest to that rank, who is the
-        # first to write to them.
+        # Each rank's bytes are on pages of their own. The rank is the first to write to them, so that they are
+        # allocated in the memory nearest to it.
         info["alloc_shared_noncontig"] = "true"
         self._window = MPI.Win.Allocate_shared(size, 1, info, comm.local.mpi_comm)
         info.Free()

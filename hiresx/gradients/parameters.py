@@ -7,7 +7,7 @@ from typing import Any
 
 from hiresx.case import Case, load
 from hiresx.case.error_messages import did_you_mean
-from hiresx.case.implicit import NAME as IMPLICIT
+from hiresx.case.implicit_table import NAME as IMPLICIT
 from hiresx.errors import HiresxError
 
 

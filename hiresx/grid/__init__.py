@@ -60,7 +60,7 @@ def build(spec: GridTable, directory: Path | None = None) -> Grid:
         return made
     except (MemoryError, OverflowError, ValueError) as error:
         if isinstance(error, ValueError) and "Maximum allowed" not in str(error):
-            raise  # NumPy says so of more nodes than any memory has addresses for
+            raise  # NumPy raises this for more nodes than the address space holds
         raise HiresxError(
             f"grid: {error}", "ask for fewer nodes: this machine's memory does not hold the grid"
         ) from None

@@ -17,7 +17,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 
-# The name of the format behind four bytes, "@(#)" in old files, the same with the highest bit set in later ones.
+# The name of the format follows four bytes: "@(#)" in old files, the same with the highest bit set in later ones.
 STARTS = tuple(mark + b"ADF Database" for mark in (b"@(#)", b"\xc0\xa8\xa3\xa9"))
 BLOCK = 4096
 HEADER, NODE, POINTER, TAG, NAME = 186, 246, 12, 4, 32
@@ -63,7 +63,7 @@ class File:
                 "convert it to HDF5 with the tools of CGNS, cgnsconvert -h or adf2hdf, where it was written",
             )
         self.order: Literal["<", ">"] = ">" if form == "B" else "<"
-        # The separator of file and path in a link; in the oldest files it is a blank.
+        # The separator of file and path in a link; the oldest files have a blank.
         self.separator = b" " if start[26:28] == b"01" else b">"
         self.root = self.pointer(134)
         self.form = f"ADF, version {'B' if self._binary else 'A'}, {'big' if form == 'B' else 'little'}-endian"

@@ -17,9 +17,9 @@ from hiresx.grid.stored_coordinates import Nodes, StoredCoordinates
 
 AXES: tuple[Literal["i", "j", "k"], ...] = ("i", "j", "k")
 FACES = ("imin", "imax", "jmin", "jmax", "kmin", "kmax")
-# For every scheme; `hiresx.decomposition.patches` demands more for schemes with wider stencils.
+# Valid for every scheme; `hiresx.decomposition.patches` requires more for schemes with wider stencils.
 MINIMUM_NODES = Stencil().least_nodes
-# Squares of volumes are finite for coordinates up to this.
+# Up to this coordinate the squares of volumes are finite.
 LARGEST = 1e50
 
 Range = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
@@ -78,7 +78,7 @@ def whole_box(size: tuple[int, int, int]) -> Range:
 
 def intersection(a: Range, b: Range) -> Range | None:
     """Return the nodes that two boxes share; None if there are none."""
-    # Written out, as it is called for all pairs of many boxes.
+    # Without a loop, since it is called for all pairs of many boxes.
     (a0, a1), (a2, a3), (a4, a5) = a
     (b0, b1), (b2, b3), (b4, b5) = b
     i, j, k = (max(a0, b0), min(a1, b1)), (max(a2, b2), min(a3, b3)), (max(a4, b4), min(a5, b5))
@@ -162,7 +162,7 @@ class Block:
                         "give every node a place: a block has no holes; cut the grid around them",
                     )
                 given = np.asarray(array)
-                with np.errstate(invalid="ignore"):  # a nan is refused below, by its node; the cast need not warn
+                with np.errstate(invalid="ignore"):  # a nan is reported below with its node; the cast must not warn
                     array = given.astype(np.float64, copy=False)
             if array.ndim != 3 or array.shape != np.shape(self.x):
                 other = f"; x has {np.shape(self.x)}" if name != "x" else ""

@@ -15,7 +15,7 @@ import numpy as np
 # Exponent beta of the weights near a corner: cells there shrink as rho^0.11 only, and lines bend less than with 7/9, at
 # which they would not shrink at all (a vortex over a corner then leaves twice the error).
 WEIGHT_POWER = 0.5
-# The square of the distance at which the weights level off at a corner itself, in cells.
+# The square of the distance from a corner, in cells, within which the weights become constant.
 CORE_OF_CORNER = 0.25
 
 
@@ -36,14 +36,15 @@ def butterfly(m: int, radii: np.ndarray, fade: tuple[int, int]) -> tuple[np.ndar
 
 
 def _rays(n: int) -> np.ndarray:
-    """exp(i theta) of n equal angles; multiples of a quarter turn are exact."""
+    """Return exp(i theta) of n equal angles; multiples of a quarter turn are exact."""
     quarter = np.exp(2j * np.pi * np.arange(n // 4) / n)
     return np.concatenate([quarter, 1j * quarter, -quarter, -1j * quarter])
 
 
 @cache
 def _solve_quarter(m: int, radii: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """The solution of the elliptic equation, as in `butterfly`: one quarter of it, the others by turning it."""
+    """Return the solution of the elliptic equation as in `butterfly`. One quarter is computed, and the others are its
+    rotations."""
     h = m // 2
     t = np.arange(-h + 1, h + 1)  # rays of the first quarter, the corner included
     layers = _ring(m, np.array(radii), t)
@@ -89,16 +90,18 @@ def _solve_quarter(m: int, radii: tuple[float, ...]) -> tuple[np.ndarray, np.nda
 
 
 def _weight(m: int, along: np.ndarray | float, across: np.ndarray | float) -> np.ndarray:
-    """Weight of an edge whose middle lies `along` and `across` cells from a corner: 1 far from it."""
+    """Return the weight of an edge whose middle lies `along` and `across` cells from a corner; it is 1 far from the
+    corner."""
     x = (np.square(along) + np.square(across) + CORE_OF_CORNER) / (m / 4) ** 2
     return (x / (1 + x)) ** (WEIGHT_POWER / 2)
 
 
 def _ring(m: int, r: np.ndarray, t: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Elimination of a quarter of the ring from the outermost layer, a circle, inwards. Per layer 1 .. L - 1 (inverse
-    (m, m), known (m,), spokes (m,)): its values are inverse @ (known + spokes * values of the layer within)."""
+    """Eliminate the unknowns of a quarter of the ring from the outermost layer, a circle, inwards. Returns for each
+    layer 1 .. L - 1 (inverse (m, m), known (m,), spokes (m,)): its values are inverse @ (known + spokes * values of the
+    next layer inside)."""
     h, last = m // 2, len(r) - 1
-    # Weights along rays for which the polar ring with these radii obeys the equation.
+    # Weights along rays for which a polar ring with these radii satisfies the equation.
     bend = 1 - np.cos(2 * np.pi / (4 * m))
     radial = np.ones(last)
     for j in range(1, last):
@@ -106,7 +109,8 @@ def _ring(m: int, r: np.ndarray, t: np.ndarray) -> list[tuple[np.ndarray, np.nda
     layers: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for j in range(last - 1, 0, -1):
         spokes, outwards = (radial[j + s] * _weight(m, j + s + 0.5, h - np.abs(t)) for s in (-1, 0))
-        # along[n]: between the rays t[n] and t[n] + 1; the last ray's neighbour is the first of the next quarter
+        # along[n]: the weight between the rays t[n] and t[n] + 1; the last ray's neighbour is the first ray of the next
+        # quarter
         along = 0.5 * (radial[j - 1] + radial[j]) * _weight(m, j, h - np.abs(t + 0.5))
         matrix = np.diag(spokes + outwards + along + np.roll(along, 1)).astype(complex)
         for n in range(m):

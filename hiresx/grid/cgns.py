@@ -28,8 +28,8 @@ from hiresx.grid.motions import IntMatrix, Motion, motion, rotation_about
 from hiresx.grid.orientation import join, matrix_of
 from hiresx.grid.stored_coordinates import Nodes, part_of
 
-# An angle that is a whole fraction of a full turn to single precision is taken as that fraction to round-off: angles
-# are often stored in single precision.
+# An angle that equals a whole fraction of a full turn to single precision is replaced by the exact fraction, because
+# angles are often stored in single precision.
 OF_A_TURN = 1e-5
 
 
@@ -138,7 +138,7 @@ def _zone(node: Node, cells: int, physical: int, units: Units) -> Zone:
         nodes.append(_in_metres(stored, factor, offset))
     nodes += [np.broadcast_to(np.zeros(()), nodes[0].shape)] * (3 - len(nodes))
     try:
-        # Names of blocks are those of groups in files: "Zone   1" becomes "Zone_1".
+        # Names of blocks become names of groups in files: "Zone   1" becomes "Zone_1".
         name = re.sub(r"[^A-Za-z0-9_.@+-]+", "_", node.name)
         block = RawBlock(name, *triple(nodes), rounding=rounding)
         return Zone(node, block, cells, units, tuple(word for word in words if word))
@@ -153,7 +153,7 @@ def _in_metres(values: Nodes, factor: float, offset: float) -> Nodes:
 
 
 def _inner(coordinates: Node, array: Node, size: np.ndarray) -> Nodes:
-    """Coordinates (nk, nj, ni) without rind planes."""
+    """Return the coordinates (nk, nj, ni) without rind planes."""
     rind = np.zeros(2 * len(size), dtype=int)
     planes = next(iter(coordinates.children("Rind_t")), None)
     if planes is not None:
@@ -175,7 +175,7 @@ def _inner(coordinates: Node, array: Node, size: np.ndarray) -> Nodes:
 def _connections(
     base: Node, zone: Zone, b: int, blocks: Sequence[Block], names: dict[str, int], left: Omissions
 ) -> Iterator[tuple[Connection, str]]:
-    """The connections of a zone: (connection, its name in messages)."""
+    """Yield the connections of a zone: (connection, its name in messages)."""
     for holder in zone.node.children("ZoneGridConnectivity_t"):
         for general in holder.children("GridConnectivity_t"):
             if abuts(general) or left.drops(zone.node, general):
@@ -207,7 +207,7 @@ def _connection(node: Node, zone: Zone, b: int, p: int, blocks: Sequence[Block])
     low, high = np.minimum(donor_begin, donor_end), np.maximum(donor_begin, donor_end)
     donor_face, donor_range = on_face(there, other, low, high)
     matrix = _matrix(node, zone.dimensions, face, donor_face)
-    # `joined` takes the two rectangles as they lie; which corner meets which follows from the matrix, and must agree.
+    # `joined` takes the two rectangles as they are; the corresponding corners follow from the matrix, and must agree.
     m = np.array(matrix)[: zone.dimensions, : zone.dimensions]
     if (m @ (end - begin) != donor_end - donor_begin).any():
         raise node.error(
@@ -220,7 +220,7 @@ def _connection(node: Node, zone: Zone, b: int, p: int, blocks: Sequence[Block])
         join(where, (b, face, range_), (p, donor_face, donor_range), matrix, "shared", moved)
         for moved in _motions(node, zone.units)
     ]
-    # a connection that fits with no motion is not refused here: the check of connections reports what does not match
+    # A connection that fits no motion is not rejected here: the check of connections reports which nodes do not match.
     return min(trials, key=lambda c: _misfit(blocks, c))
 
 
@@ -230,8 +230,9 @@ def _misfit(blocks: Sequence[Block], c: Connection) -> int:
 
 
 def _matrix(node: Node, dimensions: int, face: str, donor_face: str) -> IntMatrix:
-    """The matrix of Transform. The sign of the entry off the face follows from the two faces, whatever is written: the
-    standard allows 0 there, and there are programs that write a 3 where the direction turns back."""
+    """Return the matrix of Transform. The sign of the entry normal to the face follows from the two faces, since files
+    may have another one: the standard allows 0 there, and some programs write a positive number although the direction
+    is reversed."""
     given = node.child("Transform")
     entries = list(range(1, dimensions + 1)) if given is None else given.numbers((dimensions,)).tolist()
     d, e = direction(face), direction(donor_face)
@@ -245,7 +246,7 @@ def _matrix(node: Node, dimensions: int, face: str, donor_face: str) -> IntMatri
 
 
 def _motions(node: Node, units: Units) -> list[Motion]:
-    """Candidates for the motion that brings the donor's nodes to the zone, the most likely first."""
+    """Yield candidates for the motion that brings the donor's nodes to the zone, the most likely first."""
     holders = [p for q in node.children("GridConnectivityProperty_t") for p in q.children("Periodic_t")]
     if not holders:
         return [Motion()]
@@ -256,7 +257,7 @@ def _motions(node: Node, units: Units) -> list[Motion]:
         child = periodic.child(name)
         if child is not None:
             values = child.vector(3)
-            # one angle alone is that in the plane
+            # a single angle is a rotation in the plane
             first = 2 if name == "RotationAngle" and len(values) == 1 else 0
             given[name][first : first + len(values)] = values
     metres = units.below(periodic).metres
@@ -268,14 +269,14 @@ def _motions(node: Node, units: Units) -> list[Motion]:
         turned = np.eye(3)
         for axis, angle in zip(np.eye(3), degrees, strict=True):  # about x first, then y, then z
             turned = rotation_about(triple(axis), _round_turn(float(angle))) @ turned
-        # from this zone to the donor, says the standard; ghosts come the other way
+        # The standard defines the motion from this zone to the donor; ghosts need the inverse.
         there = motion(turned, triple(given["RotationCenter"]), given["Translation"])
         found += [there.inverse, there]
     return found
 
 
 def _round_turn(degrees: float) -> float:
-    """The angle, or the whole fraction of a turn that it is to single precision."""
+    """Return the angle, or the whole fraction of a turn that it equals to single precision."""
     times = 360 / degrees if degrees else 0.0
     whole = round(times) if abs(times) < 1 / OF_A_TURN else 0
     return 360 / whole if whole and abs(times - whole) < OF_A_TURN * abs(times) else degrees

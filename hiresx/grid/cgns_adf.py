@@ -11,7 +11,7 @@ from hiresx.grid import adf
 from hiresx.grid.cgns_tree import Node
 from hiresx.grid.stored_coordinates import Bytes, CoordinateSource
 
-# Links that lead to links.
+# Largest number of links that follow each other.
 LONGEST_CHAIN = 100
 
 
@@ -105,6 +105,6 @@ def open_root(path: Path) -> Iterator[Node]:
         others = _Others(stack)
         try:
             file = others.file(path)
-        except ValueError as error:  # an empty file cannot be mapped
+        except ValueError as error:  # an empty file cannot be mapped to memory
             raise HiresxError(f"{path}: {error}", adf.HINT) from None
         yield AdfNode(file, file.root, "", others)

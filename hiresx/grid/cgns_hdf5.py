@@ -88,7 +88,7 @@ def open_root(path: Path) -> Iterator[Node]:
 
 
 def _names(group: Any) -> list[str]:
-    names = list(group)  # in the order in which they were made where the group keeps it
+    names = list(group)  # in the order of creation, if the group stores it
     if group.id.get_create_plist().get_link_creation_order():
         return names
     return sorted(names, key=lambda name: [(len(p), p) if p.isdigit() else (0, p) for p in re.split(r"(\d+)", name)])

@@ -21,7 +21,8 @@ from hiresx.grid.face_ownership import FacePart
 from hiresx.grid.orientation import faces_of
 from hiresx.grid.patched import PATCHED
 
-# Boundary types that keep the nodes of a line that they share with another patch of their face, first to last.
+# Types of boundaries in order of priority: the first keeps a line of nodes that it shares with another patch of its
+# face.
 FIRST = ("BCWallViscous", "BCWall", "BCDegenerate", "BCSymmetry")
 RANGES, LISTS = ("PointRange", "ElementRange"), ("PointList", "ElementList")
 NO_UNITS = Units()
@@ -131,7 +132,7 @@ def abuts(general: Node) -> bool:
 
 
 def _patch(zone: Zone, patch: Node) -> tuple[str, Range]:
-    """Face and nodes of a boundary patch."""
+    """Return face and nodes of a boundary patch."""
     ranges = [child for child in patch.children("IndexRange_t") if child.name in RANGES]
     lists = [child for child in patch.children("IndexArray_t") if child.name in LISTS]
     if len(ranges) + len(lists) != 1:
@@ -159,8 +160,8 @@ def _patch(zone: Zone, patch: Node) -> tuple[str, Range]:
 def _of_faces(
     node: Node, location: str, low: np.ndarray, high: np.ndarray, size: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """First and last nodes of a range of faces between nodes, which count from 1 to the number of nodes along their
-    normal, or of the cells beside the face."""
+    """Return the first and last nodes of a range of faces. Along their normal, faces between nodes count from 1 to the
+    number of nodes; in the other directions they count like cells."""
     flat = [d for d in range(len(size)) if location[:5] in (f"{'IJK'[d]}Face", f"{'IJK'[d]}Edge")]
     if not flat:
         flat = [d for d in range(len(size)) if low[d] == high[d] and low[d] in (1, size[d] - 1, size[d])][:1]

@@ -16,7 +16,7 @@ from hiresx.grid.stored_coordinates import CoordinateSource, Nodes, StoredCoordi
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 HINT = "write the file again: structured zones, 1-to-1 connections"
-# Texts and short lists of numbers; what parts to be longer is none.
+# Largest size of texts and short lists of numbers; a longer entry is not valid.
 SHORT = 10_000
 # Largest depth of a tree; the deepest node that is read lies at level 8.
 DEEPEST = 12
@@ -140,7 +140,7 @@ class Node:
         return self._all()
 
     def _cast(self, real: bool) -> np.ndarray:
-        with np.errstate(invalid="ignore", over="ignore"):  # a block refuses a nan, naming its node
+        with np.errstate(invalid="ignore", over="ignore"):  # `Block` reports a nan with its node
             return self._array().astype(np.float64 if real else np.int64)
 
 

@@ -12,9 +12,9 @@ from hiresx.base.plural import plural
 from hiresx.grid.cgns_tree import Node
 
 METRES = {"Meter": 1.0, "Centimeter": 0.01, "Millimeter": 0.001, "Foot": 0.3048, "Inch": 0.0254}
-# Said of lengths that units are not applied to.
+# The note on lengths whose units are not applied.
 PURE = ("NormalizedByUnknownDimensional", "NondimensionalParameter", "DimensionlessConstant")
-# Place of the length among the units and exponents: mass, length, time, temperature, angle.
+# Position of the length among the units and exponents: mass, length, time, temperature, angle.
 LENGTH = 1
 WIDTH = 32
 

@@ -13,8 +13,8 @@ from hiresx.grid.blocks import AXES, FACES, Block, Range, direction, face_range,
 from hiresx.grid.motions import IntMatrix, Matrix, Motion, Vector, format_vector
 
 IDENTITY = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
-# Geometric agreement asked of periodic and shared faces, relative to the period or to the block's extent: coordinates
-# that passed through a single-precision file agree to about 1e-7.
+# Tolerance for periodic and shared faces, relative to the period or to the extent of the block: coordinates that were
+# stored in single precision agree to about 1e-7.
 TOLERANCE = 1e-6
 
 
@@ -216,7 +216,7 @@ def periodic_connections(grid: Grid, block: int, axis: str, range_: Range | None
     image = period(first)
     gap = np.linalg.norm(plane(n - 1) - image, axis=0)
     coincide = gap <= TOLERANCE * np.linalg.norm(image - first, axis=0).max()
-    # The layout that fits most nodes is the one that is meant; nodes that do not fit it are errors.
+    # The layout that fits most nodes is assumed; nodes that do not fit it are errors.
     shared = np.mean(coincide) > 0.5
     bad = ~coincide
     if not shared:
@@ -263,6 +263,6 @@ def broken_seam(before: np.ndarray, last: np.ndarray, first: np.ndarray, after: 
         along = np.sum(seam * neighbour, axis=0)
         bad |= ~(along > 0) | (length > 4 * other) | (length < other / 4)
         longest = np.maximum(longest, other)
-    # around a pole there is no step at all
+    # around a pole the steps are zero
     wrong: Mask = bad & (longest > TOLERANCE**2 * longest.max())
     return wrong

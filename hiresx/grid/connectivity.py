@@ -168,7 +168,7 @@ def _block(where: str, name: str, index: Mapping[str, int]) -> int:
 
 
 def _nodes(where: str, block: Block, face: str, nodes: Nodes) -> Range:
-    """The range of some nodes of a face; negative indexes count from the end."""
+    """Return the range of some nodes of a face; negative indexes count from the end."""
     if face not in block.faces:
         raise HiresxError(
             f"{where}: block '{block.name}' of {format_size(block.size)} nodes has no face {face}",
@@ -196,8 +196,8 @@ def _nodes(where: str, block: Block, face: str, nodes: Nodes) -> Range:
 def _regions(
     path: Path, tables: Sequence[RegionTable], blocks: list[Block], index: Mapping[str, int], settle: bool
 ) -> list[FacePart]:
-    """The regions as parts of faces; they are added to `blocks`. `settle`: of two that share
-    nodes, as neighbours in files of other programs share a line, one owns them: a wall, else the first."""
+    """Return the regions as parts of faces, and add them to `blocks`. `settle`: whether one of two regions that share
+    nodes, as neighbours in files of other programs do, owns these: a wall, or else the first."""
     parts, names = [], []
     for n, table in enumerate(tables):
         where = f"{path}: region.{n}"
@@ -222,7 +222,7 @@ def _add_region(blocks: list[Block], b: int, name: str, face: str, range_: Range
 
 
 def _patched_sides(where: str, table: ConnectionTable, blocks: list[Block], index: Mapping[str, int]) -> list[FacePart]:
-    """The sides of a patched connection as parts of faces. They become regions; `decompose` knows what these mean."""
+    """Return the sides of a patched connection as parts of faces. They become regions, which `decompose` recognises."""
     given = [key for key in ("transform", "translation", "rotation") if getattr(table, key) is not None]
     if given:
         raise HiresxError(
@@ -287,7 +287,7 @@ def _misfit(blocks: Sequence[Block], c: Connection, layout: str) -> tuple[int, f
 def _match_free_nodes(
     blocks: Sequence[Block], regions: Sequence[FacePart], connections: Sequence[Connection]
 ) -> list[Connection]:
-    """Connections where nodes coincide and nothing else holds them."""
+    """Return connections at coincident nodes that belong to nothing else."""
     held = [*regions, *(FacePart(c.block, c.face, c.range, "") for c in connections)]
     found = matched_connections(blocks)
     free = assign_nodes(blocks, [FacePart(c.block, c.face, c.range, "") for c in found], held, strict=False)
@@ -338,7 +338,7 @@ def write_connectivity(path: str | Path, grid: Grid) -> None:
 
 
 def _pairs(grid: Grid) -> list[tuple[Connection, bool]]:
-    """Each connection, and True if its inverse, which is then left out, follows from it."""
+    """Yield each connection, and whether its inverse follows from it. The inverse is then left out."""
     found: list[tuple[Connection, bool]] = []
     done: set[int] = set()
     number = {_key(c): n for n, c in enumerate(grid.connections)}
@@ -400,6 +400,6 @@ def _motion_table(moved: Vector | Motion) -> dict[str, Any]:
     if moved.rotation is None:
         return {} if moved.still else {"translation": list(moved.translation)}
     axis, angle = moved.axis_and_angle
-    # centre 0: all that it would move stands in the translation
+    # with the centre 0 the translation contains the whole displacement
     table = {"axis": list(axis), "angle": angle, "translation": list(moved.translation)}
     return {"rotation": table}

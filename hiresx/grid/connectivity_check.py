@@ -23,7 +23,8 @@ from hiresx.grid.orientation import (
     transform_of,
 )
 
-# Shared nodes lie closer than this share of the shortest step along the face, so that no other node is taken for one.
+# Shared nodes must be closer than this fraction of the shortest step along the face, so that neighbours are not
+# confused.
 OF_STEP = 0.25
 
 
@@ -54,7 +55,7 @@ def check_connections(blocks: Sequence[Block], connections: Sequence[Connection]
     `hiresx.decomposition.decompose` checks that every node of a face belongs to one patch. Raises HiresxError with
     block, (i, j, k), the coordinates and those of the donor node.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any finite number
+    with np.errstate(over="ignore", invalid="ignore"):  # a file may contain any finite number
         checks = [_check(blocks, connection) for connection in connections]
         _check_way_back(blocks, connections)
     return checks
@@ -161,12 +162,13 @@ def _right_handed(block: Block) -> bool:
 
 
 def _face_nodes(c: Connection) -> np.ndarray:
-    """Index triples (3, ni, nj, nk) of the connected nodes."""
+    """Return the index triples (3, ni, nj, nk) of the connected nodes."""
     return np.stack(np.meshgrid(*(np.arange(*r) for r in c.range), indexing="ij"))
 
 
 def _gaps(blocks: Sequence[Block], c: Connection) -> tuple[np.ndarray, np.ndarray]:
-    """Shared layout: distances of the nodes that should coincide, and where they are too large (ni, nj, nk)."""
+    """For the shared layout, return the distances of the nodes that should coincide, and where they are too large (ni,
+    nj, nk)."""
     block, index = blocks[c.block], _face_nodes(c)
     own = block.node(*index)
     gap = np.linalg.norm(c.motion(blocks[c.donor].node(*c.donors(index))) - own, axis=0)
@@ -182,10 +184,11 @@ def _gaps(blocks: Sequence[Block], c: Connection) -> tuple[np.ndarray, np.ndarra
 
 
 def _find_breaks(blocks: Sequence[Block], c: Connection) -> np.ndarray:
-    """Offset layout: where the grid does not go on from the block into the donor (ni, nj, nk)."""
+    """For the offset layout, return where the grid does not continue from the block into the donor (ni, nj, nk)."""
     before, last, first, after = _over_seam(blocks, c)
     bad = broken_seam(before, last, first, after)
-    for e in range(3):  # a line beside must be beside on the other side too, not run the other way
+    # a neighbouring line must be on the same side behind the seam, and not in the opposite direction
+    for e in range(3):
         if last.shape[e + 1] > 1:
             own, other = np.diff(last, axis=e + 1), np.diff(first, axis=e + 1)
             wrong = ~(np.sum(own * other, axis=0) > 0)
@@ -194,7 +197,8 @@ def _find_breaks(blocks: Sequence[Block], c: Connection) -> np.ndarray:
 
 
 def _over_seam(blocks: Sequence[Block], c: Connection) -> list[np.ndarray]:
-    """Offset layout: four planes of nodes (3, ni, nj, nk) as grid lines pass them, two on each side."""
+    """For the offset layout, return four planes of nodes (3, ni, nj, nk) in the order in which grid lines pass them,
+    two on each side."""
     index, outward = _face_nodes(c), np.zeros((3, 1, 1, 1), dtype=int)
     outward[direction(c.face)] = side(c.face)
     own = [blocks[c.block].node(*index - n * outward) for n in (1, 0)]
@@ -264,7 +268,7 @@ def misfit(blocks: Sequence[Block], c: Connection, layout: str) -> tuple[int, fl
 
 
 def _check_way_back(blocks: Sequence[Block], connections: Sequence[Connection]) -> None:
-    """Raises HiresxError where a connection inside its rim has no inverse."""
+    """Raises HiresxError if a connection has no inverse somewhere inside its rim."""
     on_face: dict[tuple[int, str], list[Connection]] = {}
     for c in connections:
         on_face.setdefault((c.block, c.face), []).append(c)

@@ -65,7 +65,7 @@ def cut_along_i(
 
 
 def _regions(block: Block, box: Range) -> dict[str, tuple[tuple[str, Range], ...]]:
-    """The regions of a block as far as they lie in `box`, in its own indexes."""
+    """Return the parts of the regions of a block that lie in `box`, in the indexes of the box."""
     regions = {}
     for name, parts in block.regions.items():
         met = [(face, intersection(range_, box)) for face, range_ in parts]
@@ -139,7 +139,7 @@ def within(box: Range, range_: Range) -> Range:
 
 
 class _PieceFinder:
-    """Finds the pieces of a block that meet a box, in their order: (number of the piece, the nodes they share)."""
+    """Finds the pieces of a block that intersect a box, in their order: (number of the piece, the common nodes)."""
 
     def __init__(self, blocks: Sequence[Block], pieces: Sequence[Piece]):
         self._numbers = [[n for n, (whole, _) in enumerate(pieces) if whole == b] for b in range(len(blocks))]
@@ -158,7 +158,8 @@ def _with(box: Range, d: int, range_: tuple[int, int]) -> Range:
 
 
 def _on_face(box: Range, face: str, ghosts: Range) -> Range:
-    """The nodes on `face` of the piece `box` behind which the box `ghosts` of the block lies, in its own indexes."""
+    """Return the nodes on `face` of the piece `box` behind which the box `ghosts` of the block lies, in the indexes of
+    the piece."""
     d = direction(face)
     size = triple(hi - lo for lo, hi in box)
     return _with(within(box, ghosts), d, face_range(face, size)[d])

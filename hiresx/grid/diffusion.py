@@ -10,7 +10,7 @@ def diffuse(positions: np.ndarray, values: np.ndarray, widths: np.ndarray) -> np
     deviation of a Gaussian. A kink of the values is smoothed over the given width. The result is an even function of
     the width."""
     left, right = np.diff(positions)[:-1], np.diff(positions)[1:]
-    # Coefficients of the second derivative, without that of the middle: the sum of all three is 0.
+    # Coefficients of the second derivative, without the middle one: the sum of all three is 0.
     below = np.concatenate([[0.0], 2 / (left * (left + right)), [0.0]])
     above = np.concatenate([[0.0], 2 / (right * (left + right)), [0.0]])
     rows = [np.asarray(values, float)]
@@ -20,7 +20,8 @@ def diffuse(positions: np.ndarray, values: np.ndarray, widths: np.ndarray) -> np
 
 
 def _solve_tridiagonal(below: np.ndarray, above: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """x with (1 + below + above) x - below x[-1] - above x[+1] = right, by elimination; both coefficients positive."""
+    """Solve (1 + below + above) x - below x[-1] - above x[+1] = right by elimination; both coefficients are
+    positive."""
     ratio, value, ratios, values = 0.0, 0.0, [], []
     for b, a, r in zip(below.tolist(), above.tolist(), right.tolist(), strict=True):
         pivot = 1 + a + b * (1 - ratio)

@@ -11,7 +11,7 @@ from hiresx.grid.blocks import AXES, Block
 from hiresx.grid.connections import Grid
 from hiresx.grid.stored_coordinates import slabs
 
-# Distance, as a share of the block's extent, up to which two nodes are one.
+# Distance, as a fraction of the block's extent, up to which two nodes count as coincident.
 SAME = 1e-12
 
 
@@ -36,7 +36,7 @@ def doubled_line(block: Block) -> DoubledLine | None:
     their nodes; None if no two have coincident nodes. Nodes on the faces along which the lines run are not considered,
     since a face or its edge may be collapsed."""
     found: list[DoubledLine] = []
-    thick = [d for d in block.active if block.size[d] > 2]  # two equal planes are a plane grid
+    thick = [d for d in block.active if block.size[d] > 2]  # a block of two equal planes is a plane grid
     for d in thick:
         others = [2 - e for e in thick if e != d]
         bound, coincident = (SAME * max(block.extents)) ** 2, np.zeros(max(block.size[d] - 1, 0), dtype=int)
@@ -47,7 +47,7 @@ def doubled_line(block: Block) -> DoubledLine | None:
             squares = (np.square(np.diff(c, axis=2 - d)) for c in nodes)
             same = reduce(np.add, squares) <= bound
             inner = [slice(1, -1) if axis in others else slice(None) for axis in range(3)]
-            if d != 2:  # the last plane of a slab is the first of the next
+            if d != 2:  # the last plane of a slab is the first of the next slab
                 inner[0] = slice(1 if plane == 0 and 0 in others else 0, None if last and 0 not in others else -1)
             counts = same[tuple(inner)].sum(axis=tuple(axis for axis in range(3) if axis != 2 - d))
             if d == 2:

@@ -50,7 +50,7 @@ def assign_nodes(
 def _check_overlap(
     block: Block, part: FacePart, everything: Sequence[FacePart], nodes: np.ndarray, across: list[int]
 ) -> None:
-    """Raises HiresxError where a part shares more than a line of nodes with an earlier one."""
+    """Raises HiresxError if a part shares more than a line of nodes with an earlier one."""
     for other in np.unique(nodes[nodes >= 0]):
         shared = np.argwhere(nodes == other)
         width = shared.max(axis=0) - shared.min(axis=0)

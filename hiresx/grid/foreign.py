@@ -119,7 +119,7 @@ def is_wall(name: str) -> bool:
     return any(word in name.lower() for word in ("wall", "solid"))
 
 
-# --- what the forms share
+# --- common functions
 
 
 def _region(name: str, patch: ForeignPatch, blocks: Sequence[Block]) -> dict[str, Any]:
@@ -133,7 +133,8 @@ def _range(patch: ForeignPatch) -> dict[str, list[int]]:
 def _connection(
     own: ForeignPatch, donor: ForeignPatch, pairs: dict[int, int], blocks: Sequence[Block]
 ) -> dict[str, Any]:
-    """The table of two patches; `pairs`: the donor's direction along which each direction of the block's runs."""
+    """Return the table of two patches. `pairs`: for each direction of the block the corresponding direction of the
+    donor."""
     transform = [0, 0, 0]
     for d, e in pairs.items():
         (a, z), (b, y) = own.ends[d], donor.ends[e]
@@ -152,7 +153,7 @@ def _connection(
 
 
 def _check_patch(lines: Lines, patch: ForeignPatch, blocks: Sequence[Block]) -> ForeignPatch:
-    """The patch, if it lies in a block that there is."""
+    """Return the patch. Raises an error if it does not lie in an existing block."""
     if not 0 <= patch.block < len(blocks):
         lines.error(f"there is no block {patch.block + 1}: the grid has {len(blocks)}")
     size = blocks[patch.block].size
@@ -281,7 +282,7 @@ def _meet(a: ForeignPatch, b: ForeignPatch) -> bool:
 def _cfl3d_segments(
     lines: Lines, face: str, blocks: Sequence[Block], open_: list[ForeignPatch]
 ) -> list[dict[str, Any]]:
-    """The boundary segments of a face; those of type 0, which are what other blocks hold, are added to `open_`."""
+    """Yield the boundary segments of a face. Those of type 0, which belong to other blocks, are added to `open_`."""
     along = [d for d in range(3) if d != direction(face)]
     found = []
     while lines.peek().split() and lines.peek().split()[0].lstrip("-").isdigit():
@@ -291,7 +292,7 @@ def _cfl3d_segments(
         size = blocks[block - 1].size
         given = {d: (ends[2 * m], ends[2 * m + 1]) for m, d in enumerate(along)}
         whole = {d: pair if any(pair) else (1, size[d]) for d, pair in given.items()}
-        if count:  # a line of names, and one of values or with the name of a file
+        if count:  # one line of names, and one line with values or the name of a file
             lines.next("the names of the data of a segment")
             lines.next("the data of a segment")
         patch = _check_patch(lines, ForeignPatch(block - 1, face, whole), blocks)
@@ -303,7 +304,7 @@ def _cfl3d_segments(
 
 
 def _cfl3d_side(lines: Lines, blocks: Sequence[Block]) -> tuple[ForeignPatch, tuple[int, int]]:
-    """A side of a one-to-one interface and the two directions in which its nodes run, in order."""
+    """Return a side of a one-to-one interface, and the two directions in which its nodes run, in order."""
     _, block, *rest = lines.integers(10, "a line of the blocking data")
     first, last, along = rest[:3], rest[3:6], (rest[6] - 1, rest[7] - 1)
     if len(set(along)) != 2 or not set(along) <= {0, 1, 2}:
@@ -357,7 +358,7 @@ def _gridgen(path: Path, blocks: Sequence[Block]) -> dict[str, Any]:
             mine, theirs = ([d for d in p.ends] for p in (own, donor))
             if len(mine) == 2 and (marked == mine[1]) != (met == theirs[1]):
                 theirs.reverse()
-            # The other block lists the same connection from its side.
+            # The other block lists the same connection, too.
             table = _connection(own, donor, dict(zip(mine, theirs, strict=True)), blocks)
             connections.append({**table, "mutual": False})
     _check_sizes(lines, sizes, blocks)
@@ -367,7 +368,8 @@ def _gridgen(path: Path, blocks: Sequence[Block]) -> dict[str, Any]:
 def _gridgen_patch(
     lines: Lines, block: int, numbers: list[int], blocks: Sequence[Block]
 ) -> tuple[ForeignPatch, int | None]:
-    """A patch, and its direction that is marked by negative numbers: it meets the marked one of the other side."""
+    """Return a patch, and its direction that is marked by negative numbers. It corresponds to the marked direction of
+    the other side."""
     pairs = {d: (numbers[2 * d], numbers[2 * d + 1]) for d in range(len(numbers) // 2)}
     marked = next((d for d, pair in pairs.items() if pair[0] < 0), None)
     plain = {d: (abs(a), abs(b)) for d, (a, b) in pairs.items()}

@@ -112,13 +112,13 @@ def _prepare(grid: Grid, spec: GridFile, joined: bool) -> tuple[Grid, list[str]]
         words += notes
     grid, notes = shape_grid(grid, spec)
     grid = checked_grid(grid)
-    if not any(block.is_stored for block in grid.blocks):  # `hiresx check` examines those
+    if not any(block.is_stored for block in grid.blocks):  # `hiresx check` examines these grids
         refuse_doubled(grid)
     return replace(grid, touching=tuple(touching(grid))), words + notes
 
 
 def _in_memory(grid: Grid, spec: GridFile) -> tuple[Grid, list[str]]:
-    """Return (a grid in memory, notes): nodes are read where a later operation needs all of them at once."""
+    """Return (a grid in memory, notes). Nodes are read if a later operation needs all of them at once."""
     if not any(block.is_stored for block in grid.blocks):
         return grid, []
     keys = [key for key in ("rotate", "translate", "coarsen", "mirror", "extrude", "revolve") if _is_set(spec, key)]
@@ -149,11 +149,11 @@ def file_kind(path: Path) -> str:
     """Return "CGNS" or "Plot3D", depending on the first bytes of the file. Raises HiresxError for a file that cannot be
     read."""
     try:
-        if os.path.exists(path) and not os.path.isfile(path):  # a pipe that nobody writes to would wait for ever
+        if os.path.exists(path) and not os.path.isfile(path):  # opening a pipe without a writer would block for ever
             raise ValueError(f"it {describe_path(path)}")
         with Path(path).open("rb") as file:
             start = file.read(64)
-    except (OSError, ValueError) as error:  # a ValueError for a name that no file can have
+    except (OSError, ValueError) as error:  # a ValueError is raised for an invalid file name
         why = getattr(error, "strerror", None) or error
         raise HiresxError(
             f"{format_value(str(path))}: cannot be read: {why}",

@@ -28,7 +28,7 @@ from hiresx.grid.quality import NotPositive, hands, not_positive
 from hiresx.grid.singular import COLLAPSED, collapsed_direction
 from hiresx.grid.stored_coordinates import slabs
 
-# A face is closed if its area vectors add up to less than this share of its area: it has no mean normal.
+# A face is closed, and has no mean normal, if the sum of its area vectors is below this fraction of its area.
 CLOSED = 1e-6
 
 
@@ -47,7 +47,7 @@ def grid_report(path: Path, connectivity: Path | None = None) -> dict[str, Any]:
     - "broken": patches of a CGNS file whose nodes do not exist; they are left out.
     - "refused": the reason if the file gives no valid grid.
     """
-    with np.errstate(all="ignore"):  # a file may hold any finite number
+    with np.errstate(all="ignore"):  # a file may contain any finite number
         return _report(path, connectivity)
 
 
@@ -79,7 +79,7 @@ def _report(path: Path, connectivity: Path | None) -> dict[str, Any]:
 
 
 def _lines(grid: Grid) -> list[tuple[int, Range]]:
-    """Faces that have collapsed to lines, which are reported as such."""
+    """Return faces that have collapsed to lines, which are reported as such."""
     return [
         (b, face_range(face, block.size))
         for b, block in enumerate(grid.blocks)
@@ -142,7 +142,7 @@ def unassigned_parts(grid: Grid) -> list[dict[str, Any]]:
             for _, range_ in (part for part in held if part[0] == face):
                 free[tuple(slice(*range_[e]) for e in across)] = False
             for patch in rectangles_of_face(face, face_range(face, block.size), free):
-                # A line of free nodes beside a patch is not reported: it belongs to the patch.
+                # A line of free nodes beside a patch is not reported, because it belongs to the patch.
                 if all(patch[e][1] - patch[e][0] > 1 for e in across if block.size[e] > 1):
                     centre, normal = _place(block, face, patch)
                     row = {
@@ -180,8 +180,8 @@ def _place(block: Block, face: str, range_: Range) -> tuple[list[float], list[fl
 
 
 def _areas(nodes: np.ndarray, outward: np.ndarray) -> np.ndarray:
-    """Outward area vectors (n, 3) of the cells of a face with the `nodes` (..., 3), a surface, a line or a point;
-    `outward`: from the nodes behind to those of the face, not at right angles to it."""
+    """Return the outward area vectors (n, 3) of the cells of a face with the `nodes` (..., 3), a surface, a line or a
+    point. `outward`: vectors from the nodes behind the face to those on it, which need not be normal to it."""
     if nodes.ndim == 3:
         areas = np.cross(nodes[1:, 1:] - nodes[:-1, :-1], nodes[1:, :-1] - nodes[:-1, 1:]).reshape(-1, 3) / 2
         middle = (outward[1:, 1:] + outward[:-1, :-1] + outward[1:, :-1] + outward[:-1, 1:]).reshape(-1, 3)
@@ -224,7 +224,7 @@ def _block(block: Block) -> dict[str, Any]:
 
 
 def _collapsed_faces(block: Block) -> list[str]:
-    """Faces whose lines in one direction are points, edges that are, and single such lines of faces, in words."""
+    """Describe faces whose lines in one direction are points, edges that are points, and single such lines of faces."""
     lines = {}
     for face in (f for f in block.faces if block.size[direction(f)] > 2):
         part = block.at(slices(face_range(face, block.size)))

@@ -33,7 +33,7 @@ def matched_connections(blocks: Sequence[Block]) -> list[Connection]:
         faces = [(b, f) for b, block in enumerate(blocks) for f in block.faces if collapsed_direction(block, f) is None]
     if not faces:
         return []
-    with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any finite number
+    with np.errstate(over="ignore", invalid="ignore"):  # a file may contain any finite number
         return _match_faces(blocks, faces)
 
 
@@ -53,7 +53,7 @@ def _refuse_twins(blocks: Sequence[Block]) -> None:
 def _match_faces(blocks: Sequence[Block], faces: Sequence[Place]) -> list[Connection]:
     nodes, owner, index = _face_nodes(blocks, faces)
     distance = _distance(blocks)
-    if distance == 0:  # neighbours coincide: a grid without a Jacobian is not matched
+    if distance == 0:  # neighbours coincide: a grid without a valid Jacobian is not matched
         return []
     most = max(max(block.size) for block in blocks) if len(faces) < sum(len(block.faces) for block in blocks) else 0
     own, other = _coinciding(nodes, distance, AT_ONE_PLACE + 2 * most)
@@ -81,7 +81,7 @@ def _match_faces(blocks: Sequence[Block], faces: Sequence[Place]) -> list[Connec
 
 
 def _face_nodes(blocks: Sequence[Block], faces: Sequence[Place]) -> tuple[Reals, Integers, Integers]:
-    """Coordinates (n, 3), place in `faces` (n,) and index triples (3, n) of all face nodes."""
+    """Return coordinates (n, 3), positions in `faces` (n,) and index triples (3, n) of all face nodes."""
     nodes, owner, index = [], [], []
     for f, (b, face) in enumerate(faces):
         block = blocks[b]
@@ -99,7 +99,7 @@ def _distance(blocks: Sequence[Block]) -> float:
         for nodes in slabs(block.x, block.y, block.z, overlap=1):
             for d in block.active:
                 step = np.sqrt(sum(np.diff(c, axis=2 - d) ** 2 for c in nodes))
-                # nodes of a collapsed line are no neighbours
+                # neighbours on a collapsed line are not neighbours in the grid
                 smallest = min(smallest, float(np.min(step, where=step > COLLAPSED * extent, initial=np.inf)))
     if not np.isfinite(smallest):
         return 0.0
@@ -107,9 +107,9 @@ def _distance(blocks: Sequence[Block]) -> float:
 
 
 def _coinciding(nodes: np.ndarray, distance: float, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """All ordered pairs of different nodes closer than `distance`, found among neighbours in the order of a skew
-    projection. At most `most` nodes lie at one place."""
-    # No grid line has such a direction (sqrt(2), sqrt(3), sqrt(5)), so few different nodes have close projections.
+    """Return all ordered pairs of different nodes closer than `distance`. They are found among neighbours in the order
+    of a skew projection. At most `most` nodes coincide at one point."""
+    # No grid line has this direction (sqrt(2), sqrt(3), sqrt(5)), so that few different nodes have close projections.
     projection = nodes @ (np.sqrt([2.0, 3.0, 5.0]) / np.sqrt(10.0))
     order = np.argsort(projection, kind="stable")
     sorted_, own, other = projection[order], [], []
@@ -129,9 +129,10 @@ def _coinciding(nodes: np.ndarray, distance: float, most: int) -> tuple[np.ndarr
 def _close_neighbours(
     blocks: Sequence[Block], block: Integers, own: Integers, other: Integers, one_face: np.ndarray, distance: float
 ) -> np.ndarray:
-    """Mask of the pairs of nodes (3, n) of one `block` (n,) that lie on one grid line whose node beside the first is as
-    close to it. Such are the nodes of a thin layer, and those of a line on a collapsed face (`one_face`: both nodes of
-    a pair are of one face). They are not where a line comes back to its beginning, or is a pole between two faces."""
+    """Return the mask of the pairs of nodes (3, n) of one `block` (n,) that lie on one grid line and are as close as
+    neighbours on it: the nodes of a thin layer, and those of a line on a collapsed face (`one_face`: whether both nodes
+    of a pair are on one face). Pairs are not neighbours if a line returns to its beginning, or is a pole between two
+    faces."""
     towards = np.sign(other - own)
     on_a_line = np.count_nonzero(towards, axis=0) == 1
     along = np.argmax(np.abs(towards), axis=0)
@@ -152,7 +153,7 @@ def _close_neighbours(
 def _rectangles(
     blocks: Sequence[Block], own_face: Place, donor_face: Place, index: Integers, donor: Integers
 ) -> Iterator[tuple[Range, IntMatrix, tuple[int, int, int]]]:
-    """Rectangles of one face whose coinciding nodes correspond one to one: (range, matrix, offset)."""
+    """Yield rectangles of one face whose coincident nodes correspond one to one: (range, matrix, offset)."""
     (a, face), (b, other) = own_face, donor_face
     block, d, e = blocks[a], direction(face), direction(other)
     across = [x for x in block.active if x != d]
@@ -160,7 +161,7 @@ def _rectangles(
     if len(across) != len(across_donor):
         return
     if not (np.ptp(index[:, across], axis=0).all() and np.ptp(donor[:, across_donor], axis=0).all()):
-        return  # a contact along an edge
+        return  # a contact along an edge only
     for permutation in {p for p in product(across_donor, repeat=len(across)) if len(set(p)) == len(p)}:
         for signs in product((1, -1), repeat=len(across)):
             matrix = np.zeros((3, 3), dtype=int)
@@ -184,7 +185,7 @@ def _rectangles(
 
 
 def _wide(index: np.ndarray, group: np.ndarray, count: int) -> np.ndarray:
-    """The groups of index tuples (n, d) that are more than one wide in each of the d directions: under a wrong
+    """Return the groups of index tuples (n, d) that are more than one wide in each of the d directions. With a wrong
     orientation there are as many groups as nodes, or lines of nodes."""
     widest, least = np.zeros((count, index.shape[1]), dtype=int), np.full((count, index.shape[1]), np.iinfo(int).max)
     np.maximum.at(widest, group, index)
@@ -193,7 +194,7 @@ def _wide(index: np.ndarray, group: np.ndarray, count: int) -> np.ndarray:
 
 
 def _has_cell(mask: np.ndarray) -> bool:
-    """True if somewhere all corners of a cell of a face are True; a diagonal line has none."""
+    """True if somewhere all corners of a cell of a face are True; a diagonal line of nodes has no such cell."""
     for axis in (0, 1):
         if mask.shape[axis] > 1:
             mask = mask[1:] & mask[:-1] if axis == 0 else mask[:, 1:] & mask[:, :-1]

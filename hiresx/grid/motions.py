@@ -11,7 +11,8 @@ from hiresx.base.arrays import triple
 Vector = tuple[float, float, float]
 Matrix = tuple[Vector, Vector, Vector]
 IntMatrix = tuple[tuple[int, int, int], ...]
-# Two rotation matrices that differ by less are the same one, and one that differs by less from no rotation is none.
+# Two rotation matrices that differ by less count as equal, and one that differs by less from the identity counts as no
+# rotation.
 SAME_ROTATION = 1e-9
 
 
@@ -24,7 +25,7 @@ class Motion:
     translation: Vector = (0.0, 0.0, 0.0)
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
-        """Points (3, ...) moved."""
+        """Return the moved points (3, ...)."""
         turned = points if self.rotation is None else np.tensordot(np.array(self.rotation), points, axes=1)
         return turned + np.reshape(self.translation, (3, *[1] * (np.ndim(points) - 1)))
 
@@ -61,7 +62,7 @@ class Motion:
         return _vector(_unit(axis)), angle
 
     def __str__(self) -> str:
-        """Description for messages."""
+        """Return a description for messages."""
         if self.still:
             return "no motion"
         words = []
@@ -116,7 +117,7 @@ def _cosine_sine(degrees: float) -> tuple[float, float]:
 
 
 def _vector(values: Iterable[float]) -> Vector:
-    return triple(float(v) + 0.0 for v in values)  # no negative zeros: they would only be seen in messages and files
+    return triple(float(v) + 0.0 for v in values)  # no negative zeros, which would be visible in messages and files
 
 
 def _matrix(values: np.ndarray) -> Matrix:

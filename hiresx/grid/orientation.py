@@ -98,7 +98,7 @@ def join(
             f"{AXES[y]}",
             "correct the ranges, or the transform",
         )
-    # the corner of the range that falls on the donor's lowest one
+    # the corner of the range that corresponds to the donor's lowest one
     start = np.where((m < 0).any(axis=0), last, first)
     if layout == "offset":
         start[d] += side(face)
@@ -107,7 +107,7 @@ def join(
 
 
 def _ends(range_: Range) -> tuple[np.ndarray, np.ndarray]:
-    """First and last indexes of a range."""
+    """Return the first and last indexes of a range."""
     return np.array([lo for lo, _ in range_]), np.array([hi - 1 for _, hi in range_])
 
 

@@ -77,11 +77,9 @@ def c_grid(spec: Counted, section: Outline, beside: float = 0.0) -> np.ndarray:
 
 
 def _line(spec: Counted, section: Outline) -> tuple[np.ndarray, np.ndarray]:
-    """u (ni,) = Re w and the points z (ni,) of the nodes on airfoil and cut.
-
-    On the airfoil du/dn is level at the leading edge, where the square root itself draws the nodes together, and at the
-    trailing edge, where it is what `trailing_edge_spacing` asks for; on the cut it grows from that, a hyperbolic sine.
-    """
+    """Return u (ni,) = Re w and the points z (ni,) of the nodes on airfoil and cut. On the airfoil du/dn has zero slope
+    at the leading edge, where the square root itself concentrates the nodes, and at the trailing edge, where its value
+    follows from `trailing_edge_spacing`. On the cut it grows from that value by a hyperbolic sine."""
     end = float(section.unfold(section.outline(np.sqrt(1 + spec.wake)), 1.0).real)
     half, edge = (spec.n_airfoil - 1) / 2, section.trailing_edge
     last = spec.trailing_edge_spacing / edge
@@ -113,9 +111,10 @@ def _line(spec: Counted, section: Outline) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _distances(spec: Counted, section: Outline, u: np.ndarray, outline: np.ndarray, beside: float) -> np.ndarray:
-    """eta (nj, ni), by hyperbolic sines from the wall to the outer boundary."""
-    # |dz/dw| = |w|. From this size on the first distance is levelled over the chord; on the cut it grows with |w|. The
-    # size at the nose, about 0.1, levelled as well would skew the lines ahead of it by 60 degrees.
+    """Return eta (nj, ni), by hyperbolic sines from the wall to the outer boundary."""
+    # |dz/dw| = |w|. For |w| above this size the first distance is made uniform over the chord; on the cut it grows with
+    # |w|. If the size at the nose, about 0.1, were made uniform as well, the lines ahead of the nose would be skewed by
+    # 60 degrees.
     least, edge = 0.4, section.trailing_edge
     size = np.hypot(least, np.abs(section.unfold(outline, u)))
     first = spec.first_spacing / edge * (0.5 + 0.5 * (np.hypot(least, edge) / size) ** 4) ** 0.25
@@ -128,7 +127,7 @@ def _distances(spec: Counted, section: Outline, u: np.ndarray, outline: np.ndarr
             f"grid.first_spacing = {spec.first_spacing:g} is more than a uniform spacing of {cells} cells",
             "lower grid.first_spacing or grid.n_normal",
         )
-    # The rate b of sinh(b cells) / sinh(b) = outer / first.
+    # The rate b with sinh(b cells) / sinh(b) = outer / first.
     low, high = np.full(len(u), 1e-9), np.full(len(u), 500.0 / cells)
     for _ in range(100):
         rate = 0.5 * (low + high)
@@ -139,8 +138,8 @@ def _distances(spec: Counted, section: Outline, u: np.ndarray, outline: np.ndarr
 
 
 def _outer(spec: Counted, section: Outline, u: np.ndarray) -> np.ndarray:
-    """eta where the lines leave the ellipse about the end of the cut with the half axes `far_field` + chord + wake and
-    `far_field`, the section taken for a straight line."""
+    """Return the eta at which the lines leave the ellipse about the end of the cut with the half axes `far_field` +
+    chord + wake and `far_field`. The section is approximated by a straight line."""
     end, b = 1 + spec.wake, spec.far_field
     low, high = np.zeros_like(u), np.full_like(u, 10 * np.sqrt(end + b))
     for _ in range(60):

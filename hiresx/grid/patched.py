@@ -13,17 +13,17 @@ import numpy as np
 from hiresx.grid.blocks import Block
 from hiresx.grid.connections import IDENTITY, Connection
 
-# Name of the type of boundary condition, and of the regions that connectivity files make of patched connections.
+# Name of the type of boundary condition, and of the regions that connectivity files define for patched connections.
 PATCHED = "patched"
-# Nodes of an interpolation in each direction.
+# Number of nodes of an interpolation in each direction.
 WIDTH = 6
-# Cells by which a point may lie beyond the last node of a block to be interpolated from it still.
+# Distance beyond the last node of a block, in cells, up to which a point is interpolated from it.
 BEYOND = 0.25
-# The highest degree of the polynomials by which grid lines go on.
+# The highest degree of the polynomials by which grid lines are extrapolated.
 HIGHEST = 4
-# Steps of a continued grid line lie between a third and three times the last one before the face.
+# Valid steps of an extrapolated grid line are between a third of and three times the last step before the face.
 STEEPEST = 3.0
-# Points worked on at a time.
+# Number of points that are processed at a time.
 CHUNK = 2048
 
 
@@ -189,7 +189,7 @@ class BlockMap:
             moved = xi[left, :m] + np.clip(step, -2, 2)
             xi[left, :m] = np.clip(moved, -1.5, last + 1.5)
             rest[left] = np.abs(step).max(axis=1)
-            # points that have not converged and are not lastingly outside
+            # points that have not converged and do not stay outside
             outside = ((moved < -1.5) | (moved > last + 1.5)).any(axis=1) & (turn > 4)
             left = left[(rest[left] > 1e-12 * (1 + np.abs(xi[left]).max(axis=1))) & ~outside]
             if not left.size:

@@ -111,7 +111,7 @@ def _align_with_x(grid: Grid, thin: Sequence[Sequence[int]]) -> tuple[Grid, list
 
 
 def _spread(blocks: Sequence[Block], axis: str) -> float:
-    """The extent of all blocks along an axis."""
+    """Return the extent of all blocks along an axis."""
     values = [getattr(b, axis) for b in blocks]
     return max(float(v.max()) for v in values) - min(float(v.min()) for v in values)
 
@@ -183,7 +183,7 @@ def _extent(blocks: Sequence[Block]) -> float:
 
 
 def _check_equal(block: Block, d: int) -> None:
-    """The two planes in direction d differ by a shift along one axis only."""
+    """Raises HiresxError unless the two planes in direction d differ only by a shift along one axis."""
     planes = [np.stack([np.take(c, n, axis=2 - d) for c in block.coordinates]) for n in (0, 1)]
     shift = (planes[1] - planes[0]).reshape(3, -1)
     extent = max(float(np.ptp(p)) for p in planes[0].reshape(3, -1))
@@ -212,7 +212,7 @@ def _check_equal(block: Block, d: int) -> None:
 
 
 def _normal(blocks: Sequence[Block]) -> str:
-    """The axis along which a plane grid has no extent."""
+    """Return the axis along which a plane grid has no extent."""
     extent = _extent(blocks)
     flat = [axis for axis in "zyx" if _spread(blocks, axis) <= TOLERANCE * extent]
     if not flat:

@@ -24,7 +24,7 @@ from hiresx.grid.plot3d_layout import CUT_SHORT, EXPORT, block_arrays, check_bla
 from hiresx.grid.plot3d_others import binary_kind, no_grid
 from hiresx.grid.stored_coordinates import Bytes, Nodes, StoredCoordinates
 
-# More blocks than a grid has.
+# More blocks than any grid has.
 MOST_BLOCKS = 1_000_000
 
 
@@ -74,7 +74,7 @@ def _keep_parts(
     layout: RecordLayout,
     kind: np.dtype[np.floating],
 ) -> list[Nodes]:
-    """Coordinates that are left in the file; its blanking is read."""
+    """Return coordinates that stay in the file; their blanking is read."""
     shape, bytes_ = triple([*block, 1][:3][::-1]), math.prod(block) * kind.itemsize
     if layout.blanked:
         blanking = StoredCoordinates.of(Bytes(path, layout.order + "i4", shape, tuple(parts), len(block) * bytes_))
@@ -102,7 +102,7 @@ def _find_layout(path: Path, file: BufferedReader, size: int) -> RecordLayout:
     try:
         return _record_layout(path, file, size, order)
     except HiresxError:
-        # A stream whose first integers look like a marker.
+        # A stream whose first integers look like a record marker.
         if not _streams(file, size):
             raise
     return _stream_layout(path, file, size)
@@ -119,7 +119,7 @@ def begins_like_plot3d(path: Path) -> bool:
 
 
 def _record_order(file: BufferedReader, size: int) -> str | None:
-    """Byte order of the markers when the file begins with a record of 1, 2 or 3 integers."""
+    """Return the byte order of the markers if the file begins with a record of 1, 2 or 3 integers."""
     file.seek(0)
     start = file.read(4)
     for order in "<>":
@@ -184,7 +184,7 @@ def _record_layout(path: Path, file: BufferedReader, size: int, order: str) -> R
 def _block(
     path: Path, n: int, size: list[int], data: memoryview, order: str, real: str, blanked: int
 ) -> list[np.ndarray]:
-    """The coordinates in `data`, behind which 4-byte integers say which nodes are blanked, if `blanked`."""
+    """Return the coordinates in `data`. If `blanked`, 4-byte integers after them say which nodes are blanked."""
     nodes = math.prod(size)
     end = nodes * len(size) * int(real[1])
     if blanked:
@@ -195,7 +195,8 @@ def _block(
 def _records(
     path: Path, file: BufferedReader, size: int, order: str
 ) -> Iterator[tuple[int, list[tuple[int, int]], int]]:
-    """Records of a file, with checked lengths: (byte of the marker, [(byte, length) of its parts], total length)."""
+    """Return the records of a file, with checked lengths: (byte of the marker, [(byte, length) of its parts], total
+    length)."""
 
     def marker(at: int) -> int:
         if at + 4 > size:
@@ -246,7 +247,7 @@ def _bytes(file: BufferedReader, parts: list[tuple[int, int]]) -> bytes | bytear
 
 
 def _streams(file: BufferedReader, size: int) -> list[tuple[str, list[list[int]], int, str, int]]:
-    """Every reading of the file as a stream of exactly this length: (byte order, block sizes, byte at which nodes
+    """Yield every reading of the file as a stream of exactly this length: (byte order, block sizes, byte at which nodes
     begin, type of the reals, bytes of blanking per node)."""
     found = []
     for order, many, dimensions in product("<>", (True, False), (3, 2)):
@@ -260,7 +261,7 @@ def _streams(file: BufferedReader, size: int) -> list[tuple[str, list[list[int]]
 def _stream_sizes(
     file: BufferedReader, size: int, order: str, many: bool, dimensions: int
 ) -> tuple[list[list[int]], int]:
-    """The sizes at the start under one reading and where they end; ([], 0) when they cannot be sizes."""
+    """Return the sizes at the start in one reading and the byte behind them; ([], 0) if they cannot be sizes."""
     file.seek(0)
     count = 1
     if many:
@@ -281,7 +282,7 @@ def _stream_layout(path: Path, file: BufferedReader, size: int) -> RecordLayout:
     found = _streams(file, size)
     if not found:
         raise _no_stream(path, file, size)
-    if len(found) > 1:  # of several readings the one whose numbers are those of a grid
+    if len(found) > 1:  # of several readings, the one whose numbers are those of a grid
         found.sort(key=lambda reading: -_likeness(file, reading))
     order, sizes, at, real, blanked = found[0]
     held = []
@@ -293,7 +294,8 @@ def _stream_layout(path: Path, file: BufferedReader, size: int) -> RecordLayout:
 
 
 def _likeness(file: BufferedReader, reading: tuple[str, list[list[int]], int, str, int]) -> float:
-    """Share of the first block's numbers that a grid may hold: finite, of no extreme size."""
+    """Return the fraction of the first block's numbers that are plausible in a grid: finite, and neither tiny nor
+    huge."""
     order, sizes, begin, real, _ = reading
     file.seek(begin)
     values = np.frombuffer(file.read(min(math.prod(sizes[0]), 100_000) * int(real[1])), order + real)
@@ -303,7 +305,7 @@ def _likeness(file: BufferedReader, reading: tuple[str, list[list[int]], int, st
 
 
 def _no_stream(path: Path, file: BufferedReader, size: int) -> HiresxError:
-    """The error for a file that no reading fits: what the likeliest would need."""
+    """Return the error for a file that no reading fits, with the length that the most likely reading would need."""
     for order, many, dimensions in product("<>", (True, False), (3, 2)):
         sizes, begin = _stream_sizes(file, size, order, many, dimensions)
         if not sizes:

@@ -10,7 +10,7 @@ from hiresx.grid.blocks import format_size
 
 EXPORT = "export the grid again as Plot3D: ASCII, unformatted or binary, nodes only, no IBLANK values behind them"
 
-# For a grid file that cannot be read.
+# The hint for a grid file that cannot be read.
 UNREADABLE = "name a grid file that exists; a relative path in a case begins at the folder of the case"
 CUT_SHORT = f"copy the file again if it was cut short, or {EXPORT}"
 

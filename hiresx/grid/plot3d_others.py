@@ -15,7 +15,8 @@ import numpy as np
 from hiresx.base.arrays import Integers, Reals
 from hiresx.errors import HiresxError
 
-# Most bytes in which the sizes of the blocks are looked for, and the most reals of the flow that OVERFLOW writes.
+# Largest number of bytes that are searched for the sizes of the blocks, and the largest number of reals of the flow
+# that OVERFLOW writes.
 HEAD = 1 << 16
 MOST_REFERENCES = 64
 
@@ -36,7 +37,7 @@ def kind_of(head: Integers | Reals, left: Callable[[int], Collection[int]]) -> s
             if not 0 < used <= len(head) or count < 1 or not (head[int(many) : used] >= 1).all():
                 continue
             rows = np.reshape(head[int(many) : used], (count, dimensions + extra))
-            if rows[:, :2].min() < 2:  # the number of blocks, taken for a size
+            if rows[:, :2].min() < 2:  # the number of blocks, mistaken for a size
                 continue
             nodes = np.prod(rows[:, :dimensions], axis=1, dtype=np.float64)
             if extra:
@@ -70,8 +71,8 @@ def binary_kind(file: BufferedReader, size: int) -> str | None:
 
 
 def _contents(file: BufferedReader, size: int, order: str) -> Iterator[tuple[bytes, int]]:
-    """The content of a file, of its records without their markers and as it is: (the first bytes, number of all
-    bytes)."""
+    """Yield the content of a file, once as records without their markers and once as it is: (the first bytes, number of
+    all bytes)."""
     head, length, at = b"", 0, 0
     while at + 8 <= size:
         file.seek(at)

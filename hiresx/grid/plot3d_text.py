@@ -13,11 +13,11 @@ from hiresx.grid.blocks import format_size
 from hiresx.grid.plot3d_layout import CUT_SHORT, EXPORT, block_arrays, check_blanking, points
 from hiresx.grid.plot3d_others import kind_of, no_grid
 
-# Characters; a repeat count and a quadruple-precision number take fewer.
+# Largest number of characters of a token; a repeat count and a quadruple-precision number have fewer.
 LONGEST_NUMBER = 64
-# Numbers among which the sizes of the blocks are looked for.
+# Number of tokens that are searched for the sizes of the blocks.
 MOST_SIZES = 10_000
-# Characters read at a time.
+# Number of characters that are read at a time.
 PIECE = 200_000
 
 
@@ -27,7 +27,7 @@ def read_ascii(path: Path, text: bytes) -> list[list[np.ndarray]]:
     values, counts, total = _numbers(path, text)
     candidates: list[tuple[bool, int, list[list[int]], int, int]] = []
     heads = _expand_repeats(values, counts)
-    # Sizes of less than a byte each would only come from a repeat count that means harm.
+    # Less than a byte per node is only possible with a repeat count that is meant to exhaust the memory.
     header = min(total, len(text))
     first = next(iter(text.split(b"\n", 1)), b"").replace(b",", b" ").split()
     for dimensions in (3, 2):
@@ -46,7 +46,7 @@ def read_ascii(path: Path, text: bytes) -> list[list[np.ndarray]]:
         _refuse_ascii(path, heads, first, header, total)
     _, _, sizes, used, blanked = min(candidates)
     if points(sizes) > len(text):
-        # Two neighbouring nodes differ in a coordinate, so even with repeat counts a node takes a byte or more.
+        # Two neighbouring nodes differ in a coordinate, so that a node takes at least a byte, even with repeat counts.
         raise HiresxError(f"{path}, line 1: {len(text)} bytes cannot describe that many nodes", EXPORT)
     numbers = values if counts is None else np.repeat(values, counts)
     arrays = []
@@ -66,7 +66,8 @@ _REPEATED = re.compile(rb"([0-9]+)\*([^*]+)")
 
 
 def _numbers(path: Path, text: bytes) -> tuple[np.ndarray, np.ndarray | None, int]:
-    """Numbers of a text, their repeat counts (Fortran's 3*0.5; None when there are none) and their total count."""
+    """Return the numbers of a text, their repeat counts (Fortran's 3*0.5; None if there are none) and their total
+    count."""
     values, counts, begun, repeated = [np.zeros(0)], [np.zeros(0, dtype=np.int64)], 0, b"*" in text
     for piece in _pieces(text):
         tokens = piece.replace(b",", b" ").replace(b"D", b"E").replace(b"d", b"e").split()
@@ -84,7 +85,7 @@ def _numbers(path: Path, text: bytes) -> tuple[np.ndarray, np.ndarray | None, in
 
 
 def _pieces(text: bytes) -> Iterator[bytes]:
-    """The text cut between numbers: as lists of words it takes several times its length."""
+    """Yield pieces of the text, cut between numbers: lists of words need several times its memory."""
     start = 0
     while start < len(text):
         cut = _BETWEEN.search(text, start + PIECE)
@@ -94,12 +95,12 @@ def _pieces(text: bytes) -> Iterator[bytes]:
 
 
 def _strip_repeats(path: Path, text: bytes, begun: int, tokens: list[bytes]) -> np.ndarray:
-    """Repeat counts of some tokens, which are left without them."""
+    """Return the repeat counts of some tokens, and remove them from the tokens."""
     counts = np.ones(len(tokens), dtype=np.int64)
     for n, token in enumerate(tokens):
         if b"*" in token:
             match = _REPEATED.fullmatch(token)
-            # Ten digits would be more nodes than one record holds; cumulative counts must not overflow.
+            # Ten digits would be more nodes than one record can have; cumulative counts must not overflow.
             if not match or len(match[1]) > 9:
                 _refuse_token(path, text, begun + n)
             counts[n], tokens[n] = int(match[1]), match[2]
@@ -119,7 +120,7 @@ def _floats(path: Path, text: bytes, begun: int, tokens: list[bytes]) -> np.ndar
 
 
 def _refuse_token(path: Path, text: bytes, n: int) -> NoReturn:
-    """Raise for the n-th token, naming its line."""
+    """Raise an error for the n-th token, with its line."""
     for line, content in enumerate(text.split(b"\n"), 1):
         words = content.replace(b",", b" ").split()
         if n < len(words):
@@ -130,7 +131,7 @@ def _refuse_token(path: Path, text: bytes, n: int) -> NoReturn:
 
 
 def _expand_repeats(values: np.ndarray, counts: np.ndarray | None) -> Callable[[int], float]:
-    """Access to number n of the file, repeat counts expanded."""
+    """Return a function that returns number n of the file, with repeat counts expanded."""
     if counts is None:
         return values.__getitem__
     ends = np.cumsum(counts)
@@ -138,10 +139,8 @@ def _expand_repeats(values: np.ndarray, counts: np.ndarray | None) -> Callable[[
 
 
 def _sizes(head: Callable[[int], float], dimensions: int, many: bool, total: int) -> tuple[list[list[int]], int]:
-    """Block sizes under one reading of the first numbers, and how many numbers they are; ([], 0) if none is possible.
-
-    `total`: how many numbers there are to read them from.
-    """
+    """Return the block sizes in one reading of the first numbers, and how many numbers they are; ([], 0) if none is
+    possible. `total`: the count of all numbers."""
 
     def whole(n: int) -> int:
         value = head(n) if n < total else 0.0
@@ -161,9 +160,9 @@ def _sizes(head: Callable[[int], float], dimensions: int, many: bool, total: int
 
 
 def _refuse_ascii(path: Path, head: Callable[[int], float], first: list[bytes], header: int, total: int) -> NoReturn:
-    """Raises HiresxError for the reading of the sizes that the first line suggests; none fits the file."""
+    """Raises HiresxError for the reading of the sizes that the first line suggests; no reading fits the file."""
     dimensions = len(first) if len(first) in (2, 3) else 3
-    many = len(first) == 1 or (len(first) > 3 and len(first) % dimensions == 1)  # all sizes may stand in one line
+    many = len(first) == 1 or (len(first) > 3 and len(first) % dimensions == 1)  # all sizes may be in one line
     sizes, used = _sizes(head, dimensions, many, header)
     if not sizes:
         raise HiresxError(f"{path}, line 1: the file does not begin with the sizes of its blocks", EXPORT)

@@ -16,11 +16,12 @@ from hiresx.grid.motions import format_vector
 from hiresx.grid.singular import PAGE, collapsed_direction
 from hiresx.grid.stored_coordinates import slabs
 
-# Nodes worked on at a time: bounds the work memory to some 200 MB whatever the size of the grid.
+# Number of nodes processed at a time: limits the work memory to some 200 MB for any grid.
 SLAB = 1_000_000
-# Lengths and volumes below this share of the largest count as zero.
+# Lengths and volumes below this fraction of the largest count as zero.
 FLAT = 1e-12
-# A node is displaced alone if its positions extrapolated along all grid lines agree to this share of its displacement.
+# A single node is displaced if its positions extrapolated along all grid lines agree to this fraction of its
+# displacement.
 AGREE = 0.5
 # A grid line turns back where the cosine of the angle between two successive steps is below minus this.
 TURNED = 0.98
@@ -159,16 +160,16 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
 
 
 def _find_displaced(block: Block, node: tuple[int, int, int]) -> tuple[int, int, int] | None:
-    """The one node near `node` that is not where its neighbours along every grid line would have it, all of them at the
-    same place, if the cells around have volume once it is moved there; None where there is none."""
+    """Return the node near `node` that is displaced: along every grid line its neighbours suggest the same other
+    position, with which the cells around it have a positive volume. None if there is no single such node."""
     box = triple((max(n - 2 * REACH, 0), min(n + 2 * REACH + 1, m)) for n, m in zip(node, block.size, strict=True))
     part = block.at(slices(box))
     wanted = np.stack([_from_neighbours(part, 3 - d) for d in block.active])
     middle = wanted.mean(axis=0)
     off = np.linalg.norm(part - middle, axis=0)
     agree = np.linalg.norm(wanted - middle, axis=1).max(axis=0) < AGREE * off
-    # the displacement is measured in widths of cells, since stretched lines are extrapolated badly; with one grid line
-    # alone there is no agreement to check
+    # The displacement is measured in widths of cells, since stretched lines are extrapolated badly; with a single grid
+    # line there is no agreement to check.
     share = AGREE if len(block.active) > 1 else 1.0
     agree &= off > share * np.min([_width(part, 3 - d) for d in block.active], axis=0)
     k, j, i = (int(n) for n in np.unravel_index(int(np.argmax(np.where(agree, off, -1.0))), off.shape))
@@ -182,8 +183,8 @@ def _find_displaced(block: Block, node: tuple[int, int, int]) -> tuple[int, int,
 
 
 def _width(part: np.ndarray, axis: int) -> np.ndarray:
-    """Half the distance of the two nodes beside each node of `part` (3, nk, nj, ni) along one axis, at its ends the
-    whole of the one beside."""
+    """Return half the distance of the two neighbours of each node of `part` (3, nk, nj, ni) along one axis; at the ends
+    the distance of the only neighbour."""
     n = part.shape[axis]
     low, high = (np.arange(n) - 1).clip(0), (np.arange(n) + 1).clip(max=n - 1)
     width: np.ndarray = np.linalg.norm(np.take(part, high, axis) - np.take(part, low, axis), axis=0)
@@ -193,8 +194,8 @@ def _width(part: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _from_neighbours(part: np.ndarray, axis: int) -> np.ndarray:
-    """Positions of the nodes of `part` (3, nk, nj, ni) extrapolated from those beside them along one axis: the middle
-    of both; at the ends of the axis as far behind the first as that is from the second."""
+    """Return the positions of the nodes of `part` (3, nk, nj, ni) extrapolated from their neighbours along one axis:
+    the middle of both. At the ends the two next nodes are extrapolated linearly."""
     n = part.shape[axis]
     low, high = np.arange(n) - 1, np.arange(n) + 1
     middle = (np.take(part, low.clip(0), axis) + np.take(part, high.clip(max=n - 1), axis)) / 2
@@ -203,13 +204,13 @@ def _from_neighbours(part: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _layers_from(face: str, size: tuple[int, int, int], node: tuple[int, int, int]) -> int:
-    """Number of layers between a node and a face."""
+    """Return the number of layers between a node and a face."""
     d = direction(face)
     return node[d] if side(face) < 0 else size[d] - 1 - node[d]
 
 
 def _turns_back(block: Block, node: tuple[int, int, int], d: int) -> bool:
-    """True if a grid line goes back where it came from at a node within a block."""
+    """True if a grid line reverses its direction at a node within a block."""
     if not 0 < node[d] < block.size[d] - 1:
         return False
     behind, ahead = (tuple(n + s * (e == d) for e, n in enumerate(node)) for s in (-1, 1))
@@ -222,7 +223,7 @@ def volume_extremes(block: Block) -> tuple[float, float]:
     """Return the smallest and the largest volume of the cells of a block (in 2-D area, in 1-D length), each computed
     from the edges at the cell's lower corner."""
     found = []
-    with np.errstate(over="ignore", invalid="ignore"):  # a file may hold any finite number
+    with np.errstate(over="ignore", invalid="ignore"):  # a file may contain any finite number
         for nodes in slabs(block.x, block.y, block.z, overlap=int(block.size[2] > 1)):
             cells = tuple(max(n - 1, 1) for n in nodes[0].shape)
             edges = [np.zeros((3, *cells)) for _ in range(3)]
@@ -251,7 +252,8 @@ def hands(block: Block) -> str:
 def _note(
     found: dict[str, Any], name: str, block: Block, first: int, values: np.ndarray, smallest: bool = False
 ) -> None:
-    """Keep the extreme of `values` (nk', nj, ni), whose first k index is `first`, if it beats what was found before."""
+    """Store the extreme of `values` (nk', nj, ni), whose first k index is `first`, if it exceeds the one found
+    before."""
     k, j, i = (int(m) for m in np.unravel_index((np.argmin if smallest else np.argmax)(values), values.shape))
     value = float(values[k, j, i])
     before = found[name]["value"] if name in found else None
@@ -261,8 +263,8 @@ def _note(
 
 
 def _slabs(grid: Grid, b: int) -> Iterator[tuple[int, list[np.ndarray]]]:
-    """Slabs of k of a block: (first k, [d(x, y, z)/d(xi), d/d(eta), d/d(zeta)]), each (3, nk', nj, ni); unit vectors in
-    singleton directions."""
+    """Yield slabs of k of a block: (first k, [d(x, y, z)/d(xi), d/d(eta), d/d(zeta)]), each (3, nk', nj, ni); unit
+    vectors in singleton directions."""
     block = grid.blocks[b]
     ni, nj, nk = block.size
     ghosts = {face: _ghosts(grid, b, face) for face in block.faces}
@@ -295,7 +297,8 @@ def _window(d: int, start: int, n: int) -> tuple[slice, ...]:
 
 
 def _ghosts(grid: Grid, b: int, face: str) -> np.ndarray:
-    """Coordinates (3, ...) of the ghost layers behind a face that the difference reads, in ascending index order."""
+    """Return the coordinates (3, ...) of the ghost layers behind a face that the difference reads, in ascending index
+    order."""
     block, d = grid.blocks[b], direction(face)
     axis, n = 2 - d, block.size[d]
     if FACES.index(face) % 2:
@@ -318,7 +321,8 @@ def _volume(tangents: list[np.ndarray]) -> np.ndarray:
 
 
 def _angle_and_aspect(lines: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Largest departure from 90 degrees between two of the tangents, and the ratio of the longest to the shortest."""
+    """Return the largest difference from 90 degrees of the angles between the tangents, and the ratio of the longest to
+    the shortest tangent."""
     lengths = [np.sqrt(np.sum(t * t, axis=0)) for t in lines]
     angle = np.zeros(lengths[0].shape)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -331,7 +335,8 @@ def _angle_and_aspect(lines: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _stretching(nodes: list[np.ndarray], d: int) -> np.ndarray:
-    """Ratio, 1 or more, of the two spacings along direction `d` beside each node, (nk, nj, ni); 1 at the ends."""
+    """Return the ratio, 1 or more, of the two spacings beside each node along direction `d`, (nk, nj, ni); 1 at the
+    ends."""
     axis = 2 - d
     step = np.sqrt(sum(np.diff(c, axis=axis) ** 2 for c in nodes))
     n = nodes[0].shape[axis]

@@ -124,7 +124,7 @@ def ring(
 
 
 def _face(member: RingBlock, d: int, way: int) -> str:
-    """The face of a member towards `way` along the direction `d` of the ring's indexes."""
+    """Return the face of a member on the side `way` along the direction `d` of the ring's indexes."""
     e = int(np.flatnonzero(member.matrix[:, d])[0])
     return FACES[2 * e + (way * member.matrix[e, d] > 0)]
 
@@ -138,8 +138,8 @@ def _following(
     way: int,
     depth: int,
 ) -> RingBlock | None:
-    """The block that comes after (way 1) or before (-1) a member, with `depth` nodes from the pole on; None where
-    nothing is joined to it."""
+    """Return the block that comes after (way 1) or before (-1) a member, with `depth` nodes from the pole on; None if
+    no block is connected there."""
     block, face = blocks[member.block], _face(member, around, way)
     normal = direction(member.face)
     along = 3 - normal - direction(face)
@@ -194,7 +194,7 @@ def _corners(block: Block) -> np.ndarray:
 
 
 def _steps_around(where: str, blocks: Sequence[Block], again: RingBlock, around: int) -> int:
-    """Number of steps that lead around to the first block again."""
+    """Return the number of steps that lead around to the first block again."""
     nodes = abs(int(again.offset[around]))
     still = all(again.offset[d] == 0 for d in range(3) if d != around)
     if not (np.array_equal(again.matrix, np.array(IDENTITY)) and still and nodes):
@@ -215,7 +215,7 @@ def _open(where: str, blocks: Sequence[Block], b: int, face: str, around: int) -
 
 
 def _mirror(where: str, blocks: Sequence[Block], half: Ring, ends: Sequence[tuple[int, str]]) -> Motion:
-    """The reflection at the plane in which both ends of half a ring lie."""
+    """Return the reflection at the plane in which both ends of half a ring lie."""
     both = half.members[0].first, half.members[-1].last
     places = np.concatenate([_nodes(blocks, half, g, 1 + DIFFERENCE_REACH).reshape(3, -1) for g in both], 1)
     centre = places.mean(axis=1, keepdims=True)
@@ -237,7 +237,7 @@ def _mirror(where: str, blocks: Sequence[Block], half: Ring, ends: Sequence[tupl
 
 
 def _nodes(blocks: Sequence[Block], found: Ring, g: int, layers: int) -> np.ndarray:
-    """Coordinates (3, layers, nodes along) of the nodes at `g` around the pole, from the pole on."""
+    """Return the coordinates (3, layers, nodes along) of the nodes at `g` around the pole, from the pole on."""
     member = next(m for m in found.members if m.first <= g <= m.last)
     block, step = blocks[member.block], 1 if found.pole == 0 else -1
     ends = (member.matrix.T @ (_corners(block) - member.offset[:, None]))[found.along]
@@ -277,8 +277,8 @@ def connections_across(blocks: Sequence[Block], found: Ring, b: int) -> Iterator
 
 
 def _stretches(found: Ring, member: RingBlock) -> Iterator[tuple[int, int, tuple[RingBlock, int, int]]]:
-    """Stretches of a member: (first, last, (member across, turn, shift)). Node g of the ring lies opposite node turn *
-    g + shift."""
+    """Yield the ranges of a member: (first, last, (member across, turn, shift)). Node g of the ring lies opposite node
+    turn * g + shift."""
     begun: tuple[int, tuple[RingBlock, int, int]] | None = None
     for g in range(member.first, member.last + 1):
         there = _opposite(found, g)
@@ -301,11 +301,11 @@ def _opposite(found: Ring, g: int) -> tuple[RingBlock, int, int]:
         at = turn * g + shift + wrap
         for m in found.members:
             if m.first <= at <= m.last:
-                # of two members that have the node, the one that begins with it
+                # if two members have the node, the one that begins with it is used
                 if at < m.last:
                     return m, turn, shift + wrap
                 best = best or (m, turn, shift + wrap)
-    assert best is not None  # the members hold every node of the ring
+    assert best is not None  # together the members have every node of the ring
     return best
 
 

@@ -67,8 +67,8 @@ def coarsen(grid: Grid) -> tuple[Grid, list[str]]:
         for d in grid.blocks[c.block].active:
             e = next(e for e in range(3) if c.matrix[e][d])
             join((c.block, d), (c.donor, e))
-            # where nodes are one step apart, every second ones are not two steps apart
-            even = c.offset[e] % 2 == 0  # every second node lies at such a one of the other block
+            # if nodes are one step apart, every second nodes are not two steps apart
+            even = c.offset[e] % 2 == 0  # every second node coincides with such a node of the other block
             beside = even and _begins_and_ends(*c.range[d], *ends[c.block, c.face, d])
             holds = layout_of(c, grid.blocks) == "shared" if d == normal else beside
             kept[c.block, d] &= holds
@@ -92,7 +92,7 @@ def _halves(lo: int, hi: int) -> bool:
 
 
 def _ends(grid: Grid) -> dict[tuple[int, str, int], tuple[set[int], set[int]]]:
-    """Where the half-open ranges of regions begin and end, by block, face and direction."""
+    """Return where the half-open ranges of regions begin and end, by block, face and direction."""
     found: dict[tuple[int, str, int], tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
     for b, block in enumerate(grid.blocks):
         for face, range_ in (part for parts in block.regions.values() for part in parts):
@@ -104,7 +104,8 @@ def _ends(grid: Grid) -> dict[tuple[int, str, int], tuple[set[int], set[int]]]:
 
 
 def _begins_and_ends(lo: int, hi: int, begins: set[int], ends: set[int]) -> bool:
-    """Whether a half-open range begins at a second node, or where a region ends with one, and the like at its end."""
+    """Return whether a half-open range begins at a second node or where another region ends at one, and the same for
+    its end."""
     return lo + lo % 2 < hi and (lo % 2 == 0 or lo in ends) and (hi % 2 == 1 or hi in begins)
 
 
@@ -135,7 +136,8 @@ def mirror(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
         parts = [
             (face, range_)
             for face in block.faces
-            if collapsed_direction(block, face) is None  # a pole's line lies in the plane, but nothing is joined there
+            # the line of a pole lies in the plane, but nothing is connected there
+            if collapsed_direction(block, face) is None
             for range_ in _in_plane(grid, b, face, np.abs(getattr(block, axis)) <= near)
         ]
         d = direction(parts[0][0]) if parts else block.active[0]
@@ -184,7 +186,8 @@ def mirror(grid: Grid, axis: str) -> tuple[Grid, list[str]]:
 
 
 def _in_plane(grid: Grid, b: int, face: str, flat: np.ndarray) -> list[Range]:
-    """Ranges of a face whose cells lie in the plane (`flat`: nodes [k, j, i]) and that no connection holds."""
+    """Yield ranges of a face whose cells lie in the plane (`flat`: nodes [k, j, i]) and that belong to no
+    connection."""
     block = grid.blocks[b]
     whole = face_range(face, block.size)
     mask = flat[slices(whole)].copy()
@@ -215,7 +218,7 @@ def _inside(range_: Range, whole: Range) -> bool:
 
 
 def _flip(c: Connection, flip: np.ndarray) -> Connection:
-    """A connection of the images: its motion seen in the mirror."""
+    """Return the connection of the image blocks, with the mirrored motion."""
     rotation = c.rotation
     if rotation is not None:
         rotation = triple(map(triple, (flip @ np.array(rotation) @ flip).tolist()))
@@ -266,7 +269,7 @@ def revolve(grid: Grid, n: int, angle: float) -> tuple[Grid, list[str]]:
 
 
 def _sweep(grid: Grid, key: str, n: int, nodes: Drawing, period: Vector | Motion) -> Grid:
-    """A plane grid with `n` nodes along k, periodic under `period`."""
+    """Return a plane grid with `n` nodes along k, which may be periodic with `period`."""
     if any(len(block.active) != 2 for block in grid.blocks):
         raise HiresxError(f"{key}: the grid is not plane", f"leave {key} out")
 

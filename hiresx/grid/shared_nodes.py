@@ -31,8 +31,8 @@ def repeated_nodes(sizes: Sequence[tuple[int, int, int]], connections: Sequence[
 
 
 def _pairs(c: Connection, sizes: Sequence[tuple[int, int, int]], starts: np.ndarray) -> np.ndarray:
-    """(2, n): numbers of the nodes on the face of `c`, and of those of its donor in the same place, if both hold
-    these; else n = 0."""
+    """Return (2, n): the numbers of the nodes on the face of `c`, and of the coincident nodes of its donor, if both
+    have these; otherwise n = 0."""
     own = np.stack(np.meshgrid(*(np.arange(lo, hi) for lo, hi in c.range), indexing="ij")).reshape(3, -1)
     there = c.donors(own)
     e = c.donor_direction

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from hiresx.errors import HiresxError
 
-# Bytes a node while a grid is made and handed on: x, y, z, the same with ghosts, and one copy on the way.
+# Bytes per node while a grid is made and passed on: x, y, z, the same with ghosts, and one temporary copy.
 MAKING = 72
-# Nodes per direction of the stencil that interpolates at a place.
+# Number of nodes per direction of the stencil that interpolates at a place.
 WIDTH = 6
-# Bytes of a place besides its stencil; of a node of that: block, i, j, k, weight and rotation (3 x 3), by place and
-# once more for all places together.
+# Bytes of a place without its stencil, and bytes of a node of the stencil: block, i, j, k, weight and rotation (3 x 3),
+# once for each place and once more for all places together.
 PLACE, STENCIL = 400, 2 * 14 * 8
-# Where the control groups of this process say how much memory it may have: version 2, version 1.
+# Files in which the control groups of this process give their memory limit: version 2, version 1.
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 

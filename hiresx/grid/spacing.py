@@ -66,7 +66,8 @@ def nodes_from_centre(cells: int, length: float, slope: float, name: str) -> np.
 
 
 def _rate(growth: Callable[[float], float], target: float, cells: int, name: str, spacing: float) -> float:
-    """b > 0 with growth(b) = target; growth rises from 1 at b = 0. 0 when the line is uniform to round-off."""
+    """Return b > 0 with growth(b) = target, where growth rises from 1 at b = 0. The result is 0 if the line is uniform
+    to round-off."""
     if target < 1 - 1e-12:
         raise HiresxError(
             f"{name} = {spacing:g} is larger than the uniform spacing {spacing * target:.6g} of {cells} cells",
@@ -85,7 +86,7 @@ def _rate(growth: Callable[[float], float], target: float, cells: int, name: str
 
 
 def _bisect(function: Callable[[float], float], low: float, high: float) -> float:
-    """Root of a function that is negative at `low` and positive at `high`, to the last bit."""
+    """Return the root of a function that is negative at `low` and positive at `high`, to the last bit."""
     while low < (middle := 0.5 * (low + high)) < high:
         low, high = (middle, high) if function(middle) < 0 else (low, middle)
     return middle
@@ -98,7 +99,7 @@ def spacing_into_sponge(first: float, stretching: float, end: float, sponge_stre
     b, added = np.log(stretching), max(np.log(sponge_stretching / stretching), 0.0)
     spacing = np.sqrt(first**2 + (b * x) ** 2)
     if x > end:
-        # The slope bends over ten spacings; the square keeps the spacing's first derivative continuous.
+        # The slope changes over ten spacings; the square makes the first derivative of the spacing continuous.
         bend = 10 * np.sqrt(first**2 + (b * end) ** 2)
         spacing += added * (x - end) ** 2 / (x - end + bend)
     return spacing
@@ -108,7 +109,7 @@ def march(spacing: Callable[[float], float], end: float) -> np.ndarray:
     """Return the positions x (n,) from 0 to the first node at or beyond `end`, with the spacing spacing(x): dx/dn =
     spacing(x), integrated by four Runge-Kutta steps per node."""
     x, nodes, h = 0.0, [0.0], 0.25
-    # A tolerance of a thousandth of a cell: no extra node where rounding leaves the last one just short of the end.
+    # Tolerance of a thousandth of a cell: no extra node if rounding makes the last one end just before `end`.
     while x < end - 1e-3 * spacing(x):
         for _ in range(4):
             k1 = spacing(x)
@@ -129,7 +130,7 @@ def nodes_along_jet(spec: PlanarJet | RoundJet) -> tuple[np.ndarray, np.ndarray,
         partial(spacing_into_sponge, spec.exit_spacing, spec.stretching[0], spec.length, spec.sponge_stretching),
         spec.length + spec.sponge_length,
     )
-    # Upstream lines mirror the downstream one, so that grid lines through the exit plane have no kink.
+    # Upstream lines are mirror images of the downstream one, so that grid lines through the exit plane have no kink.
     farthest = max(spec.nozzle_length, spec.upstream)
     ahead = march(partial(spacing_into_sponge, spec.exit_spacing, spec.stretching[0], np.inf, 1.0), farthest)
     inside, outside = (

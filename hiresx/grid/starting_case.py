@@ -22,11 +22,12 @@ VISCOUS = """
 # Without `reynolds` in a table [gas] it is inviscid, at walls without slip too."""
 STATE = "state = { rho = 1.0, p = 0.7142857142857143 }"
 FAR, SLIP, NO_SLIP = "far-field", "slip-wall", "no-slip-wall"
-# Kinds of boundary condition as CGNS and programs name them, by how they begin or what they hold, and the type of ours.
+# Kinds of boundary conditions in CGNS and other programs, by the beginning or a part of their name, and the types of
+# HiResX.
 KINDS = (("bcwallinviscid", SLIP), ("bcwall", NO_SLIP), ("bcsymmetryplane", "symmetry"), ("bc", FAR))
 NAMES = (("inviscid", SLIP), ("wall", NO_SLIP), ("solid", NO_SLIP), ("symmetry", "symmetry"))
 
-# How a case takes a face that meets another block without being joined to it.
+# Ways in which a case treats a face that touches another block without being connected to it.
 Way = Literal["patched", "closes", "one step", "over", "wall"]
 WAYS: dict[Way, tuple[str, str]] = {
     "patched": (PATCHED, 'the flow goes on by interpolation; a wall would be "slip-wall"'),
@@ -130,7 +131,7 @@ def type_of(name: str, kind: str) -> str:
 
 
 def _region(name: str, rows: Sequence[dict[str, Any]]) -> list[str]:
-    """The condition of a region; patched ones need none."""
+    """Return the condition of a region; patched regions need none."""
     own = [row for row in rows if row["region"] == name]
     homes = [f"{row['block']} {row['face']}" for row in own]
     kind = own[0].get("kind", "")
@@ -146,7 +147,7 @@ def _condition(contact: Contact) -> Iterator[str]:
     type_, words = WAYS[contact.way]
     axis = contact.face[0]
     if contact.way == "closes" and contact.face.endswith("max"):
-        return  # said with the other end
+        return  # reported with the other end
     yield f"# MEETS {contact.others}, without being joined: {words}"
     yield from ("[[boundary]]", f"block = {_quote(contact.block)}")
     if contact.way == "closes":

@@ -19,9 +19,9 @@ import numpy as np
 from hiresx.base.arrays import triple
 from hiresx.errors import HiresxError
 
-# Smallest number of nodes of a file whose coordinates stay in it. Smaller files are read at once, which is faster.
+# Least number of nodes of a file whose coordinates stay in it. Smaller files are read at once, which is faster.
 LARGE = 4_000_000
-# Nodes worked on at a time.
+# Number of nodes processed at a time.
 SLAB = 500_000
 
 # Number of layers beside the faces that are kept in memory after the first pass through the nodes.
@@ -75,7 +75,7 @@ class Bytes:
         _, nj, ni = self.shape
         rows, whole_planes = (j1 - j0) * ni, (j0, j1) == (0, nj)
         result = np.empty((k1 - k0, j1 - j0, i1 - i0), kind)
-        # Planes that follow each other are read together, but not more than a slab at once.
+        # Consecutive planes are read together, but not more than a slab at once.
         step = max(SLAB // max(rows, 1), 1) if whole_planes else 1
         with self.path.open("rb", buffering=0) as file:
             for k in range(k0, k1, step):
@@ -174,7 +174,7 @@ class StoredCoordinates:
         """Largest absolute value; nan if any value is nan. For a part it is the value of the whole array if this is
         known, so that the part is not read again."""
         found: float | None = self.__dict__.get("largest_of_whole")
-        # a nan is the least of whatever it is among
+        # the result is nan if any value is nan
         return float(np.abs(self._extremes).max()) if found is None else found
 
     def reverse_axes(self, axes: tuple[bool, bool, bool]) -> "StoredCoordinates":
@@ -213,8 +213,8 @@ class StoredCoordinates:
 
     @cached_property
     def _extremes(self) -> tuple[float, float]:
-        """Least and greatest value. The same pass through the file reads the rims of its planes, which are used
-        repeatedly."""
+        """Return the least and the greatest value. The same pass through the file reads the rims of its planes, which
+        are used repeatedly."""
         found: list[tuple[float, float]] = []
         rims: list[list[np.ndarray]] = [[], [], [], []]
         for slab in self.slabs():
@@ -240,7 +240,7 @@ class StoredCoordinates:
         return self._extremes[1]
 
     def _there(self, box: Any) -> Box:
-        """A box of its own indexes as one of the source's."""
+        """Convert a box of the indexes of the block to those of the source."""
         found = []
         for (lo, hi), (first, last), turned in zip(box, self.window, self.reverse, strict=True):
             found.append((last - hi, last - lo) if turned else (first + lo, first + hi))
@@ -252,7 +252,7 @@ class StoredCoordinates:
             if away <= box[axis][0] and box[axis][1] <= away + rim.shape[axis]:
                 there = [(lo - away * (e == axis), hi - away * (e == axis)) for e, (lo, hi) in enumerate(box)]
                 return rim[tuple(slice(*ends) for ends in there)].copy()
-        with np.errstate(invalid="ignore"):  # a block refuses a nan, naming its node; the cast need not warn
+        with np.errstate(invalid="ignore"):  # `Block` reports a nan with its node; the cast must not warn
             values = self.source.read(self._there(box)).astype(np.float64)
         values = values[tuple(slice(None, None, -1 if turned else 1) for turned in self.reverse)]
         return np.ascontiguousarray(values if self.factor == 1 else self.factor * values)

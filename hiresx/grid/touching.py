@@ -19,25 +19,25 @@ from hiresx.grid.motions import Motion
 from hiresx.grid.orientation import join, possible_matrices
 from hiresx.grid.singular import collapsed_direction
 
-# Faces meet if their distance is below this multiple of the smaller one of the spacings normal to them.
+# Faces touch if their distance is below this multiple of the smaller of the spacings normal to them.
 GAP = 1.1
 # Two faces with a node of each on every grid line are one grid step apart if that step is within these multiples of the
-# steps beside it.
+# adjacent steps.
 STEP = (0.6, 1.5)
-# Smallest number of adjacent cells, in each direction of a face, that make a contact. Walls that meet at a sharp edge
-# have fewer.
+# Least number of adjacent cells of a contact, in each direction of a face. Walls that meet at a sharp edge have fewer.
 WIDE = 3
-# Cosine of the angle between two faces above which they lie along each other.
+# Two faces lie along each other if the cosine of the angle between them is above this value.
 ALONG = 0.7
-# Faces that share an edge and open from it by more than this (a sine, 5 degrees) do not lie on each other.
+# Two faces that share an edge do not lie on each other if the sine of the angle between them exceeds this value (5
+# degrees).
 OPENS = 0.087
-# Edges are shared if they are closer than this share of the spacing normal to the faces.
+# Edges count as shared if they are closer than this fraction of the spacing normal to the faces.
 SHARED = 0.01
-# Side, in cells, of the tiles of a face; their bounding boxes tell which cells may be near.
+# Side, in cells, of the tiles of a face. The bounding boxes of tiles determine which cells may be near each other.
 TILE = 8
-# Number of cells of a face that are searched inside other blocks.
+# Largest number of cells of a face that are searched inside other blocks.
 SAMPLES = 256
-# Number of nodes of a block among which the nearest one is found first, before the nodes around it.
+# Number of nodes of a block among which the nearest one is found first; then the nodes around it are examined.
 COARSE = 20_000
 
 
@@ -76,7 +76,7 @@ def touching(grid: Grid) -> list[Touching]:
             _Surface(grid, b, face)
             for b, block in enumerate(grid.blocks)
             for face in block.faces
-            # the ends of a line cannot lie along each other, nor has a collapsed face cells
+            # the ends of a line cannot lie along each other, and a collapsed face has no cells
             if len(block.active) > 1 and collapsed_direction(block, face) is None
         ]
         found: list[Touching] = []
@@ -92,7 +92,8 @@ def touching(grid: Grid) -> list[Touching]:
 
 
 class _Surface:
-    """A face: its cells' centres (n, 3), the spacing off the face and how far centres may be off the true surface."""
+    """A face: the centres (n, 3) of its cells, the spacing normal to it, and the possible distance of centres from the
+    true surface."""
 
     def __init__(self, grid: Grid, b: int, face: str):
         block, self.block, self.face = grid.blocks[b], b, face
@@ -112,7 +113,8 @@ class _Surface:
         held = np.zeros(shape, dtype=bool)
         for c in grid.connections:
             if (c.block, c.face) == (b, face):
-                # The line of nodes at the rim of a range is another's, but its cells are this connection's.
+                # The line of nodes at the rim of a range belongs to another connection, but its cells belong to this
+                # one.
                 part = [(max(c.range[e][0] - 1, 0), c.range[e][1] + 1) for e in self.across]
                 held[tuple(slice(lo, hi) for lo, hi in part)] = True
         # A cell without extent is part of a collapsed line.
@@ -138,7 +140,7 @@ class _Surface:
 
 
 def _of_cells(values: np.ndarray) -> np.ndarray:
-    """Means over the corners of the cells of a face (n2, n1, ...); a singleton direction has one cell."""
+    """Return means over the corners of the cells of a face (n2, n1, ...); a singleton direction has one cell."""
     for axis in (0, 1):
         if values.shape[axis] > 1:
             lo, hi = (np.take(values, range(s, values.shape[axis] - 1 + s), axis) for s in (0, 1))
@@ -147,7 +149,8 @@ def _of_cells(values: np.ndarray) -> np.ndarray:
 
 
 def _lie(nodes: np.ndarray) -> np.ndarray:
-    """Per cell a unit vector: the normal of a surface, the tangent of a line; 0 where the cell has no extent."""
+    """Return for each cell a unit vector: the normal of a surface, the tangent of a line; 0 if the cell has no
+    extent."""
     if 1 in nodes.shape[:2]:
         line = nodes.reshape(-1, 3)
         lie = np.diff(line, axis=0).reshape(*(max(n - 1, 1) for n in nodes.shape[:2]), 3)
@@ -158,14 +161,14 @@ def _lie(nodes: np.ndarray) -> np.ndarray:
 
 
 def _spacing(outward: np.ndarray, lie: np.ndarray, line: bool) -> np.ndarray:
-    """The part of the steps `outward` that is at right angles to the cells, which `lie` as `_lie` has it."""
+    """Return the component of the steps `outward` that is normal to the cells. `lie`: see `_lie`."""
     length, part = np.linalg.norm(outward, axis=-1), np.abs(np.sum(outward * lie, axis=-1))
     across: np.ndarray = np.sqrt(np.maximum(length**2 - part**2, 0.0)) if line else part
     return np.where(np.any(lie != 0, axis=-1), across, length)
 
 
 def _bend(nodes: np.ndarray, axis: int) -> np.ndarray:
-    """Second differences along one direction of a face."""
+    """Return the second differences along one direction of a face."""
     size = np.zeros(nodes.shape[:2])
     if nodes.shape[axis] > 2:
         inner = [slice(None)] * 2
@@ -186,7 +189,8 @@ def _between(own: _Surface, other: _Surface) -> list[Touching]:
 
 
 def _cells_on(own: _Surface, other: _Surface, edge: np.ndarray | None) -> np.ndarray:
-    """Mask of the cells of a face that lie on another face; `edge`: the segments of the edge that the two share."""
+    """Return the mask of the cells of a face that lie on another face. `edge`: the segments of the edge that the two
+    share."""
     mask = np.zeros(own.free.shape, dtype=bool)
     tiles = other.facets
     lows, highs, widest = (np.stack([t[m] for t in tiles]) for m in (0, 1, 2))
@@ -215,8 +219,8 @@ def _cells_on(own: _Surface, other: _Surface, edge: np.ndarray | None) -> np.nda
 
 
 def _shared_edge(own: _Surface, other: _Surface) -> np.ndarray | None:
-    """The segments (n, 2, 3) of the edges of `own` that are edges of `other` too, points in two dimensions; None where
-    there are none."""
+    """Return the segments (n, 2, 3) of the edges of `own` that are also edges of `other`, points in two dimensions;
+    None if there are none."""
     theirs = np.concatenate([_segments(line) for line in _edges(other)])
     near = SHARED * min(own.spacing.min(), other.spacing.min())
     found = []
@@ -229,19 +233,19 @@ def _shared_edge(own: _Surface, other: _Surface) -> np.ndarray | None:
 
 
 def _edges(surface: _Surface) -> Iterator[np.ndarray]:
-    """The nodes (n, 3) of every edge of a face; of a line its ends."""
+    """Return the nodes (n, 3) of every edge of a face; for a line its ends."""
     for axis in (0, 1):
         if surface.nodes.shape[axis] > 1:
             yield from (np.take(surface.nodes, end, axis) for end in (0, -1))
 
 
 def _segments(line: np.ndarray) -> np.ndarray:
-    """The segments (n, 2, 3) between nodes (n + 1, 3) that follow each other; of one node this one."""
+    """Return the segments (n, 2, 3) between consecutive nodes (n + 1, 3); for one node this node."""
     return np.stack([line, line], axis=1) if len(line) == 1 else np.stack([line[:-1], line[1:]], axis=1)
 
 
 def _distance(points: np.ndarray, segments: np.ndarray) -> np.ndarray:
-    """The distances of points (p, 3) from the nearest of the segments (n, 2, 3)."""
+    """Return the distances of points (p, 3) from the nearest of the segments (n, 2, 3)."""
     start, along = segments[:, 0], segments[:, 1] - segments[:, 0]
     square = np.einsum("nc,nc->n", along, along)
     found = np.empty(len(points))
@@ -260,8 +264,8 @@ def _lies_over(own: _Surface, other: _Surface, mask: np.ndarray) -> bool:
 
 
 def _one_step(blocks: Sequence[Block], own: _Surface, other: _Surface) -> list[Touching]:
-    """The contact of two whole faces of which one has the next nodes of every grid line of the other: no node is held
-    twice, or the last one of a ring is left out."""
+    """Return the contact of two whole faces if one has the next nodes of every grid line of the other. No node is
+    shared, or the last node of a ring is left out."""
     apart = np.linalg.norm(own.nodes.mean(axis=(0, 1)) - other.nodes.mean(axis=(0, 1)))
     if not (own.free.all() and other.free.all() and apart <= STEP[1] * own.spacing.max()):
         return []
@@ -276,8 +280,8 @@ def _one_step(blocks: Sequence[Block], own: _Surface, other: _Surface) -> list[T
 
 
 def _facets(surface: _Surface) -> list[tuple[np.ndarray, ...]]:
-    """Per tile: its bounding box (low, high), the largest spacing and sag, segments (n, 2, 3) of a line or triangles
-    (n, 3, 3) of a surface, and the spacing, sag and lie (n, 3) of each."""
+    """Return for each tile: its bounding box (low, high), the largest spacing and sag, segments (n, 2, 3) of a line or
+    triangles (n, 3, 3) of a surface, and the spacing, sag and `_lie` (n, 3) of each."""
     nodes = surface.nodes
     tiles: list[tuple[np.ndarray, ...]] = []
     for rows, columns in surface.tiles(surface.spacing):
@@ -298,7 +302,7 @@ def _facets(surface: _Surface) -> list[tuple[np.ndarray, ...]]:
 
 
 def _on(points: np.ndarray, facets: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Mask of the points (p, 3) that lie over one of the facets, no farther than `allowed` (p, facets)."""
+    """Return the mask of the points (p, 3) that lie over one of the facets, no farther than `allowed` (p, facets)."""
     start, first = facets[:, 0], facets[:, 1] - facets[:, 0]
     away = points[:, None] - start[None]
     square = np.einsum("fc,fc->f", first, first)
@@ -320,7 +324,7 @@ def _on(points: np.ndarray, facets: np.ndarray, allowed: np.ndarray) -> np.ndarr
 
 
 def _inside(grid: Grid, own: _Surface, coarse: dict[int, np.ndarray]) -> Iterator[Touching]:
-    """Other blocks within which a face lies. `coarse`: some nodes of the blocks that were looked at before."""
+    """Yield other blocks inside which a face lies. `coarse`: some nodes of the blocks that were examined before."""
     cells = np.argwhere(own.free)
     chosen = cells[np.unique(np.linspace(0, len(cells) - 1, min(SAMPLES, len(cells))).astype(int))]
     points = own.centres[tuple(chosen.T)]
@@ -346,13 +350,13 @@ def _stride(block: Block) -> int:
 
 
 def _coarse(block: Block) -> np.ndarray:
-    """A subset of the nodes of a block, at equal index steps, (nk', nj', ni', 3)."""
+    """Return a subset of the nodes of a block, at equal index steps, (nk', nj', ni', 3)."""
     every = slice(None, None, _stride(block))
     return np.stack([_nodes(block, (k, every, every)) for k in range(0, block.size[2], _stride(block))])
 
 
 def _is_inside(block: Block, coarse: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Mask of the points (n, 3) that lie inside a block, beyond the cells at its faces."""
+    """Return the mask of the points (n, 3) that lie inside a block, beyond the cells at its faces."""
     stride = _stride(block)
     flat = coarse.reshape(-1, 3)
     squares = np.sum(flat**2, axis=1)
@@ -372,7 +376,7 @@ def _nodes(block: Block, index: tuple[Any, ...]) -> np.ndarray:
 
 
 def _covers(block: Block, index: list[int], point: np.ndarray) -> bool:
-    """True if a point lies in the cells around node `index` [k, j, i], and these are no cells at a face."""
+    """True if a point lies in the cells around node `index` [k, j, i], and these are not cells at a face."""
     edges = np.eye(3)
     for d in block.active:
         axis, n = 2 - d, block.size[d]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hiresx.launch.mpi_library import INTEL, OPEN_MPI, Mpirun
 
-# -P: the current folder may hold files named like modules; hiresx run does not look there either.
+# -P: the current folder may contain files named like modules; hiresx run does not import from it either.
 PROGRAM = (sys.executable, "-P", "-m", "hiresx", "run")
 
 

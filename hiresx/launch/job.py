@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from hiresx.base.signals import URGENT, handle_signals
+from hiresx.base.termination_signals import URGENT, handle_signals
 from hiresx.launch.mpirun_messages import EndFacts, MessageFilter
 from hiresx.mpi.launcher_environment import RANKS
 
 POLL = 0.2  # seconds
-# After the second signal, or the first while ranks are being started, the job has this many seconds to end by itself.
+# After the second signal, or after the first one while ranks are being started, the job has this many seconds to end by
+# itself.
 PATIENCE = 5.0
-# What Hydra, the launcher of MPICH's family, gives as exit status where a signal ended a rank; no exit status of hiresx
-# run is among them, but a function of a case may end its process with any.
+# Exit statuses of Hydra, the launcher of MPICH's family, if a signal ended a rank. hiresx run has other exit statuses,
+# but a function of a case may end its process with any status.
 _SIGNALS = (signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV)
 _RANK = re.compile("|".join(f"(?:^|\0)(?:{name})=([0-9]+)" for name in RANKS))
 
@@ -60,18 +61,19 @@ def run(command: Sequence[str], ranks: int = 1, hydra: bool = False) -> JobEnd:
         number = status
     status = status if number is None else 128 + number
     if job.asked and status not in (0, 2, 3):
-        # however the launcher tells it: this is how it was ended
+        # whatever status the launcher returns, a signal ended the job
         return JobEnd(128 + job.asked[0], asked=job.asked[0])
     return JobEnd(status, job.first(), number, job.notices.left, next(iter(job.asked), None))
 
 
 class _Job:
-    """A running mpirun. `asked`: the signals that came, `notices`: its messages about its end."""
+    """A running mpirun. `asked`: the signals that this process received. `notices`: the messages of mpirun on its
+    end."""
 
     def __init__(self, count: int):
         self.notices = EndFacts()
         self.asked: list[int] = []
-        self._process: subprocess.Popen[bytes]  # once it was started
+        self._process: subprocess.Popen[bytes]  # after it was started
         self._started = False
         self._under_mpi, self._count = count > 1, count
         self._known: dict[int, int] = {}
@@ -84,7 +86,7 @@ class _Job:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # a terminal's Ctrl-C comes here only
+            start_new_session=True,  # a terminal sends Ctrl-C to this process only
             preexec_fn=_die_with_parent,
         )
         self._started = True
@@ -101,8 +103,8 @@ class _Job:
     def pass_on(self, number: int, frame: object) -> None:
         self.asked.append(number)
         if not self._started:
-            return  # `start` sees to it
-        self._process.send_signal(signal.SIGCONT)  # ranks do not come to their end without it
+            return  # `start` ensures this
+        self._process.send_signal(signal.SIGCONT)  # without it ranks do not end by themselves
         ranks = self.ranks()
         urged = sum(found in URGENT for found in self.asked) if number in URGENT else 0
         if urged > 2:
@@ -122,7 +124,7 @@ class _Job:
         self._kill_after = time.monotonic() + PATIENCE
 
     def _kill_all(self) -> None:
-        """Kill all that is left, the launcher first, so that it starts no more."""
+        """Kill all remaining processes, the launcher first, so that it starts no more."""
         below = _below(self._process.pid)
         self._process.kill()
         session = [pid for pid, _, leader in _processes() if leader == self._process.pid]
@@ -133,7 +135,7 @@ class _Job:
     def watch(self) -> None:
         """Show what the job writes, until it writes no more."""
         out, err = self._process.stdout, self._process.stderr
-        assert out is not None and err is not None  # pipes, both
+        assert out is not None and err is not None  # both are pipes
         streams = {out: (MessageFilter(self.notices), sys.stdout), err: (MessageFilter(self.notices), sys.stderr)}
         with selectors.DefaultSelector() as selector:
             for stream in streams:
@@ -158,8 +160,8 @@ class _Job:
                     self._report_stop(now)
 
     def _report_stop(self, now: float) -> None:
-        """Say once that mpirun was stopped, when it has been for some time: then nobody sees what ranks write, nor that
-        one of them ends. Where all are gone, or an end is asked for, let it go on."""
+        """Print a message once if mpirun has been stopped for some time: the output of ranks is then not shown, and the
+        end of a rank is not noticed. If all ranks are gone, or an end was requested, let mpirun continue."""
         pid = self._process.pid
         if not _is_stopped(pid):
             self._stopped_since = float("inf")
@@ -188,28 +190,28 @@ def _send(ranks: Mapping[int, int], number: int) -> None:
 
 
 def _die_with_parent() -> None:
-    """SIGTERM for the job when this process is killed; Linux only (prctl.h: PR_SET_PDEATHSIG is 1)."""
+    """Let the job receive SIGTERM when this process is killed; Linux only (prctl.h: PR_SET_PDEATHSIG is 1)."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
 def _show(target: TextIO, data: bytes) -> None:
     if data:
-        with suppress(OSError):  # nobody reads any more, or the terminal is gone: no reason to end a run
+        with suppress(OSError):  # the reader or the terminal is gone, which is no reason to end a run
             target.flush()
             if hasattr(target, "buffer"):
                 target.buffer.write(data)
-            else:  # replaced by a text of someone's
+            else:  # replaced by a stream that takes text
                 target.write(data.decode(errors="replace"))
             target.flush()
 
 
 def _processes() -> Iterator[tuple[int, int, int]]:
-    """Every process: (process id, parent, session)."""
+    """Yield every process: (process id, parent, session)."""
     for path in Path("/proc").iterdir():
         if path.name.isdigit():
             with suppress(OSError, ValueError):
-                # The name of the program, in brackets, may hold anything.
+                # The name of the program, in brackets, may contain any character.
                 words = (path / "stat").read_text(errors="replace").rpartition(")")[2].split()
                 yield int(path.name), int(words[1]), int(words[3])
 
@@ -229,7 +231,7 @@ def _children() -> dict[int, list[int]]:
 
 
 def _below(root: int) -> list[int]:
-    """The processes that `root` has started, and those that these have."""
+    """Return the processes that `root` has started, and those that these have started."""
     children = _children()
     found = list(children.get(root, ()))
     for pid in found:

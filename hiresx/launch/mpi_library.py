@@ -13,14 +13,15 @@ from hiresx.errors import HiresxError
 from hiresx.mpi.launcher_environment import INSTALL
 
 OPEN_MPI, MPICH, INTEL = "Open MPI", "MPICH", "Intel MPI"
-# Debian has several side by side; the plain names may be those of any.
+# Debian may have several versions installed; the plain names may belong to any of them.
 NAMES = {
     OPEN_MPI: ("mpirun.openmpi", "mpirun", "mpiexec"),
     MPICH: ("mpiexec.hydra", "mpirun.mpich", "mpirun", "mpiexec"),
     INTEL: ("mpiexec.hydra", "mpirun", "mpiexec"),
 }
 
-# In a Python of its own: a library that does not suit may end the process, and MPI itself is not to be started here.
+# A separate Python process is used: an incompatible library may end the process, and MPI itself must not be initialised
+# here.
 _ASK = """
 import mpi4py
 mpi4py.rc.initialize = False

@@ -5,8 +5,8 @@ import re
 import signal
 from dataclasses import dataclass
 
-# A frame of Open MPI begins and ends with a line of dashes; what MPICH writes begins with one of equals signs and ends
-# with this line.
+# A framed message of Open MPI begins and ends with a line of dashes. One of MPICH begins with a line of equals signs
+# and ends with this line.
 _DASHES, _EQUALS = re.compile(rb"-{40,}\s*"), re.compile(rb"={40,}\s*")
 _LAST = b"Please see the FAQ page"
 _KNOWN = (
@@ -51,7 +51,8 @@ class MessageFilter:
         for line in lines:
             shown += self._take(line)
         if not self._frame and not self._line.startswith((b"-", b"=")):
-            shown, self._line = shown + self._line, b""  # a prompt or a bar: no line yet, but to be seen
+            # a prompt or a progress bar: an incomplete line that must be shown
+            shown, self._line = shown + self._line, b""
         return shown
 
     def _take(self, line: bytes) -> bytes:

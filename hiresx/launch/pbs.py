@@ -5,7 +5,7 @@ from hiresx.errors import HiresxError
 from hiresx.launch.batch_script import Batch, body
 from hiresx.launch.mpi_library import OPEN_MPI
 
-# Lines that name to mpirun what of the environment the program needs, and what of that there is.
+# Lines that tell mpirun which environment variables the program needs, and which of them are set.
 _PASSED = (
     "# mpirun gives the ranks of other nodes nothing of this environment but what it is told to: what else the program",
     "# needs goes into this list.",

@@ -16,10 +16,11 @@ def script(batch: Batch, file: str, mpi: str = "pmix") -> str:
     ]
     if batch.array:
         head.append(f"#SBATCH --array={batch.array}")
-    # Whole nodes: then the ranks may use all their cores.
+    # Complete nodes, so that the ranks may use all their cores.
     head.append("#SBATCH --exclusive" if batch.cores is None else f"#SBATCH --cpus-per-task={batch.cores}")
     if batch.gpus:
-        # Of the node, not of a task: every rank sees them all and takes one when it is known who exchanges how much.
+        # GPUs are requested for the node and not for a task: every rank sees all of them, and chooses one when the
+        # traffic between ranks is known.
         head.append(f"#SBATCH --gpus-per-node={batch.gpus}")
     head += [
         f"#SBATCH --time={batch.limit}",
@@ -32,7 +33,7 @@ def script(batch: Batch, file: str, mpi: str = "pmix") -> str:
         f"#SBATCH --signal=B:USR1@{batch.margin}",
         "",
     ]
-    # In an array SLURM_JOB_ID is of one task that of the array too, by which Slurm means all tasks.
+    # In a job array the SLURM_JOB_ID of one task is also that of the array, which Slurm understands as all tasks.
     own = "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}" if batch.array else "$SLURM_JOB_ID"
     cores = "" if batch.cores is None else f" --cpus-per-task={batch.cores}"
     tail = [

@@ -94,8 +94,9 @@ class JointWriter:
     def __init__(self, comm: Communicator, outstanding: int = 2):
         self._comm, self._outstanding = comm, outstanding
         self._writer = Writer(outstanding if comm.size == 1 else sys.maxsize)
-        # What is not known to be published. In the order of submission, this rank has written, all have written and
-        # completed, and rank 0 has published so much; `_known` of it is known to all as published.
+        # Work whose publication is not known yet, in the order of submission. The counters say how much this rank has
+        # written, how much all ranks have written and completed, and how much rank 0 has published; `_known` is how
+        # much of it all ranks know to be published.
         self._open: deque[Work] = deque()
         self._written = self._completed = self._published = self._known = 0
         self._error: BaseException | None = None
@@ -154,14 +155,14 @@ class JointWriter:
             self.advance()
 
     def _first_moves(self) -> bool:
-        """True if this rank need not be waited for before all go on with the first work that is not published."""
+        """True if all ranks can continue with the first unpublished work without waiting for this rank."""
         if self._error is not None:
             return True
         if self._completed > self._known:
             return not self._comm.root or self._published > self._known
         return self._written > self._completed
 
-    # ---- in the thread
+    # ---- in the background thread
 
     def _alone(self, work: Work) -> None:
         try:
@@ -169,7 +170,7 @@ class JointWriter:
             work.complete(self._comm)
             work.publish()
         except BaseException:
-            # What makes the disk full is not left behind.
+            # Incomplete files are removed, since they may be the reason why the disk is full.
             work.discard()
             raise
 
@@ -182,7 +183,7 @@ class JointWriter:
                 self._error = error
 
     def _publish(self, work: Work, number: int) -> None:
-        if self._published == number:  # not behind one that failed
+        if self._published == number:  # not after work that failed
             try:
                 work.publish()
                 self._published += 1
@@ -211,7 +212,7 @@ class JointWriter:
             self._give_up()
 
     def _give_up(self) -> None:
-        """Once all know: stop, and remove what is not published."""
+        """Stop, and remove unpublished files. It is called when all ranks know of the failure."""
         self._failed = True
         self._writer.drain()
         self._comm.barrier()

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.base.signals import SIGNALLED
+from hiresx.base.termination_signals import SIGNALLED
 from hiresx.errors import HiresxError, describe
 from hiresx.mpi import launcher_environment
 
-# Seconds that a rank with an error of its own leaves to rank 0 to tell of it.
+# Seconds that a rank with an error of its own waits, so that rank 0 can report the error.
 GRACE = 1.0
-# Seconds that a rank which has come to its end leaves to the others to come to theirs, before it says that it waits.
+# Seconds that a rank at its end waits for the others before it prints that it waits.
 LONG = 60.0
 
 
@@ -60,7 +60,7 @@ class Communicator:
             self.mpi_comm.Barrier()
 
     def _rows(self, values: Any) -> np.ndarray:
-        """`values` (same shape and type on all ranks) of every rank, by rank."""
+        """Return `values` (same shape and type on all ranks) of every rank, by rank."""
         values = np.array(values, order="C")
         if self.mpi_comm is None:
             return values[None]
@@ -128,11 +128,12 @@ class Communicator:
         return self._aside
 
     def _any_failed(self, failed: bool, patience: float | None) -> bool:
-        """True if `failed` holds on any rank. False as well on one where it does and that has lost its patience."""
+        """True if `failed` is true on any rank. It is false on a rank that has failed and whose `patience` has
+        ended."""
         flags = np.zeros(self.size, np.int8)
         asked = self.aside().Iallgather(np.array([failed], np.int8), flags)
         if failed and patience is not None:
-            self._unanswered = asked  # and with it what MPI may still read and write
+            self._unanswered = asked  # and so are the buffers that MPI may still read and write
             return _completes_within(asked, patience)
         asked.Wait()
         return bool(flags.any())
@@ -204,7 +205,7 @@ class Communicator:
         this process ends alone."""
         status = status if 0 < status < 256 else 1
         for stream in (sys.stdout, sys.stderr):
-            with suppress(Exception):  # nobody reads any more
+            with suppress(Exception):  # the reader is gone
                 stream.flush()
         if self.mpi_comm is not None:
             self.mpi_comm.Abort(status)
@@ -212,11 +213,11 @@ class Communicator:
 
 
 def _sendable(error: Exception) -> Exception:
-    """The error, or what can be sent of it."""
+    """Return the error, or an object that can be sent in its place."""
     try:
         if type(pickle.loads(pickle.dumps(error))) is type(error):
             return error
-    except BaseException:  # its own methods may do anything
+    except BaseException:  # its own methods may raise any error
         pass
     return RuntimeError(describe(error))
 
@@ -225,12 +226,12 @@ def is_on_all_ranks(error: BaseException) -> bool:
     """True if all ranks have this error and catch it at the same place in the program."""
     try:
         return bool(getattr(error, "everywhere", False))
-    except Exception:  # of a class that answers so
+    except Exception:  # of a class that answers any attribute
         return False
 
 
 def _completes_within(request: Any, seconds: float) -> bool:
-    """True if a request of MPI is completed within so many seconds."""
+    """True if a request of MPI is completed within this number of seconds."""
     end = time.monotonic() + seconds
     while not request.Test():
         if time.monotonic() > end:
@@ -293,16 +294,17 @@ def end_process(error: BaseException, status: int, tell: Callable[[str], None]) 
         return status
     try:
         if not comm.root:
-            # Where all have found the same fault for themselves, rank 0 speaks first and ends the others.
+            # If all ranks have found the same error themselves, rank 0 reports it and ends the others.
             time.sleep(GRACE)
         tell("" if comm.root else f"rank {comm.rank}: ")
-    finally:  # whatever becomes of the telling
+    finally:  # even if reporting fails
         comm.abort(status)
     return status
 
 
 def _ended_early(error: BaseException, status: int, tell: Callable[[str], None]) -> int:
-    """Before there is a world: process 0 speaks; the launcher ends the others, unless only they have the error."""
+    """Handle an error before the `world` exists: process 0 prints it. The launcher ends the other processes, unless
+    only they have the error."""
     rank = launcher_environment.process_number()
     if rank and is_on_all_ranks(error):
         return status
@@ -313,7 +315,7 @@ def _ended_early(error: BaseException, status: int, tell: Callable[[str], None])
 
 
 def _exit(before: Callable[[Any], None], status: Any = None) -> None:
-    """sys.exit in a program on several ranks: Python tells nobody else of it."""
+    """Call sys.exit in a program on several ranks: Python does not tell the other ranks."""
     if status not in (None, 0):
         _world[0]._abort_status = status if isinstance(status, int) else 1
     before(status)

@@ -11,8 +11,8 @@ from hiresx.base import optional
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 
-# Where a launcher tells a process how many there are: mpirun of Open MPI; Hydra (MPICH, Intel MPI), Cray's PALS, Flux
-# and Slurm's PMI plugins.
+# Variables by which a launcher tells a process the number of processes: mpirun of Open MPI; Hydra (MPICH, Intel MPI),
+# Cray's PALS, Flux and Slurm's PMI plugins.
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "PALS_RANKID", "PMI_ID")
 INSTALL = (
@@ -60,12 +60,12 @@ def initialised_mpi(environment: Mapping[str, str] = os.environ) -> Any:
     try:
         import mpi4py
 
-        # UCX, when MPI brings it, takes SIGHUP for its debugging, and a run would not hear of it.
+        # UCX, if MPI loads it, uses SIGHUP for its debugging, and a run would not receive the signal.
         os.environ.setdefault("UCX_DEBUG_SIGNO", "0")
         if "mpi4py.MPI" not in sys.modules:
             mpi4py.rc.initialize = False  # an MPI that does not belong to the launcher may end the process
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # mpi4py's own on such a mixture
+            warnings.simplefilter("ignore")  # the error of mpi4py for such a mixture
             from mpi4py import MPI
     except Exception as error:
         raise HiresxError(
@@ -78,9 +78,10 @@ def initialised_mpi(environment: Mapping[str, str] = os.environ) -> Any:
     if not MPI.Is_initialized():
         if by in ("Open MPI", "MPICH") and (by == "Open MPI") != library.startswith("Open MPI"):
             raise _mixed_error(some, f"the mpirun of {by} started them, mpi4py uses {library}", by)
-        # Windows are for memory that the ranks of a host share; the component for networks complains without one.
+        # Windows are used for memory that the ranks of a host share; without a network the component for networks
+        # prints warnings.
         os.environ.setdefault("OMPI_MCA_osc", "^ucx")
-        # Ranks that wait leave their core to whoever has work.
+        # Waiting ranks yield their core to processes that have work.
         os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
         MPI.Init_thread()
         atexit.register(_finalize, MPI)

@@ -67,7 +67,7 @@ def place(
     known = comm.allgather(facts)
     names = _resolve_auto(names, known)
     if bytes_ is None:
-        per_node = Layout(STORAGE["fp64"]).exchanged_bytes(viscous=True)  # of which only ratios count
+        per_node = Layout(STORAGE["fp64"]).exchanged_bytes(viscous=True)  # only their ratios matter
         bytes_ = np.zeros((comm.size, comm.size)) if cut is None or comm.size == 1 else halo_bytes(cut, per_node)
     machine, shared = _host_placement(comm, known, names, _square(bytes_, comm.size), strategy)
     with comm.together():
@@ -78,7 +78,7 @@ def place(
 
 
 def _square(bytes_: ArrayLike, size: int) -> np.ndarray:
-    """`bytes_` with ranks that have no part, and send nothing, added."""
+    """Return `bytes_` with rows and columns of zeros for ranks that have no part."""
     given = np.asarray(bytes_, float)
     matrix = np.zeros((size, size))
     matrix[: len(given), : len(given)] = given
@@ -86,7 +86,7 @@ def _square(bytes_: ArrayLike, size: int) -> np.ndarray:
 
 
 def _resolve_auto(names: list[str], known: list[PlacementFacts]) -> list[str]:
-    """auto become cuda or cpu. Raises for a GPU that does not exist, the same on all ranks."""
+    """Replace "auto" by cuda or cpu. Raises an error for a GPU that does not exist, the same on all ranks."""
     lacking = [rank for rank, name in enumerate(names) if name == "cuda" and known[rank].fault]
     if lacking:
         rank = lacking[0]
@@ -113,7 +113,7 @@ def _host_placement(
     seen = None
     with comm.together():
         if comm.rank in first.values():
-            seen = _discover_host()  # not on one rank for all: a scheduler may show each rank other GPUs
+            seen = _discover_host()  # not on one rank for all: a scheduler may make other GPUs visible to each rank
         elif comm.local.root:
             seen = sysfs.discover()
     machines = dict(zip(here, comm.local.allgather(seen), strict=True))
@@ -131,8 +131,8 @@ def _host_placement(
 
 
 def _discover_host() -> Machine:
-    """Discover this host; if a GPU is busy, once more after NVML's sampling time. NVML reports the past second, so a
-    run that has just ended still counts in the first answer."""
+    """Return a description of this host. If a GPU is busy, it is made once more after NVML's sampling time: NVML
+    reports the past second, so that a run that has just ended still counts in the first answer."""
     machine = discover()
     if any((gpu.utilisation or 0) > BUSY_UTILISATION for gpu in machine.gpus):
         time.sleep(SAMPLE)
@@ -149,7 +149,7 @@ def _bind_and_make(
     share: Share,
     bind: bool,
 ) -> tuple[Seat, Backend]:
-    """Bind, then make the backend: the first moment at which a CUDA context may exist."""
+    """Bind this process, then make the backend. No CUDA context exists before."""
     if not bind and share.cpus != cpu_binding.now():
         share = share._replace(cpus=cpu_binding.now(), why=(*share.why, "not bound, as was asked"))
     why = [*(chosen.why if chosen else ()), *share.why]

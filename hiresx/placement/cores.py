@@ -41,7 +41,8 @@ def cut(machine: Machine, facts: Mapping[int, PlacementFacts], gpus: Mapping[int
         if len(ranks) == 1:
             (rank,) = ranks
             bound = (kept,) if kept else ()
-            # The only one here takes all there is, but with a GPU on one of several nodes it stays on that one.
+            # A single rank on the host gets all CPUs; if its GPU is on one of several nodes, it gets those of this
+            # node.
             several = not kept and len(_nodes(machine, allowed)) > 1
             shares = {rank: near[rank] if several and rank in near else allowed}
         elif len(cores) < len(ranks):
@@ -70,25 +71,26 @@ def _launcher_remark(machine: Machine, facts: Mapping[int, PlacementFacts]) -> s
 
 
 def _near(machine: Machine, gpu: GPU, allowed: Cpus) -> Cpus:
-    """The GPU's nearest CPUs among those allowed; all these where none is known."""
+    """Return those of the allowed CPUs that are nearest to the GPU, or all of them if these are not known."""
     near = gpu.cpus or next((node.cpus for node in machine.numa if node.index == gpu.numa), frozenset())
     return near & allowed or allowed
 
 
 def _nodes(machine: Machine, cpus: Cpus) -> list[int]:
-    """NUMA nodes with any of the CPUs."""
+    """Return the NUMA nodes with any of the CPUs."""
     return [node.index for node in machine.numa if node.cpus & cpus]
 
 
 def _cores(machine: Machine, allowed: Cpus) -> list[Cpus]:
-    """Whole cores among the CPUs allowed, NUMA node by NUMA node."""
+    """Return the complete cores among the allowed CPUs, NUMA node by NUMA node."""
     whole = [core & allowed for core in machine.cores if core & allowed]
     whole += [frozenset([cpu]) for cpu in allowed - frozenset().union(*whole)]
     return sorted(whole, key=lambda core: (_nodes(machine, core)[:1], min(core)))
 
 
 def _slices(cores: list[Cpus], count: int) -> list[Cpus]:
-    """`cores` in `count` parts as even as can be; where there are fewer cores, neighbours have the same."""
+    """Divide `cores` into `count` parts as evenly as possible. If there are fewer cores than parts, neighbours share a
+    core."""
     if len(cores) < count:
         return [cores[n * len(cores) // count] for n in range(count)]
     bounds = [n * len(cores) // count for n in range(count + 1)]
@@ -96,7 +98,7 @@ def _slices(cores: list[Cpus], count: int) -> list[Cpus]:
 
 
 def _even(ranks: list[int], cores: list[Cpus], near: Mapping[int, Cpus]) -> dict[int, Cpus]:
-    """CPUs of ranks that all compute on GPUs: those near the same CPUs share them."""
+    """Return the CPUs of ranks that all compute on GPUs. Ranks near the same CPUs divide them."""
     found: dict[int, Cpus] = {}
     for cpus in dict.fromkeys(near.values()):
         some = [rank for rank in ranks if near[rank] == cpus]
@@ -105,7 +107,8 @@ def _even(ranks: list[int], cores: list[Cpus], near: Mapping[int, Cpus]) -> dict
 
 
 def _share_with_gpus(ranks: list[int], cores: list[Cpus], near: Mapping[int, Cpus]) -> dict[int, Cpus]:
-    """A rank with a GPU needs one core, near it if one is left; the others share what remains."""
+    """Return the CPUs of ranks of which some have a GPU. Such a rank gets one core, near its GPU if one is free; the
+    others divide the remaining cores."""
     left = list(cores)
     found: dict[int, Cpus] = {}
     for rank in near:

@@ -3,8 +3,8 @@
 from hiresx.topology import binding
 from hiresx.topology.binding import Binding
 
-# Of the last binding of this process: (CPUs before it, CPUs since). A second case in one process is placed like the
-# first, out of all that the process was started with.
+# The last binding of this process: (CPUs before it, CPUs since). A second case in one process is placed like the first
+# one, on all CPUs with which the process was started.
 _last: list[tuple[frozenset[int], frozenset[int]]] = []
 
 

@@ -25,7 +25,7 @@ def export(made: PlacementPlan, form: str, hosts: Sequence[str] = ()) -> str:
 
 
 def _rankfile(made: PlacementPlan, hosts: Sequence[str]) -> str:
-    """Cores by hwloc's logical numbers, as mpirun reads them."""
+    """Return the rankfile, with cores by hwloc's logical numbers, which mpirun expects."""
     machine = made.machine
     shares = _shares(made)
     order = logical_cores(machine, _allowed_cpus(machine))
@@ -46,8 +46,8 @@ def _mask_cpu(made: PlacementPlan, _: Sequence[str]) -> str:
 
 
 def _visible(made: PlacementPlan, _: Sequence[str]) -> str:
-    """List all GPUs of the plan, its own first, for every rank: hiding the others can switch CUDA IPC off. Of MIG
-    slices CUDA shows a process one."""
+    """Return a script that makes all GPUs of the plan visible to every rank, its own first: if the others were hidden,
+    CUDA IPC might not work. CUDA shows a process only one MIG slice."""
     placement = made.strategies[made.best].placement
     gpus = made.machine.gpus
     lines = []
@@ -82,7 +82,7 @@ exec "$@"
 
 
 def _number(machine: Machine, gpu: int) -> int:
-    """The number of a GPU by which CUDA_VISIBLE_DEVICES counts: of cards, however many slices MIG makes of one."""
+    """Return the number of a GPU in the order of CUDA_VISIBLE_DEVICES, which counts cards and not MIG slices."""
     cards = list(dict.fromkeys(entry.bus_id or str(entry.index) for entry in machine.gpus))
     return cards.index(machine.gpus[gpu].bus_id or str(gpu))
 
@@ -95,7 +95,7 @@ def _allowed_cpus(machine: Machine) -> Cpus:
 
 
 def _shares(made: PlacementPlan) -> list[Cpus]:
-    """CPUs of each rank as a run would bind them."""
+    """Return the CPUs of each rank, as a run would bind them."""
     machine, placement = made.machine, made.strategies[made.best].placement
     allowed = _allowed_cpus(machine)
     if not machine.cores:

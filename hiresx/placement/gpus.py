@@ -10,7 +10,7 @@ import numpy as np
 from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.placement.facts import PlacementFacts
-from hiresx.topology import levels
+from hiresx.topology import connection_levels
 from hiresx.topology.cost import traffic
 from hiresx.topology.cpus import format_list
 from hiresx.topology.machine import GPU, Machine
@@ -74,11 +74,12 @@ def choose(
 def _hidden_gpu_remarks(
     rank: int, chosen: Mapping[int, GpuChoice], facts: Mapping[int, PlacementFacts], machine: Machine
 ) -> list[str]:
-    """Remarks on GPUs of other ranks of this host that are hidden from this rank, with the mask that shows them.
-    `machine`: as the rank sees it, whatever the mask hides from CUDA."""
+    """Yield remarks on GPUs of other ranks of this host that are hidden from this rank, with the setting that makes
+    them visible. `machine`: the machine as the rank sees it, including GPUs that are hidden from CUDA."""
     every = sorted({address for fact in facts.values() for address in fact.gpus})
     known = [gpu.address for gpu in machine.gpus]
-    # A cgroup hides GPUs from all, and CUDA counts those that are left; else it counts what the host has.
+    # If a cgroup hides GPUs from all processes, CUDA numbers the remaining ones; otherwise it numbers all GPUs of the
+    # host.
     number = {address: (known if set(every) <= set(known) else every).index(address) for address in every}
     far = [r for r, other in chosen.items() if other.gpu.address not in facts[rank].gpus]
     if not far:
@@ -112,13 +113,13 @@ def complete(machine: Machine, facts: PlacementFacts) -> Machine:
         replace(of(address, name), index=n)
         for n, (address, name) in enumerate(zip(facts.gpus, facts.names, strict=True))
     )
-    square = tuple(tuple(levels.SELF if a == b else "SYS" for b in range(count)) for a in range(count))
+    square = tuple(tuple(connection_levels.SELF if a == b else "SYS" for b in range(count)) for a in range(count))
     return replace(
         machine,
         gpus=tuple(gpus),
         levels=square,
         pcie=square,
-        peer=tuple(tuple(levels.SELF if a == b else "" for b in range(count)) for a in range(count)),
+        peer=tuple(tuple(connection_levels.SELF if a == b else "" for b in range(count)) for a in range(count)),
         nics=(),
         nic_levels=((),) * count,
         measured=None,
@@ -151,8 +152,8 @@ def _free(machine: Machine, visible: Sequence[int]) -> tuple[tuple[int, ...], tu
 def _parts(
     machine: Machine, gpus: tuple[int, ...], facts: Mapping[int, PlacementFacts]
 ) -> list[tuple[list[int], tuple[int, ...]]]:
-    """Groups (ranks, GPUs for them). Where a launcher bound ranks near some GPUs each, and has left no GPU short, they
-    take these; else all ranks take all GPUs."""
+    """Yield groups (ranks, GPUs for them). If a launcher bound ranks near some GPUs each, and there are enough GPUs
+    near each group, groups use these; otherwise all ranks use all GPUs."""
     if not facts:
         return []
 

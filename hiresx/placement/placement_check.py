@@ -18,7 +18,7 @@ from hiresx.topology import memory
 from hiresx.topology.cpus import format_list
 from hiresx.topology.place import even_traffic
 
-PROBE = 2**20  # bytes of host memory that are touched to see where they land
+PROBE = 2**20  # bytes of host memory that are accessed to find their NUMA nodes
 
 
 @dataclass(frozen=True)

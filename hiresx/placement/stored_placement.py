@@ -8,7 +8,7 @@ from hiresx.base.plural import plural
 from hiresx.device import Backend
 from hiresx.topology.cpus import format_list
 
-# Beyond this many ranks a host is one line.
+# With more ranks than this, each host is one line of the table.
 MOST_LINES = 32
 
 
@@ -85,7 +85,7 @@ def _cells(seat: Seat) -> list[str]:
 
 
 def _by_host(seats: Sequence[Seat]) -> list[list[str]]:
-    """One row for the ranks of a host that have one backend."""
+    """Return one row for the ranks of a host that have one backend."""
     groups: dict[tuple[str, str], list[Seat]] = {}
     for seat in seats:
         groups.setdefault((seat.host, seat.backend), []).append(seat)

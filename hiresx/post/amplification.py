@@ -89,7 +89,7 @@ def amplification(run: Any, ahead: Range | None = None, behind: Range | None = N
 
 
 def _along_x(run: Any) -> Any:
-    """The statistics of turbulence over x. Raises HiresxError, with what is wanted, for a run that has none."""
+    """Return the statistics of turbulence over x. Raises HiresxError, with what is needed, for a run that has none."""
     try:
         found = turbulence(run, "j,k").data
     except HiresxError as unsuited:
@@ -101,7 +101,7 @@ def _along_x(run: Any) -> Any:
 
 
 def _sponge_after(case: Any, place: float) -> float:
-    """Where along x the first sponge behind the shock begins."""
+    """Return the x at which the first sponge behind the shock begins."""
     sponges = [entry for entry in case.get("sponge") or () if entry["axis"] == "x"]
     begins = [entry["start"] for entry in sponges if isinstance(entry["start"], int | float)]
     return min((float(start) for start in begins if start > place), default=np.inf)
@@ -117,7 +117,7 @@ def _nodes(x: np.ndarray, given: Range, option: str, least: float, most: float) 
 
 
 def _mach(found: Any, before: np.ndarray, gamma: float) -> float:
-    """Of the mean flow ahead. Raises HiresxError where it is subsonic."""
+    """Return the Mach number of the mean flow upstream. Raises HiresxError if it is subsonic."""
     u, rho, p = (float(found[name].values[before].mean()) for name in ("u", "rho", "p"))
     mach = u / float(np.sqrt(gamma * p / rho))
     if mach <= 1:

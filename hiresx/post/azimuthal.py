@@ -11,9 +11,9 @@ from hiresx.output.show import picture_file
 from hiresx.post import grid_cutoff, signal_reading, welch
 from hiresx.post.result import Result, as_run, dataset, file_stem
 
-# Tolerance of the distances and angles of the places of a ring, as a share of its radius.
+# Tolerance of the distances and angles of the places of a ring, as a fraction of its radius.
 _ROUND = 1e-3
-# A tone is helical if the difference of the powers of m and -m is at least this share of their sum. Otherwise it is
+# A tone is helical if the difference of the powers of m and -m is at least this fraction of their sum. Otherwise it is
 # flapping.
 _TURNING = 0.5
 # Largest |m| of the modes that are drawn, and number of tones that are named.
@@ -146,7 +146,7 @@ def azimuthal(
 
 
 def _classify(m: np.ndarray, share: np.ndarray) -> dict[str, Any]:
-    """Kind of a tone, by the powers of its modes."""
+    """Return the kind of a tone, from the powers of its modes."""
     by_order = {order: float(share[np.abs(m) == order].sum()) for order in range(int(m.max()) + 1)}
     order = max(by_order, key=lambda key: by_order[key])
     with_theta, against = float(share[m == order][0]), float(share[m == -order][0])

@@ -28,7 +28,7 @@ import numpy as np
 from hiresx.device.averaging import BUDGETS
 from hiresx.output.fields.differences import derivative
 
-# Components of a symmetric tensor in their order, and the places of xx, xy, ... among them.
+# Order of the components of a symmetric tensor, and the positions of xx, xy, ... among them.
 COMPONENTS = ("xx", "yy", "zz", "xy", "xz", "yz")
 PAIRS = ("u_u", "v_v", "w_w", "u_v", "u_w", "v_w")
 PLACE = np.array([[0, 3, 4], [3, 1, 5], [4, 5, 2]])
@@ -65,11 +65,11 @@ class HomogeneousMeans:
         for axis in range(3):
             if axis in self._along:
                 column = [derivative(c, axis) for c in self.coordinates]
-            else:  # a step, or the unit extrusion of a direction of one node
+            else:  # a step, or the unit extrusion of a direction with one node
                 vector = steps.get(axis, np.eye(3)[2 - axis])
                 column = [np.full(shape, component) for component in vector]
             columns.append(np.stack(column))
-        # of each node the rows d(index along the axis)/d(x, y, z)
+        # for each node the rows d(index along the axis)/d(x, y, z)
         self.slopes = np.moveaxis(
             np.linalg.inv(np.moveaxis(np.stack(columns, axis=1), (0, 1), (-2, -1))), (-2, -1), (0, 1)
         )
@@ -128,7 +128,7 @@ def statistics(node: Mapping[str, Any], place: HomogeneousMeans) -> dict[str, np
         held["tau_gradient"] = mean(own["tau_gradient"].values + np.einsum("ij...,ij...->...", dtau, dg))
         return held
 
-    # Each component is averaged alone: together they would take many times the memory of the averages.
+    # Each component is averaged separately: together they would need many times the memory of the averages.
     def strain(i: int, j: int) -> np.ndarray:
         return mean(own[f"p_strain_{_name(i, j)}"].values + dp * (dg[i, j] + dg[j, i]))
 
@@ -215,6 +215,6 @@ def energy_of(stresses: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _slopes_and_force(held: Mapping[str, np.ndarray], place: HomogeneousMeans) -> tuple[np.ndarray, np.ndarray]:
-    """dU_i/dx_j, and the force of mean stress and pressure."""
+    """Return dU_i/dx_j, and the force of mean stress and pressure."""
     slope = np.stack([place.gradient(u) for u in held["U"]])
     return slope, np.stack([place.divergence(row) for row in held["tau"]]) - place.gradient(held["p"])

@@ -66,7 +66,7 @@ def correlate(
 
 
 def _integral(row: np.ndarray, over: np.ndarray, zero: int) -> float:
-    """Integral of a correlation from 0 to its first zero, the mean of both sides."""
+    """Return the integral of a correlation from 0 to its first zero, averaged over both sides."""
     sides = []
     for side, along in ((row[zero:], over[zero:] - over[zero]), (row[zero::-1], over[zero] - over[zero::-1])):
         if side.size > 1:

@@ -12,7 +12,7 @@ from hiresx.post import homogeneous_directions
 from hiresx.post.result import Result, as_run, dataset, file_stem
 
 VELOCITIES = ("u", "v", "w")
-# Smallest determinant of the directions of a box, which is 1 where they are orthogonal.
+# Least determinant of the directions of a box; it is 1 if they are orthogonal.
 _FLAT = 1e-6
 
 
@@ -75,7 +75,8 @@ def shells(velocity: Sequence[np.ndarray], periods: np.ndarray) -> tuple[np.ndar
     around each, divided by dk. `velocity`: u, v and w, arrays (nk, nj, ni); their means are subtracted. `periods` (3,
     3): the vectors, one in each row, after which the flow repeats along k, j and i. dk is the smallest spacing of wave
     numbers among the directions."""
-    # Columns, one for a period: the wave vector of which it holds one wave, and the others none.
+    # Columns, one for each period: the wave vector that has one wavelength along this period and is constant along the
+    # others.
     waves = 2 * np.pi * np.linalg.inv(periods)
     spacing = float(np.linalg.norm(waves, axis=0).min())
     numbers = np.stack(np.meshgrid(*(np.fft.fftfreq(n, 1 / n) for n in velocity[0].shape), indexing="ij"))
@@ -89,7 +90,7 @@ def shells(velocity: Sequence[np.ndarray], periods: np.ndarray) -> tuple[np.ndar
 
 
 def _scales(time: float, k: np.ndarray, power: np.ndarray, energy: float, reynolds: float | None) -> dict[str, Any]:
-    """A row of the table: of the energies `power` of wave numbers k, whose sum is to be `energy`."""
+    """Return a row of the table, from the energies `power` of the wave numbers k, whose sum should be `energy`."""
     total = float(power.sum())
     missing = abs(total - energy) / energy if energy else 0.0
     row: dict[str, Any] = {"time": time, "energy": energy, "parseval_error": missing}

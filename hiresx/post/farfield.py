@@ -22,9 +22,9 @@ DENSITIES = ("flow", "pressure")
 PER_PERIOD = 5
 # Number of cells of a surface per wavelength at which the sum over the surface is accurate to 2 %.
 PER_WAVELENGTH = 8
-# Largest share of the variance above the frequencies that the samples resolve.
+# Largest fraction of the variance above the frequencies that the samples resolve.
 _UNRESOLVED = 0.1
-# Number of places of a surface at which that share is evaluated.
+# Number of places of a surface at which this fraction is evaluated.
 _LOOKED_AT = 64
 
 
@@ -192,7 +192,7 @@ def _check_choices(caps: str, density: str, length: float, velocity: float, ambi
 
 
 def _places(observers: Sequence[Sequence[float]] | np.ndarray | ObserverArc) -> np.ndarray:
-    """(m, 3)."""
+    """Return the places of the observers, (m, 3)."""
     places = (
         observers.places if isinstance(observers, ObserverArc) else np.asarray(observers, dtype=float).reshape(-1, 3)
     )
@@ -257,7 +257,8 @@ def _decibels(squares: np.ndarray, reference: float) -> np.ndarray:
 def _levels(
     kept: np.ndarray, spectra: welch.Spectra, reference: float, length: float, velocity: float, highest: float
 ) -> _Levels:  # fmt: skip
-    """`kept`: signals (caps, m, samples). `highest`: the highest frequency that samples and cells resolve."""
+    """Return the `_Levels` of signals. `kept`: the signals (caps, m, samples). `highest`: the highest frequency that
+    samples and cells resolve."""
     powers = spectra.density.reshape(*kept.shape[:2], -1)
     per_strouhal = powers * velocity / length
     bands = welch.third_octaves(spectra.frequency * length / velocity, per_strouhal)
@@ -320,7 +321,7 @@ def _third_octave_rows(levels: _Levels, directions: _Directions) -> list[dict[st
 
 
 def _times(stored: StoredSurface, start: float | None, end: float | None) -> tuple[np.ndarray, int]:
-    """The times to use and the number of the first."""
+    """Return the times to use and the number of the first."""
     time = np.array(stored.records["time"], dtype=float)
     chosen = np.flatnonzero(
         (time >= (-np.inf if start is None else start)) & (time <= (np.inf if end is None else end))
@@ -369,7 +370,8 @@ def _reader(
     stored: StoredSurface, first: int, count: int, before: int, stream: fwh.Stream, by_pressure: bool
 ) -> Any:  # fmt: skip
     """Return a function that reads the flow at some of the places of a surface, at the samples that are used. The first
-    sample is repeated `before` times before them. `by_pressure`: the density is that of sound of this pressure."""
+    sample is repeated `before` times before them. `by_pressure`: whether the density follows from the pressure, as in
+    sound."""
     rows = slice(first, first + count)
 
     def flow(some: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -387,15 +389,15 @@ def _reader(
 
 
 def _unresolved_share(stored: StoredSurface, first: int, count: int, name: str) -> float:
-    """Share of the variance of the pressure at frequencies above those that the samples resolve. Raises HiresxError if
-    it is too large."""
+    """Return the fraction of the variance of the pressure at frequencies above those that the samples resolve. Raises
+    HiresxError if it is too large."""
     places = np.unique(np.linspace(0, len(stored.fixed["x"]) - 1, _LOOKED_AT).astype(int))
     p = np.array(stored.records["p"][first : first + count][:, places], dtype=float)
     p = (p - p.mean(axis=0)) * np.hanning(count)[:, None]
     power = np.sum(np.abs(np.fft.rfft(p, axis=0)) ** 2, axis=1)
     above = np.fft.rfftfreq(count) > 1 / PER_PERIOD
     share = float(power[above].sum() / power.sum()) if power.sum() > 0 else 0.0
-    # Fluctuations at the level of round-off are no sound.
+    # Fluctuations at the level of round-off are not sound.
     noise = np.finfo(np.float32 if stored.records.dtype["p"].base.itemsize == 4 else np.float64).eps
     if share > _UNRESOLVED and p.std() > 8 * noise:
         dt = float(stored.records["time"][first + 1] - stored.records["time"][first])

@@ -48,5 +48,5 @@ def columns(data: Any) -> dict[str, list[float]]:
 
 
 def _caps(data: Any) -> list[Any]:
-    """The data of each end cap."""
+    """Yield the data of each end cap."""
     return [data.isel(cap=m) for m in range(data.sizes["cap"])] if "cap" in data.dims else [data]

@@ -7,7 +7,7 @@ import numpy as np
 from hiresx.base.plural import plural
 from hiresx.output.show import picture_file
 
-# Signals and spectra of one picture.
+# Largest number of signals and spectra in one picture.
 _CURVES = 6
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 
-# Number of samples from which a value between two samples, and its derivative, are interpolated by a polynomial.
+# Number of samples of the polynomial that interpolates between two samples.
 _STENCIL = 8
 # Number of bytes of sources in memory at a time.
 _HELD = 1 << 28
@@ -108,7 +108,7 @@ def pressure_by_group(
     delays = [
         _distances(observer - surface.places, stream)[1] / stream.sound / dt for observer in observers
     ]  # in samples
-    # The stencil reaches _STENCIL/2 - 1 samples before the one before a retarded time, and as far behind.
+    # The stencil reaches _STENCIL/2 - 1 samples before the sample that precedes a retarded time, and as far behind.
     nearest = [int(np.floor(delay.min())) for delay in delays]
     if still is None:
         firsts = [int(np.ceil(max(delay.max() for delay in delays))) + _STENCIL // 2] * len(delays)
@@ -156,20 +156,16 @@ def compute_sources(surface: Surface, flow: Flow, some: slice, stream: Stream, s
     for start in range(0, len(numbers), _TURNED):
         few = slice(numbers[start], min(numbers[start] + _TURNED, numbers[-1] + 1))
         here = made[start : start + _TURNED]
-        rho, pressure, u, v, w = _by_place(*flow(few))
-        velocity = (u, v, w)
+        rho, velocity, pressure = flow(few)
+        columns = (rho, pressure, *np.moveaxis(velocity, -1, 0))
+        rho, pressure, u, v, w = (np.array(c.T, dtype=float, order="C") for c in columns)  # each (places, times)
         normal, area = surface.normals[few], surface.areas[few, None]
-        through = rho * area * sum(c * normal[:, n, None] for n, c in enumerate(velocity))
+        through = rho * area * sum(c * normal[:, n, None] for n, c in enumerate((u, v, w)))
         here[:, 0] = through - area * (stream.density * (normal @ wind))[:, None]
         excess = area * (pressure - stream.pressure)
-        for n, c in enumerate(velocity):
+        for n, c in enumerate((u, v, w)):
             here[:, n + 1] = excess * normal[:, n, None] + through * (c - wind[n])
     return made
-
-
-def _by_place(rho: np.ndarray, velocity: np.ndarray, pressure: np.ndarray) -> list[np.ndarray]:
-    """rho, pressure, u, v, w as (n, time)."""
-    return [np.array(c.T, dtype=float, order="C") for c in (rho, pressure, *np.moveaxis(velocity, -1, 0))]
 
 
 def _wind(stream: Stream) -> np.ndarray:
@@ -225,7 +221,8 @@ def inside(surface: Surface, observers: np.ndarray) -> np.ndarray:
 
 
 def _interpolation(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (stencil, n) of the value and of the derivative at `part` (n,) of the way from a sample to the next."""
+    """Return the weights (stencil, n) of the value and of the derivative at the fraction `part` (n,) of the interval
+    from a sample to the next."""
     nodes = np.arange(_STENCIL) - (_STENCIL // 2 - 1)
     powers = np.arange(_STENCIL)
     inverse = np.linalg.inv(np.vander(nodes.astype(float), increasing=True))  # coefficients from values
@@ -235,7 +232,7 @@ def _interpolation(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _distances(d: np.ndarray, stream: Stream) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """R*, R (n,) and their gradients (n, 3) with respect to the observer, who is `d` (n, 3) away."""
+    """Return R*, R (n,) and their gradients (n, 3) with respect to the observer, who is `d` (n, 3) away."""
     b2 = 1 - stream.mach**2
     stretched = d * np.array([1.0, b2, b2])
     star = np.sqrt(np.einsum("ni,ni->n", d, stretched))

@@ -86,8 +86,9 @@ def pressure_by_group(
 def _amplitudes_at(
     d: np.ndarray, spectra: np.ndarray, omega: np.ndarray, shift: np.ndarray, stream: Stream
 ) -> np.ndarray:
-    """Amplitudes (n, frequency) that an observer, `d` (n, 3) away, hears of Q, L1, L2 in `spectra` (n, 3, frequency),
-    with the phase `shift` (frequency,) added. The amplitude at the frequency 0, which is no sound, is zero."""
+    """Return the amplitudes (n, frequency) that an observer, `d` (n, 3) away, receives of Q, L1, L2 in `spectra` (n, 3,
+    frequency), with the phase `shift` (frequency,) added. The amplitude at the frequency 0, which is not sound, is
+    zero."""
     special = needs.scipy("special")
     b2, found = 1 - stream.mach**2, np.zeros((len(d), omega.size), dtype=complex)
     along, star, slope = _distances(d, stream)
@@ -105,7 +106,8 @@ def _amplitudes_at(
 
 
 def _extrapolate(values: np.ndarray, number: int) -> np.ndarray:
-    """Extrapolate `values` (..., time) by `number` samples. Each is predicted from those before it and faded out."""
+    """Return `values` (..., time), extrapolated by `number` samples. Each sample is predicted from those before it, and
+    the amplitude decreases smoothly to zero."""
     factors = _predictor(values, min(_ORDER, values.shape[-1] // 3))
     order = factors.shape[-1]
     made = np.concatenate([values[..., -order:], np.zeros((*values.shape[:-1], number))], axis=-1)
@@ -115,8 +117,8 @@ def _extrapolate(values: np.ndarray, number: int) -> np.ndarray:
 
 
 def _predictor(values: np.ndarray, order: int) -> np.ndarray:
-    """Factors (..., order) of the `order` values before one of `values` (..., time), oldest first, that predict it: by
-    Burg's method, which gives a stable prediction."""
+    """Return the factors (..., order) by which a value is predicted from the `order` values before it in `values` (...,
+    time), oldest first. Burg's method is used, which gives a stable prediction."""
     ahead, behind = values[..., 1:], values[..., :-1]
     found = np.zeros((*values.shape[:-1], order))
     for m in range(order):
@@ -130,13 +132,13 @@ def _predictor(values: np.ndarray, order: int) -> np.ndarray:
 
 
 def _delays(surface: Surface, observer: np.ndarray, stream: Stream) -> np.ndarray:
-    """Travel times of sound from the places to an observer."""
+    """Return the travel times of sound from the places to an observer."""
     along, star = _distances(observer - surface.places, stream)[:2]
     return (star - stream.mach * along) / ((1 - stream.mach**2) * stream.sound)
 
 
 def _distances(d: np.ndarray, stream: Stream) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """d1, R* and the slope of R* along d2, (n,)."""
+    """Return d1, R* and the slope of R* along d2, (n,)."""
     b2 = 1 - stream.mach**2
     star = np.sqrt(d[:, 0] ** 2 + b2 * d[:, 1] ** 2)
     return d[:, 0], star, b2 * d[:, 1] / star

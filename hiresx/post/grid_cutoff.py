@@ -12,7 +12,8 @@ from hiresx.post.signal_reading import Signals
 from hiresx.post.welch import Peak
 from hiresx.results import Run, needs
 
-# Share of the sampling rate of filtered samples up to which a tone is no alias: aliases there are damped by 38 dB.
+# Fraction of the sampling rate of filtered samples up to which a tone is not an alias: aliases there are damped by 38
+# dB.
 CLEAN = 0.25
 
 
@@ -58,7 +59,7 @@ def warnings(taken: Signals, highest: np.ndarray | None) -> list[str]:
 
 
 def _edges(run: Run, places: np.ndarray | None) -> np.ndarray | None:
-    """The longest and the shortest edge (2, place) of the cell that holds each of the `places`."""
+    """Return the longest and the shortest edge (2, place) of the cell that contains each of the `places`."""
     blocks = None if places is None else _coordinates(run)
     if places is None or blocks is None:
         return None
@@ -86,7 +87,7 @@ def _edges(run: Run, places: np.ndarray | None) -> np.ndarray | None:
 def _lengths(
     block: tuple[np.ndarray, ...], node: Sequence[Any], place: np.ndarray, active: Sequence[int]
 ) -> list[float]:
-    """Lengths of the edges from a `node` (k, j, i) along the `active` directions, towards the place."""
+    """Return the lengths of the edges from a `node` (k, j, i) along the `active` directions, towards the place."""
     here, found = np.array([c[tuple(node)] for c in block]), []
     for d in active:
         edges = []
@@ -134,7 +135,7 @@ def shade(ax: Any, cutoff: float | None, points: float) -> None:
 
 
 def _coordinates(run: Run) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]] | None:
-    """x, y, z (nk, nj, ni) of every block, from the last fields or the averages."""
+    """Return x, y, z (nk, nj, ni) of every block, from the last fields or the averages."""
     try:
         tree = run.fields(-1, [])
     except HiresxError:

@@ -12,7 +12,7 @@ from hiresx.errors import HiresxError
 # Generators whose period is the length of the box. Along an axis that `grid.periodic` does not name they have nodes at
 # both ends.
 _BOXES = ("box", "wavy")
-# Names of blocks that a message lists.
+# Largest number of names of blocks in a message.
 SHOWN = 4
 
 

@@ -21,12 +21,12 @@ from hiresx.post.result import Result, as_run, dataset, file_stem
 from hiresx.results.stored_levels import kinds_of_stored
 
 _MEND = "pip install 'hiresx[surface]'"
-# What draws in software and without a screen where there is neither GPU nor X server.
+# Settings for rendering in software and without a screen, if there is neither a GPU nor an X server.
 _GL_MEND = "apt install libegl1 libgl1-mesa-dri (Mesa's, without a screen), or write the surface: --out FILE.vtp"
 _SURFACES = (".vtp", ".ply", ".stl")
-_VIEWS = {"xy": (270.0, 90.0), "xz": (270.0, 0.0), "yz": (0.0, 0.0)}  # from +z, -y, +x
+_VIEWS = {"xy": (270.0, 90.0), "xz": (270.0, 0.0), "yz": (0.0, 0.0)}  # views from +z, -y, +x
 _CAMERA = (300.0, 25.0, 1.0)
-# Pixels of the picture in an inch.
+# Pixels per inch of the picture.
 _DPI = 200
 _PROBE = """
 import pyvista
@@ -63,7 +63,7 @@ def isosurface(
     Raises HiresxError for an unknown variable or run, for fields of less than three dimensions, for values outside of
     the range of the variable, and if PyVista is missing.
     """
-    # first of all: its extra brings what opens a run as well
+    # imported first: the optional packages for pictures include the one that opens a run
     pyvista = optional.import_required("pyvista", "surfaces need PyVista", _MEND)
     run, look = as_run(run), look or Look()
     names = list(dict.fromkeys([variable, *([by] if by else [])]))
@@ -158,7 +158,8 @@ class SeenAxis:
     away: np.ndarray
 
 
-# An edge whose length in the picture is below this share of its larger side has no scale, because the view is along it.
+# An edge has no scale if its length in the picture is below this fraction of the larger side, because the view is along
+# it.
 _SHORTEST = 0.04
 
 
@@ -231,15 +232,16 @@ def _surface(
     pyvista: ModuleType, pieces: Sequence[dict[str, np.ndarray]], kinds: Sequence[np.ndarray | None], variable: str,
     values: Sequence[float], by: str | None, clip: Sequence[float] | None,
 ) -> Any:  # fmt: skip
-    """The triangles of all blocks, with the point data "level" and `by`. `kinds`: of their cells, None where all are
-    shown (`level_cells.cell_kinds`)."""
+    """Return the triangles of all blocks, with the point data "level" and `by`. `kinds`: the kinds of their cells, None
+    if all are shown (`level_cells.cell_kinds`)."""
     parts = []
     low, high = np.inf, -np.inf
     for piece, hidden in zip(pieces, kinds, strict=True):
         if min(piece["x"].shape) < 2:
             continue
         low, high = min(low, float(np.nanmin(piece[variable]))), max(high, float(np.nanmax(piece[variable])))
-        # VTK counts i fastest, as an array (nk, nj, ni) lies in memory; a structured grid is given its transpose.
+        # VTK counts i fastest, in the same order as the memory of an array (nk, nj, ni); a structured grid gets the
+        # transpose.
         grid = pyvista.StructuredGrid(*(np.ascontiguousarray(piece[axis].T) for axis in "xyz"))
         for name in dict.fromkeys([variable, *([by] if by else [])]):
             grid.point_data[name] = piece[name].ravel()
@@ -266,7 +268,7 @@ def _picture(
     pyvista: ModuleType, found: Any, shown: str, norm: Any, chosen: str, bounds: list[float], opacity: float,
     view: tuple[float, float, float], wide: int,
 ) -> tuple[np.ndarray, "PictureView"]:  # fmt: skip
-    """Red, green, blue (height, width, 3), cut to what is drawn, and how that is seen."""
+    """Return red, green, blue (height, width, 3), reduced to the part with content, and the projection."""
     _check_gl()
     from matplotlib import colormaps
     from vtkmodules.vtkCommonCore import vtkLogger
@@ -313,7 +315,8 @@ def _picture(
 
 
 def _check_gl() -> None:
-    """Raises HiresxError where nothing can be drawn. The check runs in a process of its own, as VTK may abort it."""
+    """Raises HiresxError if pictures cannot be rendered. The check runs in a separate process, since VTK may abort
+    it."""
     tried = subprocess.run([sys.executable, "-P", "-c", _PROBE], capture_output=True, text=True, timeout=120)
     if tried.returncode:
         reason = next(

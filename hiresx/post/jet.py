@@ -87,7 +87,7 @@ def analyse(
     HiresxError for a run without a mean flow, screech and convection velocity."""
     missing: list[str] = []
     if start is None:
-        # The time that the averages leave out as the start of the flow is left out of the probes, too.
+        # The start of the flow, which the averages leave out, is left out of the probes, too.
         begun = float((run.case.get("average") or {}).get("start") or 0.0)
         start = begun if begun < float(run.record.get("time") or 0.0) else None
     flow = cells = heard = absent = None
@@ -168,7 +168,7 @@ def expanded_jet(
 
 
 def _convection(run: Run, line: str | None, start: float | None, end: float | None, velocity: float) -> dict[str, Any]:
-    """The convection velocity along the shear layer, of v where it is there, else of p."""
+    """Return the convection velocity along the shear layer, of v if the history has it, else of p."""
     name = line or _shear_line(run)
     if "." not in name:
         quantities = set(map(str, run.history(name).data_vars))

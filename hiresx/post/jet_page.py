@@ -62,7 +62,7 @@ def template(name: str) -> Any:
 
 
 def _row(jet: "Jet") -> dict[str, Any]:
-    """The jet's row of the table of all jets."""
+    """Return the jet's row of the table of all jets."""
     found = jet.summary
     tone = (found.get("screech") or {}).get("fundamental") or {}
     keys = ("Mj", "pressure_ratio", "cell_spacing", "cell_spacing_spread", "cell_spacing_over_vortex_sheet", "core_end")
@@ -74,7 +74,7 @@ def _row(jet: "Jet") -> dict[str, Any]:
 
 
 def _progress(record: Mapping[str, Any], unit: str) -> str:
-    """Progress, backend and status of a run."""
+    """Return progress, backend and status of a run."""
     words = [
         f"{record['points']:,} points" if record.get("points") else "",
         f"to t = {record['time']:.4g} {unit}/c in {plural(record['steps'], 'step', ',')}"

@@ -74,7 +74,7 @@ def against_theory(jets: Sequence["Jet"], known: Sequence[MeasuredPoints]) -> An
         ax.set_xlabel("$M_j$")
         ax.margins(x=0)
         picture_file.add_grid(ax)
-        # Below the axes: no curve is hidden however many points there are.
+        # Below the axes, so that no curve is hidden, for any number of points.
         ax.legend(loc="upper left", bbox_to_anchor=(-0.12, -0.16), fontsize=7, borderaxespad=0)
     left.set_title("shock-cell spacing: mean, shortest, longest", loc="left")
     right.set_title("screech: fundamental and its half-power width", loc="left")
@@ -192,7 +192,7 @@ def flow(ours: "Jet") -> Any:
             "no node of the fields lies between the sponges", "give a run of a jet in two or three dimensions"
         )
     strongest = max(float(np.quantile(spin, 0.985)), 1e-12)
-    # What sounds is where nothing turns.
+    # Sound is shown in the region without vorticity.
     quiet = sound[spin < 0.01 * strongest]
     loudest = max(2 * float(np.quantile(quiet if quiet.size > 100 else sound, 0.95)), 1e-12)
     scales = {
@@ -206,13 +206,14 @@ def flow(ours: "Jet") -> Any:
 
 
 def _box(ours: "Jet", pieces: list[cut.Piece]) -> tuple[float, float, float, float]:
-    """The box between the sponges: least and greatest x, then y."""
+    """Return the box between the sponges: least and greatest x, then y."""
     ends = {axis: list(cut.extent(pieces, axis)) for axis in "xy"}
     for sponge in ours.run.case.get("sponge") or ():
         if sponge["axis"] in ends:
             low, high = ends[sponge["axis"]]
             outward = sponge["end"] > sponge["start"]
-            # Upstream the sponge begins at the exit's height: what is between it and the nozzle is shown.
+            # Upstream the sponge begins at the height of the exit, so that the region between it and the nozzle is
+            # shown.
             if outward:
                 high = min(high, sponge["start"])
             elif sponge["axis"] == "y":

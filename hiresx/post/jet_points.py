@@ -49,7 +49,8 @@ def stored_points(shape: Shape) -> list[MeasuredPoints]:
 
 
 def read_points(paths: Sequence[str | Path]) -> list[MeasuredPoints]:
-    """Read values from CSV files with a column Mj, and Ls or St or both. Raises HiresxError for other files."""
+    """Read values of jets from CSV files. Columns: Mj, the fully expanded Mach number, and Ls, the length of a shock
+    cell, or St, the Strouhal number of the screech, or both. Raises HiresxError for other files."""
     found = []
     for path in map(Path, paths):
         table = lines.read_table(path, "Mj")

@@ -13,14 +13,14 @@ from hiresx.post import grid_cutoff, signal_reading, welch
 from hiresx.post.jet_theory import Shape
 from hiresx.results import Run
 
-# Smallest number of periods of the expected tone in a segment, if the run is long enough.
+# Least number of periods of the expected tone in a segment, if the run is long enough.
 _PERIODS = 4
-# Ratio of the powers of the two parts from which on the stronger one is the mode.
+# Ratio of the powers of the two parts above which the stronger one is the mode.
 _RULES = 2.0
 _HARMONICS, _OTHERS, _HIGHEST = 4, 4, 10
-# Tolerance of the frequency of a harmonic: this many lines of the spectrum, or this share of its frequency.
+# Tolerance of the frequency of a harmonic: this many lines of the spectrum, or this fraction of its frequency.
 _LINES, _SHARE = 0.5, 0.03
-# The fundamental is searched between these multiples of the frequency that formulas give.
+# The fundamental is searched between these multiples of the frequency that formulas predict.
 _NEAR = (0.6, 1.6)
 
 
@@ -128,8 +128,9 @@ def screech(
 def _spectra_by_length(
     parts: np.ndarray, taken: signal_reading.Signals, expected: float, segments: int | None
 ) -> Iterator[welch.Spectra]:
-    """Spectra of four segments, which overlap by half; then of segments half as long, over and over, as long as they
-    hold enough periods: a tone that wanders is broader than the lines of the first ones. Of `segments`, if given."""
+    """Yield spectra of four segments, which overlap by half, and then of segments half as long, repeatedly, as long as
+    a segment contains enough periods: a tone whose frequency varies is broader than the lines of the first spectra. If
+    `segments` is given, only the spectra of so many segments are returned."""
     dt, filtered = taken.dt, taken.filtered
     if segments is not None:
         yield welch.spectra(parts, dt, segments, filtered=filtered)

@@ -13,20 +13,20 @@ from hiresx.errors import HiresxError
 from hiresx.output.fields import cut
 from hiresx.results import Run, needs
 
-# Smallest prominence of a pressure maximum of a shock cell, in ambient pressures; and the velocity on the axis, over
-# the fully expanded one, at which the core ends.
+# Least prominence of a pressure maximum of a shock cell, divided by the ambient pressure; and the velocity on the axis,
+# divided by the fully expanded one, at which the core ends.
 CELL = 0.03
 CORE = 0.95
-# Smallest and largest length of a cell, in cells of the vortex sheet. Maxima that are nearer to each other belong to
-# one cell (a shock that meets the axis before the maximum of the pressure). A rise that is farther away does not belong
-# to the train.
+# Least and largest length of a cell, in cells of the vortex sheet. Maxima closer to each other belong to one cell (a
+# shock meets the axis before the maximum of the pressure). A rise farther away does not belong to the cells.
 SHORTEST, LONGEST = 0.5, 1.5
-# A train fades from cell to cell: in the jets of docs/jets.md to .29 at least, their first rise being 1.4 to 1.6 times
-# what the exit is above the ambient pressure. Lengths fall off by some per cent.
+# Bounds for the decrease from cell to cell: in the jets of docs/jets.md a rise is at least 0.29 of the one before, and
+# the first rise is 1.4 to 1.6 times the difference between exit and ambient pressure. Lengths decrease by some per
+# cent.
 FADES, FIRST, STEADY = 0.2, 0.2, 1.4
 _STATIONS = 40
-# What the growth of the half-width is fitted over at least, in half-widths: over less shock cells and the largest
-# eddies of an average of finite length change it as much. How far a figure may be uncertain, as a share of itself; runs
+# Least length over which the growth of the half-width is fitted, in half-widths: over shorter lengths, shock cells and
+# the largest eddies of a finite average change it as much. Largest relative uncertainty of a result; number of groups
 # of stations of the jackknife.
 REACHES, SURE, _GROUPS = 4, 0.5, 5
 
@@ -108,7 +108,8 @@ def _of_averages(run: Run, limit: float) -> Mean:
 
 
 def _flat(pieces: list[cut.Piece]) -> list[cut.Piece]:
-    """Pieces (nk, nj, ni) as (nj, ni): the mean over k, where all planes have the same x and y; else z = 0."""
+    """Return pieces (nk, nj, ni) as (nj, ni): the mean over k if all planes have the same x and y, otherwise the plane
+    z = 0."""
     if all(np.ptp(piece[axis], axis=0).max() < 1e-9 for piece in pieces for axis in "xy"):
         return [{name: values.mean(axis=0) for name, values in piece.items()} for piece in pieces]
     return cut.plane(pieces, "z", 0.0)
@@ -217,7 +218,8 @@ def cells(flow: Mean, ambient: float, sheet: float, exit_pressure: float | None 
 
 
 def _mismatch(length: float, rise: float, lengths: Sequence[float], least: float, sheet: float) -> str:
-    """Why a cell of this length and rise, behind others of the `lengths`, is none of a train; "" where it is one."""
+    """Return the reason why a maximum with a cell of this length and rise, behind others of the `lengths`, does not end
+    a shock cell; "" if it does."""
     if rise < least:
         of = "of the cell before it" if lengths else "of a cell of this exit pressure"
         return f"its rise {rise:.3g} is less than {least:.3g}, {FADES if lengths else FIRST:g} {of}"

@@ -25,7 +25,7 @@ EMPIRICAL = {"Powell": 5.2, "Krothapalli": 5.0}
 _CHOKED = 1.893
 # pi / 2.40483, the first zero of the Bessel function J0.
 _PRANDTL_PACK = 1.3064
-# Length of the cells at the source of screech, as a share of the vortex sheet's spacing (Tam, Seiner & Yu).
+# Length of the cells at the source of screech, as a fraction of the vortex sheet's spacing (Tam, Seiner & Yu).
 _SHORTENED = 0.8
 
 
@@ -112,7 +112,7 @@ def screech_strouhal(jet: ExpandedJet) -> float:
     return float(np.mean([empirical(jet, constant) for constant in EMPIRICAL.values()]))
 
 
-# What a formula gives for a jet, and its name.
+# A formula for a quantity of a jet, and its name.
 Formula = tuple[str, Callable[[ExpandedJet], float]]
 
 

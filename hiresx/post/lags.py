@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Correlations below this give no velocity: they may be due to other waves.
+# Correlations below this value give no velocity: they may be caused by other waves.
 _ENOUGH = 0.3
 
 
@@ -61,7 +61,7 @@ def convection(values: np.ndarray, dt: float, distance: np.ndarray, reach: float
             if distance[m] - distance[n] > reach:
                 break
             row = one.coefficients[m]
-            # The maximum is searched at velocities of 0.15 to 3 c_ref from the maximum of the place before.
+            # The maximum is searched at velocities of 0.15 to 3 c_ref from the maximum at the previous place.
             step = distance[m] - distance[m - 1]
             near = (one.lag >= lag + step / 3.0 - dt) & (one.lag <= lag + step / 0.15 + dt)
             if not near.any():

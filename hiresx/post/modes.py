@@ -75,7 +75,7 @@ def spod(slabs: Callable[[], Iterable[Slab]], times: int, dt: float, length: int
         for line in range(lines):
             part = transformed[:, line]
             products[line] += (part.conj() * weights) @ part.T
-    # Two-sided density per frequency: the squares of the transforms over the power of the window, averaged over the
+    # Two-sided spectral density: the squares of the transforms divided by the power of the window, averaged over the
     # blocks.
     scale = dt / np.sum(window**2) / len(begin)
     sides = np.full(lines, 2.0)
@@ -90,7 +90,7 @@ def spod(slabs: Callable[[], Iterable[Slab]], times: int, dt: float, length: int
 
 
 def _transforms(values: np.ndarray, length: int, starts: range, window: np.ndarray) -> np.ndarray:
-    """Fourier transforms of the blocks of `values` (time, n): (block, frequency, n)."""
+    """Return the Fourier transforms of the blocks of `values` (time, n): (block, frequency, n)."""
     mean = values.mean(axis=0)
     found = np.empty((len(starts), length // 2 + 1, values.shape[1]), complex)
     for n, first in enumerate(starts):

@@ -100,7 +100,8 @@ def profile(
 
 
 def _at_one_time(runs: Sequence[Run], which: int | float) -> list[int]:
-    """The steps of fields of one time, of the first run those that `which` means; -1: the latest that all have."""
+    """Return the steps of fields of one time. For the first run it is the one that `which` selects; -1 means the latest
+    that all runs have."""
     frames = [field_file.frames(run.path) for run in runs]
     if which != -1:
         chosen = runs[0].file(which)

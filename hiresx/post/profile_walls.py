@@ -19,9 +19,9 @@ from hiresx.post.budgets import HomogeneousMeans
 from hiresx.post.wall_units import wall_units
 from hiresx.rhs.modelled_wall import wall_temperature
 
-# Cosine beyond which a wall counts as normal to the x axis.
+# A wall counts as normal to the x axis if the cosine of the angle is above this value.
 PARALLEL = 0.999
-# A history of the stress that covers less than this share of the averaged time gives a warning.
+# A history of the stress that covers less than this fraction of the averaged time gives a warning.
 KNOWN = 0.9
 _TEXTS = {
     "y_plus": "distance from the wall in viscous lengths",
@@ -110,19 +110,19 @@ def wall_frame(case: Mapping[str, Any], place: HomogeneousMeans, axis: int) -> n
 
 
 def _ends(case: Mapping[str, Any], axis: int) -> dict[str, int]:
-    """The walls at the ends of a direction: the place of the node on it, by face."""
+    """Return the walls at the ends of a direction: the position of the node on the wall, by face."""
     letter, there = LETTERS[axis], homogeneous_directions.faces_of(case, ["no-slip-wall", "modelled-wall"])
     return {face: end for face, end in ((f"{letter}min", 0), (f"{letter}max", -1)) if face in there}
 
 
 def _normal(slopes: np.ndarray, end: int) -> np.ndarray:
-    """The unit vector off the wall at an `end`, of the `slopes` (3, n) of the index across it."""
+    """Return the unit vector normal to the wall at an `end`, from the `slopes` (3, n) of the index across it."""
     normal: np.ndarray = slopes[:, end] / np.linalg.norm(slopes[:, end]) * (1 if end == 0 else -1)
     return normal
 
 
 def _stress(held: Mapping[str, np.ndarray], place: HomogeneousMeans, mu: np.ndarray) -> np.ndarray:
-    """The mean stress where the averages have it, else that of the mean profile."""
+    """Return the mean stress if the averages have it, otherwise that of the mean profile."""
     if "tau" in held:
         return held["tau"]
     g = np.stack([place.gradient(row) for row in held["u"]])
@@ -131,8 +131,8 @@ def _stress(held: Mapping[str, np.ndarray], place: HomogeneousMeans, mu: np.ndar
 
 
 def _force(run: Any, face: str) -> tuple[str, np.ndarray | None, list[str]]:
-    """The `[[force]]` that names this face alone; its mean friction per area over the time of the averages, None where
-    there is no such history; and what is to be said of it. A sample stands for the time since the one before."""
+    """Return the `[[force]]` that names only this face; its mean friction per area over the time of the averages, None
+    if there is no such history; and warnings. A sample represents the time since the one before."""
     clock = "step" if run.case["time"].get("local") else "time"
     end, over = float(run.averages[clock].values), float(run.averages.attrs["averaged_over"])
     for entry in run.case.get("force") or ():

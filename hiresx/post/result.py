@@ -78,7 +78,7 @@ class Result:
                     temporary.write_text(tables, encoding="utf-8")
             elif kind in (".png", ".svg", ".pdf"):
                 picture_file.require_matplotlib()
-                with self.style():  # of which the resolution is a part
+                with self.style():  # the resolution is one of its settings
                     picture_file.save(picture_file.use_length_symbol(self.draw(), self.case), path)
             else:
                 others = ", ".join([".nc", ".csv", ".png", ".svg", ".pdf", *more])
@@ -87,7 +87,7 @@ class Result:
         return path
 
     def _tables(self) -> str:
-        """The values over the dimension that most of them have, as CSV; "" where one of them has two."""
+        """Return the values over the dimension that most of them have, as CSV; "" if one of them has two dimensions."""
         if hasattr(self.data, "children"):  # a tree of blocks
             return ""
         variables = self.data.variables
@@ -109,7 +109,7 @@ class Result:
 
 
 def _flat(data: Any) -> Any:
-    """`data` with the attributes that netCDF can hold."""
+    """Return `data` with attributes that netCDF supports."""
     made = data.copy()
     made.attrs = {key: value for key, value in data.attrs.items() if isinstance(value, str | int | float)}
     return made

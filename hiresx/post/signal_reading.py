@@ -13,7 +13,7 @@ from hiresx.post.lags import distances
 from hiresx.post.result import as_run
 from hiresx.results import needs
 
-# Smallest number of samples for a spectrum or a correlation.
+# Least number of samples for a spectrum or a correlation.
 SHORTEST = 16
 _NUMBERS = {2: "two", 3: "three", 8: "eight"}
 

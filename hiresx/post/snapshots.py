@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 
 from hiresx.errors import HiresxError
 
-# Largest number of bytes that are kept in memory rather than in a file.
+# Largest number of bytes that are stored in memory and not in a file.
 HELD = 1 << 28
 
 
@@ -27,7 +27,7 @@ class Snapshots:
             self._held = np.empty((times, places), kind)
             return
         try:
-            with tempfile.TemporaryFile() as file:  # it goes with what is mapped
+            with tempfile.TemporaryFile() as file:  # it is removed together with the mapped memory
                 os.posix_fallocate(file.fileno(), 0, size)
                 self._held = np.memmap(file, kind, "r+", shape=(times, places))
         except OSError as error:

@@ -16,7 +16,7 @@ from hiresx.post.result import Result, as_run, dataset, file_stem
 
 # Largest numbers of curves in one picture, and of peaks that it labels.
 _CURVES, _NAMED = 8, 4
-# What is drawn beside: a label, frequencies in c_ref / L, levels, number of the signal (-1: another) and of the run.
+# Curves for comparison: a label, frequencies in c_ref / L, levels, number of the signal (-1: another) and of the run.
 Curve: TypeAlias = tuple[str, np.ndarray, np.ndarray, int, int]
 _DASHES = ("--", ":", "-.")
 
@@ -164,7 +164,7 @@ def spectrum(
 
 
 def _points(path: Path, column: str) -> Curve:
-    """The curve in a CSV file. Raises HiresxError where it is not there."""
+    """Return the curve in a CSV file. Raises HiresxError if it does not exist."""
     table = lines.read_table(path, "f")
     for name in (column, "level"):
         if name in table:

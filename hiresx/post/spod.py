@@ -59,7 +59,7 @@ def spod(
             "write them with every_time, and leave others out by --from, --to",
         )
     length = max(4, int(times.size / 4)) if length is None else length
-    modes.starts(times.size, length, overlap)  # refuses before anything is read
+    modes.starts(times.size, length, overlap)  # raises its errors before anything is read
     one = series.isel(time=0)
     one.attrs = series.attrs
     if one.hiresx.dimensions != 2:
@@ -86,7 +86,7 @@ def spod(
         times.size, dt, length, overlap,
     )  # fmt: skip
     leading = found.energy[:, 0].copy()
-    leading[0] = 0  # what is left of the mean
+    leading[0] = 0  # the remainder of the mean
     line = int(np.argmax(leading)) if frequency is None else int(np.argmin(np.abs(found.frequency - frequency)))
     kept = min(_KEPT, found.energy.shape[1])
     shapes = np.concatenate([found.shape(values, line, kept) for _, values in snapshots.columns(at_once)], axis=1)
@@ -131,7 +131,8 @@ def spod(
 
 
 def _rows(run: Run, subset: str, blocks: dict[str, Any], variable: str) -> Iterator[np.ndarray]:
-    """The values of all blocks, one time after the other; each file is opened once where it holds the variable."""
+    """Yield the values of all blocks, one time after the other. Each file is opened once if it contains the
+    variable."""
     frames = field_file.frames(run.path, subset)
     for n, step in enumerate(next(iter(blocks.values()))["step"].values):
         stored = field_file.read_stored(frames[int(step)], list(blocks), variable)
@@ -142,8 +143,8 @@ def _rows(run: Run, subset: str, blocks: dict[str, Any], variable: str) -> Itera
 
 
 def _areas(x: np.ndarray, y: np.ndarray, kinds: np.ndarray | None = None) -> np.ndarray:
-    """Area (nj, ni) that belongs to each node: a quarter of each of the cells around it that are not hidden by `kinds`
-    (see `level_cells.cell_kinds`)."""
+    """Return the area (nj, ni) that belongs to each node: a quarter of each of the cells around it that are not hidden
+    by `kinds` (see `level_cells.cell_kinds`)."""
     across = (x[1:, 1:] - x[:-1, :-1]) * (y[1:, :-1] - y[:-1, 1:]) - (x[1:, :-1] - x[:-1, 1:]) * (
         y[1:, 1:] - y[:-1, :-1]
     )

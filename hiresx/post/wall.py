@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from hiresx.post import wall_flow
 from hiresx.post.result import Result, as_run, dataset, file_stem
 from hiresx.post.wall_flow import WallFlow
 
-# What is given at each node: long name and unit.
+# Quantities at each node: long name and unit.
 COLUMNS = {
     "p": ("pressure", "rho_ref c_ref^2"),
     "cp": ("pressure coefficient", "1"),
@@ -27,7 +26,7 @@ COLUMNS = {
     "heat": ("heat flux into the wall", "rho_ref c_ref^3"),
     "y_plus": ("distance of the first node in wall units", "1"),
 }
-# Before the name of a column: the root mean square of its fluctuation.
+# Prefix of a column with the root mean square of a fluctuation.
 RMS = "rms_"
 _DRAWN = ("cp", "cf", "y_plus")
 _AXES = {"x": 0, "y": 1, "z": 2}
@@ -35,7 +34,7 @@ _AXES = {"x": 0, "y": 1, "z": 2}
 
 @dataclass(frozen=True, eq=False)
 class _Shown:
-    """What is shown of nodes: `where` (4, n), block and i, j, k; `places` (3, n); `values` (n,) by name."""
+    """The data to show: `where` (4, n), block and i, j, k of the nodes; `places` (3, n); `values` (n,) by name."""
 
     where: np.ndarray
     places: np.ndarray
@@ -88,7 +87,10 @@ def wall(
     state = case.initial.state
     if pressure is None:
         pressure = state.p if state is not None else 1 / case.gas.gamma
-    of = partial(_of_sample, flow, stream, pressure)
+
+    def of(n: int) -> dict[str, np.ndarray]:
+        return _columns(flow.sample(n), flow.normals, stream, pressure)
+
     if mean:
         values, when = _of_mean(flow, of, start, end)
     else:
@@ -118,14 +120,11 @@ def wall(
     return Result(stem, summary, data, lambda: _draw(data, summary, drawn), case=run.case)
 
 
-def _of_sample(flow: WallFlow, stream: ForceCoefficients | None, pressure: float, n: int) -> dict[str, np.ndarray]:
-    return _columns(flow.sample(n), flow.normals, stream, pressure)
-
-
 def _of_mean(
     flow: WallFlow, of: Callable[[int], dict[str, np.ndarray]], start: float | None, end: float | None
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Mean and root mean square of every column of the samples from `start` to `end`, and which these are."""
+    """Return mean and root mean square of every column of the samples from `start` to `end`, and the numbers of these
+    samples."""
     chosen, weights = wall_flow.mean_weights(flow, start, end)
     names = list(of(chosen[0]))
     found = wall_flow.mean_and_rms(
@@ -145,13 +144,13 @@ def _of_mean(
 
 
 def _about(name: str) -> tuple[str, str]:
-    """Long name and unit of a column."""
+    """Return long name and unit of a column."""
     text, unit = COLUMNS[name.removeprefix(RMS)]
     return (f"root mean square of the fluctuation: {text}" if name.startswith(RMS) else text), unit
 
 
 def _extremes(name: str, values: np.ndarray, places: np.ndarray) -> dict[str, Any]:
-    """The least and the greatest value of a column, and where the latter is."""
+    """Return the least and the greatest value of a column, and the place of the latter."""
     at = places[:, int(np.nanargmax(values))].tolist()
     return {"column": name, "least": float(np.nanmin(values)), "greatest": float(np.nanmax(values)),
             **{f"greatest_at_{axis}": at[n] for axis, n in _AXES.items()}}  # fmt: skip
@@ -182,7 +181,7 @@ def _stream(case: Case, spec: Force, velocity: Sequence[float] | None) -> ForceC
 def _columns(
     sample: Mapping[str, np.ndarray], normals: np.ndarray, stream: ForceCoefficients | None, pressure: float
 ) -> dict[str, np.ndarray]:
-    """The `COLUMNS` (n,) of a sample; without a stream no coefficients."""
+    """Return the `COLUMNS` (n,) of a sample; without a stream there are no coefficients."""
     stress = np.stack([sample[f"friction_{axis}"] for axis in "xyz"])
     values = {"p": sample["p"]}
     if stream:
@@ -195,7 +194,8 @@ def _columns(
 
 
 def _cut(nodes: _Shown, at: str) -> _Shown:
-    """Values where the grid lines of the walls cross the plane `at`, along the index direction in which most do."""
+    """Return the values where the grid lines of the walls cross the plane `at`, along the index direction with most
+    crossings."""
     (axis, level), *more = cut.parse(at, "plane").items()
     if more or level is None:
         raise HiresxError(f'"{at}" is no plane', "e.g. --at z=0.5")
@@ -210,7 +210,7 @@ def _cut(nodes: _Shown, at: str) -> _Shown:
 
 
 def _crossings(where: np.ndarray, along: np.ndarray, level: float, direction: int) -> cut.WeightedPlaces:
-    """Where `along`, given at the nodes `where`, is `level` on grid lines of one index direction."""
+    """Return where `along`, given at the nodes `where`, equals `level` on grid lines of one index direction."""
     found = []
     for b in np.unique(where[0]):
         of_block = np.flatnonzero(where[0] == b)
@@ -227,7 +227,8 @@ def _crossings(where: np.ndarray, along: np.ndarray, level: float, direction: in
 
 
 def _draw(data: Any, summary: dict[str, Any], names: list[str]) -> Any:
-    """A panel for each of `names` over x, with the pressure coefficient upside down, as usual."""
+    """Return a figure with one panel for each of `names` over x. The axis of the pressure coefficient is upside down,
+    as usual."""
     figure = picture_file.figure(picture_file.HEIGHT * (0.3 + 0.25 * len(names)))
     panels = np.atleast_1d(figure.subplots(len(names), 1, sharex=True))
     for ax, name in zip(panels, names, strict=True):

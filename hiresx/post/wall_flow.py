@@ -48,7 +48,7 @@ class WallFlow:
 def of_checkpoint(path: Path, force: str | None) -> WallFlow:
     """Return the flow of the newest checkpoint of a run, on the walls of `force`. If it is None, the walls are those of
     the only force, or all walls. The run is not changed. Raises HiresxError for a force that does not exist."""
-    # Imported here, as no other command needs the solver, which takes a tenth of a second.
+    # Imported here, because no other command needs the solver, whose import takes a tenth of a second.
     from hiresx.simulation import Simulation
     from hiresx.simulation.continuation import kept_case
 
@@ -78,14 +78,14 @@ def of_samples(run: Run, force: str | None) -> WallFlow:
 
 
 def _choose_name(names: list[str], name: str | None, what: str) -> str:
-    """The `name` that is asked for, or the only one. Raises HiresxError where there are several of `what`."""
+    """Return the `name` that is requested, or the only one. Raises HiresxError if there are several of `what`."""
     if name is None and len(names) > 1:
         raise HiresxError(f"there are {plural(len(names), what)}", f"name one: {', '.join(names)}")
     return name if name is not None else names[0] if names else ""
 
 
 def _monitor(simulation: "Simulation", name: str | None) -> "tuple[Force, ForceMonitor]":
-    """The table and the monitor of the force; without one those of all walls."""
+    """Return the table and the monitor of the force; without a name those of all walls."""
     from hiresx.output.watch.monitors.force import ForceMonitor
 
     forces = [monitor for monitor in simulation.attachments if isinstance(monitor, ForceMonitor)]

@@ -55,5 +55,5 @@ def wall_units(
 
 
 def _slope(values: np.ndarray) -> np.ndarray:
-    """Derivative with respect to the number of the node."""
+    """Return the derivative with respect to the number of the node."""
     return derivative(values[None, None], 2)[0, 0]

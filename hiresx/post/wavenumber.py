@@ -87,14 +87,15 @@ def wavenumber(
 
 
 def _moments(series: Any, axis: int, over: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean squares of the waves along `axis` (..., waves), twice those of waves that a real line has in pairs, and the
-    variance, of a variable over time and k, j, i. Both are means over time and the axes `over`, which keep one node."""
+    """Return the mean squares of the waves along `axis` (..., waves), and the variance, of a variable over time and k,
+    j, i. Both are means over time and the axes `over`, which keep one node. Waves that a real signal has in pairs count
+    twice."""
     n, times, others = series.shape[1 + axis], series.shape[0], tuple(a for a in over if a != axis)
     powers, means, squares, base = [], [], [], np.zeros(1)
     for m in range(times):
         values = np.asarray(series.isel(time=m).values, float)
         if m == 0:
-            base = values.mean(axis=over, keepdims=True)  # so that small variances are not lost beside a large mean
+            base = values.mean(axis=over, keepdims=True)  # so that a small variance beside a large mean is not lost
         values = values - base
         waves = np.abs(np.fft.rfft(values, axis=axis) / n) ** 2
         np.moveaxis(waves, axis, -1)[..., 1 : (n + 1) // 2] *= 2

@@ -13,13 +13,13 @@ from hiresx.post.lags import vertex
 from hiresx.post.signal_reading import SHORTEST
 from hiresx.results import needs
 
-# Segments on either side of the bandwidth that a window's main lobe takes: 3 hold more than .999 of Hann's power.
+# Number of segments on either side of the main lobe's bandwidth: 3 contain more than .999 of Hann's power.
 _LOBE = 3
-# Chance that noise alone gives one peak in a whole spectrum.
+# Probability that noise alone causes a peak anywhere in a spectrum.
 FALSE_ALARM = 0.01
-# Width of the running median that gives the background, as a share of the frequency, and smallest number of its lines.
+# Width of the running median for the background, as a fraction of the frequency, and the least number of its lines.
 _BACKGROUND, _LINES = 0.6, 11
-# Smallest number of lines in a third octave.
+# Least number of lines in a third octave.
 _LINES_OF_BAND = 3
 REFERENCE_PRESSURE = 20e-6  # Pa, of sound pressure levels in air
 
@@ -161,7 +161,7 @@ def spectra(
     power = density.sum(axis=0) * frequency[1]
     with np.errstate(invalid="ignore", divide="ignore"):
         parseval = np.where(windowed > 0, np.abs(power / windowed - 1), 0.0)
-    if filtered:  # the power that passes the filter: at half the sampling rate it is 16 dB lower
+    if filtered:  # the fraction of the power that passes the filter: -16 dB at half the sampling rate
         passed = np.sinc(frequency * dt)[:, None] ** 8
         density, cross = density / passed, cross / passed
     background = np.stack([_background(frequency, column) for column in density.T])
@@ -192,7 +192,8 @@ def third_octaves(frequency: np.ndarray, density: np.ndarray) -> ThirdOctaves:
     highest = np.floor(10 * np.log10(frequency[-1] / half) + 1e-9)
     middles = 10 ** (np.arange(lowest, highest + 1) / 10)
     edges = np.append(middles / half, middles[-1:] * half)
-    # The integral up to each edge, of steps around the lines, linear between the ends of these.
+    # The integral up to each edge, for constant density around each line; it is linear between the ends of these
+    # intervals.
     summed = np.concatenate([np.zeros((*density.shape[:-1], 1)), np.cumsum(density, axis=-1) * line], axis=-1)
     place = np.clip((edges - frequency[0]) / line + 0.5, 0, frequency.size)
     below = np.minimum(place.astype(int), frequency.size - 1)
@@ -221,7 +222,8 @@ def _background(frequency: np.ndarray, density: np.ndarray) -> np.ndarray:
 
 
 def _slope(x: np.ndarray, y: np.ndarray) -> float:
-    """Slope between the medians of the lower and the upper third, which tones do not change; x in ascending order."""
+    """Return the slope between the medians of the lower and the upper third, which tones do not change; x in ascending
+    order."""
     third = max(1, x.size // 3)
     below, above = slice(0, third), slice(x.size - third, None)
     run = _middle(x[above]) - _middle(x[below])
@@ -229,13 +231,14 @@ def _slope(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def _median(values: np.ndarray) -> float:
-    """The median of finite values. NumPy's own takes several times as long for the short bands of a spectrum."""
+    """Return the median of finite values. NumPy's own function takes several times as long for the short bands of a
+    spectrum."""
     half = values.size // 2
     return _middle(np.partition(values, (half - 1 + values.size % 2, half)))
 
 
 def _middle(ordered: np.ndarray) -> float:
-    """The median of values of which those in the middle have their places of ascending order."""
+    """Return the median of values of which only the middle ones are in ascending order."""
     half = ordered.size // 2
     return float(ordered[half]) if ordered.size % 2 else float(ordered[half - 1] + ordered[half]) / 2
 
@@ -273,7 +276,7 @@ def peaks(found: Spectra, prominence: float | None = None) -> list[Peak]:
 
 
 def _half_width(frequency: np.ndarray, density: np.ndarray, line: int) -> float:
-    """Distance of the places beside a line at which the density falls to half of it."""
+    """Return the distances on both sides of a line at which the density falls to half of its value."""
     half, ends = density[line] / 2, []
     for step in (-1, 1):
         n = line

@@ -10,9 +10,9 @@ from hiresx.output.fields import cut
 from hiresx.output.fields.derived import VARIABLES
 from hiresx.output.show import colours, lines, picture_file
 
-# xarray says nothing of the types of what registers.
+# xarray has no types for registered accessors.
 _xarray: Any = xarray
-# Curves of one panel that can be told apart.
+# Largest number of distinguishable curves in one panel.
 _CURVES = 10
 
 
@@ -136,7 +136,7 @@ def _curves(held: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
             along = str(values.dims[0])
             over = held[along] if along in held.coords else values[along]
             columns = values.values.reshape(values.shape[0], -1)
-            # Of many places some, evenly chosen; the legend says which.
+            # If there are many places, some at equal distances are drawn; the legend names them.
             chosen = np.unique(np.linspace(0, columns.shape[1] - 1, min(_CURVES, columns.shape[1])).astype(int))
             for n in chosen:
                 ax.plot(over, columns[:, n], label=f"place {n}" if columns.shape[1] > 1 else None)

@@ -36,8 +36,8 @@ def choose_blocks(
 def _lasting(
     paths: Sequence[Path], headers: Sequence[Mapping[str, Any]], case: Mapping[str, Any]
 ) -> tuple[set[str], Path | None]:
-    """The blocks that all files have at the same nodes, and the first file that has not all blocks of the first one, or
-    others."""
+    """Return the blocks that all files have with the same nodes, and the first file with other blocks than the first
+    one."""
     moves = bool((case.get("refine") or {}).get("criterion"))
     blocks, fault = dict(headers[0]["blocks"]), None
     seen = {_place(paths[0], moves)}
@@ -55,8 +55,8 @@ def _lasting(
 
 
 def _place(path: Path, moves: bool) -> str:
-    """Where the coordinates of a file are: those of two files with one place are the same. Files that hold their own
-    have one place where the blocks do not move."""
+    """Return an identifier of the coordinates of a file: files with the same one have the same coordinates. Files with
+    coordinates of their own have the same one if the blocks do not change."""
     return link_target(path) or (str(path) if moves else "")
 
 

@@ -207,7 +207,7 @@ class Run:
             raise HiresxError(
                 f"{which!r:.60} is neither a step nor a time", 'variables come second or by name: variables=["p"]'
             )
-        field_file.last(self.path, subset)  # says what is missing
+        field_file.last(self.path, subset)  # the error names the missing data
         found = field_file.frames(self.path, subset)
         steps = list(found)
         if isinstance(which, int | np.integer):
@@ -221,8 +221,8 @@ class Run:
         return list(times)[nearest_time(list(times.values()), which, f"{self.path} has no {subset}")]
 
     def plot(self, *variables: str, which: int | float = -1, subset: str = "fields", **how: Any) -> tuple[Any, Any]:
-        """Plot `variables` of the fields that `which` selects, as in `fields`. Returns Figure and Axes. `how`:
-        plane="z=0" or line="y=0". `subset`: as there."""
+        """Plot `variables` of the fields that `which` and `subset` select, as in `fields`. `how`: plane="z=0" or
+        line="y=0". Returns Figure and Axes."""
         return self.fields(which, variables or None, subset).hiresx.plot(*variables, **how)
 
     def _facts(self) -> list[tuple[str, str]]:
@@ -256,7 +256,7 @@ def nearest_time(times: Sequence[float] | np.ndarray, asked: float, lacking: str
     """Return the index of the time nearest to `asked`, both in L / c_ref. Raises HiresxError if `asked` is outside the
     range of `times` by more than their largest interval. `lacking`: the beginning of the message."""
     first, last = min(times), max(times)
-    # Messages have 6 digits: what they name must be found.
+    # Times in messages have 6 digits; a time that is copied from a message must be found.
     apart = max([*np.diff(np.sort(times)), 1e-5 * max(abs(first), abs(last))])
     if not first - apart <= asked <= last + apart:
         there = f"there are some from {first:g} to {last:g}"

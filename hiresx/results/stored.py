@@ -61,7 +61,7 @@ class StoredVariable:
             return self._in(path, key, blocks)
 
     def _in(self, path: Path, key: tuple[Any, ...], blocks: FieldReader) -> np.ndarray:
-        """The part that `key` selects, of an open file."""
+        """Return the part of an open file that `key` selects."""
         group = blocks.file[self.block]
         stored = self.name in group
         simple = all(isinstance(part, int) or (isinstance(part, slice) and (part.step or 1) > 0) for part in key)

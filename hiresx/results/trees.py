@@ -70,7 +70,7 @@ def fields(
 
 
 def _case_attributes(about: dict[str, Any]) -> dict[str, str]:
-    """Title and symbol of the length in the case of a field file."""
+    """Return title and symbol of the length in the case of a field file."""
     return {"title": about["case"].get("title", ""), "length_symbol": about["case"].get("length_symbol", "L")}
 
 
@@ -123,8 +123,8 @@ def averages(path: Path) -> Any:
 
 
 def _moments(source: Callable[[str], StoredVariable], kind: str, stored: Any) -> dict[str, Any]:
-    """Second moments, root mean squares and the turbulent kinetic energy of a block. `source`: gives its variables,
-    `stored`: its dataset of this `kind`."""
+    """Return the second moments, root mean squares and the turbulent kinetic energy of a block. `source`: provides its
+    variables. `stored`: its dataset of this `kind`."""
     xarray = needs.xarray()
     found = {}
     for name in MOMENTS[kind]:
@@ -133,7 +133,7 @@ def _moments(source: Callable[[str], StoredVariable], kind: str, stored: Any) ->
         if one == other:
             entry = derived.about(one)
             text = {"long_name": f"root mean square of the fluctuations of {entry.long_name} ({kind})"}
-            # Round-off may leave a variance of nothing below zero.
+            # Round-off may make a variance of zero negative.
             rms = ComputedArray(lambda v: np.sqrt(np.maximum(v, 0.0)), (source(f"{kind}/{name}"),))
             found[f"rms_{one}"] = xarray.Variable(INDEXES, lazy(rms), text | {"units": entry.scale})
     energy = ComputedArray(lambda *v: 0.5 * sum(v), tuple(source(f"{kind}/{name}") for name in ("u_u", "v_v", "w_w")))

@@ -8,7 +8,7 @@ from hiresx.device.interface import Backend, Call, Program
 from hiresx.device.state import BlockState
 from hiresx.grid.blocks import direction, side, slices
 from hiresx.rhs.boundary import AxisCondition
-from hiresx.rhs.viscous import Viscous
+from hiresx.rhs.viscous_plan import Viscous
 
 
 class Axisymmetric:

@@ -28,14 +28,14 @@ from hiresx.rhs.face_condition import Face, FaceCondition, place_of
 from hiresx.rhs.modelled_wall import ModelledWall
 from hiresx.rhs.no_slip import NoSlip
 from hiresx.rhs.precursor import PrecursorInflow as PrecursorInflow
+from hiresx.rhs.prescribed_waves import OTHER_TIME, FaceWaves, InTime
 from hiresx.rhs.recycling import RecyclingInflow
 from hiresx.rhs.sponge import moments
 from hiresx.rhs.subsonic_face import SubsonicFace
-from hiresx.rhs.synthetic_turbulence import SyntheticTurbulence
+from hiresx.rhs.synthetic_inflow import SyntheticTurbulence
 from hiresx.rhs.total_inflow import TotalInflow as TotalInflow
-from hiresx.rhs.waves import OTHER_TIME, FaceWaves, InTime
 
-# What the gas has gradients and viscous fluxes of.
+# Names of the variables whose gradients and viscous fluxes the gas has.
 _GRADIENTS = len(GAS_GRADIENTS)
 
 
@@ -92,7 +92,7 @@ class AxisCondition(FaceCondition):
     kernel: str | None = "axis"
     rank = 1
     continued = False
-    # Whether what is even and odd in y is not so along grid lines.
+    # Whether quantities that are even or odd in y are not so along grid lines.
     leaning = 0
 
     def node(self) -> None:
@@ -154,7 +154,7 @@ class PoleCondition(FaceCondition):
 
 
 def _inverse_reynolds(case: Case) -> float:
-    """1/Re_c, 0 in inviscid flow."""
+    """Return 1/Re_c; 0 in inviscid flow."""
     return 1 / (case.gas.reynolds or np.inf)
 
 
@@ -215,7 +215,7 @@ class Profile(FaceCondition):
         self._waves: FaceWaves | SyntheticTurbulence | None = None
         self._of_waves: np.ndarray | None = None
         self._time: float | None = None
-        # What was asked for at the last two times, on the device.
+        # The prescribed values at the last two times, on the device.
         self._made: dict[float, Any] = {}
 
     @property
@@ -249,7 +249,7 @@ class Profile(FaceCondition):
             self._made = {**dict(list(self._made.items())[-1:]), time: made}
 
     def _turbulence(self) -> SyntheticTurbulence | None:
-        """That of the condition, about what is the target now."""
+        """Return the synthetic turbulence of the condition, around the present target."""
         spec = getattr(self.patch.condition, "turbulence", None)
         if spec is None:
             return None
@@ -316,7 +316,7 @@ class Characteristic(SubsonicFace):
         self._case, self._gamma = face.case, face.case.gas.gamma
         self.vortex = getattr(face.patch.condition, "vortex", None)
         n1, n2 = self.extent
-        # Of the ghosts, where they lie: beyond the last node of a coarse grid the vortex is weaker than at it.
+        # The positions of the ghosts: beyond the last node of a coarse grid the vortex is weaker than at it.
         places = np.zeros((2, 1 + self._halo, n2, n1))
         if self.vortex is not None:
             places = np.stack(self._coordinates(face.extended, 1 + self._halo)[:2])
@@ -331,7 +331,7 @@ class Characteristic(SubsonicFace):
         if self.vortex is not None:
             rho, u, v, p = self.vortex.flow(s, self._gamma, circulation, self._x[1:], self._y[1:])
         ghosts = np.stack(conservative(self._gamma, rho, u, v, np.full(rho.shape, s.w), p))
-        target = np.concatenate([ghosts[:, :1], ghosts], axis=1)  # nothing reads the layer of the face
+        target = np.concatenate([ghosts[:, :1], ghosts], axis=1)  # no kernel reads the layer of the face
         self._backend.copy(self._target, self._backend.to_device(target.astype(self._target.dtype)))
 
     @property
@@ -360,7 +360,7 @@ def share_corners(conditions: Sequence[FaceCondition]) -> None:
             if corner is not None:
                 others = [p for p in patches if direction(p.face) != direction(c.patch.face)]
                 c.set_shares(corner, wall_corners.beside_walls(state.size, others))
-        # the axis too leaves no velocity normal to it
+        # on the axis the normal velocity is zero, too
         slipping = [c for c in here if isinstance(c, Reflect | ModelledWall | AxisCondition)]
         if slipping:
             corners = wall_corners.slip_corners(state.size, [c.patch for c in slipping], slipping[0].areas)
@@ -387,7 +387,7 @@ def rates(conditions: Sequence[FaceCondition]) -> list[list[Call]]:
 
 
 def _kinds() -> dict[str, type[FaceCondition]]:
-    """Kernel -> condition."""
+    """Return a dictionary from each kernel to the class of its condition."""
     kinds = list(FaceCondition.__subclasses__())
     for kind in kinds:
         kinds += kind.__subclasses__()
@@ -425,5 +425,5 @@ def is_of_patch(patch: Patch) -> bool:
 
 
 def condition(face: Face) -> FaceCondition:
-    """Construct the boundary condition of a face."""
+    """Construct the boundary condition of a `face`. Its class depends on the `kernel` of the condition in the case."""
     return _kind(face.patch, face.mirrored)(face)

@@ -6,25 +6,28 @@ from collections.abc import Sequence
 
 MULTIPROCESSORS = 132
 
-# Threads of a block that marches; nodes' worth of work that a chunk takes beside its own; what 0, 1, ... such blocks,
-# sharing a multiprocessor, take together over what one takes alone, by the bytes of a real (H200).
+# For kernels whose threads march along lines: threads of a block; cost of a chunk besides its nodes, as a number of
+# nodes; and the time of 0, 1, ... blocks that share a multiprocessor, divided by that of a single one, by the bytes of
+# a real (H200).
 BLOCK, BESIDE = 64, 2
 SHARING = {8: (0.0, 1.0, 1.07, 1.70, 1.84), 4: (0.0, 1.0, 1.06, 1.50, 1.58, 2.07, 2.10, 2.60, 2.77)}
-# Nodes that a chunk keeps at least, and at most: of long ones that begin together some end late (6 to 10 % of a sweep
-# over 256^3 nodes).
+# Least and largest number of nodes of a chunk: if long chunks begin together, some end late (6 to 10 % of a sweep over
+# 256^3 nodes).
 LEAST, MOST = 2, 96
 
-# Lanes of a warp that goes along rows; such warps of a multiprocessor at a time; nodes that it visits beside its own;
-# what a chunk takes beside going along it, in goes of a warp; nodes of a chunk at most.
+# For kernels whose warps go along rows: lanes of a warp; such warps on a multiprocessor at a time; nodes that a chunk
+# visits besides its own; cost of a chunk besides its nodes, in passes of a warp; largest number of nodes of a chunk.
 LANES, WARPS, ENDS, START, LONGEST = 32, 16, 2, 0.05, 1022
 
-# Blocks of a multiprocessor that each march along a tile; what they begin and end with, in planes of a chunk.
+# For kernels whose blocks march along tiles: blocks on a multiprocessor; cost of the beginning and the end of a chunk,
+# in planes.
 TILES, BEFORE = 2, 3
 
 
 def crowds(points: Sequence[int], small: int) -> list[float]:
-    """Return, for blocks of so many `points`, how many times as many lines as its own are computed beside those of a
-    block. Launches of blocks with at most `small` points are made together; each of the others fills a device."""
+    """Return a factor for each block of `points`: the number of lines that the device computes at the same time,
+    divided by the number of lines of the block. Launches of blocks with at most `small` points are made together, so
+    that their factor exceeds 1. Each larger block fills the device alone."""
     together = sum(n for n in points if n <= small)
     return [together / n if n <= small else 1.0 for n in points]
 
@@ -64,5 +67,5 @@ def march_chunk(n: int, tiles: int) -> int:
 
 
 def _chunks(n: int, most: int) -> list[int]:
-    """Sizes of the chunks of a line that is cut into 1 to `most`."""
+    """Return the sizes of the chunks if a line is divided into 1 to `most`."""
     return sorted({-(-n // count) for count in range(1, max(most, 1) + 1)}, reverse=True)

@@ -19,7 +19,7 @@ def obstacle(case: Case, cut: Decomposition | None = None) -> str | None:
     """Return the reason why the plan "compact" does not support a case, as text; None if it does. `cut`: the parts of
     all ranks. If `cut` is None, only the case is examined."""
     if case.gas.reynolds is None:
-        return None  # nothing is left to save
+        return None  # there is no memory to save
     if case.axisymmetric:
         return "the flow is axisymmetric"
     if case.turbulence.transported:

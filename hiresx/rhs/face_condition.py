@@ -13,7 +13,7 @@ from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS
 from hiresx.grid.blocks import Range, direction, side, slices
 
-# What the gas has gradients and viscous fluxes of.
+# Names of the variables whose gradients and viscous fluxes the gas has.
 _GRADIENTS = len(GAS_GRADIENTS)
 
 
@@ -58,15 +58,17 @@ class FaceCondition:
     of_patch = True
     # Nodes shared by two faces: the condition with the higher rank writes last.
     rank = 0
-    # Whether nodes take what the case gives for them: of such conditions of one rank, the case's first writes last.
+    # Whether nodes have values that the case prescribes: of such conditions of one rank, the first one of the case
+    # writes last.
     gives_nodes = False
-    # Whether `rate` needs what the mass fluxes leave in the field `wall_sums` behind the face (kernels/wall_sums.h).
+    # Whether `rate` needs the sums of mass fluxes in the field `wall_sums` behind the face (kernels/wall_sums.h).
     closed = False
-    # Whether primitives behind the face are by polynomials: else the ghosts of q give them, or somebody else does.
+    # Whether primitive variables behind the face are extrapolated by polynomials. If not, they follow from the ghosts
+    # of q, or another condition sets them.
     continued = True
-    # Whether the walls of its part were told where they meet each other.
+    # Whether the walls of its part know where they meet each other.
     has_met = False
-    # Degrees of the polynomials behind the face for the viscous terms.
+    # Degrees of the polynomials for the viscous terms behind the face.
     primitive_degree = flux_degree = 1
 
     def __init__(self, face: Face):
@@ -81,11 +83,11 @@ class FaceCondition:
         first = sum(patch.range[e][0] * state.strides[e] for e in range(3))
         inward = -side(patch.face)
         self._inward = float(inward)
-        # Where the face's nodes are, and with `sv`, of most boundary kernels, where their variables are.
+        # The positions of the face's nodes and, with `sv`, of their variables, for most boundary kernels.
         s1, s2 = (state.strides[e] for e in tangents)
         self._nodes = {"o": state.origin + first, "s1": s1, "s2": s2, "sn": inward * state.strides[d]}
         self._face = self._nodes | {"sv": state.variable_stride}
-        # Of slip walls: the nodes where others meet them (kernels/boundary/reflect.h).
+        # For slip walls: the nodes where other slip walls meet them (kernels/boundary/reflect.h).
         self.corner_arguments: dict[str, Any] = {"n1": n1, "which": None, "left": None}
 
     def meet_slip_walls(self, which: np.ndarray, left: np.ndarray) -> None:
@@ -217,7 +219,7 @@ class FaceCondition:
         self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=rows)
 
     def _leaving_flux(self, rows: Any, variables: int, inverse_reynolds: float) -> None:
-        """Ghosts of so many viscous fluxes `rows` behind a supersonic outflow."""
+        """Set the ghosts of the number `rows` of viscous fluxes behind a supersonic outflow."""
         s = self.state
         self._launch(
             "outflow_flux", self._box, **self._face, variables=variables, direction=self._inward,
@@ -225,7 +227,7 @@ class FaceCondition:
         )  # fmt: skip
 
     def _coordinates(self, extended: tuple[np.ndarray, ...], layers: int) -> tuple[np.ndarray, ...]:
-        """x, y, z of the face and of `layers` - 1 ghost layers: (layers, n2, n1)."""
+        """Return x, y, z of the face and of `layers` - 1 ghost layers: (layers, n2, n1)."""
         d, halo = self._direction, self._halo
         box: list[Any] = [slice(lo + halo, hi + halo) for lo, hi in self.patch.range]
         found = []

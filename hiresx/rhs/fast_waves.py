@@ -8,13 +8,14 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.functions import evaluate_profile, evaluate_scalar_profile
-from hiresx.case.waves import Waves
+from hiresx.case.wave_sums import Waves
 from hiresx.decomposition import Decomposition
 from hiresx.errors import HiresxError
 from hiresx.rhs.frozen import condition_functions, faces
 
-# Steps that resolve a period. With 8 a Runge-Kutta method of third order takes 1.3 % of a wave at each, 10 % in a
-# period; with 16 it takes 0.7 % in a period. Of the waves that have fewer than 2 the steps see others.
+# Number of steps that resolve a period. With 8 steps a Runge-Kutta method of third order loses 1.3 % of a wave in each
+# step, 10 % in a period; with 16 steps it loses 0.7 % in a period. Waves with fewer than 2 steps per period are
+# aliased.
 STEPS, LEAST = 8.0, 2.0
 
 
@@ -27,7 +28,7 @@ def notes(
         try:
             fastest = _fastest(values())
         except HiresxError:
-            continue  # is reported when the run begins
+            continue  # the error is reported when the run begins
         if fastest * dt * STEPS > 1:
             steps = 1 / (fastest * dt)
             seen = ", as fewer than 2 do not: it enters as a slower one" if steps < LEAST else ""
@@ -41,7 +42,8 @@ def notes(
 def _start_values(
     case: Case, decomposition: Decomposition, profiles: Mapping[str, Callable[..., Any]] | None
 ) -> Iterator[tuple[int, str, Callable[[], Any]]]:
-    """Number of the condition, name of the function and what gives its values at the start."""
+    """Yield the number of the condition, the name of the function, and a function that returns its values at the
+    start."""
     for number, name, function, (x, y, z) in condition_functions(case, decomposition, profiles, steady=False):
         yield number, name, partial(evaluate_profile, case, function, x, y, z, 0.0)
     for number, condition, places in faces(case, decomposition, steady=False):
@@ -57,7 +59,7 @@ def _of_scalar(case: Case, scalar: str, function: Callable[..., Any], places: li
 
 
 def _fastest(values: Any) -> float:
-    """The highest frequency that has an amplitude anywhere."""
+    """Return the highest frequency with a nonzero amplitude anywhere."""
     found = [
         abs(float(frequency))
         for value in values

@@ -10,9 +10,10 @@ from hiresx.decomposition import Decomposition
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import slices
 
-# Times, in no ratio to each other, at which a function is asked, and nodes of a face along one direction.
+# Times at which a function is evaluated, without a common period, and the number of nodes of a face along one
+# direction.
 TIMES, NODES = (0.0, 0.3719, 2.117, 17.63), 64
-# Changes beyond this share of the largest value are no round-off.
+# Changes beyond this fraction of the largest value are not round-off.
 CHANGE = 1e-9
 
 _Function = Callable[..., Any]
@@ -30,7 +31,7 @@ def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Func
             if not _changes(case, function, places):
                 continue
         except HiresxError:
-            continue  # is reported when the run begins
+            continue  # the error is reported when the run begins
         reported.add(number)
         parameters = ", ".join(f"parameters.{key} = {value:g}" for key, value in _causes(case, function, places))
         hint = (
@@ -67,19 +68,19 @@ def faces(case: Case, decomposition: Decomposition, steady: bool) -> Iterator[tu
 
 
 def _few(count: int) -> np.ndarray:
-    """So many nodes of `count`, the first and the last among them."""
+    """Return a few indexes of `count` nodes, including the first and the last."""
     return np.unique(np.linspace(0, count - 1, min(count, NODES)).round().astype(int))
 
 
 def _changes(case: Case, function: _Function, places: list[np.ndarray]) -> bool:
-    """Raises HiresxError where the function fails."""
+    """Return whether the values of a function change in time. Raises HiresxError if the function fails."""
     x, y, z = places
     first, *others = (np.stack(case.evaluate(function, x, y, z, time)) for time in TIMES)
     return any(bool(np.abs(other - first).max() > CHANGE * np.abs(first).max()) for other in others)
 
 
 def _causes(case: Case, function: _Function, places: list[np.ndarray]) -> Iterator[tuple[str, float]]:
-    """The parameters without which, each by itself 0, nothing changes."""
+    """Return the parameters without which nothing changes if each of them alone is 0."""
     taken = case.arguments(function)
     for key, value in case.parameters.items():
         if key in taken and isinstance(value, int | float) and value and not isinstance(value, bool):

@@ -15,7 +15,7 @@ class Fused(InviscidPlan):
     """Plan of the inviscid terms for GPUs: one kernel launch for each direction, without work memory."""
 
     work_variables = 0
-    # Nodes at most of a chunk across i, and along i.
+    # Largest number of nodes of a chunk across i, and along i.
     longest = longest_row = 2**31 - 1
 
     @staticmethod

@@ -52,8 +52,8 @@ def fill(backend: Backend, state: BlockState, coordinates: Sequence[np.ndarray],
 
 
 def _steps(values: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield, along each direction, the changes to the inner nodes of `values` (..., nk, nj, ni) from the nodes before
-    them, and from these to the nodes behind them."""
+    """Yield, along each direction, the differences of `values` (..., nk, nj, ni) at inner nodes from those at the nodes
+    before them, and of those at the nodes behind from them."""
     here = slice(1, -1)
     for axis in range(DIRECTIONS):
         before, behind = (

@@ -16,9 +16,10 @@ from hiresx.grid import Block
 from hiresx.grid.blocks import face_range, slices
 from hiresx.grid.stored_coordinates import slabs
 
-# Share of the grid's extent within which the nodes of a region lie at one coordinate.
+# Fraction of the grid's extent within which the nodes of a region must have one coordinate.
 FLAT = 1e-6
-# Share of its full depth that a sponge should reach, and of its thickness by which the grid may go on behind it.
+# Fraction of its full depth that a sponge should reach, and fraction of its thickness by which the grid may continue
+# behind it.
 REACH, BEHIND = 0.9, 0.5
 
 
@@ -86,8 +87,8 @@ def _coordinate(key: str, position: Position, axis: str, blocks: Sequence[Block]
 
 
 def _check_sense(n: int, spec: Sponge, blocks: Sequence[Block]) -> None:
-    """Raises HiresxError for a sponge that a part of the grid has turned round: one that damps more behind its end than
-    it leaves alone before its start."""
+    """Raises HiresxError for a sponge with the wrong sense: one that damps more nodes behind its end than it leaves
+    undamped before its start."""
     start, end = ends(spec)
     low, high = _extent(_within(spec, blocks) or blocks, spec.axis)
     before, behind = (start - low, high - end) if end > start else (high - start, end - low)
@@ -199,7 +200,8 @@ def notes(case: Case, blocks: Sequence[Block]) -> Iterator[str]:
 
 
 def _reach(spec: Sponge, blocks: Sequence[Block]) -> tuple[float, float]:
-    """The largest share of its depth that the grid has, and how far the grid goes on behind its end."""
+    """Return the largest fraction of its depth that the grid contains, and the length by which the grid continues
+    behind its end."""
     start, end = ends(spec)
     low, high = _extent(_within(spec, blocks), spec.axis)
     return _outermost(spec, low, high), max((high - end) if end > start else (end - low), 0.0)
@@ -214,21 +216,21 @@ def _outermost(spec: Sponge, low: float, high: float) -> float:
 
 
 def _grows_in(spec: Sponge, block: Block) -> bool:
-    """Whether a block has a node behind the start of a sponge and not behind its end."""
+    """Return whether a block has a node behind the start of a sponge and not behind its end."""
     slab = (along(spec.axis, *coordinates) for coordinates in slabs(block.x, block.y, block.z))
     return any(bool(_growing(spec, values).any()) for values in slab)
 
 
 def _growing(spec: Sponge, values: np.ndarray) -> np.ndarray:
-    """Where coordinates lie behind the start and not behind the end, which itself counts."""
+    """Return where coordinates lie behind the start and not behind the end; the end itself counts."""
     start, end = ends(spec)
     within: np.ndarray = np.abs(values - start) <= abs(end - start) * (1 + FLAT)
     return within & (shares(spec, values) > 0)
 
 
 def _count(spec: Sponge, block: Block) -> tuple[int, int]:
-    """Nodes of a block in the sponge, and the most on one of its lines before the sponge's end, along the direction in
-    which the coordinate changes most."""
+    """Return the number of nodes of a block in the sponge, and the largest number on one of its lines before the
+    sponge's end, along the direction in which the coordinate changes most."""
     nodes, most = 0, 0
     directions = list(block.active)
     for coordinates in slabs(block.x, block.y, block.z):
@@ -245,7 +247,7 @@ def _count(spec: Sponge, block: Block) -> tuple[int, int]:
 
 
 def _extent(blocks: Sequence[Block], axis: str) -> tuple[float, float]:
-    """Least and largest coordinate of blocks."""
+    """Return the least and the largest coordinate of blocks."""
     if axis != "r":
         found = [getattr(block, axis) for block in blocks]
     else:

@@ -11,9 +11,9 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, direction
 from hiresx.rhs.face_condition import Face, FaceCondition
 
-# The exchange node, counted from the wall.
+# Number of the exchange node, counted from the wall.
 USUAL_NODES = 4
-# Of the temperature of an adiabatic wall, as in kernels/boundary/modelled_wall.h.
+# Recovery factor of an adiabatic wall, as in kernels/boundary/modelled_wall.h.
 RECOVERY = 0.89
 
 

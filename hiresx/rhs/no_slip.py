@@ -133,7 +133,8 @@ class NoSlip(FaceCondition):
 
     def viscous_flux(self, fluxes: Any) -> None:
         if self._temperature:
-            # Couette flow between planes: a cubic of the stress doubles errors of u, a quartic of the energy those of T
+            # For Couette flow between planes, a cubic for the stress doubles the errors of u, and a quartic for the
+            # energy those of T.
             rows = fluxes[self._direction]
             for part, count, degree in ((rows[:3], 3, 4), (rows[3:], len(GAS_GRADIENTS) - 3, 4 if self._curved else 3)):
                 self._launch("viscous_extrapolate", self._box, **self._face, variables=count, degree=degree, w=part)

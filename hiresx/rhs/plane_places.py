@@ -8,14 +8,15 @@ from hiresx.errors import HiresxError
 from hiresx.rhs.face_values import place_at
 
 AXES = "xyz"
-# Coordinates are the same within this share of the extent of the plane.
+# Coordinates count as equal within this fraction of the extent of the plane.
 _SAME = 1e-7
-# The gap between the last row and the first of the next period is at most so many times the largest other distance.
+# The gap between the last row and the first row of the next period is at most this multiple of the largest other
+# distance.
 _GAP = 1.5
 
 
 def _distinct(values: np.ndarray, tolerance: float) -> np.ndarray:
-    """Increasing `values`, of those that differ by no more than `tolerance` the first."""
+    """Return increasing `values`. Of values that differ by no more than `tolerance` the first is kept."""
     ordered = np.sort(values)
     return ordered[np.concatenate([[True], np.diff(ordered) > tolerance])]
 
@@ -62,7 +63,7 @@ class PlanePlaces:
             raise HiresxError(f"{who}: period.{unused[0]}: the plane has no extent along {unused[0]}", "leave it out")
 
     def _checked_period(self, period: Mapping[str, float], n: int) -> float | None:
-        """The period along the n-th axis; what lies a period behind the first row is left out."""
+        """Return the period along the n-th axis. Rows one period behind the first row are left out."""
         name, line = AXES[self.axes[n]], self.lines[n]
         length = period.get(name)
         if length is None:
@@ -101,7 +102,7 @@ class PlanePlaces:
         return self._point.ravel()[points[used]], weights[used]
 
     def _rows(self, n: int, line: np.ndarray, nodes: np.ndarray, d: int, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of rows (m, nodes) along the n-th axis, and their weights."""
+        """Return numbers of rows (m, nodes) along the n-th axis, and their weights."""
         to, period, count = nodes[d], self._period[n], len(line)
         if period is None:
             beyond = np.flatnonzero((to < line[0] - self._tolerance) | (to > line[-1] + self._tolerance))
@@ -122,7 +123,7 @@ class PlanePlaces:
             rows = cell - (m - 1) // 2 + np.arange(m)[:, None]
             at = line[rows % count] + period * (rows // count)
             rows = rows % count
-        # A node on a row is that row's alone: no round-off of places.
+        # A node on a row uses this row only, so that round-off of the places has no effect.
         close = abs(at - to) <= self._tolerance
         to = np.where(close.any(axis=0), np.take_along_axis(at, close.argmax(axis=0)[None], 0)[0], to)
         weights = np.ones_like(at)

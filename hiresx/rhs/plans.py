@@ -10,7 +10,7 @@ from hiresx.rhs import compact, inviscid, split
 from hiresx.rhs.fused import Fused
 
 PLANS: dict[str, Any] = {"pencils": inviscid.Pencils, "decomposed": inviscid.Decomposed, "fused": Fused}
-# The plans of the split form, with or without a sensor, by the same names.
+# The plans of the split form, with or without a sensor, under the same names.
 SPLIT_PLANS: dict[str, Any] = {
     "pencils": split.SplitPencils,
     "decomposed": split.SplitDecomposed,

@@ -13,7 +13,7 @@ from hiresx.grid.blocks import direction, side, slices
 from hiresx.grid.rings import Ring, RingBlock
 from hiresx.mpi.communicator import Communicator
 
-# What is left of the area vector of the collapsed face, of that of the next nodes: no flux, but a direction.
+# Area vector of the collapsed face, as a fraction of that of the next nodes: it gives no flux, but a direction.
 TRACE = {"float64": 1e-13, "float32": 1e-7}
 
 
@@ -32,7 +32,7 @@ def set_pole_metrics(backend: Backend, state: BlockState, patches: Sequence[Patc
         for e in range(3):
             own, other = areas[(slice(3 * e, 3 * e + 3), *here)], areas[(slice(3 * e, 3 * e + 3), *next_)]
             if e == d:
-                # A ring that has not quite collapsed keeps what area it has: a uniform flow asks for it.
+                # A ring that has not quite collapsed keeps its area, which is needed to preserve a uniform flow.
                 other = TRACE[str(metrics.dtype)] * other
                 other = np.where(np.square(own).sum(axis=0) > np.square(other).sum(axis=0), own, other)
             own[...] = other
@@ -71,7 +71,8 @@ class Poles:
         self.rest: list[Call] = []
         if not self.any:
             return
-        # Per pole where its line begins among all of them, and of each of its blocks the ring and its place in it.
+        # For each pole the position of its line among all lines, and for each of its blocks the ring and its position
+        # in the ring.
         rings = pole_rings(whole.blocks, whole.connections, whole.patches, whole.stencil.halo)
         first, counts, self._length = [], [], 0
         self._mirrors: list[tuple[slice, np.ndarray]] = []
@@ -130,7 +131,7 @@ class Poles:
         for line, sums, _ in self._pieces:
             total[:, line] += self._backend.to_host(sums)
         mean = (self._comm.sum(total) / self._counts).reshape(3, self._variables, -1)
-        for line, mirror in self._mirrors:  # of a half model the mean with its image
+        for line, mirror in self._mirrors:  # in a half model, the mean with the mirror image
             momentum = mean[:, 1:4, line]
             mean[:, 1:4, line] = (momentum + np.einsum("ab,rbn->ran", mirror, momentum)) / 2
         state = self._state_on_line(mean)
@@ -141,7 +142,7 @@ class Poles:
         self._nodes()
 
     def _state_on_line(self, mean: np.ndarray) -> np.ndarray:
-        """States (variables, n) on the lines from ring means (3, variables, n)."""
+        """Return the states (variables, n) on the lines, from ring means (3, variables, n)."""
         with np.errstate(all="ignore"):
             density, pressure = mean[:, 0], self._pressure(mean.swapaxes(0, 1))
             jump = np.max([abs(f[0] - 2 * f[1] + f[2]) / (f[0] + 2 * f[1] + f[2]) for f in (density, pressure)], axis=0)
@@ -157,5 +158,5 @@ class Poles:
 
 
 def _line(found: Ring, member: RingBlock) -> int:
-    """The direction of a block's own indexes along the line of its pole."""
+    """Return the direction of a block's own indexes along the line of its pole."""
     return int(np.flatnonzero(member.matrix[:, found.along])[0])

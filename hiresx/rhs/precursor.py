@@ -17,10 +17,10 @@ from hiresx.rhs.face_values import place_at
 from hiresx.rhs.plane_file import PlaneFile
 from hiresx.rhs.plane_places import PlanePlaces
 
-# Bytes of planes that the device holds of one face of a part, where the case does not say how many planes.
+# Bytes of planes of one face of a part on the device, if the case does not give the number of planes.
 HELD = 256 << 20
 LEAST = 8
-# Numbers that are read from the file at once.
+# Number of numbers that are read from the file at once.
 _PIECE = 1 << 24
 
 
@@ -45,7 +45,7 @@ class Planes:
             self._check_duration(case)
 
     def _check_duration(self, case: Case) -> None:
-        """Raises HiresxError where the planes begin after the run or end before it, or where nobody knows."""
+        """Raises HiresxError if the planes begin after the run or end before it, or if this is unknown."""
         times, steps = self.file.times, case.time
         last = None if steps.dt is None or steps.steps is None else steps.dt * steps.steps
         ends = [end for end in (steps.end, last) if end is not None]
@@ -124,7 +124,7 @@ class PrecursorInflow(GivenNodes):
         self._put(0, self._look_at_all(max(1, _PIECE // of_plane)))
 
     def _look_at_all(self, piece: int) -> np.ndarray:
-        """Read every plane once, so that a wrong value ends the run before it begins; return the first ones."""
+        """Read every plane once, so that a wrong value ends the run before it begins. Returns the first planes."""
         kept = self._planes.read(0, self._room)
         for first in range(self._room, self._count, piece):
             self._planes.read(first, min(first + piece, self._count))
@@ -145,7 +145,7 @@ class PrecursorInflow(GivenNodes):
         if self._covers(self._first, place):
             return
         if self._coming is None or not self._covers(self._coming[0], place):
-            # Planes before those that are needed stay: stages of a step go back in time.
+            # Planes before those that are needed are kept: stages of a step may go back in time.
             first = self._wrap(place - self._behind)
             self._coming = first, self._read(first)
         (first, coming), self._coming = self._coming, None
@@ -167,8 +167,8 @@ class PrecursorInflow(GivenNodes):
         return int(np.clip(first, 0, self._count - self._room))
 
     def _covers(self, first: int, place: int) -> bool:
-        """Whether the planes from `first` on have those around `place`: of the polynomial and one more on both
-        sides."""
+        """Return whether the planes from `first` on include those around `place`: those of the polynomial and one more
+        on both sides."""
         ahead = place - first
         if self._planes.period > 0:
             return 2 <= ahead % self._count < self._room - 3
@@ -187,7 +187,7 @@ class PrecursorInflow(GivenNodes):
         return np.concatenate(pieces)
 
     def _put(self, first: int, values: np.ndarray) -> None:
-        """Put the planes from `first` on to the device."""
+        """Copy the planes from `first` on to the device."""
         backend, slots = self._backend, np.zeros(self._count, np.int32)
         slots[(first + np.arange(self._room)) % self._count] = np.arange(self._room)
         backend.copy(self._held, backend.to_device(values.astype(self._held.dtype)))

@@ -23,13 +23,13 @@ from hiresx.grid.orientation import layout_of
 from hiresx.mpi.communicator import Communicator
 from hiresx.rhs.face_condition import FaceCondition, GivenNodes, place_of
 
-# What a boundary layer grows on.
+# Conditions of walls on which a boundary layer grows.
 WALLS = (NoSlipWall, ModelledWall)
-# Nodes across the span whose mean is a mean.
+# Least number of nodes across the span for a meaningful mean.
 LEAST_SPAN = 8
-# Share of a step along the span by which steps may differ.
+# Fraction of a step by which steps along the span may differ.
 EVEN = 0.01
-# Temperatures of the face stay between this share of the mean one and its inverse.
+# Temperatures of the face are limited to the range between this fraction of the mean and its inverse.
 LEAST_SHARE = 0.5
 # Weights of the inner and the outer layer: Lund, Wu & Squires (1998), eq. (17).
 _STEEP, _MIDDLE = 4.0, 0.2
@@ -67,7 +67,7 @@ class Plane:
                 f"{self._who}: the block is not periodic along the span, {spec.span}",
                 f'join {low} and {FACES[2 * span + 1]} of the block, by type = "periodic"',
             )
-        # The last node of a line is the first one again, where the block holds both.
+        # The last node of a line is the image of the first one, if the block contains both.
         self._twice = int(layout_of(closing[0], whole.blocks) == "shared")
         inward, steps = -side(patch.face), block.size[d]
         corner = triple((first, first + 1) for first, _ in patch.range)
@@ -95,7 +95,7 @@ class Plane:
                 "take a grid that is drawn out along it",
             )
         self._shift = round(spec.shift * (hi - lo - self._twice))
-        # A row on a face of the block has what that face's condition makes of it, which comes later.
+        # A row on a face of the block gets its values from the condition of that face, which comes later.
         joined = any(c.block == patch.block and direction(c.face) == layer for c in whole.connections)
         self._still = (
             [] if joined else [n for n, end in ((0, 0), (-1, block.size[layer])) if patch.range[layer][n] == end]
@@ -106,14 +106,14 @@ class Plane:
         """Return a view of the values [..., k, j, i] of a face as an array (..., layer, span). The index layer runs
         across the boundary layer, span along the span."""
         flat = np.moveaxis(values, -1 - self._axis, 0)[0]
-        # the direction of the higher number comes first
+        # the direction with the higher number comes first
         return flat if self.span < 3 - self.span - self._axis else np.swapaxes(flat, -1, -2)
 
     def _rescaling(
         self, whole: Decomposition, face: np.ndarray, plane: np.ndarray, layer: int
     ) -> "list[_WeightedRows]":
-        """What the rows of the face take of those of the plane, as the inner and as the outer part of the layer. Empty
-        without a wall."""
+        """Return the weighted rows of the plane for the rows of the face, for the inner and for the outer part of the
+        layer. The result is empty without a wall."""
         spec = self._spec
         if spec.wall is None:
             return []
@@ -169,15 +169,16 @@ class Plane:
 
 
 def _even(places: np.ndarray) -> bool:
-    """Whether all steps along the span between `places` (3, layer, span) are the same."""
+    """Return whether all steps along the span between `places` (3, layer, span) are equal."""
     steps = np.diff(places, axis=-1)
     one = steps.mean(axis=(1, 2), keepdims=True)
     return bool(np.linalg.norm(steps - one, axis=0).max() <= EVEN * np.linalg.norm(one))
 
 
 class _WeightedRows:
-    """Fluctuations (..., layer, span) of a plane whose nodes have the heights `there` over the wall, at the heights
-    `here`, both (layer, span): linearly between rows, nothing beyond the last one, times `weight`."""
+    """Interpolates fluctuations (..., layer, span) of a plane whose nodes have the heights `there` over the wall to the
+    heights `here`, both (layer, span), and multiplies them by `weight`. The interpolation is linear between rows;
+    beyond the last row the result is 0."""
 
     def __init__(self, here: np.ndarray, there: np.ndarray, weight: np.ndarray):
         order = np.argsort(there, axis=0)

@@ -18,7 +18,7 @@ from hiresx.rhs.terms import SHOCK_SENSOR
 def check(case: Case, blocks: Sequence[Block]) -> None:
     """Raises HiresxError for a filter so strong that it would reverse the sign of the shortest waves of the grid."""
     directions = max(len(block.active) for block in blocks)
-    # what a third of 1 is as a decimal number may be rounded up
+    # one third as a decimal number may be rounded up
     if case.filter is not None and case.filter.strength * directions > 1 + 1e-3:
         raise HiresxError(
             f"filter.strength = {case.filter.strength:g} along {directions} directions takes more away than there is "

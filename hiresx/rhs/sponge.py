@@ -72,7 +72,8 @@ class SpongeLayer:
             goal = np.array(conservative(gamma, *(getattr(spec.state, n) for n in GAS_PRIMITIVE)))
         else:
             goal = np.stack(conservative(gamma, *reference(block.x[box], block.y[box], block.z[box])))
-        # Of a flow that a function gives: how many nodes ask for it, sums and sums of squares of what they ask for.
+        # For a flow that a function prescribes: the number of nodes, the sums and the sums of squares of the prescribed
+        # values.
         self.moments = None if reference is None else moments(goal.astype(real)[:, share[box] > 0])
         goal = self.goal = backend.to_device(goal.astype(real))
         self.bytes = sigma.nbytes + goal.nbytes

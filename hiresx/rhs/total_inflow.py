@@ -9,7 +9,7 @@ from hiresx.errors import HiresxError
 from hiresx.rhs.face_condition import Face, place_of
 from hiresx.rhs.subsonic_face import SubsonicFace
 
-# Least cosine between the direction of an inflow and the normal of its face.
+# Least cosine of the angle between the direction of an inflow and the normal of its face.
 LEAST_COSINE = 0.05
 
 

@@ -12,9 +12,10 @@ import numpy as np
 from hiresx.decomposition import Patch
 from hiresx.grid.blocks import Range, direction, intersection, side, slices
 
-# Sine of the angle between two slip walls below which they are one wall that goes on, with the mean of both normals.
+# Two slip walls count as one that continues if the sine of the angle between them is below this value; the normal is
+# then the mean of both.
 ONE_WALL = 0.1
-# Cosine of the angle between two slip walls up to which they stand on each other at right angles.
+# Two slip walls count as normal to each other if the cosine of the angle between them is below this value.
 RIGHT = 1e-9
 
 
@@ -40,14 +41,9 @@ def _box(patch: Patch) -> tuple[slice, ...]:
 
 
 def _on_face(values: np.ndarray, patch: Patch) -> np.ndarray:
-    """(n2, n1) of the values [..., k, j, i] at the nodes of a patch."""
+    """Return the values [..., k, j, i] at the nodes of a patch as (n2, n1)."""
     k, j, i = slices(patch.range)
     return np.take(values[..., k, j, i], 0, axis=-1 - direction(patch.face))
-
-
-def _writing_order(patches: Sequence[Patch]) -> list[int]:
-    """The order in which conditions of `patches` write their nodes."""
-    return sorted(range(len(patches)), key=lambda n: direction(patches[n].face))
 
 
 def shares(
@@ -58,7 +54,8 @@ def shares(
     `holds`: for each wall, whether its temperature is given."""
     walls, held, inward = (np.zeros(size[::-1], np.int64) for _ in range(3))
     before = []
-    for n in _writing_order(patches):
+    # In the order in which the conditions write their nodes.
+    for n in sorted(range(len(patches)), key=lambda n: direction(patches[n].face)):
         patch, box = patches[n], _box(patches[n])
         walls[box] += 1
         held[box] += holds[n]
@@ -141,7 +138,7 @@ def slip_corners(
     for box, _, _ in pairs:
         at[tuple(slices(box))] = 0
     at[at == 0] = np.arange(np.count_nonzero(at == 0))
-    units = np.zeros((at.max() + 1, 3, 3))  # node, direction of the wall, component; 0 where there is no wall
+    units = np.zeros((at.max() + 1, 3, 3))  # node, direction of the wall, component; 0 without a wall
     for box, *both in pairs:
         nodes = at[tuple(slices(box))].ravel()
         for d in {direction(patches[n].face) for n in both}:
@@ -152,7 +149,7 @@ def slip_corners(
     oblique = np.flatnonzero(np.max([cosines[:, a, b] for a, b in combinations(range(3), 2)], axis=0) > RIGHT)
     if not oblique.size:
         return none
-    number = np.full(len(units) + 1, -1)  # the last one for nodes that are on one wall
+    number = np.full(len(units) + 1, -1)  # the last one for nodes on a single wall
     number[oblique] = np.arange(oblique.size)
     left = np.array([_along_all(units[n]) for n in oblique]).reshape(-1, 9)
     found = none
@@ -163,9 +160,10 @@ def slip_corners(
 
 
 def _along_all(units: np.ndarray) -> np.ndarray:
-    """(3, 3): what it leaves of a velocity is normal to none of the `units` (n, 3)."""
+    """Return a matrix (3, 3) that removes the components of a velocity normal to each of the planes with the `units`
+    (n, 3) as normals."""
     values, vectors = np.linalg.eigh(units.T @ units)
-    # of two walls at an angle a the eigenvalues are 1 - cos a and 1 + cos a
+    # for two walls with normals at the angle a the eigenvalues are 1 - cos a and 1 + cos a
     least = 1 - np.sqrt(1 - ONE_WALL**2)
     along = vectors[:, values <= least]
     found: np.ndarray = along @ along.T

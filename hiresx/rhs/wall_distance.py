@@ -22,10 +22,11 @@ from hiresx.grid.motions import Motion
 
 WALLS = ("no_slip", "modelled_wall")
 FIELD = "wall_distance"
-# Facets of a box that is not divided, and more than any distance squared that a number of work memory holds.
+# Largest number of facets of a box that is not divided; and a number above any squared distance that work memory can
+# hold.
 _LEAF = 8
 _FAR = 1e15
-# Generators of the periodic group that are combined at most.
+# Largest number of generators of the periodic group that are combined.
 _GENERATORS = 3
 
 
@@ -49,7 +50,7 @@ def check(case: Case, whole: Decomposition) -> None:
 
 
 def _no_wall(asking: str, otherwise: str = "") -> HiresxError:
-    """The error for a grid without walls, to which the distance is asked for by `asking`."""
+    """Return the error for a grid without walls. `asking`: the key of the case that needs the distance."""
     return HiresxError(
         f"{asking} asks for the distance to the nearest wall, but no face of the grid is a wall; slip walls and "
         "planes of symmetry do not count",
@@ -58,7 +59,7 @@ def _no_wall(asking: str, otherwise: str = "") -> HiresxError:
 
 
 def _asking(case: Case) -> tuple[str, str] | None:
-    """What of a case asks for the distance to walls, and how it is left out; None where nothing does."""
+    """Return which key of a case needs the distance to walls, and how to leave it out; None if nothing needs it."""
     if case.turbulence.transported:
         return f'turbulence.model = "{case.turbulence.model}"', "take another model"
     tables = {"output": case.output} | {f"output.subset.{n}": part for n, part in enumerate(case.output.subset)}
@@ -131,7 +132,8 @@ def facet_tree(facets: np.ndarray) -> FacetTree:
     leaves: list[tuple[int, int]] = []
     order: list[Integers] = []
     placed = 0
-    # What lies on the stack: facets of a box to be made, or the number of a box whose last inner box has been made.
+    # The stack contains the facets of a box that is to be made, or the number of a box whose last inner box has been
+    # made.
     stack: list[Integers | int] = [np.arange(len(facets))]
     while stack:
         top = stack.pop()
@@ -171,7 +173,7 @@ def _wall_nodes(whole: Decomposition) -> dict[tuple[int, str], Mask]:
 
 
 def _facets(whole: Decomposition, block: int, face: str, masks: dict[tuple[int, str], Mask]) -> np.ndarray:
-    """Return the facets of one face, those to the next nodes across its connected edges included."""
+    """Return the facets of one face, including those to the next nodes across its connected edges."""
     size, normal = whole.blocks[block].size, direction(face)
     box = slices(face_range(face, size))
     places = np.stack([c[box] for c in _coordinates(whole, block)])
@@ -189,7 +191,8 @@ def _facets(whole: Decomposition, block: int, face: str, masks: dict[tuple[int, 
 def _put_next_nodes(
     whole: Decomposition, c: Connection, face: str, masks: dict[tuple[int, str], Mask], places: np.ndarray, mask: Mask
 ) -> None:
-    """Put the nodes behind a connected edge of `face` into its padded `places` and `mask`, where they are on a wall."""
+    """Set the nodes behind a connected edge of `face` in its padded arrays `places` and `mask`, if they are on a
+    wall."""
     size, normal = whole.blocks[c.block].size, direction(face)
     at = face_range(face, size)[normal][0]
     ghosts = c.ghosts(1, size).reshape(3, -1)
@@ -215,8 +218,8 @@ def _put_next_nodes(
 
 
 def _facets_of_face(places: np.ndarray, mask: Mask) -> Iterator[np.ndarray]:
-    """Yield the facets of a face of nodes (n2, n1, 3) on a wall: triangles, and segments and points where these are all
-    that is left."""
+    """Yield the facets of a face of nodes (n2, n1, 3) on a wall: triangles, and segments and points if the wall is
+    degenerate."""
     covered = np.zeros(mask.shape, bool)
     whole = mask[:-1, :-1] & mask[1:, :-1] & mask[:-1, 1:] & mask[1:, 1:]
     a, b, c, d = (p[whole] for p in (places[:-1, :-1], places[:-1, 1:], places[1:, :-1], places[1:, 1:]))

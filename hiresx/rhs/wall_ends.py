@@ -16,7 +16,7 @@ from hiresx.grid.blocks import FACES, Range, direction, intersection, side
 
 # Kernels of no-slip and of slip walls.
 _NO_SLIP, _SLIP = "no_slip", "reflect"
-# Conditions behind whose faces there are nodes of the flow, as behind a connection.
+# Conditions of faces behind which the flow continues, as behind a connection.
 _GO_ON = ("patched", "pole")
 
 
@@ -81,11 +81,11 @@ def slip_edges(state: BlockState, patch: Patch, cut: Decomposition) -> Iterator[
 def _goes_on(
     state: BlockState, patch: Patch, cut: Decomposition, e: int, other: int, upper: bool, kernel: str = _NO_SLIP
 ) -> np.ndarray:
-    """Whether a wall of `kernel` goes on behind each node of an edge, the lower or upper one in direction `e`, along
-    `other`."""
+    """Return whether a wall of `kernel` continues behind each node of an edge along `other`. The edge is the lower or
+    upper one in direction `e`."""
     last = patch.range[e][upper] - upper
     within = last != (state.size[e] - 1 if upper else 0)
-    # What is behind the edge: the next nodes of the same face, or the face that bounds the block there.
+    # The nodes behind the edge: the next nodes of the same face, or the face that bounds the block there.
     at = last + (1 if upper else -1) if within else last
     face = patch.face if within else FACES[2 * e + upper]
     behind = triple((at, at + 1) if a == e else patch.range[a] for a in range(3))
@@ -102,8 +102,8 @@ def _goes_on(
 
 
 def _over_connections(patch: Patch, cut: Decomposition, face: str, edge: Range, other: int, kernel: str) -> np.ndarray:
-    """Of the nodes of `edge`, along the direction `other`, those behind which, over a connection of `face`, a wall of
-    `kernel` goes on."""
+    """Return those of the nodes of `edge`, along the direction `other`, behind which a wall of `kernel` continues
+    across a connection of `face`."""
     lo, hi = edge[other]
     found = np.zeros(hi - lo, dtype=bool)
     for c in cut.connections:
@@ -115,7 +115,7 @@ def _over_connections(patch: Patch, cut: Decomposition, face: str, edge: Range, 
         there = c.donors(nodes)
         continued = same_face(patch.face, c, nodes)
         for wall in cut.patches:
-            # Nodes of a line where two walls meet belong to both, of which only the one on the same face goes on.
+            # Nodes of a line where two walls meet belong to both walls; only the wall on the same face continues.
             if wall.block == c.donor and wall.condition.kernel == kernel and wall.face == continued:
                 low, high = np.array(wall.range).T[:, :, None]
                 found[shared[other][0] - lo : shared[other][1] - lo] |= ((there >= low) & (there < high)).all(axis=0)

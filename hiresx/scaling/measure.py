@@ -19,12 +19,12 @@ from hiresx.mpi.communicator import end_process, world
 from hiresx.simulation import Simulation
 from hiresx.solver import Solver
 
-# Steps before the clock: caches fill, and clocks of processors and GPUs come up.
+# Steps before the measurement: caches are filled, and processors and GPUs reach their clock rates.
 WARM_UP = 2
 
 
 def _advance(solver: Solver, steps: int) -> None:
-    """Advance as a run does: without the host where the device does not need it."""
+    """Make steps as a run does: without the host if the device does not need it."""
     while steps > 0:
         steps -= solver.advance(steps)
 

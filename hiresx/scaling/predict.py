@@ -117,10 +117,10 @@ def predict(case: Case, ranks: int, rates: Rates) -> dict[str, Any]:
 
 
 def _exchange(sent: np.ndarray, rates: Rates) -> tuple[np.ndarray, str | None]:
-    """Seconds that each rank's halos need per step, and the link that is busiest."""
+    """Return the seconds that each rank's halos need per step, and the busiest link."""
     ranks = len(sent)
     if rates.topology is None:
-        assert rates.copy_gb_per_s is not None  # one of the two is given
+        assert rates.copy_gb_per_s is not None  # one of the two is not zero
         both_ways = np.maximum(sent.sum(axis=0), sent.sum(axis=1))
         return both_ways / (1e9 * rates.copy_gb_per_s), None
     path = Path(rates.topology)

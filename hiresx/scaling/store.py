@@ -10,7 +10,7 @@ from hiresx.output.saved import files, library_files
 from hiresx.output.saved.netcdf_library import LOCK, library
 from hiresx.output.show import picture_file
 
-# name -> (what it is, unit)
+# name -> (description, unit)
 COLUMNS = {
     "points": ("grid points", "1"),
     "step_s": ("seconds per step, median", "s"),
@@ -97,7 +97,7 @@ def _figure(document: dict[str, Any]) -> Any:
         efficiency.plot(ranks, [100 * row["efficiency"] for row in predicted], **how)
     all_ranks = sorted({row["ranks"] for row in [*rows, *predicted]})
     if all_ranks:
-        # What scales without loss, from the fewest ranks.
+        # Ideal scaling, from the fewest ranks.
         first = min([*rows, *predicted], key=lambda row: row["ranks"])
         ideal = [1e3 * first["step_s"] * (first["ranks"] / r if document["mode"] == "strong" else 1) for r in all_ranks]
         time.plot(all_ranks, ideal, color="0.7", lw=0.8, zorder=0, label="without loss")
@@ -122,7 +122,7 @@ def _figure(document: dict[str, Any]) -> Any:
     parts.set_ylabel("ms per step, by stage")
     if rows:
         handles, labels = parts.get_legend_handles_labels()
-        # In the order in which they lie on each other.
+        # In the order in which they are stacked.
         parts.legend(handles[::-1], labels[::-1], loc="upper left", bbox_to_anchor=(1.01, 1.02), borderaxespad=0)
     figure.legend(*time.get_legend_handles_labels(), loc="outside lower center", ncols=4)
     figure.suptitle(f"{document['mode']} scaling of {document['case']}")

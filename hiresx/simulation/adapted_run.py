@@ -16,7 +16,7 @@ from hiresx.simulation import kept_integrals
 from hiresx.simulation.flow_flags import tiles_of_flow
 from hiresx.simulation.recut_run import RecutRun
 
-# Share of the time of a run from which on it says what changes of the levels cost.
+# Fraction of the time of a run above which a warning reports the cost of changes of the levels.
 LARGE_SHARE = 0.3
 
 
@@ -120,13 +120,14 @@ class AdaptedRun(RecutRun):
         return True
 
     def _cut_by(self) -> Callable[[Decomposition], Sequence[Part]] | None:
-        """What cuts the blocks among the ranks."""
+        """Return the function that divides the blocks among the ranks."""
         if self._cutting is not None or self.comm.size == 1:
             return self._cutting
         return partial(partition, ranks=self.comm.size, weights=self._weights)
 
     def _adapt_if_due(self) -> bool:
-        """Before a step: True if the tiles changed. What a checkpoint of the same step holds are the tiles before."""
+        """Adapt the tiles before a step if that is due. Returns True if the tiles changed. A checkpoint of the same
+        step contains the tiles before."""
         table = self.case.refine
         if self.adaptations is None or table is None or self.step_count % table.every:
             return False

@@ -12,7 +12,7 @@ from hiresx.output.fields.field_output import FieldOutput
 from hiresx.output.saved import checkpoint
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.watch import monitors as watch
-from hiresx.simulation import blow_up
+from hiresx.simulation import blow_up_error
 from hiresx.simulation.block_view import BlockView
 from hiresx.simulation.continuation import Continuation
 from hiresx.solver import Solver
@@ -38,14 +38,14 @@ class AttachedRun:
     _transport: str
 
     def _build(self, ground: Domain, flow: Flow | None, reused: Reused | None = None) -> None:
-        """The solver of a cut, and what looks into it. `reused`: as for `Solver`."""
+        """Return the solver of a decomposition, and its attachments. `reused`: as for `Solver`."""
         self._ground = ground
         self.solver = Solver(
             self.case, self.backend, profiles=self._profiles, domain=ground, transport=self._transport, flow=flow,
             reused=reused,
         )  # fmt: skip
         self.blocks = [BlockView(self.solver, b) for b in range(len(self.solver.states))]
-        self._trace = blow_up.Trace(self.solver)
+        self._trace = blow_up_error.Trace(self.solver)
 
     @property
     def restarted(self) -> list[str]:
@@ -82,17 +82,17 @@ class AttachedRun:
         return [FieldOutput(self.case, self.out), *watch.build(self.case, self)]
 
     def _check(self) -> None:
-        """Raises BlowUp for a flow that is not alive."""
-        blow_up.check(self.solver)
+        """Raises BlowUp for an invalid flow."""
+        blow_up_error.check(self.solver)
 
     def _restore_attachments(self, place: Path) -> None:
-        """Give them what they had captured at `place`."""
+        """Pass the data that attachments have captured at `place` to them."""
         captured = self._continuation.captured
         with self.comm.together(), checkpoint.reading_contents(place):
             for attachment in self.attachments:
                 if attachment.name in captured:
                     attachment.restore(captured[attachment.name])
-        self._continuation.captured = {}  # of a file that may be pruned
+        self._continuation.captured = {}  # of a file that may be removed
 
     def _open_attachments(self, restarted: bool) -> None:
         self._open = []

@@ -15,7 +15,7 @@ from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import checkpoint, distributed_arrays, identity, record
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.saved.container import Container
-from hiresx.simulation import blow_up
+from hiresx.simulation import blow_up_error
 from hiresx.simulation.stored_tiles import stored_tiles
 from hiresx.solver import Solver
 
@@ -38,11 +38,12 @@ class Continuation:
         self._changed = {} if found is None else self._compare_case(found)
 
     def _compare_case(self, found: checkpoint.FoundCheckpoint) -> dict[str, list[Any]]:
-        """Refuse a checkpoint of another case; returns the keys that differ and may: [there, here]."""
+        """Raises HiresxError for a checkpoint of another case. Returns the keys that differ and may differ, each with
+        [value of the checkpoint, present value]."""
         place, values = str(found.container.path), found.container.values
         with checkpoint.reading_contents(found.container.path):
             try:
-                # keys that this version has and that one had not take their defaults
+                # keys that only the present version has get their defaults
                 old = Case.from_dict(values["case"]).model_dump(mode="json")
             except HiresxError:
                 old = values["case"]
@@ -130,7 +131,7 @@ def _alive(solver: Solver, piece: Piece) -> Piece:
     def make() -> np.ndarray:
         array = np.asarray(piece.array)
         if not np.isfinite(array).all():
-            raise blow_up.nowhere(solver, "a momentum is not finite")
+            raise blow_up_error.nowhere(solver, "a momentum is not finite")
         return array
 
     return Piece(piece.name, piece.box, LazyArray(piece.array.shape, piece.array.dtype, make))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.base.signals import Requests
+from hiresx.base.termination_signals import Requests
 from hiresx.case import Case
 from hiresx.case.schema import Time
 from hiresx.errors import HiresxError
@@ -14,7 +14,7 @@ from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved.checkpoint import Checkpoints
 from hiresx.solver import Solver
 
-# Times closer than this share of a step are the same time.
+# Times closer than this fraction of a step count as equal.
 SAME_TIME = 1e-9
 
 
@@ -47,14 +47,14 @@ class Ends:
         found = np.array([requests.signal or 0, self._out_of_time(), due], dtype=float)
         if self._comm.size > 1:
             found = self._comm.max(found)
-        # A signal that came to this rank meanwhile stays noted, and is sent to the others next time.
+        # A signal that this rank received in the meantime is kept, and sent to the others at the next call.
         requests.agreed = int(found[0]) or None
         self.checkpoint_due = bool(found[2])
         return bool(found[0] or found[1])
 
     def _out_of_time(self) -> bool:
         limit = self._spec.wall_limit
-        if limit is None or not self._longest_step:  # at least one step, so that restarts under the limit come forward
+        if limit is None or not self._longest_step:  # at least one step, so that restarts under the limit advance
             return False
         last = self._longest_step + (self._checkpoints.seconds if self._checkpoints is not None else 0.0)
         return wall.monotonic() - self._made + last > limit

@@ -48,7 +48,7 @@ class HandOver:
         """Redistribute the data over the ranks by the decomposition of `ground`. Collective."""
         move = partial(redistribute, parts=ground.cut.parts, comm=self._comm)
         if self._read is not None:
-            assert self._read.pieces is not None  # they lie in memory
+            assert self._read.pieces is not None  # they are in memory
             self._read = move(self._read.pieces)
         self.captured = _move(self.captured, move)
 
@@ -60,7 +60,7 @@ class HandOver:
 
     def free(self) -> None:
         """Free the memory of the previous solver. No other object may refer to it any more."""
-        garbage.collect()  # solver, tasks and conditions know each other
+        garbage.collect()  # solver, tasks and conditions refer to each other
 
     def restore(self, solver: Solver, ground: Domain, held: Sequence[HeldBlock]) -> None:
         """Set the state of the new `solver` to that of the previous one. `ground`: the grid and decomposition of the
@@ -77,7 +77,8 @@ class HandOver:
 def _move(
     captured: Mapping[str, Mapping[str, Any]], move: Callable[[Sequence[Piece]], Reader]
 ) -> dict[str, dict[str, Any]]:
-    """What lies in memory of what attachments captured, moved; what lies in a file can be read by any cut."""
+    """Redistribute the captured data of attachments that are in memory. Data in a file can be read with any
+    decomposition."""
     return {
         name: {
             key: move(value.pieces) if isinstance(value, Reader) and value.pieces is not None else value

@@ -60,7 +60,7 @@ def marks_of_flow(ground: Domain, solver: Solver, states: Sequence[BlockState]) 
 
 
 def _closed(ground: Domain, state: BlockState, physical: set[tuple[int, str]]) -> int:
-    """A bit for each face of a part, in the order of FACES: whether it lies on a physical face of its block."""
+    """Return a bit for each face of a part, in the order of FACES: whether it lies on a physical face of its block."""
     whole, size = state.part, ground.whole.blocks[state.part.whole].size
     bits = 0
     for n, face in enumerate(FACES):
@@ -71,7 +71,7 @@ def _closed(ground: Domain, state: BlockState, physical: set[tuple[int, str]]) -
 
 
 def _window(extended: Sequence[np.ndarray], box: Range, halo: int) -> list[np.ndarray]:
-    """What coordinates with ghosts are in a box of nodes and one node around it."""
+    """Return the coordinates with ghosts in a box of nodes and one node around it."""
     single = [n == 2 * halo + 1 for n in reversed(extended[0].shape)]
     around = [
         (halo, halo + 1) if one else (halo + lo - 1, halo + hi + 1) for (lo, hi), one in zip(box, single, strict=True)
@@ -109,7 +109,7 @@ def _at_start(hierarchy: Hierarchy, flow: Flow) -> list[Taken]:
                 held = [
                     np.broadcast_to(np.asarray(a, float), nodes[0].shape) for a in gas[: looked_at(hierarchy.table)]
                 ]
-                # what the flow is behind the ends of a block is not said
+                # the flow behind the ends of a block is not known
                 beyond = np.array([[lo == 0, hi == n] for (lo, hi), n in zip(box, block.size, strict=True)])
                 flags.add(level, b, box, marks(hierarchy.table, criterion(hierarchy.table, held, nodes, beyond)))
     return hierarchy.choice.choose(flags.tiles_wanted(none))

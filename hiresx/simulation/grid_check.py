@@ -43,7 +43,8 @@ def refuse_folded(case: Case, ground: Domain, compiled: Callable[[], bool]) -> N
 
 
 def _volumes(coordinates: Coordinates, stencil: Stencil, rows: slice, poles: list[Patch]) -> np.ndarray:
-    """1/J at the nodes of the planes `rows` of k, (nk', nj, ni); infinite on poles, which take the next nodes'."""
+    """Return 1/J at the nodes of the planes `rows` of k, (nk', nj, ni). It is infinite on poles, which take the value
+    of the next nodes."""
     halo = stencil.halo
     near = [c[rows.start : rows.stop + 2 * halo] for c in coordinates]
     shape = [m - 2 * halo for m in near[0].shape]

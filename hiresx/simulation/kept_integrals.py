@@ -28,7 +28,7 @@ def keep(solver: Solver, before: np.ndarray) -> None:
     dt = solver.step_size.case_step(solver.step_factor)
     solver.step_size.put(dt)
     solver.right_hand_side()
-    for _ in range(2):  # once more, as integrals are scaled to the volume of the grid
+    for _ in range(2):  # volumes are scaled once more, since integrals are scaled to the volume of the grid
         found = integrals(solver)
         assert found is not None
         change = before - found[0]

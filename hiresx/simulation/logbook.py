@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from hiresx.base.signals import SIGNALLED
+from hiresx.base.termination_signals import SIGNALLED
 from hiresx.errors import HiresxError, describe, error_text
 from hiresx.output.saved import identity, record
 from hiresx.placement import Placement
@@ -69,8 +69,8 @@ class Logbook:
             "time": s.time,
             "last_step": self._last_step,
             "wall_s": seconds,
-            # of whole steps it is not known what the right-hand side takes, and of those that solve equations how many
-            # there were
+            # For steps that are timed as a whole the time of the right-hand side is not known, and for steps that solve
+            # equations the number of right-hand sides is not known.
             "ns_per_point_rhs": 1e9 * rhs / evaluations if steps > 0 and known else None,
             "point_steps_per_s": node_steps / sum(stages.values()) if steps > 0 else None,
             "stages": stages,
@@ -122,7 +122,7 @@ class Logbook:
                 s.begun = True
             self.finish(status, message)
             if not s.comm.root and s.out is not None and not getattr(error, "everywhere", False):
-                # Rank 0, which keeps the record, will not come to know.
+                # Rank 0, which writes the record, does not know this error.
                 record.mark_failed(s.out, status, f"rank {s.comm.rank}: {message}")
 
 
@@ -138,7 +138,8 @@ def _own(solver: Solver) -> dict[str, Any]:
 
 
 def _placement_lines(placement: Placement, ranks: Sequence[Mapping[str, Any]], stages: int) -> list[str]:
-    """Where every rank computes what, and how its halos travel in a step of so many stages."""
+    """Return lines that say where every rank computes, with which backend, and how its halos are transferred in a step
+    of this number of stages."""
     links = [rank["neighbours"] for rank in ranks]
     return placement.lines(
         {
@@ -153,7 +154,7 @@ def _placement_lines(placement: Placement, ranks: Sequence[Mapping[str, Any]], s
 
 
 def _end_of_iteration(solver: Solver) -> dict[str, float]:
-    """What a checkpoint knows of an iteration that made no step since: of one that had converged, none follows."""
+    """Return the data of an iteration that has made no step since the checkpoint: one that had converged makes none."""
     memory = solver.integrator.memory
     first, last = memory.get("first_residual"), memory.get("residual")
     if not solver.integrator.converged or first is None or last is None:

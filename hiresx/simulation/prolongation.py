@@ -28,9 +28,9 @@ from hiresx.simulation.redistribution import fill
 from hiresx.solver import Solver
 from hiresx.solver.held_blocks import HeldBlock
 
-# Difference of the two values, in shares of the linear one, around which the linear one takes over.
+# Difference of the two values, as a fraction of the linear one, around which the linear value takes over.
 APART = 0.1
-# Of a sixth-order density or pressure over the linear one, from which on it is not taken.
+# Ratio of a sixth-order density or pressure to the linear one above which it is not used.
 LEAST = 0.1
 STATE = "q"
 
@@ -42,7 +42,7 @@ def carry_over(held: Sequence[HeldBlock], before: Levels, ground: Domain, solver
     tiles had are copied on the device. The other nodes are interpolated on the host. Collective."""
     whole, hierarchy, comm = ground.whole.levels, ground.hierarchy, ground.comm
     assert whole is not None and hierarchy is not None
-    # Every block of the grid is one array on each level, whatever blocks its tiles were and will be joined to.
+    # On each level every block of the grid is one array, however its tiles were and will be joined to blocks.
     numbers = {key: n for n, key in enumerate(sorted(whole.spaces))}
 
     def piece(tile: Tile, nodes: Any) -> Piece:
@@ -57,7 +57,7 @@ def carry_over(held: Sequence[HeldBlock], before: Levels, ground: Domain, solver
     stayed = {one.tile: one.q for one in held}
     fresh = {s.index: own[s.index] for s in solver.states if stayed.get(tiles[s.index]) is not s.q}
     for nodes in fresh.values():
-        nodes[...] = np.nan  # what is filled by nothing is seen
+        nodes[...] = np.nan  # nodes that are not filled are detected
     fill([piece(one.tile, one.at(one.q, one.tile.box)) for one in held], parts, fresh, comm, solver.backend)
     old, now = hierarchy.of(before.tiles), hierarchy.of(whole.tiles)
     for level in range(1, hierarchy.finest + 1):
@@ -77,9 +77,9 @@ def _prolong(
     windows: Sequence["_CoarseNodes"], coarser: Sequence[Piece], parts: Sequence[Part], into: Mapping[int, Any],
     solver: Solver,
 ) -> None:  # fmt: skip
-    """Interpolate the nodes `windows` of all ranks, and put those of this rank into its parts, the arrays `into`.
-    `coarser`: the state of this rank on the level before. The windows of a rank go to the host in one copy, and the
-    nodes go to the device in one. Collective."""
+    """Interpolate the nodes `windows` of all ranks, and set those of this rank in its parts, the arrays `into`.
+    `coarser`: the state of this rank on the coarser level. The windows of a rank are copied to the host together, and
+    the nodes to the device together. Collective."""
     comm, backend, gas = solver.comm, solver.backend, Gas.of(solver.case)
     mine = [window for window in windows if parts[window.place].rank == comm.rank]
     variables, kind = solver.layout.equations.variables, np.dtype(solver.layout.storage.stored)
@@ -103,7 +103,7 @@ def _prolong(
     made = []
     for window, (a, b) in zip(mine, pairwise(ends), strict=True):
         coarse = values[a:b].reshape(variables, *sizes(window.box))
-        assert not np.isnan(coarse).any()  # the level before lies around every tile
+        assert not np.isnan(coarse).any()  # the coarser level surrounds every tile
         made.append(interpolate(coarse, window.weights, gas))
     values = backend.to_device(np.concatenate([new.ravel() for new in made]))
     first = 0
@@ -114,9 +114,10 @@ def _prolong(
 
 
 class _CoarseNodes:
-    """The nodes of the level before from which the new `nodes` of the part number `place` are interpolated. `number`:
-    of their array, `space`: of all nodes there. `box`: in the indexes of that level, beyond a block's ends where it
-    goes on in itself. `weights`: per direction (2, nodes, nodes of the window), of sixth order and linear."""
+    """The nodes of the coarser level from which the new `nodes` of the part number `place` are interpolated. `number`:
+    the number of their array. `space`: the space of all nodes there. `box`: in the indexes of that level, also beyond a
+    block's ends if the block continues in itself. `weights`: for each direction (2, nodes, nodes of the window), of
+    sixth order and linear."""
 
     def __init__(self, place: int, nodes: Range, number: int, space: Space):
         self.place, self.nodes, self.number, self._space = place, nodes, number, space
@@ -141,8 +142,8 @@ class _CoarseNodes:
 
 @lru_cache(maxsize=1024)
 def _line(lo: int, hi: int, n: int, wrapped: bool) -> tuple[tuple[int, int], np.ndarray]:
-    """Along a direction of a level that has `n` nodes on the level before: the nodes of that which the nodes lo ... hi
-    - 1 come from, and the weights (2, hi - lo, nodes), of sixth order and linear."""
+    """Return, for a direction of a level that has `n` nodes on the coarser level, the nodes of the coarser level from
+    which the nodes lo ... hi - 1 are interpolated, and the weights (2, hi - lo, nodes), of sixth order and linear."""
     if n == 1:
         return (0, 1), np.ones((2, 1, 1))
     xi = np.arange(lo, hi) / 2
@@ -188,6 +189,6 @@ def _share(apart: np.ndarray) -> np.ndarray:
 
 
 def _along(values: np.ndarray, weights: np.ndarray, d: int) -> np.ndarray:
-    """Values with the nodes of a direction replaced by their weighted sums."""
+    """Return values in which the nodes of a direction are replaced by their weighted sums."""
     axis = 3 - d
     return np.moveaxis(np.tensordot(weights, values, axes=(1, axis)), 0, axis)

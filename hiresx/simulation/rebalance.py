@@ -15,19 +15,20 @@ from hiresx.errors import HiresxError
 from hiresx.output.saved.attachment import MANY
 from hiresx.solver import Solver
 
-# "auto", "never", or the number of steps between two looks.
+# "auto", "never", or the number of steps between two comparisons.
 Rule: TypeAlias = str | int
 
-# Share of the computing of a step that a new cut must save.
+# Fraction of the computing time of a step that a new partition must save.
 GAIN = 0.1
-# Steps before the first look, and between two that must agree; and seconds, in which what else runs on a machine evens
-# out.
+# Steps before the first comparison, and between two comparisons that must agree; and seconds within which the load of
+# the machine by other programs averages out.
 WARM_UP, LONG = 20, 2.0
-# Steps between looks: at least so many, and so many that looking takes no more than this share of the run.
+# Steps between comparisons: at least this many, and so many that comparisons take no more than this fraction of the
+# run.
 EVERY, SHARE = 100, 0.01
-# A new cut must save, in what is left of the run, so many times what it costs.
+# In the rest of the run a new partition must save at least this multiple of its cost.
 PAYS = 2.0
-# Right-hand sides that are timed where the device takes whole steps, of which no part is timed.
+# Number of right-hand sides that are timed if the device makes complete steps, whose parts are not timed.
 TIMED = 5
 # Parts of a step in which no rank waits for another one.
 _COMPUTING = ("inviscid", "viscous", "update", "axisymmetric", "sponge")
@@ -60,11 +61,11 @@ def plan_cut(ground: Domain, points: np.ndarray, seconds: np.ndarray) -> Plan | 
     comm = ground.comm
     busy = (points > 0) & (seconds > 0)
     speeds = points / np.where(busy, seconds, 1.0)
-    # Of a rank without points nothing is known.
+    # The speed of a rank without points is not known.
     speeds[~busy] = speeds[busy].mean()
     slowest = seconds.max()
     if 1 - points.sum() / speeds.sum() / slowest <= GAIN:
-        return None  # not even by parts that fit to the point
+        return None  # not even with parts of exactly fitting sizes
     parts: tuple[Part, ...] | None = None
     with comm.together():
         if comm.root:
@@ -83,8 +84,8 @@ class Rebalancing:
         self._rule, self._cost = rule, cost
         self._every = rule if isinstance(rule, int) else 0
         self._apart = EVERY
-        self._seen: np.ndarray | None = None  # seconds by rank of the look that is to be confirmed
-        # The step of the next look; step, moment and stopwatch of the last one.
+        self._seen: np.ndarray | None = None  # seconds by rank of the comparison that is to be confirmed
+        # The step of the next comparison; step, wall time and stopwatch of the last one.
         self._next, self._from = 0, (0, 0.0)
         self._stopwatch: dict[str, float] = {}
 
@@ -138,18 +139,18 @@ class Rebalancing:
     def follow(self, solver: Solver, seconds: float) -> None:
         """Record that a new partition was made, which took `seconds`. `solver`: the solver that continues with it."""
         self._cost, self._seen = seconds, None
-        self._apart *= 2  # what was wrong so soon after will be so again
+        self._apart *= 2  # a plan that was wrong so soon would be wrong again
         self._later(solver, self._every or self._apart)
 
     def _later(self, solver: Solver, steps: int) -> None:
-        """The next look comes after so many steps, and is at what was computed from now on."""
+        """Set the step of the next comparison, which concerns the steps from now on."""
         self._next = solver.steps + steps
         self._from = solver.steps, wall.monotonic()
         self._stopwatch = dict(solver.stopwatch.seconds)
 
     def _computing_time(self, solver: Solver) -> np.ndarray:
-        """Seconds that each rank computed since the last look, waiting for nobody: (ranks,), of a step, or of a
-        right-hand side where steps are taken whole."""
+        """Return the seconds (ranks,) that each rank has computed since the last comparison, without waiting: those of
+        a step, or of a right-hand side if steps are timed as a whole."""
         count = solver.steps - self._from[0]
         if solver.device_resident_steps.possible:
             self._stopwatch = dict(solver.stopwatch.seconds)

@@ -26,7 +26,7 @@ class RecutRun(AttachedRun):
     _ground: Domain
     _rebalancing: Rebalancing
     _weights: list[float] | None
-    # What `rebuild` was asked for in the midst of a step, and whether one is being taken.
+    # Arguments of a `rebuild` that was requested during a step, and whether a step is in progress.
     _wanted: tuple[Callable[[Decomposition], Sequence[Part]], list[float] | None] | None
     _stepping: bool
 
@@ -76,7 +76,7 @@ class RecutRun(AttachedRun):
         return epoch
 
     def _go_to(self, ground: Domain) -> None:
-        """Go on with another cut, or other tiles. Collective; raises as `rebuild`."""
+        """Continue with another decomposition, or other tiles. Collective; raises as `rebuild`."""
         before = self._ground
         self._check()
         opened = bool(self._open)
@@ -87,7 +87,7 @@ class RecutRun(AttachedRun):
         if opened:
             for failed in self._finish_attachments():
                 raise failed
-        # The device has room for one of them only.
+        # The device has memory for only one of them.
         self.attachments, self.blocks = [], []
         carried.close(self.solver)
         reused = self.solver.reusable(ground)
@@ -97,7 +97,7 @@ class RecutRun(AttachedRun):
         try:
             self._build(ground, None, reused)
         except Exception as error:
-            # As before, so that what was computed can be kept.
+            # The same partition as before, so that results can be reused.
             fault = error.with_traceback(None)
             carried.free()
             carried.move(before)
@@ -114,7 +114,7 @@ class RecutRun(AttachedRun):
             raise fault
 
     def _most_steps(self, last_step: int | None) -> float:
-        """Steps until the end, as far as is known."""
+        """Return the largest possible number of steps until the end."""
         left = math.inf if last_step is None else last_step - self.step_count
         end = self.case.time.end
         if end is not None and self.solver.dt > 0:

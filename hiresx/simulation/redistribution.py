@@ -16,7 +16,7 @@ from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import distributed_arrays
 from hiresx.output.saved.distributed_arrays import Reader
 
-# Bytes that a rank sends, and that it receives, at a time beside the arrays themselves.
+# Number of bytes that a rank sends, and receives, at a time, besides the arrays themselves.
 BUFFER = 16 << 20
 _TAG = 7100
 
@@ -69,7 +69,7 @@ def redistribute(pieces: Iterable[Piece], parts: Sequence[Part], comm: Communica
 
 
 def _description(piece: Piece) -> tuple[Range, tuple[int, ...], str]:
-    """Box, shape of the value of a node, and type."""
+    """Return box, shape of the value of a node, and type."""
     return piece.box, tuple(piece.array.shape[:-3]), np.dtype(piece.array.dtype).str
 
 
@@ -80,7 +80,7 @@ def _array(
     parts: Sequence[Part],
     comm: Communicator,
 ) -> list[Piece]:
-    """One array; `held_by_rank` by rank."""
+    """Redistribute one array. `held_by_rank`: its boxes by rank."""
     block = int(name.rpartition(".")[2])
     _, leading, dtype = next(description for theirs in held_by_rank for description in theirs)
     into = {
@@ -125,7 +125,7 @@ def _transfer(
     memory: Memory,
 ) -> None:
     """Fill `into` with the array of the whole block number `block`. `held_by_rank`: the boxes of all pieces of it, by
-    rank; `pieces`: those of this rank. `of_node`: bytes of a node."""
+    rank. `pieces`: those of this rank. `of_node`: bytes of a node."""
     transfers = (
         _Transfer(source, m, part.rank, n, slab, of_node * prod(sizes(slab)))
         for source, theirs in enumerate(held_by_rank)
@@ -139,7 +139,7 @@ def _transfer(
 
 
 def _slabs(box: Range, of_node: int) -> Iterator[Range]:
-    """The box in slabs of constant k of at most `BUFFER` bytes, or of one plane."""
+    """Yield slabs of constant k of the box, of at most `BUFFER` bytes, or of one plane."""
     i, j, (first, last) = box
     planes = max(1, BUFFER // (of_node * (i[1] - i[0]) * (j[1] - j[0])))
     for k in range(first, last, planes):
@@ -147,8 +147,8 @@ def _slabs(box: Range, of_node: int) -> Iterator[Range]:
 
 
 def _rounds(transfers: Iterable[_Transfer]) -> Iterator[list[_Transfer]]:
-    """Transfers that are made together, in which no rank sends or receives more than `BUFFER`, or one slab. All ranks
-    have the same."""
+    """Yield groups of transfers that are made together. In a group no rank sends or receives more than `BUFFER` bytes,
+    or one slab. All ranks have the same groups."""
     some: list[_Transfer] = []
     sent: dict[int, int] = {}
     received: dict[int, int] = {}
@@ -200,5 +200,5 @@ def _move(
 
 
 def _within(box: Range, whole: Range) -> tuple[Any, ...]:
-    """The index of `box` in an array over `whole`."""
+    """Return the index of `box` in an array over `whole`."""
     return (..., *slices(within(whole, box)))

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.case.far_field_vortex import vortex_of
 from hiresx.case.functions import STATE
 from hiresx.case.outputs import Output
 from hiresx.case.validation import check_state
-from hiresx.case.vortex import vortex_of
 from hiresx.equations.gas import Gas, conservative
 from hiresx.errors import HiresxError
 from hiresx.grid.shaping import coarsen
@@ -24,7 +24,8 @@ from hiresx.simulation.prolongation import interpolate, line_weights
 if TYPE_CHECKING:
     from hiresx.simulation.simulation import Simulation
 
-# The fall of the residual on a coarser grid, beyond which its own error is far above what is left of the iteration's.
+# Drop of the residual on a coarser grid beyond which its discretisation error far exceeds the remaining iteration
+# error.
 ENOUGH = 1e4
 
 
@@ -52,7 +53,7 @@ def start_from_coarser(simulation: "Simulation") -> None:
     ]
     names = [block.name for block in solver.grid.blocks]
     _set(coarse, {name: fine[name][:, :: s[2], :: s[1], :: s[0]] for name, s in zip(names, steps, strict=True)})
-    coarser_lines = coarse.restarted  # the run forgets them
+    coarser_lines = coarse.restarted  # the run discards them
     record = coarse.run(progress=False)
     gas, found = Gas.of(case), {}
     for (name, values), block, step in zip(_whole_states(coarse).items(), solver.grid.blocks, steps, strict=True):
@@ -75,7 +76,8 @@ def _step(nodes: int, coarser: int) -> int:
 
 
 def _coarser(case: Case) -> Case:
-    """The case of the coarser run: nothing is written, or watched but the lift that a vortex of the far field needs."""
+    """Return the case of the coarser run. Nothing is written, and only the lift that a vortex of the far field needs is
+    monitored."""
     implicit = case.implicit.model_copy(
         update={"sequence": case.implicit.sequence - 1, "drop": min(case.implicit.drop, ENOUGH)}
     )
@@ -88,7 +90,8 @@ def _coarser(case: Case) -> Case:
 
 
 def _whole_states(simulation: "Simulation") -> dict[str, np.ndarray]:
-    """rho, u, v, w, p and the scalars (n, nk, nj, ni) of all blocks of the grid, by name, on every rank. Collective."""
+    """Return rho, u, v, w, p and the scalars (n, nk, nj, ni) of all blocks of the grid, by name, on every rank.
+    Collective."""
     names = [*STATE, *Gas.of(simulation.case).scalars]
     own = [(b.whole, b.first, np.stack([b.state(name) for name in names])) for b in simulation.blocks]
     found = {b.name: np.empty((len(names), *b.size[::-1])) for b in simulation.solver.grid.blocks}
@@ -99,7 +102,7 @@ def _whole_states(simulation: "Simulation") -> dict[str, np.ndarray]:
 
 
 def _set(simulation: "Simulation", states: dict[str, np.ndarray]) -> None:
-    """Set the state of all parts of this rank. Raises HiresxError for values that no gas has. Collective."""
+    """Set the state of all parts of this rank. Raises HiresxError for invalid values. Collective."""
     solver, carried = simulation.solver, Gas.of(simulation.case).scalars
     with simulation.comm.together():
         for n, view in enumerate(simulation.blocks):

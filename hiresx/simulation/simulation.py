@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hiresx.base import garbage
-from hiresx.base.signals import Requests
+from hiresx.base.termination_signals import Requests
 from hiresx.base.threads import start_in_background
 from hiresx.case import Case
 from hiresx.case.validation import check_arguments
@@ -30,10 +30,10 @@ from hiresx.output.watch.monitors.user import UserMonitor
 from hiresx.output.watch.overlaps import overlaps
 from hiresx.placement import place
 from hiresx.rhs import closed, fast_waves, frozen, layers
-from hiresx.simulation import blow_up
+from hiresx.simulation import blow_up_error
 from hiresx.simulation.adapted_run import Adaptations, AdaptedRun
 from hiresx.simulation.agreement import check_same, measured_speeds
-from hiresx.simulation.blow_up import BlowUp
+from hiresx.simulation.blow_up_error import BlowUp
 from hiresx.simulation.continuation import Continuation, as_case
 from hiresx.simulation.ends import Ends, check_steps
 from hiresx.simulation.flow_flags import tiles_at_start
@@ -48,7 +48,7 @@ from hiresx.solver.initial_flow import initial_flow
 from hiresx.time.integrators import remarks
 from hiresx.time.step_recording import STEPS
 
-# Seconds for which steps are taken at a time: a signal waits no longer.
+# Seconds for which the device makes steps without the host: a signal waits no longer than this.
 HEARING = 0.1
 
 
@@ -118,7 +118,7 @@ class Simulation(AdaptedRun):
         check_same(self.comm, self.resolved)
         hosts = len(set(self.comm.hosts))
         with self.comm.together():
-            # A run that cannot go on is refused for that before anything is asked of its grid and conditions.
+            # A run that cannot continue is rejected before its grid and conditions are examined.
             self._continuation = Continuation(self.comm, self.resolved, found)
             if grid is None:
                 refuse_oversized(self.case, backend, hosts=hosts)
@@ -132,7 +132,7 @@ class Simulation(AdaptedRun):
             with self.comm.together():
                 self._continuation.compare_grid(given)
         if rebalance == "auto" and not (weights is None and parts is None):
-            rebalance = "never"  # whoever cuts for himself knows why
+            rebalance = "never"  # a caller who chooses the parts is responsible for them
         weights = measured_speeds(self.comm, backend, self.case) if weights is None else weights
         self._cutting = parts
         if parts is None and self.comm.size > 1:
@@ -160,7 +160,7 @@ class Simulation(AdaptedRun):
         took = wall.monotonic() - building - self.solver.compile_s
         self._rebalancing = Rebalancing(rebalance, float(self.comm.max(took)))
         self._weights = None if weights is None else [float(w) for w in weights]
-        # What `rebuild` was asked for in the midst of a step, and whether one is being taken.
+        # Arguments of a `rebuild` that was requested during a step, and whether a step is in progress.
         self._noted: set[str] = set()
         self._wanted: tuple[Callable[[Decomposition], Sequence[Part]], list[float] | None] | None = None
         self._stepping = False
@@ -183,14 +183,14 @@ class Simulation(AdaptedRun):
             self._checkpoints = checkpoint.Checkpoints(
                 self.out, self.case.checkpoint, self._contents, self._check, comm=self.comm
             )
-        # Whether a run was begun: what was there before it is then changed.
+        # Whether a run was begun, so that files of earlier runs may have changed.
         self.begun = False
         self._open: list[Attachment] = []
-        # Whether `run` was called before, and returned in the midst of things.
+        # Whether `run` was called before, and whether it ended before the end of the case.
         self._used = self._pausing = self._stepped = False
-        self._pace = 0.0  # seconds that a step took, of the last ones
+        self._pace = 0.0  # seconds of the last steps
         self._ends = Ends(self.case, self.comm, made, self._checkpoints)
-        # Tells of an end that comes from another thread, see `overdue`.
+        # Reports an end that comes from another thread, see `overdue`.
         self.on_timeout: Callable[[WatchdogTimeout], object] | None = None
 
     def step(self) -> float:
@@ -209,9 +209,9 @@ class Simulation(AdaptedRun):
             self.solver.advance(count, until)
             return self.solver.dt
         except FloatingPointError as error:
-            found = blow_up.find(self.solver, f"no step can be taken ({error})")
-            # the state is the one the step began with: where that is good, the step itself goes wrong
-            raise (found if found.block is not None else blow_up.began(self.solver, 1, found)) from None
+            found = blow_up_error.find(self.solver, f"no step can be taken ({error})")
+            # The state is that of the start of the step. If it is valid, the step itself fails.
+            raise (found if found.block is not None else blow_up_error.began(self.solver, 1, found)) from None
 
     # ---- the run
 
@@ -236,7 +236,7 @@ class Simulation(AdaptedRun):
                 folder = directories.make_directory(self.out, self.comm)
                 held.enter_context(directories.lock_directory(folder, self.comm))
             _, requests = held.enter_context(garbage.repeatedly()), held.enter_context(Requests())
-            held.callback(lambda: self.solver.finish_reads())  # of the last solver: changes of the mesh make new ones
+            held.callback(lambda: self.solver.finish_reads())  # `solver` may be another object by then
             watchdog = held.enter_context(Watchdog(self.comm, self.out, self.on_timeout))
             log = Logbook(self, last_step)
             try:
@@ -256,7 +256,7 @@ class Simulation(AdaptedRun):
                         except BlowUp as error:
                             self._go_back(self._trace.back(error), bar)
                     watchdog.stop()
-                    # A script that calls `run` again and again may say that it will.
+                    # A script that calls `run` repeatedly may announce this.
                     self._pausing = (
                         not write_last and self._is_finished(last_step) and not self._is_finished(spec.steps)
                     )
@@ -273,15 +273,15 @@ class Simulation(AdaptedRun):
                     }
                     for failed in self._finish_attachments():
                         raise failed
-                self._pass_notes(bar)  # below the last line of the progress
+                self._pass_notes(bar)  # below the last line of the progress bar
                 if self.adaptations is not None and (cost := self.adaptations.remark()) is not None:
                     bar.note(cost)
             except BaseException as error:
                 watchdog.stop()
                 if isinstance(error, BlowUp):
                     self._describe_blow_up(error)
-                # What only this rank knows of ends all of them (hiresx.mpi.communicator.ended): nothing to wait for is
-                # begun.
+                # An error that only this rank has ends all ranks (hiresx.mpi.communicator.end_process): no collective
+                # call is begun.
                 self.comm.mark_aborting(error)
                 alone = self.comm.size > 1 and not getattr(error, "everywhere", False)
                 log.fail(error, [] if alone else self._finish_attachments())
@@ -289,14 +289,14 @@ class Simulation(AdaptedRun):
             return log.finish("finished" if stopped is None else "stopped", stopped)
 
     def _remarks_on_step(self) -> list[str]:
-        """Collective."""
+        """Return remarks on the time step. Collective."""
         if self.begun or self.case.time.dt is None:
             return []
         return remarks_on_step(self.case, *map(float, self.solver.step_size.radii()))
 
     def _overlaps(self) -> Iterator[str]:
-        """Remarks on frozen functions, mass that nothing fixes, sponges that cannot be meant so, and probes in them;
-        once."""
+        """Print once the remarks on functions that are evaluated only at the start, on mass that is not determined, on
+        implausible sponges, and on probes in sponges."""
         if self.begun or not self.comm.root:
             return
         case, blocks = self.solver.case, self.solver.grid.blocks
@@ -341,7 +341,7 @@ class Simulation(AdaptedRun):
         took = wall.monotonic() - began
         self._pace = took / max(self.step_count - first, 1)
         self._count_steps(self.step_count - first, took)
-        # who gives no waves is not asked again
+        # a function that returns no waves is not evaluated again
         if not self._stepped and self.comm.max(float(any(c.moves for c in self.solver.conditions))) and self.comm.root:
             for line in fast_waves.notes(self.solver.case, self._ground.whole, dt, self._profiles):
                 bar.note(line)
@@ -372,14 +372,14 @@ class Simulation(AdaptedRun):
         left += [STEPS, int(HEARING / self._pace) if self._pace > 0 else 1]
         found = max(1, min(left))
         if self.comm.size > 1 and self.solver.device_resident_steps.possible:
-            # devices wait for each other's steps: no rank may launch more of them than another
+            # devices wait for each other's steps: no rank may launch more steps than another
             found = int(self.comm.min([float(found)])[0])
         return found
 
     def _pass_notes(self, bar: Progress) -> None:
         for attachment in self.attachments:
             while attachment.notes:
-                # Attachments are made anew where the grid is cut anew, and repeat their notes.
+                # Attachments are made anew when the grid is partitioned anew, and repeat their notes.
                 line = attachment.notes.pop(0)
                 if line not in self._noted:
                     self._noted.add(line)
@@ -399,7 +399,7 @@ class Simulation(AdaptedRun):
 
     def _record_residual(self) -> float:
         """Residual norms and the check that the flow is alive. Returns the density residual."""
-        norms, least_density, least_pressure = blow_up.check(self.solver)
+        norms, least_density, least_pressure = blow_up_error.check(self.solver)
         entry = {
             "step": self.step_count,
             "time": self.time,
@@ -415,10 +415,10 @@ class Simulation(AdaptedRun):
         self._trace.remember()
         return float(norms[0])
 
-    # ---- what hangs on the run
+    # ---- attachments
 
     def _begin(self, bar: Progress) -> None:
-        """Everything before the first step of this `run`."""
+        """Do everything that comes before the first step of this `run`."""
         again, self._used, self._pace = self._used, True, 0.0
         self._ends.begin()
         self.solver.complete_if_set()
@@ -458,7 +458,7 @@ class Simulation(AdaptedRun):
         """Return the content of a checkpoint of the current state."""
         history = self.history
         if history and history[-1]["step"] == self.step_count and not self._record_due():
-            history = history[:-1]  # the last look of a run that stops here: one that goes on has none
+            history = history[:-1]  # the last sample of a run that stops here; a run that continues has none
         return self._continuation.contents(self.solver, self.prints, history, self.attachments)
 
     def _go_back(self, error: BlowUp, bar: Progress) -> None:
@@ -491,7 +491,7 @@ class Simulation(AdaptedRun):
         path = None
         if error.rank == self.comm.rank:
             with suppress(HiresxError):
-                path = blow_up.write_neighbourhood(self.out, self.solver, error, self.resolved)
+                path = blow_up_error.write_neighbourhood(self.out, self.solver, error, self.resolved)
         path = self.comm.bcast(path, error.rank or 0)
         found = self.comm.bcast(checkpoint.list_checkpoints(self.out)[:1] if self.comm.root else None)
         if path is not None:

@@ -11,12 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from hiresx.base.signals import ENDING, URGENT, Terminated
+from hiresx.base.termination_signals import ENDING, URGENT, Terminated
 from hiresx.mpi.communicator import Communicator, end_process
 from hiresx.output.saved import record
 
-# Seconds that a rank has to come to the end of its step and hear from the others, or so many of its longest steps; and
-# before its first one. After a second Ctrl-C or SIGTERM.
+# Time limits: seconds, or a multiple of the longest step, within which a rank must complete its step and hear from the
+# others; seconds before its first step; and seconds after a second Ctrl-C or SIGTERM.
 PATIENCE, STEPS, FIRST, URGED = 8.0, 5.0, 60.0, 2.0
 
 
@@ -50,7 +50,7 @@ class Watchdog:
             return self
         read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         before = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-        if before != -1:  # somebody else listens already
+        if before != -1:  # another listener is installed
             signal.set_wakeup_fd(before)
             os.close(read)
             os.close(write)
@@ -83,7 +83,7 @@ class Watchdog:
         while number not in ENDING:
             select.select([read], [], [])
             got = os.read(read, 1)
-            if not got:  # closed: the run is over
+            if not got:  # closed: the run has ended
                 os.close(read)
                 return
             number = got[0]
@@ -99,7 +99,7 @@ class Watchdog:
 
     def _end(self, error: WatchdogTimeout) -> None:
         if self._directory is not None:
-            with suppress(Exception):  # the job ends all the same
+            with suppress(Exception):  # the job ends nevertheless
                 record.mark_failed(self._directory, "interrupted", f"rank {self._comm.rank}: {error}")
         try:
             self._report(error)

@@ -50,7 +50,7 @@ class BatchedSteps:
         self._step = None
 
     def __call__(self, time: float, dt: float) -> None:
-        """Make the step `dt` from `time`."""
+        """Make a step of size `dt` from `time`."""
         self._conditions.begin(time, dt)
         if self._step is None:
             self._system.time, self._system.dt = time, dt

@@ -33,10 +33,11 @@ from hiresx.solver.case_configuration import check_reference, configuration
 from hiresx.solver.held_blocks import HeldBlock, copy_metrics
 from hiresx.solver.initial_flow import Flow
 
-# Bytes of an array of a block that is filled in one piece.
+# Number of bytes of an array of a block that is filled in one piece.
 AT_ONCE = 1 << 20
 
-# Share of the free memory of a device that blocks fill after a change of tiles beside what is copied from.
+# Fraction of the free memory of a device that new blocks may take after a change of tiles, beside the arrays from which
+# they are copied.
 ROOM = 0.8
 
 # Planes k and lines j of a block.
@@ -109,7 +110,7 @@ class LocalBlocks:
                 self.states.append(old)
             for state in self.states[1:]:
                 for name in ("kept_acceleration", *([] if layout.local_steps else ["dt"])):
-                    state.fields[name] = self.states[0].fields[name]  # one for all
+                    state.fields[name] = self.states[0].fields[name]  # one array for all
             # Needs all cores but no kernels, so that it runs while the compiler uses one core.
             if flow is not None:
                 self.evaluate(flow)
@@ -124,7 +125,7 @@ class LocalBlocks:
                 self._fill_metrics(state, () if reused is None else reused.held)
             check_volumes(backend, self.program, fresh)
             for state in self.states:
-                repeat_faces(state)  # of blocks that stay too: other blocks may lie there now
+                repeat_faces(state)  # also for blocks that stay, since other blocks may be adjacent to them now
             for s in self.states if layout.has("damping_reach") or layout.has("transported_reach") else ():
                 viscous_damping.fill(backend, s, self.decomposition, case.implicit.damping_at_walls)
             if layout.has(wall_distance.FIELD):
@@ -160,7 +161,8 @@ class LocalBlocks:
         return Reused(self.configuration, self.program, kept, results, held)
 
     def _has_room(self, leaving: Sequence[BlockState], fresh: Sequence[Block]) -> bool:
-        """True if the device can hold the metrics of the blocks `leaving` beside the arrays of the blocks `fresh`."""
+        """True if the device has memory for the metrics of the blocks `leaving` beside the arrays of the blocks
+        `fresh`."""
         free = self.backend.free_memory()
         if free is None:
             return True
@@ -177,7 +179,7 @@ class LocalBlocks:
             with self.comm.together():
                 if self.comm.local.root == turn:
                     program = self.backend.compile(chosen)
-        assert program is not None  # compiled in one of the turns
+        assert program is not None  # compiled in one of the rounds
         return program
 
     def set_state(
@@ -288,7 +290,7 @@ class LocalBlocks:
         return np.ascontiguousarray(state.interior(self.backend.to_host(array)))
 
     def _set(self, state: BlockState, values: Callable[[Lines], Any]) -> None:
-        """Set the nodes from their conservative values, piece by piece. The entropic pressure begins from nothing."""
+        """Set the nodes from their conservative values, piece by piece. The entropic pressure is set to zero."""
         if (entropic := _entropic(state)) is not None:
             entropic[:] = 0
         if state.carry is None:
@@ -323,7 +325,7 @@ class LocalBlocks:
 
 
 def _fill_coordinates(backend: Backend, state: BlockState) -> None:
-    """Set the field of coordinates, where the run has one."""
+    """Set the field of coordinates, if the run has one."""
     held = state.array("coordinates")
     if held is not None:
         nodes = np.stack([state.block.x, state.block.y, state.block.z]).astype(state.real)
@@ -336,5 +338,5 @@ def _in_storage(state: BlockState, values: Callable[[Lines], Any], n: int, at: L
 
 
 def _entropic(state: BlockState) -> Any:
-    """Return the field of the entropic pressure, None where the fluxes have none."""
+    """Return the field of the entropic pressure; None if the fluxes do not use it."""
     return state.array("entropic_pressure")

@@ -4,8 +4,8 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.face_formulas import timed_formulas
-from hiresx.case.source import source_formulas
-from hiresx.case.turbulence import NONE
+from hiresx.case.source_table import source_formulas
+from hiresx.case.turbulence_table import NONE
 from hiresx.decomposition import Decomposition
 from hiresx.device.configuration import INVISCID, Configuration
 from hiresx.equations import GAS_CONSERVED

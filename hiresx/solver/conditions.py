@@ -15,7 +15,7 @@ from hiresx.device.state import BlockState
 from hiresx.exchange.signalled_memory import SignalledMemory
 from hiresx.grid import Grid
 from hiresx.grid.patched import PATCHED
-from hiresx.rhs import boundary, scalars
+from hiresx.rhs import boundary, scalar_conditions
 from hiresx.rhs.face_condition import Face, FaceCondition
 from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.pole import Poles
@@ -63,13 +63,13 @@ class Conditions:
                 if face.mirrored or p.condition.type not in REFINABLE or not boundary.is_of_patch(p):
                     of_gas.append(boundary.condition(face))
                     continue
-                # A key that holds the number of an object is right as long as the result holds the object.
+                # A key that contains the identity of an object is valid as long as the cached result holds the object.
                 key = "condition", p.face, p.range, id(p.condition)
                 of_gas.append(blocks.kept(key, (face.state,), partial(boundary.condition, face)))
                 of_gas[-1].keep(p)
-            of_scalars = [c for face in faces for c in scalars.conditions(face, self._scalar)]
+            of_scalars = [c for face in faces for c in scalar_conditions.conditions(face, self._scalar)]
             boundary.share_corners(of_gas)
-            scalars.share_corners(of_scalars)
+            scalar_conditions.share_corners(of_scalars)
             self.all = sorted([*of_gas, *of_scalars], key=lambda c: c.rank)
             self.sponges = self._sponge_layers()
             together = None if memory is None else memory.sums
@@ -86,9 +86,9 @@ class Conditions:
         )  # fmt: skip
         self._changing = [c for c in self.all if c.moves or type(c).prepare is not FaceCondition.prepare]
         self.clock = StepClock(backend)
-        self.clocked = False  # whether anything other than the moving conditions needs the time
-        self.timed = False  # whether a term needs it, at the beginning of each stage
-        self._moves: dict[float, Callable[[], None]] = {}  # by the share of the step at whose time they are evaluated
+        self.clocked = False  # whether anything besides the moving conditions needs the time
+        self.timed = False  # whether a term needs the time at the beginning of each stage
+        self._moves: dict[float, Callable[[], None]] = {}  # by the fraction of the step at which they are evaluated
         self._start, self._nodes = (
             program.prepare(boundary.together(self.all, method)) for method in ("node", "stage_node")
         )
@@ -99,7 +99,7 @@ class Conditions:
         function = self._profiles.get(name) or name
         return partial(evaluate_profile, self._case, function)
 
-    def _scalar(self, name: str, function: str) -> scalars.Value:
+    def _scalar(self, name: str, function: str) -> scalar_conditions.Value:
         return partial(evaluate_scalar_profile, self._case, name, self._profiles.get(function) or function)
 
     def _sponge_layers(self) -> list[SpongeLayer]:
@@ -117,7 +117,10 @@ class Conditions:
 
     def sponge_calls(self) -> list[Call]:
         """Return the launches of the sponges."""
-        calls = ((layer.call, *scalars.sponge_calls(self._blocks.program, self._case, layer)) for layer in self.sponges)
+        calls = (
+            (layer.call, *scalar_conditions.sponge_calls(self._blocks.program, self._case, layer))
+            for layer in self.sponges
+        )
         return [call for of_layer in calls for call in of_layer]
 
     def calls(self, method: str) -> list[Call]:
@@ -129,7 +132,7 @@ class Conditions:
         follow those of the gas."""
         lists: list[list[Call]] = [[], [], []]
         for c in self.all:
-            lists[2 * isinstance(c, scalars.ScalarCondition)] += c.calls("ghost")
+            lists[2 * isinstance(c, scalar_conditions.ScalarCondition)] += c.calls("ghost")
             lists[1] += c.calls("bend")
         return [calls for calls in lists if calls]
 
@@ -192,7 +195,8 @@ class Conditions:
         return [c for c in self._changing if c.moves]
 
     def outflow_rates(self, stage: int) -> None:
-        """Compute the incoming waves of outflows, in the stage number `stage`."""
+        """Compute the rates of the waves that enter through outflows, in the stage number `stage`, and correct the
+        rates `r` of their nodes."""
         if stage == 0:
             self.outflow.convection()
         self._hold()

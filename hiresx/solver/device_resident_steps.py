@@ -139,7 +139,7 @@ class DeviceResidentSteps:
 
     def _record(self) -> StepRecording:
         b = self._blocks
-        assert isinstance(b.program, RecordingProgram)  # or it would not be possible
+        assert isinstance(b.program, RecordingProgram)  # otherwise such steps would not be possible
         self._halo.assume_started()
         calls = self._system.launches()
         return StepRecording(b.backend, b.program, calls, *self._radii_found, b.states[0].dt, self._conditions.clock)

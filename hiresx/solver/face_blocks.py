@@ -11,7 +11,7 @@ from hiresx.case import Case
 from hiresx.equations import DIRECTIONS
 from hiresx.equations.storage import MATRIX_FREE, neighbour_words
 from hiresx.solver.block_states import LocalBlocks
-from hiresx.solver.colours import Colours
+from hiresx.solver.sweep_colours import Colours
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,11 @@ from hiresx.time.explicit import Explicit
 from hiresx.time.integrator import Integrator
 from hiresx.time.ode_system import Basis, Earlier, System, Vector
 
-# Performs tasks in order, for a stage.
+# Executes tasks in order, for a stage.
 Perform: TypeAlias = Callable[[Sequence[Task], int], None]
 # Times a part of the step by its name.
 Timed: TypeAlias = Callable[[str], AbstractContextManager[None]]
-# The part that operations on vectors are.
+# The name of the part of a step with operations on vectors.
 VECTORS = "vectors"
 
 
@@ -82,7 +82,7 @@ class FlowSystem(System):
         integrator.prepare(self)
 
     def _begin_clock(self, stage: int) -> None:
-        """Tell terms of the first stage the time of this step; behind each stage the conditions do."""
+        """Set the time of this step for terms of the first stage; after each stage the conditions set it."""
         if stage == 0:
             self._conditions.begin(self.time, self.dt)
 
@@ -94,7 +94,7 @@ class FlowSystem(System):
         return self._filter is None or self._filter.every == 1
 
     def _filter_tasks(self, case: Case, last: int) -> list[Task]:
-        """Return the task that filters the state behind the stage `last` and sends it again, where the case has a
+        """Return the task that filters the state after the stage `last` and exchanges it again, if the case has a
         filter. Nodes on physical faces do not change."""
         blocks, ghosts, given = self._blocks, self._ghosts, case.filter
         if given is None:
@@ -164,7 +164,7 @@ class FlowSystem(System):
         self._looks = list(looks)
         self.tasks[:] = [*looks, *self._ordinary]
 
-    # ---- going back
+    # ---- undoing a step
 
     @property
     def alive_before(self) -> bool:
@@ -180,7 +180,7 @@ class FlowSystem(System):
         else:
             self._blocks.back()
 
-    # ---- what goes from one step to the next
+    # ---- data that are passed from one step to the next
 
     @property
     def history(self) -> StateHistory | None:

@@ -66,7 +66,7 @@ def with_ghosts(box: Range, whole: Range, d: int, halo: int) -> Range:
 
 
 def _others(whole: Range, boxes: Sequence[Range]) -> list[Range]:
-    """Boxes of the nodes of `whole` that are in none of `boxes`."""
+    """Return boxes of the nodes of `whole` that are in none of `boxes`."""
     lattice = [sorted({*ends, *(n for box in boxes for n in box[d])}) for d, ends in enumerate(whole)]
     free = np.ones([len(line) - 1 for line in reversed(lattice)], bool)
     for box in boxes:

@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.case.implicit import NAME, STEADY_SWEEPS, UNSTEADY_SWEEPS
+from hiresx.case.implicit_table import NAME, STEADY_SWEEPS, UNSTEADY_SWEEPS
 from hiresx.device.state import BlockState
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import FACES, slices
 from hiresx.solver.block_arguments import of_flow
 from hiresx.solver.block_states import LocalBlocks
-from hiresx.solver.colours import Colours
 from hiresx.solver.conditions import Conditions
 from hiresx.solver.face_blocks import face_blocks
 from hiresx.solver.flow_system import VECTORS, FlowSystem
@@ -23,24 +22,26 @@ from hiresx.solver.ghosts import Ghosts
 from hiresx.solver.product_lines import ProductLines
 from hiresx.solver.product_nodes import ProductNodes
 from hiresx.solver.step_size import StepSize
+from hiresx.solver.sweep_colours import Colours
 from hiresx.solver.sweeps import SweepInputs, Sweeps
 from hiresx.time.integrator import Integrator
 from hiresx.time.linearised import EXPLICIT_CFL, ImplicitIntegrator, ImplicitSettings, Linearised, ResidualPlace
 from hiresx.time.ode_system import Vector
 
-# What is behind a face with a condition, by the kernel of the condition (kernels/implicit/blocks.h); others are given.
+# Kinds of faces with conditions, by the kernel of the condition (kernels/implicit/blocks.h); all others have given
+# values.
 _SIDES = {"reflect": 2, "no_slip": 3}
 _GIVEN = 1
 # Conditions whose ghosts are nodes of other blocks.
 _NEIGHBOURS = ("patched",)
-# The share of a variable by which the conditions at nodes are differentiated.
+# Relative change of a variable for the numerical derivative of conditions at nodes.
 _SHIFT = 1e-7
-# A step leaves density and pressure at least this share of what they are.
+# A step leaves density and pressure at least this fraction of their values.
 _LEAST = 0.25
 
 
 class _TimeTerm(NamedTuple):
-    """`constant` - `over_time` q, and the `time` of conditions."""
+    """The terms `constant` - `over_time` q of an implicit stage, and the `time` of its boundary conditions."""
 
     time: float
     over_time: float
@@ -83,9 +84,9 @@ class ImplicitOperators(Linearised):
         of_sweeps = SweepInputs(self.settings, blocks, ghosts, self._program, chosen, self._inverse_reynolds, colours)
         kind = ProductLines if self.settings.lines != "none" else ProductNodes
         self._sweeps = kind(of_sweeps, self._faces) if self._faces else Sweeps(of_sweeps)
-        # the directions along which blocks are stored: all, or that of the lines, by its number
+        # the directions along which blocks are stored: all, or only that of the lines
         self._stored, self._along = case.implicit.stored_directions, case.implicit.direction
-        # of each part with nodes on outflows: these, their faces, and space for their conditions
+        # for each part with nodes on outflows: these nodes, their faces, and memory for their conditions
         self._outflow = [
             (s, device(nodes), device(faces), blocks.backend.zeros((self._variables**2, len(nodes)), s.real))
             for s, nodes, faces in conditions.outflow.nodes
@@ -126,7 +127,7 @@ class ImplicitOperators(Linearised):
         with self._system.timed(VECTORS):
             self._launch("over_step", lambda s: {"dt": s.dt}, f=change, x=into)
 
-    # ---- blocks
+    # ---- matrix blocks
 
     def assemble(self, x: Vector, over_cfl: float) -> None:
         with self._system.timed("blocks"):
@@ -167,11 +168,11 @@ class ImplicitOperators(Linearised):
             )  # fmt: skip
 
     def _of_flow(self, s: BlockState) -> dict[str, Any]:
-        """What blocks are made of, and where they are kept."""
+        """Return the arguments of kernels for the flow from which blocks are computed, and for the blocks."""
         return {**of_flow(s), "dt": s.dt, **self._of_blocks(s)}
 
     def _of_faces(self, s: BlockState) -> dict[str, Any]:
-        """Where the matrix blocks of neighbours lie if they are stored only at nodes on faces."""
+        """Return the arguments for matrix blocks of neighbours that are stored only at nodes on faces."""
         if not self._faces:
             return {"numbers": None, "of_faces": None, "faces": 0}
         return self._faces[self._blocks.place[s.index]].arguments
@@ -186,7 +187,7 @@ class ImplicitOperators(Linearised):
         with self._system.timed("sweeps"):
             self._sweeps(right, into)
 
-    # ---- how far, and where
+    # ---- step lengths and places
 
     def admissible_share(self, x: Vector, change: Vector) -> float:
         backend, least = self._blocks.backend, 1.0
@@ -269,7 +270,8 @@ def _place(s: BlockState, at: Any) -> ResidualPlace:
 
 
 def _sides(blocks: LocalBlocks) -> list[np.ndarray]:
-    """What is behind each side of the nodes of every part, two bits for each, of the padded shape."""
+    """Return the kinds of faces on each side of the nodes of every part, two bits for each side, in arrays of the
+    padded shape."""
     found = [np.zeros(s.shape, np.int32) for s in blocks.states]
     for patch in blocks.cut.patches:
         n = blocks.place.get(patch.block)

@@ -21,7 +21,7 @@ def initial_flow(case: Case, initial: str | Callable[..., Any] | None = None) ->
         uniform = [state.rho, state.u, state.v, state.w, state.p]
         return lambda x, y, z: (uniform, case.initial_scalars(x, y, z))
     name = initial or case.initial.function or ""
-    # Looked up once: threads evaluate the flow piece by piece and compete for the Python interpreter.
+    # Found once: threads evaluate the flow piece by piece and compete for the Python interpreter.
     call = case.function(name) if isinstance(name, str) else name
     values = case.arguments(call)
     return lambda x, y, z: (functions.state(call, values, x, y, z, None), case.initial_scalars(x, y, z))

@@ -27,20 +27,23 @@ from hiresx.grid.patched import PATCHED
 from hiresx.rhs.terms import Task
 from hiresx.solver.block_states import LocalBlocks
 
-# Nodes behind the end of a level that take its defect, which arises as far as this: the weights of the six nodes of the
-# coarser level before its end are not 1. With 8 a blast's defect met cold gas alone, which could not bear it.
+# Number of nodes behind the end of a level over which its defect is distributed. The defect arises within the same
+# distance: the weights of the last six nodes of the coarser level are not 1. With 8 nodes, the defect of a blast
+# affected only cold gas, whose pressure became negative.
 RING = 12
-# The least part of its volume for which a node that takes a share counts: near ends some count nothing in integrals.
+# Least fraction of its volume with which a node counts in integrals so that it takes a part of the defect. Near ends
+# some nodes do not count at all.
 LEAST = 0.25
-# The threads of the first and of the second pass of a sum on a device, and the fewest entries of a list for each.
+# The threads of the first and of the second pass of a sum on a device, and the least number of entries of a list for
+# each.
 THREADS, FEW, FEWEST = 65536, 256, 16
 
 
 @dataclass(frozen=True, eq=False)
 class _List:
     """The nodes of a part that count in the defect of a `group` of levels: indexes into its padded arrays and the
-    weights of their rates. The first `ends` of them take the defect back, and the first `able` what integrals change by
-    when tiles do."""
+    weights of their rates. The first `ends` of them take the defect of a stage. The first `able` of them take the
+    changes of integrals when tiles change."""
 
     state: BlockState
     group: int
@@ -58,7 +61,8 @@ class _Sums(NamedTuple):
 
 
 class _Launches(NamedTuple):
-    """Launches that share defects among nodes: the sums, what nodes leave, and the change of the rates or the state."""
+    """Launches that distribute defects over nodes: the sums, the amounts that nodes cannot take, and the change of the
+    rates or the state."""
 
     sums: Callable[[], None]
     rest: Callable[[], None]
@@ -79,8 +83,9 @@ class LevelConservation:
         self._groups = max(groups.values(), default=-1) + 1
         self._able = float(blocks.comm.sum([float(sum(one.able for one in self._lists))])[0]) > 0
         with blocks.comm.together():
-            # Behind the defect the sums by which it is shared (kernels/level_ends.h): three norms and three even shares
-            # of the gas, a norm of every scalar, and what both kinds of shares carry, seven each.
+            # After the defect follow the sums by which it is distributed (kernels/level_ends.h): three norms and three
+            # even shares of the gas, a norm of every scalar, and the amounts that both kinds of shares can take, seven
+            # each.
             scalars = self._variables - len(GAS_CONSERVED)
             self._sums, self._rest = self._zeros(self._variables + 20 + scalars), self._zeros(self._variables)
             self._of_rates = self._launches("level_ends", lambda one: one.ends)
@@ -134,7 +139,8 @@ class LevelConservation:
         return _Sums(own, own if blocks.comm.size == 1 else other)
 
     def _launches(self, kernel: str, takers: Callable[[_List], int]) -> _Launches:
-        """The launches that share defects among the first `takers` nodes of each list, by the last kernel `kernel`."""
+        """Return the launches that distribute defects over the first `takers` nodes of each list. `kernel`: the last
+        kernel."""
         program, real = self._blocks.program, self._blocks.configuration.real
         sums: list[list[Call]] = [[], [], []]
         rest: list[list[Call]] = [[], [], []]
@@ -193,15 +199,16 @@ class LevelConservation:
         return self._blocks.program.call(kernel, extent, **{name: given[name] for name in names & set(given)})
 
     def _shape(self, count: int) -> tuple[int, int, int, int]:
-        """The threads of a sum, the first entry of each as a multiple of its number, and the distance and the number of
-        its entries. Neighbouring threads of a GPU read neighbouring entries, a thread of a CPU one after the other."""
+        """Return the threads of a sum, the first entry of each thread as a multiple of its number, and the distance and
+        the number of its entries. Neighbouring threads of a GPU read neighbouring entries; a thread of a CPU reads
+        consecutive entries."""
         threads = min(-(-count // FEWEST), THREADS if self._blocks.backend.name != "cpu" else FEW)
         height = -(-count // threads)
         return (threads, height, 1, height) if self._blocks.backend.name == "cpu" else (threads, 1, threads, height)
 
 
 def _groups(whole: Decomposition) -> dict[int, int]:
-    """The number of the group of each whole block of a finer level."""
+    """Return the number of the group of each whole block of a finer level."""
     levels = whole.levels
     assert levels is not None
     group = {n: n for n, tile in enumerate(levels.tiles) if tile.level > 0}
@@ -224,7 +231,7 @@ def _groups(whole: Decomposition) -> dict[int, int]:
 
 
 def _lists(blocks: LocalBlocks, groups: dict[int, int], weights: LevelWeights) -> list[_List]:
-    """The lists of all parts of this rank. Collective."""
+    """Return the lists of all parts of this rank. Collective."""
     comm, whole, cut = blocks.comm, blocks.decomposition, blocks.cut
     assert whole.levels is not None
     states = {state.index: state for state in blocks.states}
@@ -248,7 +255,7 @@ def _lists(blocks: LocalBlocks, groups: dict[int, int], weights: LevelWeights) -
         for n, state in states.items():
             if state.part.whole in groups:
                 counted = masses[n] / volumes[n]
-                # 2 of the nodes that take the defect back, 1 of those that could, 0 of all others that count.
+                # 2 for nodes that take the defect, 1 for nodes that could take it, 0 for all others that count.
                 takes = np.zeros(state.shape, int)
                 state.interior(takes)[...] = _takers(whole, state.part.whole)[slices(state.part.box)]
                 takes[counted <= LEAST] = 0
@@ -262,14 +269,14 @@ def _lists(blocks: LocalBlocks, groups: dict[int, int], weights: LevelWeights) -
                 state.interior(under)[...] = block_weights(whole, state.part.whole, state.part.box, kept=True)
                 of = groups[cut.parts[e.donor].whole]
                 lists.append(_List(state, of, e.to, -under.ravel()[e.to], 0, 0))
-    return [one for one in lists if len(one.nodes)]  # of a level that is wholly under another one no node counts
+    return [one for one in lists if len(one.nodes)]  # in a level that lies wholly under another one no node counts
 
 
 def _given(
     blocks: LocalBlocks, found: Sequence[Injection], own: Sequence[np.ndarray]
 ) -> list[tuple[Injection, np.ndarray]]:
-    """The numbers of the nodes `to` of each injection whose donor this rank has, from those that every rank has
-    of the blocks, `own`. Collective."""
+    """Return the numbers of the nodes `to` of each injection whose donor this rank has. `own`: the numbers of all nodes
+    of the blocks of each rank. Collective."""
     comm, owner = blocks.comm, [part.rank for part in blocks.cut.parts]
     places = [n for n, e in enumerate(found) if owner[e.block] == comm.rank]
     if comm.mpi_comm is None:
@@ -281,10 +288,10 @@ def _given(
 
 
 def _takers(whole: Decomposition, n: int) -> np.ndarray:
-    """Which nodes (nk, nj, ni) of a whole block may take a part of a defect, 1, or do so in every stage, 2: those near
-    the faces of the boxes of cells over which integrals are closed, at the ends of its level and between these boxes.
-    Nodes of conditions, and those that another block has too, do not, 0: their values are set, or must be the same in
-    both."""
+    """Return for the nodes (nk, nj, ni) of a whole block 1 if they may take a part of a defect, and 2 if they do so in
+    every stage: those near the faces of the boxes of cells over which integrals are closed, at the ends of its level
+    and between these boxes. Nodes of conditions, and nodes that another block has, too, are 0: their values are
+    prescribed, or must be the same in both blocks."""
     levels, block = whole.levels, whole.blocks[n]
     assert levels is not None
     tile = levels.tiles[n]
@@ -313,7 +320,7 @@ def _takers(whole: Decomposition, n: int) -> np.ndarray:
 
 
 def _face(face: str, size: tuple[int, int, int]) -> tuple[Any, ...]:
-    """The index of the nodes of a face, [k, j, i] without its direction."""
+    """Return the index of the nodes of a face, [k, j, i] without its direction."""
     at: list[Any] = [slice(None)] * 3
     at[2 - direction(face)] = layer(face, size)[0]
     return tuple(at)

@@ -8,9 +8,9 @@ import numpy as np
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.solver.coloured_arrays import in_precision
-from hiresx.solver.colours import NODES
 from hiresx.solver.face_blocks import FaceBlocks
 from hiresx.solver.product_sweeps import ProductSweeps
+from hiresx.solver.sweep_colours import NODES
 
 _FIELDS = ("records", "inverses", "right", "update")
 
@@ -58,7 +58,7 @@ class ProductNodes(ProductSweeps):
             )  # fmt: skip
 
     def _of_colour(self, kernel: str, s: BlockState, colour: int, fields: tuple[str, ...], **given: Any) -> Call:
-        """The launch of a kernel over the nodes of one colour."""
+        """Return the launch of a kernel over the nodes of one colour."""
         ni, nj, nk = s.size
         first = self._colours.of_first(s, NODES)
         return self._call(kernel, s, ((ni + 1) // 2, nj, nk), fields, first=first, colour=colour, **given)

@@ -25,7 +25,7 @@ class ProductSweeps(Sweeps, ABC):
         self._precision = chosen.sweep_precision
         self._products = blocks.compile_kernels(replace(chosen, program="products", precision=self._precision))
         variables, terms = blocks.equations.variables, recorded_terms(chosen.turbulence)
-        # of the fields of the sweeps, the numbers of a node
+        # for each field of the sweeps, the numbers of a node
         self._numbers = {
             "records": record_numbers(variables, terms), "inverses": variables**2, "right": variables,
             "update": variables,
@@ -79,12 +79,12 @@ class ProductSweeps(Sweeps, ABC):
 
     @abstractmethod
     def _rest_of(self, s: BlockState, faces: FaceBlocks, colour: int) -> Iterator[Call]:
-        """Yield those of the other program that come behind them."""
+        """Yield the launches of the other program that follow them."""
 
     def _call(
         self, kernel: str, s: BlockState, extent: tuple[int, int, int], fields: Sequence[str], **given: float
     ) -> Call:
-        """The launch of a kernel over nodes of a part, with these fields of the sweeps."""
+        """Return the launch of a kernel over nodes of a part, with these fields of the sweeps."""
         kind = STORAGE[self._precision].real
         arrays = {name: s.view(f"sweep_{name}", self._numbers[name], kind) for name in fields}
         return self._products.call(

@@ -14,7 +14,7 @@ from hiresx.device.interface import Backend, Call
 from hiresx.estimate import layout
 from hiresx.grid import Grid
 from hiresx.grid.blocks import Range
-from hiresx.rhs import boundary, scalars, spatial_filter
+from hiresx.rhs import boundary, scalar_conditions, spatial_filter
 from hiresx.rhs.layers import place_sponges, with_tiles
 from hiresx.rhs.terms import Task
 from hiresx.solver.batched_steps import BatchedSteps
@@ -35,12 +35,12 @@ from hiresx.time.step_recording import StepState
 from hiresx.time.step_rule import radii_are_finite, time_advances
 from hiresx.time.stopwatch import Stopwatch
 
-# A failed step is repeated with these shares of it.
+# A failed step is repeated with these fractions of its size.
 STEP_SHARES = (1.0, 0.5, 0.25)
 
 
 class _StepAbandoned(Exception):
-    """A watcher ended the step before it was complete."""
+    """The exception for a step that a watcher ended before it was complete."""
 
 
 class Solver:
@@ -79,11 +79,11 @@ class Solver:
         self.comm, self.grid = domain.comm, domain.grid
         self.decomposition, self.cut = domain.whole, domain.cut
         self.time, self.steps = 0.0, 0
-        # A factor of the case's dt or CFL numbers, lowered when a run goes back after a blow-up.
+        # Factor of the case's dt or CFL numbers, which is reduced when a run returns to a checkpoint after a blow-up.
         self.step_factor = 1.0
         self.plan = choose_plan(case, backend, domain, plan, 0 if reused is None else reused.bytes)
         boundary.check(self.decomposition.patches)
-        scalars.check(case, self.decomposition.patches)
+        scalar_conditions.check(case, self.decomposition.patches)
         spatial_filter.check(case, self.decomposition.blocks)
         self.integrator = integrator(case.time.integrator)
         check_integrator(case, self.integrator)
@@ -95,7 +95,7 @@ class Solver:
         self.primitives = self._blocks.primitives
         self._ghosts = Ghosts(case, self._blocks, domain, transport, overlap)
         self.halo = self._ghosts.halo
-        self.close = self._ghosts.close  # gives back what MPI and the device hold
+        self.close = self._ghosts.close  # frees the resources of MPI and of the device
         self._conditions = Conditions(
             case, self._blocks, self.grid, profiles or {}, self.halo.memory, self._ghosts.mirrored.places
         )
@@ -229,7 +229,7 @@ class Solver:
             return taken
         sampler = self.device_resident_steps.sampler
         until = until if sampler is None else min(until, sampler.next)
-        self._one(max(until - self.time, 0.0), failed)  # raises the error where the device made no step
+        self._one(max(until - self.time, 0.0), failed)  # raises the error if the device made no step
         return taken + 1
 
     def _take_device_steps(self, count: int, until: float) -> tuple[int, float | None]:
@@ -305,7 +305,7 @@ class Solver:
                     self.batched_steps(self.time, self.dt)
             else:
                 self.system.step(self.time, self.dt)
-                self._set_dt(self.system.dt)  # which the integrator may have shortened
+                self._set_dt(self.system.dt)  # the integrator may have shortened it
         except FloatingPointError:
             return False
         if not self.batched_steps.finds_radii:
@@ -383,7 +383,7 @@ class Solver:
         self.complete_state()
 
     def _give(self) -> None:
-        """Forget derived data, as another state is set."""
+        """Discard derived data, since another state is set."""
         self._state_cache.reset()
         self.integrator.memory.clear()
         if self.system.history is not None:
@@ -403,7 +403,7 @@ class Solver:
         self._ghosts.start_state()
         self.settle()
         if given and self.layout.has("eddy_viscosity"):
-            # The first time step and the first output know the eddy viscosity, which comes with the viscous fluxes.
+            # The first time step and the first output need the eddy viscosity, computed with the viscous fluxes.
             self.system.time, self.system.dt = self.time, self.dt
             self.system.compute_rates()
             self.settle()
@@ -463,13 +463,13 @@ class Solver:
             raise ValueError(f"time {time}, dt {dt}, step {steps}, {factor} times the step of the case")
         self.settle()
         with self.comm.together():
-            self._conditions.prepare(0.0)  # a steady profile is that at time 0
+            self._conditions.prepare(0.0)  # a steady profile is evaluated at time 0
             self.time, self.steps, self.dt, self.step_factor = time, steps, dt, factor
             self._give()
         fill()
         with self.comm.together():
-            # The nodes satisfy their conditions already: imposing them again may change the rounding. It is needed for
-            # ghosts and targets only.
+            # The nodes satisfy their conditions already, and imposing them again may change the rounding. It is only
+            # needed for ghosts and prescribed values.
             put_back = self._blocks.copy_at_conditions()
             self._conditions.nodes(self.time)
             put_back()

@@ -62,7 +62,7 @@ class StateHistory:
 
     @property
     def _steps_to_store(self) -> list[Earlier]:
-        """The steps that the next step will have as `earlier`."""
+        """Return the steps that the next step will have as `earlier`."""
         if self._last is None:
             return self.earlier
         steps = zip(self._states, [self._last, *self._steps], strict=False)

@@ -31,7 +31,8 @@ class StepSize:
         ]
         self.calls = [call for r in self.reductions for call in r.radii_calls(case.gas.reynolds)]
         self._launch = program.prepare(self.calls)
-        # where in `found` the radii of each block lie (blocks, 2, FEW); those of blocks with fewer repeat the last
+        # the positions in `found` of the radii of each block (blocks, 2, FEW); blocks with fewer radii repeat the last
+        # one
         few = np.array([reduction.few for reduction in self.reductions], dtype=int).reshape(-1, 1, 1)
         places = np.arange(2)[:, None] * few + np.minimum(np.arange(FEW), few - 1)
         self._places = places + 2 * FEW * np.arange(len(few)).reshape(-1, 1, 1)
@@ -56,13 +57,13 @@ class StepSize:
         inviscid_radius, viscous_radius = map(
             float, self.radii() if self.state_cache.radii is None else self.state_cache.radii
         )
-        assert time.cfl is not None  # or dt is given
+        assert time.cfl is not None  # otherwise dt is given
         return largest_step(factor * time.cfl, factor * time.viscous_cfl, inviscid_radius, viscous_radius)
 
     def fill_local(self, factor: float) -> None:
         """Set the time step of every point to `factor` times its own."""
         time = self._case.time
-        assert time.cfl is not None  # or there are no local steps
+        assert time.cfl is not None  # otherwise there are no local steps
         self.fill_by(factor * time.cfl, factor * time.viscous_cfl)
 
     def fill_by(self, cfl: float, viscous_cfl: float) -> None:
@@ -85,7 +86,7 @@ class StepSize:
         if dt == self._on_device or self._blocks.layout.local_steps:
             return
         value = self._blocks.backend.to_device(np.full(1, dt, self._blocks.configuration.real))
-        for state in self._blocks.states[:1]:  # all blocks have the same one
+        for state in self._blocks.states[:1]:  # all blocks have the same step
             self._blocks.backend.copy(state.dt, value)
         self._on_device = dt
 

@@ -17,13 +17,13 @@ from hiresx.errors import HiresxError
 from hiresx.grid import Block
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.coloured_arrays import inverse_blocks, of_lines, unpacked_inverses
-from hiresx.solver.colours import NODES, Colours
 from hiresx.solver.ghosts import Ghosts
+from hiresx.solver.sweep_colours import NODES, Colours
 from hiresx.time.linearised import ImplicitSettings
 from hiresx.time.ode_system import Vector
 
-# A node counts for lines along a direction if its spectral radius there is more than so many times each other one, and
-# a block takes lines along every direction for which at least this share of its nodes count.
+# A cell is thin along a direction if its spectral radius there is more than this multiple of each other one. A block
+# has lines along every direction along which at least this fraction of its cells is thin.
 STIFF, WORTH = 4.0, 0.1
 _NAMES = "ijk"
 # The kernel of lines for GPUs (kernels/implicit/lines.h).
@@ -65,8 +65,8 @@ class Sweeps:
         self._storage = given.configuration.implicit_storage
         self._colours = given.colours
         self._prepared: dict[Any, Callable[[], None]] = {}
-        # where all ghosts come from nodes of this process, the copies that fill them; else, of each part, the nodes
-        # whose values are exchanged and the ghosts that exchanges fill
+        # If all ghosts come from nodes of this process: the copies that fill them. Otherwise, for each part, the nodes
+        # whose values are exchanged and the ghosts that exchanges fill.
         lists, alone = halo_lists(blocks.cut, mine=blocks.place), not ghosts.others and not ghosts.patched.any
         self._copies = self._local_copies(lists) if alone else None
         self._exchanged = [] if alone else _exchanged(blocks, ghosts, lists)
@@ -78,9 +78,11 @@ class Sweeps:
 
     def factor(self, over_cfl: float, over_time: float) -> None:
         """Prepare the sweeps for the matrix of the current state: invert the diagonal blocks, or factor the block
-        tridiagonal matrix of each grid line. With `lines = "auto"` the directions of the lines are chosen anew. The
-        stored diagonal blocks contain `over_cfl`, 1/CFL, and `over_time`, the coefficient of the new state in its rate
-        of change, already; other sweeps read these numbers."""
+        tridiagonal matrix of each grid line. With `lines = "auto"` the directions of the lines are chosen anew.
+
+        `over_cfl`: 1/CFL. `over_time`: the coefficient of the new state in its rate of change. Sweeps with stored
+        blocks do not use them, because the stored diagonal blocks already contain both.
+        """
         if self._settings.lines == "auto":
             self.lines = self._stiffest()
         for s, lines in zip(self._blocks.states, self.lines, strict=True):
@@ -101,7 +103,7 @@ class Sweeps:
                 )  # fmt: skip
 
     def _factors(self, s: BlockState, n: int) -> Any:
-        """What is stored of a part for lines along the n-th of their directions."""
+        """Return the stored factors of a part for lines along the n-th of their directions."""
         count = factor_reals(self._storage, s.equations.variables, s.layout.sweep_precision)
         return s.array("line_factors")[n * count : (n + 1) * count]
 
@@ -118,14 +120,15 @@ class Sweeps:
             yield s.interior(inverse_blocks(device.to_host(s.array("implicit_blocks")[:reals]), *of_blocks))
 
     def __call__(self, right: Vector, into: Vector) -> None:
-        """Solve roughly for the update `into`, from 0."""
+        """Solve approximately for the update `into`, starting from 0."""
         key = (id(right), id(into), *self.lines)
         if key not in self._prepared:
             self._prepared[key] = self._prepare(right, into)
         self._prepared[key]()
 
     def _prepare(self, right: Vector, into: Vector) -> Callable[[], None]:
-        """Return the launches of all sweeps, colour by colour, each with the exchange of what the other will read."""
+        """Return the launches of all sweeps, colour by colour, each followed by the exchange of the values that the
+        other colour reads."""
         states, call = self._blocks.states, self._program.call
         begin = self._program.prepare([
             call(
@@ -181,7 +184,7 @@ class Sweeps:
         return self._program.prepare(self._colour(turn, colour))
 
     def _colour(self, turn: int, colour: int) -> list[Call]:
-        """The launches over one colour of all parts."""
+        """Yield the launches over one colour of all parts."""
         return [
             call
             for s, lines in zip(self._blocks.states, self.lines, strict=True)
@@ -208,7 +211,8 @@ class Sweeps:
         return [beside, *self._line_sweep(s, lines[n], n, colour)]
 
     def _line_sweep(self, s: BlockState, direction: int, n: int, colour: int) -> list[Call]:
-        """The launches that solve the equations of the lines of one colour along `direction`, the n-th of the part."""
+        """Yield the launches that solve the equations of the lines of one colour along `direction`, the n-th of the
+        part."""
         across, others = _across(s.size, direction)
         common = self._of_lines(s, direction) | {
             **s.place, "across": across, "others": others, "colour": colour, "sv": s.variable_stride,
@@ -234,7 +238,7 @@ class Sweeps:
         return {"length": s.size[direction], "first": self._colours.of_first(s, direction)}
 
     def _local_copies(self, lists: Sequence[HaloList]) -> list[Call]:
-        """The launches that fill ghosts of the update from nodes of parts of this process."""
+        """Return the launches that fill ghosts of the update from nodes of parts of this process."""
         states, place, device = self._blocks.states, self._blocks.place, self._blocks.backend.to_device
         found = []
         for entry in lists:
@@ -253,8 +257,8 @@ class Sweeps:
         return found
 
     def _around_exchange(self, kernel: str, end: int) -> Callable[[], None]:
-        """Return the launches that copy the update between the places of the sweeps and those of the exchange, of the
-        nodes that are given (`end` 0) or of the ghosts that are filled (1)."""
+        """Return the launches that copy the update between the order of the sweeps and that of the exchange, for the
+        nodes that are sent (`end` 0) or for the ghosts that are received (1)."""
         return self._program.prepare([
             self._program.call(
                 kernel, (len(places[end]), 1, 1), p=places[end], row=s.strides[1], sv=s.variable_stride,
@@ -306,8 +310,8 @@ def directions_of(counts: Sequence[float] | np.ndarray, nodes: int) -> tuple[int
 
 
 def _exchanged(blocks: LocalBlocks, ghosts: Ghosts, lists: Sequence[HaloList]) -> list[tuple[Any, Any]]:
-    """For each part the places in a padded array, int32 on the device, of nodes whose values are exchanged, and of
-    ghosts that exchanges fill. Interpolated ghosts may be of any nodes."""
+    """Return, for each part, the positions in a padded array, int32 on the device, of nodes whose values are exchanged,
+    and of ghosts that exchanges fill. Interpolated ghosts may need any nodes."""
     found = []
     for s in blocks.states:
         ends = (
@@ -323,7 +327,7 @@ def _exchanged(blocks: LocalBlocks, ghosts: Ghosts, lists: Sequence[HaloList]) -
 
 
 def _first_ghosts(s: BlockState, places: np.ndarray) -> np.ndarray:
-    """Which of these places of a padded array lie at most one node outside the part."""
+    """Return which of these positions of a padded array lie at most one node outside the part."""
     index = np.stack(np.unravel_index(places, s.shape))[::-1]
     beyond = [np.maximum(h - n, n - (h + size - 1)) for n, h, size in zip(index, s.halo, s.size, strict=True)]
     near: np.ndarray = np.max(beyond, axis=0) <= 1
@@ -331,6 +335,6 @@ def _first_ghosts(s: BlockState, places: np.ndarray) -> np.ndarray:
 
 
 def _across(size: Sequence[int], direction: int) -> tuple[int, int]:
-    """The numbers of lines along a direction of a part, along the two other directions."""
+    """Return the numbers of lines along a direction of a part, along the two other directions."""
     first, second = (n for d, n in enumerate(size) if d != direction)
     return first, second

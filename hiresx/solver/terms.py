@@ -10,7 +10,7 @@ from hiresx.device.call import Call, Calls
 from hiresx.device.dependency_graph import flatten_calls
 from hiresx.device.fields import FIELDS
 from hiresx.grid.blocks import direction
-from hiresx.rhs import boundary, compact, viscous
+from hiresx.rhs import boundary, compact, viscous_plan
 from hiresx.rhs.axisymmetric import Axisymmetric
 from hiresx.rhs.chunks import crowds
 from hiresx.rhs.face_condition import FaceCondition
@@ -69,12 +69,12 @@ class Terms:
         states, reynolds = blocks.states, case.gas.reynolds
         self._compact = reynolds if plan == compact.NAME else None
         self._is_viscous = reynolds is not None and self._compact is None
-        # With neighbours, overlapping gains more; an outflow and an axis need the inviscid terms alone.
+        # With neighbours, overlap saves more time; an outflow and an axis need the inviscid terms alone.
         alone = self._is_viscous and not (ghosts.others or conditions.outflow.any or case.axisymmetric)
         carried = plan_class.viscous_directions(blocks.configuration.precision) if alone else frozenset()
         self.viscous_first = self._is_viscous and fluxes_ahead(plan)
         self.viscous = [
-            viscous.Viscous(blocks.program, s, reynolds, remote, carried, self.viscous_first)
+            viscous_plan.Viscous(blocks.program, s, reynolds, remote, carried, self.viscous_first)
             for s, remote in zip(states, ghosts.halo.remote, strict=True)
             if reynolds is not None and self._is_viscous
         ]
@@ -87,20 +87,20 @@ class Terms:
             )
             for n, (s, remote) in enumerate(zip(states, ghosts.halo.remote, strict=True))
         ]  # fmt: skip
-        beside: Sequence[viscous.Viscous | None] = self.viscous or [None] * len(states)
+        beside: Sequence[viscous_plan.Viscous | None] = self.viscous or [None] * len(states)
         self.axisymmetric = [
             Axisymmetric(blocks.backend, blocks.program, s, conditions.axes(s), of_viscous)
             for s, of_viscous in zip(states, beside, strict=True)
             if case.axisymmetric
         ]
-        # The update can include the differences of the viscous fluxes if only sums come between.
+        # The update can include the differences of the viscous fluxes if only sums come between them.
         explicit = isinstance(integrator, Explicit) and integrator.viscous_updates is not None
         takes = plan == "fused" and explicit
         conserves = case.refine is not None and case.refine.conservative
         self.ends_in_update = (
             takes and self._is_viscous and not (case.axisymmetric or conditions.poles.any or conserves)
         )
-        # The shares of a step at which stages begin; an integrator that iterates gives the time itself.
+        # The fractions of a step at which stages begin; an integrator that iterates gives the time itself.
         self._begins = [0.0, *integrator.times[:-1]] if isinstance(integrator, Explicit) else [0.0]
         self.left: list[Task] = []
         self.tasks = self._task_list(case)
@@ -179,8 +179,8 @@ class Terms:
         return Step([(term.name, lambda stage: made[stage]())], term.needs, term.gives)
 
     def _with_rates(self, term: Term) -> Term:
-        """Return the term of the shock sensor as the launches that give rates as well, where the plan has them: `r` may
-        hold primitives until the viscous fluxes are there."""
+        """Return the term of the shock sensor with the launches that also set rates, if the plan has them: until then
+        `r` may contain primitive variables for the viscous fluxes."""
         blocks = zip(self.inviscid, flatten_calls(term.calls), strict=True)
         calls = [call for block, sensor in blocks if (call := block.with_sensor(sensor))]
         return replace(term, calls=calls, needs=(*term.needs, *[SENT] * self.viscous_first)) if calls else term
@@ -254,5 +254,5 @@ class Terms:
             for call in c.calls("viscous_primitives", block.w)
         ]
 
-    def _of_patches(self) -> list[tuple[FaceCondition, viscous.Viscous]]:
+    def _of_patches(self) -> list[tuple[FaceCondition, viscous_plan.Viscous]]:
         return [(c, self.viscous[self._blocks.place[c.patch.block]]) for c in self._conditions.all]

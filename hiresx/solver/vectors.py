@@ -15,7 +15,7 @@ from hiresx.solver.block_states import LocalBlocks
 from hiresx.time.ode_system import Basis, Vector
 from hiresx.time.reduction import THREADS, pieces
 
-# Products that are summed at once, as in kernels/vectors.h.
+# Number of products that are summed together, as in kernels/vectors.h.
 AT_ONCE = 8
 
 
@@ -39,7 +39,7 @@ class Vectors:
 
     @cached_property
     def _weights(self) -> Any:
-        """What products of the scalars count, on the device."""
+        """Return the weights of the scalars in products, on the device."""
         scalars = len(self._blocks.gas.scalars)
         weights = np.array([*[1.0] * (scalars - len(self._of_last)), *self._of_last, *[1.0] * (scalars == 0)])
         return self._blocks.backend.to_device(weights.astype(self._real))
@@ -156,7 +156,7 @@ class Vectors:
 
     @cached_property
     def _shapes(self) -> list[tuple[int, ...]]:
-        """The shapes of all whole blocks."""
+        """Return the shapes of all whole blocks."""
         blocks, conserved = self._blocks.decomposition.blocks, len(GAS_CONSERVED) + len(self._blocks.gas.scalars)
         return [(conserved, *reversed(block.size)) for block in blocks]
 
@@ -175,8 +175,8 @@ class Vectors:
 
 
 def _columns(s: BlockState) -> tuple[tuple[int, int, int], int, dict[str, Any]]:
-    """How kernels sum over the nodes of a block: the extent of a launch, with a thread for each piece of each column
-    along k, so that a GPU is filled; the number of these threads; and arguments that tell the pieces."""
+    """Return how kernels sum over the nodes of a block: the extent of a launch, with a thread for each segment of each
+    column along k, so that a GPU is filled; the number of these threads; and arguments that describe the segments."""
     (ni, nj, nk), count = s.size, pieces(s.size)
     return (
         (ni, nj, count),

@@ -24,9 +24,9 @@ from hiresx.sweeps.values import PRESET, format_value
 NAME = "sweep.json"
 CASE = "case"
 LOGS = "logs"
-# Keys of a case that change nothing that is computed; the second kind is for people.
+# Keys of a case that do not change results; those of the second kind are texts for people.
 _FREE = ("time.wall_limit", "title", "description", "length_symbol")
-# Differences named in a refusal.
+# Largest number of differences that an error message names.
 _NAMED = 5
 _ELSEWHERE = "a sweep is of one case: leave that as it was, or begin another sweep with --out DIR"
 
@@ -39,7 +39,7 @@ def compare(out: Path, case: str | Path, plan: SweepPlan) -> bool:
     entries = read_entries(out)
     _compare_keys(out, entries["keys"], plan)
     if (out / CASE / FILE).is_file():
-        # one member of each preset: the others have the same case but for the values of the sweep
+        # One run of each preset: the other runs have the same case except for the values of the sweep.
         for member in {str(member.values.get(PRESET)): member for member in reversed(plan.members)}.values():
             preset = {PRESET: member.values[PRESET]} if PRESET in member.values else {}
             kept = load_member(out / CASE, member.name, preset | member.overrides)
@@ -57,7 +57,7 @@ def claim(out: Path, case: str | Path, plan: SweepPlan) -> None:
     values may have been added. Raises the errors of `compare`, and HiresxError if the folder cannot be written."""
     keys, runs, digests = dict(plan.axes), [member.name for member in plan.members], _digests(plan)
     if compare(out, case, plan):
-        # what this plan leaves out stays a part of the sweep
+        # runs that this plan leaves out remain part of the sweep
         before = read_entries(out)
         keys = {key: [*before["keys"][key], *(v for v in keys[key] if v not in before["keys"][key])] for key in keys}
         runs = list(dict.fromkeys([*before.get("runs", ()), *runs]))
@@ -85,7 +85,7 @@ def holds_sweep(out: Path) -> bool:
     if os.path.lexists(out / "run.json"):
         raise HiresxError(f"{out} holds a run, not a sweep", "name another folder with --out DIR")
     try:
-        # a file of a sweep that was ended in its first moment does not count
+        # a file of a sweep that was ended at once does not count
         held = sorted(entry.name for entry in os.scandir(out) if not entry.name.endswith(".part"))
     except FileNotFoundError:
         return False
@@ -136,7 +136,7 @@ def _functions(folder: Path) -> str | None:
 
 
 def _document(path: Path) -> dict[str, Any]:
-    """The case file with its grid files named by absolute paths, also in presets."""
+    """Return the case file with absolute paths of its grid files, also in presets."""
     document = read(path)
     presets = document.get("presets", {})
     for table in (document, *(presets.values() if isinstance(presets, Mapping) else ())):
@@ -149,7 +149,7 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _digests(plan: SweepPlan) -> dict[str, str | None]:
-    """SHA-256 of the grid files that the runs read, by path; None for one that cannot be read."""
+    """Return the SHA-256 digests of the grid files that the runs read, by path; None for one that cannot be read."""
     names = {member.case["grid"].get(key) for member in plan.members for key in GRID_FILES}
     found: dict[str, str | None] = {}
     for name in sorted(name for name in names if name is not None and os.path.isabs(name)):
@@ -157,7 +157,7 @@ def _digests(plan: SweepPlan) -> dict[str, str | None]:
             with Path(name).open("rb") as stream:
                 found[name] = hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError:
-            found[name] = None  # the run that needs it reports it
+            found[name] = None  # the run that needs it reports the error
     return found
 
 

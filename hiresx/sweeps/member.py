@@ -11,7 +11,8 @@ from hiresx.sweeps.folder import LOGS, refuse_differences
 from hiresx.sweeps.members import SweepMember
 
 Need = Literal["nothing", "begin", "go on", "begin again", "removal"]
-# What begins the part of a log that is of one start of a run, and the line in it that says why it failed.
+# The first line of the part of a log that belongs to one start of a run, and the line in it with the reason of a
+# failure.
 BEGUN = "$ "
 _ERROR = "error: "
 
@@ -50,7 +51,7 @@ def other_case(folder: Path, member: SweepMember, kept: dict[str, Any]) -> str:
 
 
 def _with_defaults(case: dict[str, Any]) -> dict[str, Any]:
-    """A resolved case with the defaults of keys that an older version had not."""
+    """Return a resolved case with the defaults of keys that an older version did not have."""
     try:
         found = Case.from_dict(case).model_dump(mode="json")
     except HiresxError:
@@ -59,7 +60,8 @@ def _with_defaults(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_grid_parts(ran: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
-    """The case of a record, which has numbers where sponges lie, with the parts of the grid that `asked` names."""
+    """Return the case of a record in which the names of parts of the grid, as in `asked`, replace the coordinates of
+    sponges."""
     sponges = [
         {**there, **{key: here[key] for key in ("start", "end") if isinstance(here[key], dict)}}
         for there, here in zip(ran.get("sponge") or (), asked.get("sponge") or (), strict=False)

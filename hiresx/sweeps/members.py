@@ -13,9 +13,9 @@ from hiresx.case.toml import value_text
 from hiresx.errors import HiresxError
 from hiresx.sweeps.values import PRESET, combinations, format_value
 
-# Longer names of folders end in a digest.
+# Longer names of folders are shortened and end in a digest.
 _LONGEST = 100
-# Keys of [grid] that name files, as seen from the case.
+# Keys of [grid] with names of files, relative to the case.
 GRID_FILES = ("file", "connectivity")
 
 
@@ -101,7 +101,7 @@ def _describe(row: Mapping[str, Any]) -> str:
 
 
 def _names(keys: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names of folders: the keys that vary, by their last part where that is enough, with the values."""
+    """Return the names of folders: the keys that vary, by their last part if that is unique, with the values."""
     lasts = [key.rpartition(".")[2] for key in keys]
     short = {key: last if lasts.count(last) == 1 else key for key, last in zip(keys, lasts, strict=True)}
     found = ["_".join(f"{short[key]}={_plain_text(row[key])}" for key in keys) for row in rows]

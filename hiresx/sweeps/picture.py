@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hiresx.sweeps.table import SweepTable
 
 MARKERS = "osD^v<>ph*"
-# More curves than this have no legend: it would hide them.
+# With more curves there is no legend, since it would hide them.
 _MOST = 12
 
 
@@ -33,7 +33,7 @@ def draw(table: "SweepTable", x: str, y: str) -> tuple[Any, Any]:
         place = float(row[across]) if numeric else float(places[format_value(row[across])])
         curves.setdefault(_label(row, others), []).append((place, float(row[up])))
     if all(len(points) == 1 for points in curves.values()):
-        # where x is no key, but follows from one: a curve through all
+        # if x is not a key but a result, one curve goes through all runs
         curves = {"": [point for points in curves.values() for point in points]}
     with picture_file.style():
         figure = picture_file.figure(3.6)

@@ -28,7 +28,7 @@ REDUCTIONS: Mapping[str, Callable[[np.ndarray], Any]] = {
     "max": np.max,
     "std": np.std,
 }
-# Longer lists of numbers are no columns of a table.
+# Longer lists of numbers are not columns of a table.
 _LONGEST = 16
 
 
@@ -73,7 +73,7 @@ class ReducedColumn:
         if self.start is not None:
             values = values[flat["time"] >= self.start]
         if table.kind == RESIDUAL:
-            values = values[~np.isnan(values)]  # before the first step there is none
+            values = values[~np.isnan(values)]  # before the first step there is no such column
         if not len(values):
             since = "" if self.start is None else f" from time {self.start:g} on"
             raise HiresxError(f"{self.history} has no sample{since}", "run longer, or sample more often")
@@ -81,7 +81,7 @@ class ReducedColumn:
 
 
 def _histories(case: Mapping[str, Any]) -> list[str]:
-    """The histories that runs of a resolved case keep."""
+    """Return the histories that runs of a resolved case write."""
     found = Case.from_dict(case)
     tables = [*(probe.name for probe in found.probe), *(force.name for force in found.force)]
     return [RESIDUAL, *found.monitors, *tables, *found.histories()]
@@ -145,7 +145,7 @@ def analyses(texts: Sequence[str]) -> tuple[Analysis, ...]:
 
 
 def _numbers(value: Any, name: str) -> list[tuple[str, Any]]:
-    """The numbers, yes-or-nos and what is absent, by dotted names; no texts and no tables."""
+    """Return the numbers, truth values and absent values, by dotted names, without texts and tables."""
     if isinstance(value, Mapping):
         return [entry for key, item in value.items() for entry in _numbers(item, f"{name}.{key}")]
     if isinstance(value, list):

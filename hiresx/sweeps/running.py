@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 from hiresx.base import shell
 from hiresx.base.plural import plural
-from hiresx.base.signals import ENDING, Requests, Terminated
+from hiresx.base.termination_signals import ENDING, Requests, Terminated
 from hiresx.errors import HiresxError
 from hiresx.launch import counts, job, mpi_library
 from hiresx.launch.command import command
@@ -24,7 +24,7 @@ from hiresx.sweeps.run_numbers import Analysis, ReducedColumn, analyses, column
 from hiresx.sweeps.table import SweepTable
 
 PICTURE = "table.png"
-# Seconds for which the end of a run is awaited that a killed sweep has left: it writes its checkpoint.
+# Seconds to wait for the end of a run that a killed sweep has left: it writes its checkpoint.
 PATIENCE = 60.0
 Say = Callable[[str], None]
 
@@ -95,16 +95,12 @@ def sweep(
     of = plan(case, dict(values or {}), presets, zip, folder.named_by(Path(out)))
     wanted = TableRequest([column(text, start) for text in columns], analyses(collect), plot)
     words = ["--backend", backend] if backend != "auto" else []
-    say = partial(print, flush=True) if progress else _silent
+    say: Say = partial(print, flush=True) if progress else lambda line: None
     ended = run(of, Path(out), case, RunOptions(ranks, words), wanted, say, progress)
     for line in draw_picture(ended.table, Path(out), wanted) if plot is not None and ended.signal is None else ():
         say(f"wrote {line}")
     ended.act()
     return ended.table
-
-
-def _silent(line: str) -> None:
-    """Print nothing."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +192,7 @@ def draw_picture(of: SweepTable, out: Path, wanted: TableRequest) -> list[Path]:
     from hiresx.output.show import picture_file
 
     figure, _ = of.plot(*wanted.plot)
-    with picture_file.style():  # its resolution too
+    with picture_file.style():  # the resolution is a setting, too
         return [picture_file.save(figure, out / PICTURE)]
 
 
@@ -211,7 +207,7 @@ def arguments(out: Path, one: SweepMember, need: member.Need, words: Sequence[st
 def _one(
     out: Path, one: SweepMember, need: member.Need, how: RunOptions, launcher: Any, prefix: str | None, say: Say
 ) -> int | None:
-    """Run one. Returns the signal by which it was ended, or that came meanwhile."""
+    """Run one. Returns the signal that ended it, or that this process received meanwhile."""
     place = out / one.name
     if need != "begin" and not _free(place, say):
         say(f"another process runs {place}: it is skipped")
@@ -229,12 +225,12 @@ def _one(
     if ended.status not in (0, 2, 3) and ended.asked is None:
         _explain(place, path, ended)
     if ended.asked is None and ended.status - 128 in ENDING:
-        return ended.status - 128  # the run was signalled itself
+        return ended.status - 128  # the run itself received the signal
     return ended.asked
 
 
 def _explain(place: Path, log: Path, ended: job.JobEnd) -> None:
-    """Have the record, or the log, say how a run ended that could not say so itself."""
+    """Let the record, or the log, say how a run ended that could not record it itself."""
     how = f"ended with status {ended.status}" if ended.signal is None else f"was ended by signal {ended.signal}"
     if ended.status > 128 and ended.signal is None:
         how = f"was ended by signal {ended.status - 128}"
@@ -248,12 +244,12 @@ def _explain(place: Path, log: Path, ended: job.JobEnd) -> None:
 
 
 def _free(place: Path, say: Say) -> bool:
-    """True if no process keeps a run; one that is about to end is awaited."""
+    """True if no process computes a run; the end of one that is about to end is awaited."""
     until, announced = wall.monotonic() + PATIENCE, False
     while True:
         try:
             with directories.lock_directory(place):
-                # where locks are not known, or the process is on another host, there is only its word
+                # Without locks, or if the process is on another host, only its record is known.
                 return record.read_or_empty(place).get("status") != "running"
         except HiresxError:
             if wall.monotonic() > until:
@@ -275,7 +271,7 @@ def _summarise(row: Mapping[str, Any]) -> str:
 
 @dataclass
 class _Clock:
-    """RunOptions long the runs that are left will take, by those that this process has seen end."""
+    """Estimates how long the remaining runs will take, from those that ended during this process."""
 
     todo: int
     _took: list[float] = field(default_factory=list)
@@ -295,7 +291,7 @@ class _Clock:
 
 
 class _Tee:
-    """Takes what a run says, for its `log`; with a `prefix` each line goes to stderr as well."""
+    """Writes the output of a run to its `log`; with a `prefix` each line is also written to stderr."""
 
     def __init__(self, log: TextIO, prefix: str | None):
         import sys

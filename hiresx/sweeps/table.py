@@ -19,8 +19,8 @@ from hiresx.sweeps.run_numbers import Analysis, ReducedColumn
 from hiresx.sweeps.values import format_value
 
 CSV, JSON = "table.csv", "table.json"
-# Of every run, after its values: how it ended (as in run.json; waiting: not begun) and why, steps, time (L / c_ref),
-# seconds of all its processes. `error` also says what could not be found of a run that is finished.
+# Columns of every run after its values: its status (as in run.json; "waiting": not begun) and the reason, steps, time
+# (L / c_ref), seconds of all its processes. For a finished run `error` names the numbers that could not be computed.
 FACTS = ("status", "steps", "time", "wall_s")
 ERROR = "error"
 
@@ -132,7 +132,7 @@ def table(plan: SweepPlan, rows: Sequence[Mapping[str, Any]], columns: Sequence[
 
 
 def _seconds(kept: Mapping[str, Any]) -> float | None:
-    """Wall time of all processes that a run had."""
+    """Return the wall time of all processes that computed a run."""
     if not kept:
         return None
     before = [(entry.get("before") or {}).get("wall_s") for entry in kept.get("restarts") or ()]

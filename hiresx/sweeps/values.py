@@ -9,7 +9,7 @@ from hiresx.case.loader import parse_override
 from hiresx.case.toml import value_text
 from hiresx.errors import HiresxError
 
-# The name that stands for the preset among the keys.
+# The name of the preset among the keys.
 PRESET = "preset"
 MOST = 10_000
 _CLOSING = {"[": "]", "{": "}"}

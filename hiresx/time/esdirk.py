@@ -58,7 +58,7 @@ class Esdirk(ControlledStages):
             float(own - other)
             for own, other in zip((*self.tableau.a[-1], self.tableau.gamma), self.tableau.embedded, strict=True)
         )
-        # the rates of the last stage are not among those that are kept
+        # the rates of the last stage are not stored
         system.combine(last / float(self.tableau.gamma), self._x, 0.0, self._work)
         system.axpy(-last * system.dt, self._constant, self._work)
         for weight, rates in zip(kept, self._rates, strict=True):

@@ -10,7 +10,7 @@ import numpy as np
 
 from hiresx.time.ode_system import System, Vector
 
-# A second pass makes vectors orthogonal where the first one leaves less than this share of the square of the norm.
+# Vectors are orthogonalised a second time if the first pass leaves less than this fraction of the square of the norm.
 LEFT = 0.5
 
 Operator = Callable[[Vector, Vector], None]
@@ -30,7 +30,7 @@ class Gmres(ABC):
 
     @abstractmethod
     def _begin(self, precondition: Operator, right: Vector, work: Vector) -> Vector:
-        """Return the residual of x = 0, `right` or what is computed into `work`."""
+        """Return the initial residual, that of x = 0: `right`, or an array that is computed into `work`."""
 
     @abstractmethod
     def _extend(self, n: int, product: Operator, precondition: Operator) -> None:
@@ -39,9 +39,10 @@ class Gmres(ABC):
     def __call__(
         self, product: Operator, precondition: Operator, right: Vector, drop: float, into: Vector
     ) -> tuple[float, int]:
-        """Solve A x = `right` from x = 0 until the residual is `drop` of it, or the space is full. `product(x, y)`
-        computes y = A x, `precondition(x, y)` a y with A y near x. Returns the residual over that of x = 0 and the
-        number of products. Raises FloatingPointError, on all ranks, where a product is not finite."""
+        """Solve A x = `right` from x = 0 until the residual has fallen by the factor `drop`, or the memory for
+        directions is full. `product(x, y)` computes y = A x. `precondition(x, y)` computes a y with A y near x. Returns
+        the residual divided by that of x = 0, and the number of products. Raises FloatingPointError, on all ranks, if a
+        product is not finite."""
         system, basis, size = self._system, self._basis, len(self._basis) - 1
         residual = self._begin(precondition, right, into)
         begin = system.norm(residual)
@@ -71,9 +72,9 @@ class Gmres(ABC):
         return left, count
 
     def _orthogonalise(self, n: int, hessenberg: np.ndarray) -> None:
-        """Make vector n + 1 orthogonal to those before it, of norm 1: Gram and Schmidt's classical method, which needs
-        one pass over all vectors at once, and a second one where the first leaves little of the vector (L. Giraud, J.
-        Langou & M. Rozloznik, Computers and Mathematics with Applications 50 (2005) 1069)."""
+        """Make vector n + 1 orthogonal to those before it, with norm 1, by the classical Gram-Schmidt method. It needs
+        one pass over all vectors, and a second one if the first leaves little of the vector (L. Giraud, J. Langou & M.
+        Rozloznik, Computers and Mathematics with Applications 50 (2005) 1069)."""
         system, basis = self._system, self._basis
         *found, whole = system.products(basis, n + 2, basis[n + 1])
         weights = np.array(found)
@@ -101,8 +102,8 @@ class PreconditionerAlone:
     def __call__(
         self, product: Operator, precondition: Operator, right: Vector, drop: float, into: Vector
     ) -> tuple[float, int]:
-        """As `Gmres`, without a product: what is left of the residual is not known, nan. Raises FloatingPointError, on
-        all ranks, for a solution that is not finite."""
+        """Solve as `Gmres` does, but without a product. The final residual is therefore not known and returned as nan.
+        Raises FloatingPointError, on all ranks, for a solution that is not finite."""
         precondition(right, into)
         if not math.isfinite(self._system.norm(into)):
             raise FloatingPointError("the update is not finite")

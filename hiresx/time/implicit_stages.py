@@ -10,17 +10,17 @@ from hiresx.time.linearised import ImplicitIntegrator, Linearised, linear_solver
 from hiresx.time.newton import newton_step
 from hiresx.time.ode_system import System, Vector
 
-# The residual of linear equations falls to this share of what the stage still needs: to more than LOOSEST of that at
-# its start it need not fall. Inexact steps of Newton's method: S. C. Eisenstat & H. F. Walker, SIAM Journal on
-# Scientific Computing 17 (1996) 16; the safeguard against solving too much: C. T. Kelley, Iterative Methods for Linear
-# and Nonlinear Equations, SIAM 1995, chapter 6.
+# The residual of the linear equations falls to this fraction of the drop that the stage still needs, but need not fall
+# below LOOSEST of its initial value. Inexact steps of Newton's method: S. C. Eisenstat & H. F. Walker, SIAM Journal on
+# Scientific Computing 17 (1996) 16; the safeguard against oversolving: C. T. Kelley, Iterative Methods for Linear and
+# Nonlinear Equations, SIAM 1995, chapter 6.
 OF_NEED, LOOSEST = 0.5, 0.5
-# A stage whose residual fell by less than `newton_drop` in `newton_steps` is taken if it fell by so much.
+# A stage whose residual fell by less than `newton_drop` in `newton_steps` is accepted if it fell by this factor.
 ENOUGH = 10.0
-# A residual is round-off below the norm of what so large a relative change of each variable, four roundings of FP64,
-# makes of the rates of change in an explicit step.
+# A residual counts as round-off if it is below the change of the rates, in an explicit step, that results from this
+# relative change of each variable (four roundings of FP64).
 ROUNDING = 2.0 * float(np.finfo(np.float64).eps)
-# What divides the step of every stage in the L-stable, diagonally implicit scheme of two stages and order two: R.
+# Denominator of the step of every stage in the L-stable, diagonally implicit scheme of two stages and order two: R.
 # Alexander, SIAM Journal on Numerical Analysis 14 (1977) 1006, theorem 5.
 ALEXANDER = 1 - math.sqrt(0.5)
 
@@ -58,15 +58,15 @@ class Stages(ImplicitIntegrator):
     """
 
     vectors = 8
-    # Where the case does not say how far a stage is solved, the residual falls by no more than this from that of the
-    # state at the start of the step.
+    # If the case has no `newton_drop`, the residual falls by at most this factor from that of the state at the start of
+    # the step.
     usual_drop = 1e4
     cfl = viscous_cfl = math.inf
 
     def __init__(self) -> None:
         super().__init__()
         self.last_stall: dict[str, Any] = {}
-        # the term of time in the blocks that this step has made, if they are still good
+        # the coefficient of time in the matrix blocks of this step, if they are still valid
         self._blocks_of: float | None = None
 
     @property
@@ -109,7 +109,7 @@ class Stages(ImplicitIntegrator):
         system.copy(self._start, self._x)
         system.combine(over_time, self._start, 0.0, self._constant)
         first = self.solve(system, system.time + ALEXANDER * system.dt, over_time)
-        # the rate of change in the first stage, which counts (1 - share) dt, is its change over share dt
+        # the rate of change in the first stage, whose step is (1 - share) dt, is its change divided by share dt
         ahead = (1 - ALEXANDER) / ALEXANDER
         system.combine(ahead * over_time, self._x, 1 - ahead, self._constant)
         return [first, self.solve(system, system.time + system.dt, over_time)]
@@ -156,8 +156,8 @@ class Stages(ImplicitIntegrator):
         return Solved(newton, products, drop, linear_drop, share, residual, assemblies)
 
     def _stall(self, time: float, drop: float, linear_drop: float, unsolved: bool) -> None:
-        """Say where a stage ends whose residual has not fallen as far as was asked. `unsolved`: whether GMRES has not
-        come as far as it was asked."""
+        """Record the end of a stage whose residual has not fallen as far as required. `unsolved`: whether GMRES has not
+        reached its required accuracy."""
         self._linear.rates(self._f, self._work)
         _, place = self._linear.largest(self._work)
         self.last_stall = {"time": time, "drop": drop, "linear_drop": linear_drop, "unsolved": unsolved}
@@ -169,7 +169,7 @@ class Stages(ImplicitIntegrator):
 
     def _begin(self, system: System, time: float) -> tuple[float, float]:
         """Return the residual of the state at the start of the step, and that of the guess. The better one of the two
-        is the guess from now on."""
+        becomes the guess."""
         system.copy(self._start, self._trial)
         begin = self._residual(system, time, self._trial, self._of_trial)
         if not math.isfinite(begin):
@@ -212,7 +212,7 @@ class Stages(ImplicitIntegrator):
         return system.norm(self._work)
 
     def _take(self, system: System) -> None:
-        """Go on from the trial."""
+        """Accept the trial state."""
         system.copy(self._trial, self._x)
         system.copy(self._of_trial, self._f)
 

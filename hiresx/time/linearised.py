@@ -5,8 +5,8 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 from hiresx.case import Case
-from hiresx.case.implicit import Implicit as Given
-from hiresx.case.implicit import viscous_damping
+from hiresx.case.implicit_table import Implicit as Given
+from hiresx.case.implicit_table import viscous_damping
 from hiresx.equations import equations
 from hiresx.equations.storage import MATRIX_FREE, block_reals, factor_reals, packed_reals, record_numbers
 from hiresx.equations.system import recorded_terms
@@ -14,10 +14,10 @@ from hiresx.time.gmres import FlexibleGmres, LinearSolver, PreconditionedGmres, 
 from hiresx.time.integrator import Integrator
 from hiresx.time.ode_system import System, Vector
 
-# Vectors that the linearisation and GMRES need besides those of the latter's directions.
+# Number of vectors that the linearisation and GMRES need besides those of the search directions.
 VECTORS = 4 + 1
 
-# The CFL numbers, inviscid and viscous, of the explicit step e.
+# The inviscid and the viscous CFL number of the explicit step e.
 EXPLICIT_CFL = 0.5
 
 
@@ -31,7 +31,7 @@ class ResidualPlace(NamedTuple):
 
 class ImplicitSettings(NamedTuple):
     """Settings of the implicit scheme. `cfl`: the initial CFL number; inf if the case gives the size of steps. The
-    other fields are those of the table `[implicit]` with the same names (`hiresx.case.implicit.Implicit`)."""
+    other fields are those of the table `[implicit]` with the same names (`hiresx.case.implicit_table.Implicit`)."""
 
     cfl: float
     largest_cfl: float
@@ -116,7 +116,7 @@ class ImplicitIntegrator(Integrator):
     linearised right-hand side, and its linear equations by `linear_solver`."""
 
     implicit = True
-    # What `attach` was given.
+    # The arguments of `attach`.
     linearised: Linearised
 
     @classmethod

@@ -6,7 +6,7 @@ from hiresx.time.gmres import LinearSolver
 from hiresx.time.linearised import Linearised
 from hiresx.time.ode_system import System, Vector
 
-# Shares of a step that are tried.
+# Fractions of a step that are tried.
 SHORTENINGS = 5
 
 

@@ -175,18 +175,3 @@ class System(ABC):
     @cached_property
     def _shifted_state(self) -> Vector:
         return self.vector()
-
-    def impose_derivative(self, x: Vector, value: Vector, time: float, change: Vector, into: Vector) -> None:
-        """Compute the derivative along `change` of the boundary conditions C (see `impose`) at x, and store it in
-        `into`. `value`: C(x, time)."""
-
-        def impose_at(at: Vector, found: Vector) -> None:
-            self.copy(at, found)
-            self.impose(found, time)
-
-        self.derivative(impose_at, x, value, change, into)
-
-    def rates_derivative(self, x: Vector, value: Vector, time: float, change: Vector, into: Vector) -> None:
-        """Compute the derivative along `change` of R at x, including the boundary conditions at nodes and in ghosts,
-        and store it in `into`. `value`: R(x, time)."""
-        self.derivative(lambda at, found: self.rates(at, time, found), x, value, change, into)

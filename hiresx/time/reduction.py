@@ -17,10 +17,10 @@ FEW = 32
 # The number of threads that search for radii in a large block, and the smallest number of nodes per thread.
 SEEKERS, FEWEST = 262144, 4
 
-# Quantities of the largest reduction: a sum of every variable of the gas and two minima.
+# Number of results of the largest reduction: a sum of every variable of the gas and two minima.
 _SUMS = len(GAS_CONSERVED)
 QUANTITIES = _SUMS + 2
-# Numbers of it that go to the host, at most.
+# Largest number of its values that are copied to the host.
 NORMS = QUANTITIES * THREADS
 
 
@@ -44,11 +44,6 @@ def _share(work: Any, real: str) -> int:
     return np.dtype(real).itemsize // int(work.itemsize)
 
 
-def _reals(work: Any, real: str) -> int:
-    """Return how many reals a work array can hold."""
-    return int(work.size) // _share(work, real)
-
-
 class Reduction:
     """Computes extrema and norms over the nodes of one block on the device. A first kernel reduces each column of nodes
     to one number, and further kernels reduce these numbers. `radii`: an array (2, FEW) for the results of
@@ -67,13 +62,13 @@ class Reduction:
         self._extent = (ni, nj, 1)
         real = state.real
         self._threads = min(THREADS, self._columns)
-        extra = scratch_reals(state.size, 0 if state.work is None else _reals(state.work, real))
+        extra = scratch_reals(state.size, 0 if state.work is None else int(state.work.size) // _share(state.work, real))
         self.bytes = extra * np.dtype(real).itemsize
         needed = max(QUANTITIES, 2 * pieces(state.size)) * self._columns
         if extra:
             self._partial = backend.zeros((extra,), real)
         else:
-            assert state.work is not None  # or nothing would be extra
+            assert state.work is not None  # otherwise the fractions would have no effect
             self._partial = state.work.reshape(-1)[: needed * _share(state.work, real)].view(real)
         self._result = backend.zeros((2, self._threads), real)
         self._found = norms[: QUANTITIES * self._threads].reshape(QUANTITIES, self._threads)

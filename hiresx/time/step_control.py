@@ -5,14 +5,15 @@ from abc import abstractmethod
 from hiresx.time.implicit_stages import Solved, Stages
 from hiresx.time.ode_system import System
 
-# A step is so much shorter than the estimate of its error would allow, and the ratio of two steps within these bounds.
+# Safety factor of the step with respect to the estimate of its error, and bounds of the ratio of two steps.
 SAFETY, SHRINK, GROW = 0.9, 0.2, 2.0
-# What the errors of a step and of the one before count in the size of the next, over the order: E. Hairer & G. Wanner,
-# Solving Ordinary Differential Equations II, section IV.2, eq. (2.43 c).
+# Exponents, times the order, of the errors of a step and of the previous one in the size of the next: E. Hairer & G.
+# Wanner, Solving Ordinary Differential Equations II, section IV.2, eq. (2.43 c).
 OF_ERROR, OF_BEFORE = 0.7, 0.4
-# An error counts as this share of the tolerance at least.
+# Least error, as a fraction of the tolerance.
 LEAST = 1e-3
-# Repeated steps, at most: an estimate that stays above the tolerance does not come from the size of the step.
+# Largest number of repetitions of a step: an estimate that stays above the tolerance is not caused by the size of the
+# step.
 REPEATS = 10
 
 
@@ -27,8 +28,7 @@ class ControlledStages(Stages):
 
     def __init__(self) -> None:
         super().__init__()
-        # the error of a step that is repeated, and the size with which it was taken: it explains what fails later,
-        # until steps grow again
+        # The error of a repeated step and its former size: they explain a later failure, until steps grow again.
         self._unmet = self._shortened = 0.0
 
     @property
@@ -42,7 +42,7 @@ class ControlledStages(Stages):
 
     @property
     def next_step(self) -> float | None:
-        # a restart may have left the tolerance out
+        # a restart may have removed the tolerance
         return None if self._linear.settings.tolerance is None else self.memory.get("dt")
 
     @abstractmethod
@@ -56,7 +56,8 @@ class ControlledStages(Stages):
         `_work`. Returns False if there is no estimate."""
 
     def _error(self, system: System) -> float | None:
-        """Return the estimated error of the step, over the norm of the state at its start, if there is one."""
+        """Return the estimated error of the step, divided by the norm of the state at its start, if there is an
+        estimate."""
         return system.norm(self._work) / system.norm(self._start) if self.estimate(system) else None
 
     def advance(self, system: System) -> list[Solved]:
@@ -84,11 +85,11 @@ class ControlledStages(Stages):
         elif system.dt > GROW * self._shortened:
             self._unmet = 0.0
         self.memory["repeated"] = self.memory.get("repeated", 0) + repeats
-        # a step that was shortened towards the time of a sample says little
+        # a step that was shortened to end at the time of a sample does not represent the flow
         if error is not None and (repeats or first >= self.memory.get("dt", 0.0)):
             before = max(self.memory.get("error", tolerance) / tolerance, LEAST)
             ratio = max(error / tolerance, LEAST) ** -OF_ERROR * before**OF_BEFORE
-            # what is repeated does not grow again at once, nor does a step whose error is round-off
+            # a repeated step does not grow at once, nor does a step whose error is round-off
             most = 1.0 if repeats or error < 10 * system.epsilon else GROW
             self.memory["dt"] = system.dt * min(max(SAFETY * ratio ** (1 / self.error_order), SHRINK), most)
             self.memory["error"] = error

@@ -93,7 +93,7 @@ class StepRecording:
 
         assert found.shape[1:] == (2, FEW)
         self._choose, self._close = program.prepare([choose(False)]), program.prepare([choose(True)])
-        # The device skips steps that must not be taken.
+        # The device skips steps that must not be made.
         self._step = program.prepare([*calls, *radii], guard=dt)
         self._fixed_step = program.prepare(calls, guard=dt)
         self._radii = program.prepare(radii)
@@ -111,8 +111,8 @@ class StepRecording:
         sampler: Sampler | None,
     ) -> StepOutcome:
         """Make `count` steps from `time`, none past `until`, of `fixed` size or by these limits. `known`: whether
-        `found` holds the radii of the current state. Runs `beside` before it waits for the device, once. Steps end at
-        the samples of `sampler`, but continue after them."""
+        `found` contains the radii of the current state. `beside`: called once before the host waits for the device.
+        Steps end at the samples of `sampler`, but continue after them."""
         clock = new_clock()
         clock[[DeviceClock.TIME, DeviceClock.BEGAN, DeviceClock.UNTIL]] = time, time, until
         clock[[DeviceClock.CFL, DeviceClock.VISCOUS_CFL, DeviceClock.FIXED]] = cfl, viscous_cfl, fixed or 0.0

@@ -3,7 +3,7 @@ agree to the last bit."""
 
 import math
 
-# A step may exceed the limit of the flow by this share if that saves a step on the way to a time.
+# A step may exceed the limit of the flow by this fraction if that saves a step.
 LONGER = 1e-3
 
 

@@ -11,11 +11,12 @@ from hiresx.device.interface import Backend, Event
 # The number of event pairs kept before they are read: reading waits for the device, so it is not done every step.
 PENDING = 2000
 
-# Where steps can be timed as a whole, one in this many is timed by parts. The first of such steps of a solver arranges
-# all of its launches. More often, that would be noticed where levels follow the flow and make launches every few steps.
+# If steps can be timed as a whole, one in this many is timed by parts. The first of these steps of a solver arranges
+# all of its launches. With a smaller number this would take noticeable time if levels follow the flow, whose launches
+# change every few steps.
 SAMPLED = 64
 
-# What is timed within another part.
+# Parts that are timed within another part.
 _NOTHING = nullcontext()
 
 # The name of a timed part, its start and its end.
@@ -86,8 +87,8 @@ class Stopwatch:
 
 
 class _Span:
-    """A timed part; one that ends with an exception is not counted. A class, as a generator would cost as much as a
-    small task."""
+    """A timed part. A part that ends with an exception is not counted. It is a class because a generator would take as
+    long as a small task."""
 
     __slots__ = ("_entry", "_pending", "_stopwatch")
 

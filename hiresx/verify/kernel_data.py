@@ -10,13 +10,13 @@ from hiresx.device.arguments import is_pointer
 from hiresx.equations.stencil import stencil
 from hiresx.kernels import Signature, choices
 
-# A block of 17 x 7 x 7 nodes with the ghost layers of the interpolation that reaches farthest on all sides, index order
-# [k, j, i]. As many along j as along k: some kernels take columns along j, others along k.
+# A block of 17 x 7 x 7 nodes with the ghost layers of the widest interpolation on all sides, index order [k, j, i]. It
+# has as many nodes along j as along k, since some kernels take columns along j, others along k.
 SIZE, HALO = (17, 7, 7), max(stencil(name).halo for name in choices("interpolation"))
 SHAPE = tuple(n + 2 * HALO for n in reversed(SIZE))
 STRIDES = (1, SHAPE[2], SHAPE[1] * SHAPE[2])
 ORIGIN = HALO * sum(STRIDES)
-VARIABLES = 40  # more than any padded array of a kernel has, and room for the averages of nodes without ghosts
+VARIABLES = 40  # more than any padded array of a kernel, and enough for the averages of nodes without ghosts
 FACE = (SIZE[0], SIZE[1], 1)  # face kmin: s1, s2 along i, j, and sn along k
 
 INTEGERS = {
@@ -39,7 +39,7 @@ INTEGERS = {
     "variables": 4,
     **dict(zip(("nodes_i", "nodes_j", "nodes_k"), SIZE, strict=True)),
 }
-# Of kernels that go along lines, in chunks: along k those across i.
+# Kernels that process lines in chunks: along k those across i.
 LINES = {
     "sweep_along": {"n": SIZE[0], "rows": SIZE[1], "chunk": 50},
     "sweep_across": {"n": SIZE[2], "chunk": 3, "s2": STRIDES[1], "sd": STRIDES[2]},
@@ -53,19 +53,20 @@ LINES = {
         "lane_count": 8 * SIZE[1], "across_i": 4, "across_k": 2,
     },
 }  # fmt: skip
-# Of the exchange by signals.
+# Arguments of the exchange by signals.
 SIGNALLED = {
     "offer_radii": {"few": np.array([5], np.int32), "blocks": 1},
     "offer_sums": {
         "rows": 2, "quantities": 3, "terms": 5, "group_of_row": np.array([0, 1], np.int32), "values": 6
     },
 }  # fmt: skip
-# Of waves on a face: what one point writes no other one does.
+# Waves on a face: the results of the points are independent.
 SUMMED = {"points": SIZE[0], "terms": 3, "waving": 0b10111, "apart": SHAPE[0] * STRIDES[2]}
 WAVES = {"wave_weights": {"frequencies": SIZE[0]}, "gas_waves": SUMMED, "scalar_waves": SUMMED}
-# Of chains of multiply-adds: round-off of one round decays over a thousand, so that more rounds sum up more of it.
+# Chains of multiply-adds: round-off of one iteration decays over a thousand iterations, so that more iterations sum up
+# more of it.
 CHAINS = {"multiply_adds": {"count": 10}}
-# One box of two facets, and nodes beside them that are shifted a little.
+# One box of two facets, and nodes near them that are displaced a little.
 BOXES = {
     "wall_distance": {
         "points": SIZE[0] * SIZE[1] * SIZE[2],
@@ -74,7 +75,7 @@ BOXES = {
         "motion": np.append(np.eye(3), [0.1, -0.1, 0.2]),
     }
 }
-# Of faces in three dimensions: a node, the four behind it and seven along each tangent.
+# Faces in three dimensions: a node, the four behind it and seven along each tangent.
 WATCHED: dict[str, dict[str, Any]] = {
     "face_flow": {
         "start": 0, "count": SIZE[0], "tangents": 2, "viscous": 1, "mirror": np.arange(SIZE[0], dtype=np.int32) % 2,
@@ -89,7 +90,7 @@ WATCHED: dict[str, dict[str, Any]] = {
         },
     },
 }  # fmt: skip
-# Of columns in two pieces, and of what is left of them.
+# Columns in two pieces, and the remainder of them.
 TWO: dict[str, Any] = {"height": 4, "rows": SIZE[2], "columns": 2 * SIZE[0] * SIZE[2]}
 PIECES = dict.fromkeys(("column_totals", "column_energy", "column_extrema", "column_places"), TWO) | {
     "extreme_bounds": {"parts": 2, "counts": np.array([32, 5], np.int32)},
@@ -103,7 +104,7 @@ EXTENTS = {
     **{"extreme_bounds": (7, 1, 1), "least_numbers": (5, 14, 1)},
     **dict.fromkeys(("pack_halo", "unpack_halo", "rotate_vectors"), (SIZE[0], 1, 1)),
     **dict.fromkeys(("pack_signalled_halo", "unpack_signalled_halo", "rotate_signalled_vectors"), (SIZE[0], 1, 1)),
-    # every row writes the same places
+    # every row writes to the same places
     **dict.fromkeys(("multiply_adds", "wave_weights", "gas_waves", "scalar_waves", "wall_edge"), (SIZE[0], 1, 1)),
     **{"offer_radii": (1, 1, 1), "offer_sums": (6, 1, 1)},
     **{
@@ -117,7 +118,7 @@ EXTENTS = {
     **dict.fromkeys(("patched_field", "patched_field_ghosts"), (SIZE[0], 1, 1)),
     **dict.fromkeys(("level_sums", "level_parts", "level_ends", "level_states"), (SIZE[0], 1, 1)),
     "scalar_held": FACE,
-    # of the second three places each
+    # three places for each of the second ones
     **{"mirrored_ghosts": (SIZE[0], 1, 1), "curved_ghosts": (SIZE[0] // 3, 1, 1)},
     **dict.fromkeys(("filter_state", "filter_sample", "filter_rest"), (SIZE[0], 1, 1)),
     **dict.fromkeys(WATCHED, (SIZE[0], 1, 1)),
@@ -125,7 +126,7 @@ EXTENTS = {
     **{"average_lines": (4, SIZE[1], 2), "merge_averages": (1, SIZE[1], 1)},
     **{"sweep_along": (4, 1, SIZE[2]), "sweep_across": (*SIZE[:2], 3)},
 }
-# Arguments that switch between ways of a kernel: all their values are tried.
+# Arguments that switch between variants of a kernel: all their values are tested.
 SWITCHES = {
     "first": (0, 1),
     "how": (0, 1, 2),
@@ -146,12 +147,12 @@ SWITCHES = {
     "criterion": (0, 1, 2),
     "before": (0.0, 3.0),
 }
-# Optional arrays that another argument asks for: they are given always.
+# Optional arrays that another argument requires: they are always present.
 ASKED_FOR = {"sums", "left", "w", "factors", "slopes"}
 # Lists of an outflow: two patches of 17 nodes together, on two sides; three patches of two faces.
 LISTS = {"ends": (0, 9, SIZE[0]), "sides": (5, 0), "face_of_row": (0, 1, 1), "face_of_patch": (0, 1, 1)}
 STATES = {"q", "q0", "minus", "plus", "state", "target", "reference"}
-# Kernels whose states have no jump: they interpolate, and a set of choices may have nothing that keeps states positive.
+# Kernels whose states have no jump: they interpolate, and not every set of choices keeps states positive.
 SMOOTH = {"wall_edge"}
 
 
@@ -193,9 +194,9 @@ def _argument(kind: str, name: str, rng: np.random.Generator, real: str, jump: b
         return np.where(rng.random((3, SIZE[0])) < 0.7, [[0], [3], [4]], -1).astype(np.int32)
     if name == "begin":  # two rows for each of 17 ghosts
         return np.arange(0, 2 * SIZE[0] + 1, 2, dtype=np.int32)
-    if name == "exchange":  # nodes before the wall's
+    if name == "exchange":  # nodes before those of the wall
         return rng.integers(1, 4, SIZE[0] * SIZE[1]).astype(np.int32)
-    if name == "inward":  # from the face to the next layer, straight or along i too
+    if name == "inward":  # from the face to the next layer, along the normal or also along i
         return rng.choice([STRIDES[2], STRIDES[2] + STRIDES[0]], SIZE[0] * SIZE[1]).astype(np.int32)
     if name == "which":  # of three matrices, or none
         return rng.integers(-1, 3, SIZE[0] * SIZE[1]).astype(np.int32)

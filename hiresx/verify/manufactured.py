@@ -36,9 +36,9 @@ from hiresx.solver import Solver
 from hiresx.time.explicit import Explicit
 
 INSTALL = "pip install 'hiresx[mms]'"
-# Of a flow, in the order of a manufactured solution.
+# Quantities of a flow, in the order of a manufactured solution.
 PRIMITIVE = ("rho", "u", "v", "w", "p")
-# In L.
+# Step of numerical differences, in L.
 NEAR_AXIS = 1e-5
 # The first derivative at the first of seven nodes, of sixth order.
 _ONE_SIDED = (-49 / 20, 6.0, -15 / 2, 20 / 3, -15 / 4, 6 / 5, -1 / 6)
@@ -110,8 +110,8 @@ class ManufacturedSolution:
         return found.reshape(-1, 3, *found.shape[1:])
 
     def _off_the_axis(self, y: Reals) -> Reals:
-        """Return y, with a place beside the axis for each place on it if the flow is axisymmetric. The formulas are 0/0
-        on the axis, and what is even in y differs by the second power of that distance only."""
+        """Return y. If the flow is axisymmetric, a place on the axis is replaced by one beside it: the formulas are 0/0
+        on the axis, and even functions of y change only by the second power of the distance."""
         return np.where(np.abs(y) < NEAR_AXIS, NEAR_AXIS, y) if self.axisymmetric else y
 
     @cached_property
@@ -150,14 +150,16 @@ class ManufacturedSolution:
                 flux[1 + n] -= row[d]
             total = [before + sp.diff(part, axis) for before, part in zip(total, flux, strict=True)]
             if self.axisymmetric and d == 1:
-                # Per ring of the width dy, and with the hoop stress, which points to the axis, and what turns with it.
+                # Per ring of the width dy, with the hoop stress, which points to the axis, and the terms of the
+                # rotating directions.
                 flux[2] -= rho * velocity[2] ** 2 + p - (viscous[2][2] if viscous else 0)
                 flux[3] *= 2
                 total = [before + part / axis for before, part in zip(total, flux, strict=True)]
         return total
 
     def _viscous_fluxes(self) -> list[list[Any]]:
-        """Along x, y and z, of momentum (tau_ij), of energy, and of each scalar; empty for an inviscid gas."""
+        """Return the viscous fluxes along x, y and z, of momentum (tau_ij), of energy, and of each scalar; empty for an
+        inviscid gas."""
         gas, sp = self.gas, sympy()
         if gas.reynolds is None:
             return []
@@ -199,7 +201,7 @@ def viscosity(gas: Gas) -> Callable[[Any], Any]:
 
 
 def _values(function: Callable[..., Any], x: Reals, y: Reals, z: Reals, t: float) -> tuple[np.ndarray, ...]:
-    """What a function of x, y, z and t gives, each of the shape of the coordinates together."""
+    """Return the values of a function of x, y, z and t, in the shape to which the coordinates broadcast."""
     shape = np.broadcast_shapes(np.shape(x), np.shape(y), np.shape(z))
     return tuple(np.array(np.broadcast_to(found, shape), np.float64) for found in function(x, y, z, t))
 
@@ -266,5 +268,5 @@ def _add_flux_derivative(source: np.ndarray, flow: ManufacturedSolution, face: S
 
 
 def _places(state: BlockState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """x, y, z of the nodes of a part, (nk, nj, ni) each."""
+    """Return x, y, z of the nodes of a part, (nk, nj, ni) each."""
     return np.asarray(state.block.x), np.asarray(state.block.y), np.asarray(state.block.z)

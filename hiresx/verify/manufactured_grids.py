@@ -25,7 +25,7 @@ def drum(cells: int) -> Grid:
     """Return a grid of a cylinder of radius 1 and height 1. Its axis is the z axis, the face imin of the block. It has
     `cells` cells along i, twice as many around the axis, and half as many along it."""
     angle = np.linspace(0, 2 * np.pi, 2 * cells + 1)
-    angle[-1] = 0.0  # so that the last nodes around are the first ones to the last bit
+    angle[-1] = 0.0  # so that the last nodes around equal the first ones to the last bit
     z, angle, r = np.meshgrid(np.linspace(0, 1, cells // 2 + 1), angle, np.linspace(0, 1, cells + 1), indexing="ij")
     block = Block("drum", r * np.cos(angle), r * np.sin(angle), z)
     return Grid((block,), tuple(matched_connections([block])))

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,7 +22,7 @@ from hiresx.rhs.compact import UnsuitedPlan
 from hiresx.solver.plan_choice import check_plan
 from hiresx.verify.checks import Check, Workbench
 
-# Digits of curves: more than a picture shows.
+# Number of digits of curves: more than a picture shows.
 DIGITS = 6
 
 
@@ -55,7 +56,8 @@ def run(
     asked: Sequence[str], backend: str, say: Callable[[str], None] | None, plan: str | None = None
 ) -> list[dict[str, Any]]:
     """Run the checks of the groups `asked`; see `hiresx.verify.run` for the arguments and the result."""
-    say = say or (_to_terminal if sys.stderr.isatty() else _to_nobody)
+    if say is None:
+        say = partial(print, file=sys.stderr, flush=True) if sys.stderr.isatty() else lambda text: None
     wanted = choose_groups(asked)
     bench = Workbench(find_backend(backend).name, plan)
     if plan is not None:
@@ -134,11 +136,3 @@ def line(result: dict[str, Any]) -> str:
         f"{mark}  {result['group']}: {result['check']}: {result['value']:.4g} {result['relation']} {shown}"
         f"  ({result['seconds']:.1f} s)" + (f"  {result['error']}" if "error" in result else "")
     )
-
-
-def _to_terminal(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def _to_nobody(text: str) -> None:
-    pass

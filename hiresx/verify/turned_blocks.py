@@ -65,12 +65,16 @@ def random_parts(
     """Divide the blocks of `whole` at random places into `count` parts, or fewer if no part can be divided any more.
     `chance`: the random generator. `barred`: (block, direction, node) at which no part may begin."""
     parts = list(whole.parts)
+    least = MINIMUM_NODES
     while len(parts) < count:
         open_cuts = [
             (n, d, places)
             for n, part in enumerate(parts)
             for d, (lo, hi) in enumerate(part.box)
-            if (places := _inner_nodes(lo, hi) - {at for w, e, at in barred if (w, e) == (part.whole, d)})
+            if (
+                places := set(range(lo + least, hi - least + 1))
+                - {at for w, e, at in barred if (w, e) == (part.whole, d)}
+            )
         ]
         if not open_cuts:
             break
@@ -83,11 +87,6 @@ def random_parts(
             for range_ in ((lo, at), (at, hi))
         ]
     return parts
-
-
-def _inner_nodes(lo: int, hi: int) -> set[int]:
-    """Nodes at which nodes lo to hi can be cut."""
-    return set(range(lo + MINIMUM_NODES, hi - MINIMUM_NODES + 1))
 
 
 def nodes_beside_ends(whole: Decomposition) -> set[tuple[int, int, int]]:

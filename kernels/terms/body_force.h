@@ -27,7 +27,7 @@ KERNEL(column_mass_flow, int i, int j, int k, int o, int sj, int sk, int height,
     partial[at] = mass, partial[columns + at] = momentum;
 }
 
-// What hiresx/output/watch/monitors/body_force.py keeps: whether there was a time before and a goal, the goal, the
+// What hiresx/output/watch/monitors/body_force_values.py keeps: whether there was a time before and a goal, the goal, the
 // acceleration, time and mean mass flow before; mean density and mean mass flow of now.
 enum { KEPT_BEFORE, KEPT_HAS_GOAL, KEPT_GOAL, KEPT_ACCELERATION, KEPT_TIME, KEPT_FLOW_BEFORE, KEPT_DENSITY, KEPT_FLOW };
 

@@ -8,7 +8,7 @@ import pytest
 from hiresx.case import load, presets
 from hiresx.case.functions import evaluate_profile
 from hiresx.case.schema import Sponge
-from hiresx.case.waves import Waves
+from hiresx.case.wave_sums import Waves
 from hiresx.errors import HiresxError
 from hiresx.post.azimuthal import ring_angles
 from hiresx.rhs.sponge import share_and_box

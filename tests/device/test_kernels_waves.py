@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from kernels_alone import GAMMA, Numpy, program, random
 
-from hiresx.case.waves import Waves, at
+from hiresx.case.wave_sums import Waves, at
 from hiresx.equations.gas import conservative
-from hiresx.rhs.waves import FaceWaves, InTime
+from hiresx.rhs.prescribed_waves import FaceWaves, InTime
 from hiresx.time.step_clock import StepClock
 
 SHAPE = (4, 3, 5)

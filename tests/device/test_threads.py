@@ -15,10 +15,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from launch_times import TimingBackend
 from vortices import taylor_green
 
 from hiresx.base import threads as parallel
-from hiresx.bench.launch_times import TimingBackend
 from hiresx.case import load
 from hiresx.device import backend, thread_pool
 from hiresx.device.call import Call

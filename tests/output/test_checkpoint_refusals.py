@@ -12,7 +12,7 @@ from checkpoint_cases import CHANNEL, bits, gust, swell, vortex
 from pydantic import create_model
 
 from hiresx import Case, HiresxError, Simulation, Waves, cli, load
-from hiresx.case.implicit import Implicit
+from hiresx.case.implicit_table import Implicit
 from hiresx.case.schema import Time
 from hiresx.grid import Block, Grid
 from hiresx.output.saved import checkpoint, container, identity

@@ -6,8 +6,8 @@ from same_everywhere import same_everywhere
 from wholes import whole
 
 from hiresx import Case, HiresxError, Simulation, load
+from hiresx.case.far_field_vortex import Vortex
 from hiresx.case.model import State
-from hiresx.case.vortex import Vortex
 from hiresx.decomposition import decompose
 from hiresx.gradients import gradient
 from hiresx.grid import build

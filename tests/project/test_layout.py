@@ -33,7 +33,7 @@ LAYERS = (
     ("bench",),
     ("simulation",),
     ("gradients",),
-    ("blow_up",),  # an alias of simulation.blow_up
+    ("blow_up",),  # an alias of simulation.blow_up_error
     ("scaling",),
     ("verify",),
     ("results",),

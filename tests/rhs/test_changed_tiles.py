@@ -14,7 +14,7 @@ from hiresx.device.native import NativeBackend
 from hiresx.errors import HiresxError
 from hiresx.exchange.patched_ghosts import InterpolatedGhosts
 from hiresx.mpi.communicator import single_process
-from hiresx.output.watch.monitors import outflow
+from hiresx.output.watch.monitors import outflow_check
 from hiresx.rhs import metrics
 from hiresx.simulation import prolongation
 from hiresx.simulation.redistribution import fill
@@ -161,7 +161,7 @@ def test_weights_of_outflows_are_kept_by_face_and_surroundings(monkeypatch):
         changed = simulation.adapt()
         solver = simulation.solver
         patches = [p for p in solver.decomposition.patches if p.condition.type == "supersonic-outflow"]
-        weights = [outflow._weights(solver, p.block, p.face) for p in patches]
+        weights = [outflow_check._weights(solver, p.block, p.face) for p in patches]
         for p, own in zip(patches, weights, strict=True):
             assert np.array_equal(own, face_weights(solver.decomposition, p.block, p.face))
         seen.append(weights)

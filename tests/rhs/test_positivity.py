@@ -15,7 +15,7 @@ from hiresx.cli import execute
 from hiresx.decomposition import Part
 from hiresx.grid import Block, Grid
 from hiresx.output.fields import field_file
-from hiresx.simulation.blow_up import BlowUp, write_neighbourhood
+from hiresx.simulation.blow_up_error import BlowUp, write_neighbourhood
 from hiresx.verify.checks import CompletedRun
 from hiresx.verify.groups import robustness
 

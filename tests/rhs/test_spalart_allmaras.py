@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hiresx import Case, HiresxError, Simulation
-from hiresx.case.turbulence import _OPEN
-from hiresx.rhs import scalars
+from hiresx.case.turbulence_table import _OPEN
+from hiresx.rhs import scalar_conditions
 
 RE, U, WARM, KAPPA, CB1, CB2, SIGMA = 500.0, 0.3, 0.2, 0.41, 0.1355, 0.622, 2 / 3
 CW1 = CB1 / KAPPA**2 + (1 + CB2) / SIGMA
@@ -143,7 +143,9 @@ def test_what_the_model_cannot_do_is_refused(tables, words):
 
 def test_every_face_through_which_gas_enters_gives_the_variable():
     giving = {
-        kernel for kernel, kind in scalars._KINDS.items() if issubclass(kind, scalars.OpenFace | scalars.Prescription)
+        kernel
+        for kernel, kind in scalar_conditions._KINDS.items()
+        if issubclass(kind, scalar_conditions.OpenFace | scalar_conditions.Prescription)
     }
     assert giving - {"extrapolate"} == set(_OPEN)
 

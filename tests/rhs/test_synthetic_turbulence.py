@@ -10,7 +10,7 @@ from hiresx.case.synthetic_turbulence import STRESSES
 from hiresx.cli.check_inflow import notes_of_turbulence
 from hiresx.device import backend
 from hiresx.rhs.boundary import Prescribe
-from hiresx.rhs.synthetic_turbulence import axes, cholesky, integral_length
+from hiresx.rhs.synthetic_inflow import axes, cholesky, integral_length
 from hiresx.solver import Solver
 
 ASKED = {"xx": 0.02, "xy": -0.006, "yy": 0.01, "xz": 0.004, "yz": 0.002, "zz": 0.008}

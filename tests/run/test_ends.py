@@ -17,7 +17,7 @@ from ending import CASE, needs_mpi, written
 from ranks import ENVIRONMENT, NO_LISTENER, launcher, run_ranks
 
 from hiresx import Case, HiresxError, Simulation
-from hiresx.base.signals import Terminated
+from hiresx.base.termination_signals import Terminated
 from hiresx.case import functions, load
 from hiresx.cli import execute
 from hiresx.errors import describe, error_text
@@ -287,7 +287,7 @@ def test_a_monitor_that_fails_at_once_fails_alike_on_any_number_of_ranks(tmp_pat
 
 SCRIPT = """import sys
 from hiresx import Simulation
-from hiresx.base.signals import Terminated
+from hiresx.base.termination_signals import Terminated
 simulation = Simulation("sod", "cpu")
 rank = simulation.comm.rank
 if sys.argv[1] == "exit" and rank == 1:

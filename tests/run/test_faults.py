@@ -21,11 +21,11 @@ import numpy as np
 import pytest
 
 from hiresx import Case, HiresxError, Simulation
-from hiresx.base.signals import Requests, Terminated, raise_on_termination
+from hiresx.base.termination_signals import Requests, Terminated, raise_on_termination
 from hiresx.case.toml import dumps
 from hiresx.output.fields import field_file as fields
 from hiresx.output.saved import checkpoint, directories, distributed_arrays
-from hiresx.simulation.blow_up import BlowUp
+from hiresx.simulation.blow_up_error import BlowUp
 
 COMMAND = [sys.executable, "-c", "from hiresx.cli import main; main()"]
 KILLS = int(os.environ.get("HIRESX_KILLS", "5"))

@@ -15,7 +15,7 @@ from hiresx.exchange.buffer_layout import BufferLayout
 from hiresx.exchange.halo_layout import HaloLayout
 from hiresx.grid import build
 from hiresx.grid.blocks import FACES, direction, side
-from hiresx.rhs.viscous import inner_box, shells
+from hiresx.rhs.viscous_plan import inner_box, shells
 from hiresx.verify.turned_blocks import turn_blocks
 
 SIZES = [(9, 11, 13), (8, 7, 1), (20, 1, 1)]

@@ -29,7 +29,7 @@ from hiresx.output.watch import history
 from hiresx.output.watch.monitors import probe
 from hiresx.output.watch.monitors import surface as surface_monitor
 from hiresx.simulation import rebalance, redistribution
-from hiresx.simulation.blow_up import BlowUp
+from hiresx.simulation.blow_up_error import BlowUp
 from hiresx.simulation.rebalance import Rebalancing
 from hiresx.simulation.redistribution import redistribute
 from hiresx.solver.terms import Terms

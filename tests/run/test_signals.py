@@ -16,7 +16,7 @@ from paths import ROOT
 from ranks import ENVIRONMENT, launcher
 
 from hiresx import Simulation
-from hiresx.base.signals import ENDING, Requests, Terminated, handle_signals, raise_on_termination
+from hiresx.base.termination_signals import ENDING, Requests, Terminated, handle_signals, raise_on_termination
 from hiresx.case import load
 from hiresx.launch import job
 from hiresx.output.saved import checkpoint, record

@@ -10,7 +10,7 @@ from hiresx.device import backend
 from hiresx.output.saved import checkpoint
 from hiresx.simulation import Simulation
 from hiresx.simulation import simulation as simulations
-from hiresx.simulation.blow_up import BlowUp
+from hiresx.simulation.blow_up_error import BlowUp
 from hiresx.solver import Solver
 from hiresx.solver.device_resident_steps import DeviceResidentSteps
 from hiresx.time.step_recording import StepRecording

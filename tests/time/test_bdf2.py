@@ -14,8 +14,8 @@ from hiresx.cli import execute
 from hiresx.device import backend
 from hiresx.errors import HiresxError
 from hiresx.estimate import estimate
-from hiresx.output.watch.monitors.implicit import stalled_stages
-from hiresx.simulation.blow_up import BlowUp
+from hiresx.output.watch.monitors.implicit_convergence import stalled_stages
+from hiresx.simulation.blow_up_error import BlowUp
 from hiresx.solver import Solver
 from hiresx.time.integrators.bdf2 import extrapolation_weights
 

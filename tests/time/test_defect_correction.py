@@ -11,7 +11,7 @@ from hiresx import Simulation, load
 from hiresx.decomposition.parts import Part
 from hiresx.errors import HiresxError
 from hiresx.estimate.resources import _vectors
-from hiresx.output.watch.monitors.implicit import stall
+from hiresx.output.watch.monitors.implicit_convergence import stall
 from hiresx.verify.turned_blocks import difference
 
 ALONE = ["implicit.krylov=0", "implicit.largest_cfl=100.0"]

@@ -8,7 +8,7 @@ from unsteady_flows import SCALARS, WALLS, after, blob, layer, line, parted, per
 from wholes import whole
 
 from hiresx import Simulation
-from hiresx.case.implicit import UNSTEADY
+from hiresx.case.implicit_table import UNSTEADY
 from hiresx.case.model import integrators
 from hiresx.device import backend
 from hiresx.estimate import estimate

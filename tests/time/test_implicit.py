@@ -25,7 +25,7 @@ from hiresx.errors import HiresxError
 from hiresx.estimate.resources import _vectors
 from hiresx.grid import build
 from hiresx.output.watch import history
-from hiresx.output.watch.monitors.implicit import stall
+from hiresx.output.watch.monitors.implicit_convergence import stall
 from hiresx.rhs import closed, frozen
 from hiresx.solver import Solver
 from hiresx.solver.coloured_arrays import of_lines

@@ -7,7 +7,7 @@ from multiblock import Arrangement
 
 from hiresx import Case, Simulation
 from hiresx.grid import Block, Grid
-from hiresx.solver.colours import NODES, Colours
+from hiresx.solver.sweep_colours import NODES, Colours
 
 GAS = {"rho": 1.0, "u": 0.5, "p": 1 / 1.4}
 LENGTH = 3.0

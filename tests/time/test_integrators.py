@@ -17,7 +17,7 @@ from hiresx.device import Configuration, backend
 from hiresx.device.fields import Layout
 from hiresx.device.state import BlockState
 from hiresx.estimate import estimate
-from hiresx.simulation.blow_up import BlowUp
+from hiresx.simulation.blow_up_error import BlowUp
 from hiresx.solver import Solver
 from hiresx.solver import solver as solver_module
 from hiresx.time.integrator import Integrator

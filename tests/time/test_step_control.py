@@ -8,7 +8,7 @@ from unsteady_flows import WALLS, after, blob, layer, line, periodic
 from wholes import whole
 
 from hiresx import Simulation
-from hiresx.case.implicit import UNSTEADY
+from hiresx.case.implicit_table import UNSTEADY
 from hiresx.device import backend
 from hiresx.errors import HiresxError
 from hiresx.estimate import estimate

@@ -10,7 +10,7 @@ from topology_recordings import RECORDINGS, hwloc_box, hwloc_xml, level_matrix, 
 
 from hiresx import cli
 from hiresx.errors import HiresxError
-from hiresx.topology import levels, near, nearest
+from hiresx.topology import connection_levels, near, nearest
 from hiresx.topology.cost import Model, traffic
 from hiresx.topology.domains import nvlink_domains, one_machine
 from hiresx.topology.groups import groups
@@ -145,7 +145,7 @@ def test_domains_reach_over_hosts():
     model, message = Model(whole), traffic([[0, 1e9], [0, 0]])
     # Over hosts as within one, by the links of both ends.
     assert model.estimate(message, (0, 4)).seconds == pytest.approx(model.estimate(message, (0, 1)).seconds)
-    assert model.bandwidth[0, 4] == pytest.approx(18 * levels.NVLINK["blackwell"])
+    assert model.bandwidth[0, 4] == pytest.approx(18 * connection_levels.NVLINK["blackwell"])
     assert len(set(place(whole, traffic([[1e6] * 8] * 8)))) == 8
     assert any("NVLink domain 1111" in str(line) for line in renderables(hosts[0]))
     assert one_machine(hosts[3:]) is hosts[3]

@@ -10,7 +10,7 @@ import pytest
 from topology_recordings import hwloc_box, hwloc_xml, nccl_xml
 
 from hiresx.errors import HiresxError
-from hiresx.topology import hwloc_library, levels, pci, sysfs
+from hiresx.topology import connection_levels, hwloc_library, pci, sysfs
 from hiresx.topology.cost import Model, traffic
 from hiresx.topology.cpus import format_list
 from hiresx.topology.discover import with_devices
@@ -33,9 +33,9 @@ def test_a_switch_above_switches():
     assert above.seconds == pytest.approx(2 * below.seconds, rel=0.01) and above.cost > 1.5 * below.cost
     flat = parse(hwloc_box(switches=False), "flat")
     assert flat.levels[0][:4] == ("X", "PHB", "PHB", "PHB") and groups(flat)["PIX"] == tuple((n,) for n in range(8))
-    assert levels.closest(("host", "a", "b", "c"), ("host", "a", "d", "e")) == "PXB"
-    assert levels.closest(("host", "a", "b"), ("host", "a", "d")) == "PIX"
-    assert levels.closest(("host", "a"), ("host", "d")) == "PHB"
+    assert connection_levels.closest(("host", "a", "b", "c"), ("host", "a", "d", "e")) == "PXB"
+    assert connection_levels.closest(("host", "a", "b"), ("host", "a", "d")) == "PIX"
+    assert connection_levels.closest(("host", "a"), ("host", "d")) == "PHB"
 
 
 def test_consoles_are_no_gpus_and_virtual_functions_no_adapters():
@@ -222,8 +222,8 @@ def test_a_topology_file_of_nccl():
     assert [(nic.name, nic.speed, nic.rdma) for nic in machine.nics] == [(f"mlx5_{n}", 25.0, True) for n in range(4)]
     gpu = machine.gpus[3]
     assert (gpu.numa, format_list(gpu.cpus), gpu.links, gpu.bus_id) == (1, "32-47", 6, "0000:95:00.0")
-    assert gpu.pcie == pytest.approx(31.5, 0.01) and levels.generation(gpu.model) == "ampere"
-    assert levels.interconnect_speed(machine.cpu) == 22.0 and "Intel" in machine.cpu
+    assert gpu.pcie == pytest.approx(31.5, 0.01) and connection_levels.generation(gpu.model) == "ampere"
+    assert connection_levels.interconnect_speed(machine.cpu) == 22.0 and "Intel" in machine.cpu
     pairs = parse(nccl_xml("pairs"), "topo.xml")
     assert pairs.levels == (("X", "NV4", "SYS", "SYS"), ("NV4", "X", "SYS", "SYS"),
                             ("SYS", "SYS", "X", "NV4"), ("SYS", "SYS", "NV4", "X"))  # fmt: skip
@@ -279,7 +279,7 @@ def test_gpus_of_amd_in_a_file_of_rccl():
     """There `sm` is the number of compute units, which is no generation of NVIDIA's; nor do these lack NVLink."""
     text = DIRECT.format(first="", last="").replace('sm="80"', 'sm="104" gcn="910"')
     machine = parse(text, "rccl.xml")
-    assert machine.gpus[1].model == "GPU gfx910" and levels.generation(machine.gpus[1].model) is None
+    assert machine.gpus[1].model == "GPU gfx910" and connection_levels.generation(machine.gpus[1].model) is None
     assert not machine.problems and parse(DIRECT.format(first="", last=""), "f").problems
 
 

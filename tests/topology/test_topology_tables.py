@@ -8,7 +8,7 @@ import pytest
 from topology_recordings import level_matrix, smi
 
 from hiresx.errors import HiresxError
-from hiresx.topology import infer, levels
+from hiresx.topology import connection_levels, infer
 from hiresx.topology.cpus import format_list
 from hiresx.topology.load import parse
 from hiresx.topology.parse_smi import parse_smi
@@ -225,7 +225,7 @@ def test_what_the_report_says_of_the_links_is_used():
 def test_pcie_of_every_generation(rate, share):
     """Bits of all lanes less those of the coding, 8 in 10 and 128 in 130, or of the packets' ends, 242 in 256 bytes."""
     for width in (16, 4):
-        found = levels.pcie_speed_of_rate(f"{rate} GT/s PCIe", str(width))
+        found = connection_levels.pcie_speed_of_rate(f"{rate} GT/s PCIe", str(width))
         assert found == pytest.approx(rate * width / 8 * share, rel=1e-4)
 
 
@@ -257,7 +257,7 @@ def random_tree(draw, size: int) -> np.ndarray:
             if len(part) > 1:
                 split(part, max(0, level - int(draw.integers(0, 3))))
 
-    split(np.arange(size), len(levels.PCIE) - 1)
+    split(np.arange(size), len(connection_levels.PCIE) - 1)
     return rank
 
 
@@ -273,7 +273,7 @@ def test_what_is_inferred_contradicts_no_tree(seed):
     words, wrong = infer.complete(known)
     assert not wrong
     for a, b in itertools.combinations(range(size), 2):
-        found = levels.RANK.get(words[a][b], infer.UNKNOWN)
+        found = connection_levels.RANK.get(words[a][b], infer.UNKNOWN)
         assert words[a][b] == words[b][a] and found >= true[a, b]
         third = [c for c in range(size) if c not in (a, b) and not hidden[a, c] and not hidden[b, c]]
         if not hidden[a, b] or any(true[a, c] != true[b, c] for c in third):
@@ -297,4 +297,4 @@ def test_adapters_prove_what_affinity_only_suggests():
      ("sm_120", None), ("NVIDIA B200", "blackwell"), ("NVIDIA GH200 480GB", "hopper"), ("T4", None)],
 )  # fmt: skip
 def test_the_generation_of_a_gpu(model, wanted):
-    assert levels.generation(model) == wanted
+    assert connection_levels.generation(model) == wanted

@@ -9,11 +9,11 @@ import kernel_costs
 import kernel_times
 import numpy as np
 import pytest
+from launch_times import Launch, TimingBackend
 from touched import touched
 
 from hiresx import bench, cli
 from hiresx.bench import results, rhs, start_up
-from hiresx.bench.launch_times import Launch, TimingBackend
 from hiresx.case.scalars import Scalar
 from hiresx.device import backend, rates
 from hiresx.device.call import Call

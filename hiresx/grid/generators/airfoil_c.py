@@ -38,7 +38,7 @@ def generate(spec: AirfoilC) -> Grid:
         "far-field": (("jmax", _along(0, ni, nj - 1, nk)),),
         "outflow": (("imin", ((0, 1), (0, nj), (0, nk))), ("imax", ((ni - 1, ni), (0, nj), (0, nk)))),
     }
-    # Both sides hold the nodes of the cut, and the layers of one side lie behind the other in reverse.
+    # Both sides contain the nodes of the cut, and the layers behind one side are those of the other in reverse order.
     opposite = partial(Connection, matrix=((-1, 0, 0), (0, -1, 0), (0, 0, 1)), offset=(ni - 1, 0, 0))
     cut = [
         opposite(0, "jmin", _along(0, spec.n_wake, 0, nk), 0),
@@ -49,9 +49,9 @@ def generate(spec: AirfoilC) -> Grid:
     return cut_along_i(Block("airfoil", x, y, z, regions), starts, names, cut, period)
 
 
-# Of the largest camber, where the digits have none.
+# Position of the largest camber if the digits give none.
 USUAL_POSITION = 0.4
-# Where 0.2969 sqrt(x) - 0.1260 x - 0.3516 x^2 + 0.2843 x^3 - 0.1015 x^4 vanishes.
+# The x at which 0.2969 sqrt(x) - 0.1260 x - 0.3516 x^2 + 0.2843 x^3 - 0.1015 x^4 vanishes.
 EXTENDED = 1.0089304113651
 
 
@@ -81,7 +81,7 @@ class Section(Outline):
         self.trailing_edge = float(self.unfold(1 + 0j, 1.0).real)
 
     def _mean_line(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Height and slope."""
+        """Return height and slope of the mean line."""
         m, p = self.camber, self.position
         if m == 0 or p == 0:
             return np.zeros_like(x), np.zeros_like(x)

@@ -50,6 +50,7 @@ def _cells(name: str, length: float, spacing: float) -> int:
 
 
 def _block(name: str, spacing: float, columns: tuple[int, int], rows: tuple[int, int]) -> Block:
-    """Nodes from the first to the last column and row, in spacings from the edge of the step."""
+    """Return a block with the nodes from the first to the last column and row, in spacings from the edge of the
+    step."""
     y, x = np.meshgrid(*(spacing * np.arange(lo, hi + 1) for lo, hi in (rows, columns)), indexing="ij")
     return Block(name, x[None], y[None], np.zeros_like(x)[None])

@@ -45,7 +45,8 @@ def generate(spec: ChannelBump) -> Grid:
         )
     upstream = nodes_from_centre(before, spec.upstream, spacing, "the spacing at the bump")
     downstream = nodes_from_centre(after, spec.downstream, spacing, "the spacing at the bump")
-    # dx/dn = spacing + 2 (1/on - spacing) sin^2(pi n/on): level at both ends, as the hyperbolic sines are.
+    # dx/dn = spacing + 2 (1/on - spacing) sin^2(pi n/on): its slope is zero at both ends, as that of the hyperbolic
+    # sines.
     share = np.arange(on + 1) / on
     x = share - (1 - on * spacing) * np.sin(2 * np.pi * share) / (2 * np.pi)
     x = np.concatenate([-upstream[:0:-1], x, 1 + downstream[1:]])
@@ -71,7 +72,7 @@ def generate(spec: ChannelBump) -> Grid:
 
 
 def _wall(spec: ChannelBump, x: np.ndarray) -> np.ndarray:
-    """Height of the lower wall."""
+    """Return the height of the lower wall."""
     t, inside = spec.thickness, (x > 0) & (x < 1)
     if spec.shape == "sine-squared":
         return np.where(inside, t * np.sin(np.pi * x) ** 2, 0.0)

@@ -45,6 +45,6 @@ def generate(spec: Inlet) -> Grid:
 
 
 def _wall(spec: Inlet, x: np.ndarray, angles: tuple[float, ...]) -> np.ndarray:
-    """Height above that at the first corner."""
+    """Return the height of a wall above that at the first corner."""
     rises = np.diff(spec.corners) * np.tan(np.radians(angles))
     return np.interp(x, spec.corners, np.concatenate([[0.0], np.cumsum(rises)]))

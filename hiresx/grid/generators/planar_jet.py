@@ -69,7 +69,7 @@ def generate(spec: PlanarJet) -> Grid:
     )
 
     connections = []
-    # (donor, first row of the donor in the jet block, rows of the jet block it feeds)
+    # (donor, first row of the donor in the jet block, rows of the jet block that are connected with it)
     for donor, row, rows in ((1, b, (b + 1, c)), (2, d, (d + 1, last)), (3, 0, (0, a))):
         ni = blocks[donor].size[0]
         connections += [
@@ -86,7 +86,7 @@ def _block(name: str, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> Block:
 
 
 def _heights(spec: PlanarJet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Nodes along y >= 0: inside the nozzle (0 to 1/2), along the lip, and beyond it."""
+    """Return the nodes along y >= 0: inside the nozzle (0 to 1/2), along the lip, and beyond it."""
     cells = spec.points_per_height
     if spec.half_height <= 0.5 + spec.lip_thickness:
         raise HiresxError(
@@ -97,8 +97,8 @@ def _heights(spec: PlanarJet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         raise HiresxError(
             f"grid.points_per_height = {cells} is odd: the axis y = 0 is a line of nodes", "give an even number"
         )
-    # One spacing along the lip and through the boundary layer, the one that divides the lip evenly: behind the edges of
-    # the lip the blocks then continue each other's rows.
+    # The spacing is uniform along the lip and through the boundary layer, and divides the lip evenly. Behind the edges
+    # of the lip the blocks then continue each other's rows.
     lip_cells = max(round(spec.lip_thickness * spec.boundary_layer_points / spec.boundary_layer_thickness), 1)
     fine = spec.lip_thickness / lip_cells
     lip = 0.5 + fine * np.arange(lip_cells + 1)
@@ -112,8 +112,8 @@ def _heights(spec: PlanarJet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _from_nozzle_wall(spec: PlanarJet, fine: float, cells: int) -> np.ndarray:
-    """Distances 0 to 1/2 from the nozzle's wall: spacing `fine` through the layer, then growing towards the axis, where
-    it levels off, at the rate that makes `cells` fit."""
+    """Return the distances 0 to 1/2 from the nozzle's wall. The spacing is `fine` through the layer, then grows towards
+    the axis, where it becomes constant, at the rate with which `cells` fit."""
     layer = round(spec.boundary_layer_thickness / fine)
     if layer > cells - 2 or fine * cells > 0.5:
         raise HiresxError(
@@ -121,7 +121,7 @@ def _from_nozzle_wall(spec: PlanarJet, fine: float, cells: int) -> np.ndarray:
             f"{spec.boundary_layer_thickness:g} h",
             "change grid.points_per_height, grid.boundary_layer_points or grid.boundary_layer_thickness",
         )
-    # Logarithmic growth rate over the cells of the core: a trapezoid whose flanks are a fifth each; its integral.
+    # Logarithmic growth rate over the cells of the core: a trapezoid with flanks of a fifth each; and its integral.
     s = np.clip((np.arange(cells) + 0.5 - layer) / (cells - layer), 0.0, 1.0)
     growth = np.interp(s, *_trapezoid_integral(0.2))
     low, high = 0.0, 100.0
@@ -134,7 +134,7 @@ def _from_nozzle_wall(spec: PlanarJet, fine: float, cells: int) -> np.ndarray:
 
 
 def _trapezoid_integral(flank: float) -> tuple[np.ndarray, np.ndarray]:
-    """Samples on [0, 1] of the integral of the trapezoid that is 0 at both ends and 1 between its flanks."""
+    """Return samples on [0, 1] of the integral of the trapezoid that is 0 at both ends and 1 between its flanks."""
     s = np.linspace(0.0, 1.0, 2001)
     height = np.interp(s, [0.0, flank, 1 - flank, 1.0], [0.0, 1.0, 1.0, 0.0])
     return s, np.concatenate([[0.0], np.cumsum(0.5 * (height[1:] + height[:-1]) * np.diff(s))])

@@ -38,8 +38,8 @@ def generate(spec: Plate) -> Grid:
 
 
 def _cells_ahead(cells: int, upstream: float, length: float, spacing: float) -> int:
-    """Cells ahead of the edge for which both sides grow alike: with x = (spacing/b) sinh(b n) a length takes
-    asinh(b length/spacing)/b cells; b -> 0 is the uniform grid."""
+    """Return the number of cells ahead of the edge for which both sides grow alike. With x = (spacing/b) sinh(b n) a
+    length needs asinh(b length/spacing)/b cells; b -> 0 is the uniform grid."""
     low, high = 1e-9, 10.0
     for _ in range(100):
         b = np.sqrt(low * high)

@@ -31,9 +31,9 @@ from hiresx.grid.connections import IDENTITY, Connection, Grid
 from hiresx.grid.spacing import march, nodes_along_jet, spacing_into_sponge
 
 CORE, JET, NOZZLE, OUTSIDE = range(4)
-# Growth of the spacing from one layer in the nozzle to the next that is still refused, as a logarithm.
+# Growth of the spacing from layer to layer in the nozzle, as a logarithm, from which on the grid is rejected.
 STEEPEST = 0.25
-# Half width of the core that can be: it reaches neither the nozzle's boundary layer nor nothing.
+# Bounds of the half width of the core: it must be positive and must not reach the nozzle's boundary layer.
 SMALLEST, LARGEST = 0.08, 0.45
 
 
@@ -75,7 +75,7 @@ def generate(spec: Any) -> Grid:
         *_around(blocks, NOZZLE, 0, m),
         *(seam for b in (JET, NOZZLE, OUTSIDE) for seam in _self_connections(blocks, b)),
     ]
-    # (donor, first layer of the donor in the jet block, layers of the jet block it feeds)
+    # (donor, first layer of the donor in the jet block, layers of the jet block that are connected with it)
     for donor, row, rows in ((NOZZLE, 0, (0, wall - 1)), (OUTSIDE, wall + lip - 1, (wall + lip, len(ring)))):
         n = blocks[donor].size[0]
         connections += [
@@ -86,14 +86,14 @@ def generate(spec: Any) -> Grid:
 
 
 def _block(name: str, x: np.ndarray, section: np.ndarray) -> Block:
-    """`section` [j, k] of complex positions, drawn out along x."""
+    """Return the block with the cross-section `section` [j, k], complex positions, extruded along x."""
     shape = (*section.T.shape, len(x))
     y, z = (np.broadcast_to(part.T[:, :, None], shape) for part in (section.real, section.imag))
     return Block(name, np.broadcast_to(x, shape), y, z)
 
 
 def _self_connections(blocks: tuple[Block, ...], b: int) -> list[Connection]:
-    """A ring with itself."""
+    """Yield the connections of a ring with itself."""
     size = blocks[b].size
     return [
         Connection(b, face, face_range(face, size), b, offset=(0, 0, step * size[2]))
@@ -102,12 +102,14 @@ def _self_connections(blocks: tuple[Block, ...], b: int) -> list[Connection]:
 
 
 def _around(blocks: tuple[Block, ...], b: int, first: int, m: int) -> list[Connection]:
-    """A ring with the core, of which it begins at the node `first` along x. The core's index j is y, k is z."""
+    """Yield the connections of a ring with the core, of which the ring begins at the node `first` along x. In the core,
+    y increases with j and z with k."""
     n, h, rays = blocks[b].size[0], m // 2, 4 * m
     # Quarter turns of (j, k): from a ring's (layer, ray) to the core's nodes on its sides y+, z+, y-, z-.
     turned = (IDENTITY, ((1, 0, 0), (0, 0, -1), (0, 1, 0)), ((1, 0, 0), (0, -1, 0), (0, 0, -1)),
               ((1, 0, 0), (0, 0, 1), (0, -1, 0)))  # fmt: skip
-    # (side, first ray, last ray + 1, offset): the corners' rays go to the sides along y, the seam cuts y+ in two
+    # (side, first ray, last ray + 1, offset): the rays of the corners belong to the sides along y, and the seam divides
+    # y+
     inwards = (
         (0, 0, h + 1, (first, m + 1, h)),
         (0, rays - h, rays, (first, m + 1, h - rays)),
@@ -127,7 +129,7 @@ def _around(blocks: tuple[Block, ...], b: int, first: int, m: int) -> list[Conne
         (2, "jmin", (along, low, whole), (-first, -1, 2 * m + h)),
         (1, "kmin", (along, whole, low), (-first, -1, 2 * m + h)),
     )
-    # Back from a side: the inverse turn, which for z+ and z- is the other's.
+    # The connections in the opposite direction: the inverse turn, which for z+ and z- is that of the other side.
     return found + [Connection(CORE, face, range_, b, turned[side], offset) for side, face, range_, offset in outwards]
 
 
@@ -139,7 +141,7 @@ def _radii(spec: Any, m: int) -> tuple[np.ndarray, int, int]:
         raise HiresxError(
             f"grid.radius = {spec.radius:g} does not reach beyond the lip at {reach:g}", "give a larger grid.radius"
         )
-    # One spacing along the lip and through the boundary layer, the one that divides the lip evenly.
+    # The spacing is uniform along the lip and through the boundary layer, and divides the lip evenly.
     lip_cells = max(round(spec.lip_thickness * spec.boundary_layer_points / spec.boundary_layer_thickness), 1)
     fine = spec.lip_thickness / lip_cells
     inner = _from_core(spec, fine, m)
@@ -152,7 +154,7 @@ def _radii(spec: Any, m: int) -> tuple[np.ndarray, int, int]:
 
 
 def _from_core(spec: Any, fine: float, m: int) -> np.ndarray:
-    """Radii of the core's edge, in the mean, and of the layers from there to the nozzle's wall at 1/2."""
+    """Return the mean radius of the core's edge, and the radii of the layers from there to the nozzle's wall at 1/2."""
     cells, rest = divmod(spec.points_per_diameter - m, 2)
     layer = round(spec.boundary_layer_thickness / fine)
     hint = "change grid.points_per_diameter, points_around, boundary_layer_points or boundary_layer_thickness"
@@ -163,8 +165,9 @@ def _from_core(spec: Any, fine: float, m: int) -> np.ndarray:
             f"points_around) and {layer} in each boundary layer, it has to be {m} + 2 n, n = {least} or more",
             hint,
         )
-    # In index space the core's edge is a circle of 4 m nodes: its spacing along the rays, and the growth of that, are
-    # those of a conformal map. The growth fades, and a second one leads to `fine` before the layer.
+    # In index space the edge of the core is a circle of 4 m nodes: its spacing along the rays, and the growth of the
+    # spacing, are those of a conformal map. This growth is reduced smoothly to zero, and a second one leads to `fine`
+    # before the layer.
     edge = 2 * np.pi / (4 * m)
     u = np.minimum((np.arange(cells) + 0.5) / (cells - layer), 1.0)
     fading = edge * (cells - layer) * (1 - (1 - u) ** 3) / 3

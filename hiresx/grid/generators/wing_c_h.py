@@ -42,7 +42,8 @@ SECTION = (
     -2.5e-05,
     0.000305,
 )
-# Distances from the middle of the chord, in root chords, between which planform and sweep fade.
+# Distances from the middle of the chord, in root chords, between which the influence of planform and sweep decreases to
+# zero.
 NEAR, FAR = 0.7, 8.0
 
 
@@ -55,7 +56,7 @@ def generate(spec: WingCH) -> Grid:
     whole_section, line = (_planes(spec, span, WingSection(share)) for share in (1.0, 0.0))
     local = line + _share(spec, span, whole_section[0])[:, :, None] * (whole_section - line)
     leading, chord = (m[:, None, None] for m in _planform(spec, span))
-    # 1 near the wing, 0 far away
+    # 1 near the wing, 0 far away from it
     faded = _thickness(np.log(abs(local - 0.5) / NEAR) / np.log(FAR / NEAR))
     x = leading * faded + (1 + (chord - 1) * faded) * local.real
     y = (1 + (chord - 1) * faded) * local.imag
@@ -68,7 +69,7 @@ def generate(spec: WingCH) -> Grid:
         "far-field": (("jmax", (along, (nj - 1, nj), (0, nk))), ("kmax", (along, (0, nj), (nk - 1, nk)))),
         "outflow": (("imin", ((0, 1), (0, nj), (0, nk))), ("imax", ((ni - 1, ni), (0, nj), (0, nk)))),
     }
-    # Both sides hold the nodes of the cut, and the layers of one side lie behind the other in reverse.
+    # Both sides contain the nodes of the cut, and the layers behind one side are those of the other in reverse order.
     opposite = partial(Connection, matrix=((-1, 0, 0), (0, -1, 0), (0, 0, 1)), offset=(ni - 1, 0, 0))
     sides: list[Range] = [
         ((0, wake), (0, 1), (0, tip)),
@@ -86,7 +87,7 @@ class WingSection(Outline):
 
     def __init__(self, share: float):
         self.share = share
-        # The radius of the nose is half the square of the thickness's first coefficient in s.
+        # The radius of the nose is half the square of the first coefficient of the thickness in s.
         self.focus = complex(0.25 * (share * chebval(-1.0, SECTION)) ** 2)
         self.trailing_edge = float(self.unfold(1 + 0j, 1.0).real)
 
@@ -97,7 +98,7 @@ class WingSection(Outline):
 
 
 def _planes(spec: WingCH, span: np.ndarray, section: WingSection) -> np.ndarray:
-    """The nodes (nk, nj, ni) about the same section in each plane, in chords."""
+    """Return the nodes (nk, nj, ni) about the same section in each plane, in chords."""
     beyond = np.maximum(span - spec.semi_span - spec.tip, 0) if spec.first_spacing_doubles else np.zeros_like(span)
     distances, which = np.unique(beyond / _planform(spec, span)[1], return_inverse=True)
     found = np.array([_symmetric(c_grid(spec, section, beside)) for beside in distances])
@@ -105,20 +106,21 @@ def _planes(spec: WingCH, span: np.ndarray, section: WingSection) -> np.ndarray:
 
 
 def _symmetric(nodes: np.ndarray) -> np.ndarray:
-    """The upper half of the nodes (nj, ni) and its mirror image."""
+    """Return the upper half of the nodes (nj, ni) and its mirror image."""
     half = nodes.shape[1] // 2
     return np.concatenate([nodes[:, : half - 1 : -1].conj(), nodes[:, half:]], axis=1)
 
 
 def _thickness(s: np.ndarray) -> np.ndarray:
-    """1 on the wing, and from s = 0 to 1, beyond it, down to 0, smooth at both ends."""
+    """Return the factor of the thickness: 1 on the wing, and beyond it a smooth decrease from 1 at s = 0 to 0 at s =
+    1."""
     s = np.clip(s, 0.0, 1.0)
     return np.asarray(1 - s**3 * (10 - 15 * s + 6 * s * s))
 
 
 def _share(spec: WingCH, span: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """The share of the whole section's nodes at each node along the span, (nk, nj): the end of the wing is smoothed
-    over the mean distance of the nodes from the section."""
+    """Return the weight of the nodes about the whole section at each node along the span, (nk, nj): the end of the wing
+    is smoothed over the mean distance of the nodes from the section."""
     on = slice(spec.n_wake, -spec.n_wake)
     distance = abs(nodes - nodes[0])[:, on].mean(axis=1)
     ends = _thickness((span - spec.semi_span) / spec.tip)
@@ -126,7 +128,7 @@ def _share(spec: WingCH, span: np.ndarray, nodes: np.ndarray) -> np.ndarray:
 
 
 def _planform(spec: WingCH, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """x of the leading edge, and the chord. Beyond the tip both come to rest over a semi-span."""
+    """Return x of the leading edge, and the chord. Beyond the tip both become constant over a semi-span."""
     reach = spec.semi_span
     s = np.clip((z - spec.semi_span - spec.tip) / reach, 0.0, 1.0)
     # The integral of 1 - s^3 (10 - 15 s + 6 s^2).
@@ -136,7 +138,7 @@ def _planform(spec: WingCH, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _span(spec: WingCH) -> np.ndarray:
-    """z (nk,): uniform over the tip, growing from there to both sides, inwards up to a largest spacing."""
+    """Return z (nk,): uniform over the tip, growing from there to both sides, inwards up to a largest spacing."""
     on, over, beyond = spec.cells
     first = spec.tip / over
     if first * on >= spec.semi_span:

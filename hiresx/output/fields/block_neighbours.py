@@ -81,7 +81,7 @@ class Neighbours:
         return donor[2 - c.donor_direction] < DIFFERENCE_REACH
 
     def _at(self, block: int, name: str, index: np.ndarray) -> np.ndarray:
-        """The values at the nodes `index` (i, j, k), read as the box that holds them."""
+        """Return the values at the nodes `index` (i, j, k). The box that contains them is read."""
         first, last = index.reshape(3, -1).min(axis=1), index.reshape(3, -1).max(axis=1)
         box = tuple(slice(int(first[d]), int(last[d]) + 1) for d in (2, 1, 0))
         values = np.asarray(self._groups[block][name][box], dtype=np.float64)
@@ -91,7 +91,7 @@ class Neighbours:
 
 @lru_cache(maxsize=4)
 def _decode_connections(text: str) -> dict[int, list["Connection"]]:
-    """Connections by the number of their block."""
+    """Return the connections by the number of their block."""
     # Imported here, so that a file without connections is read without the modules of the grid.
     from hiresx.grid.connections import Connection
 

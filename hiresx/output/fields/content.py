@@ -32,7 +32,8 @@ class Content:
     ):  # fmt: skip
         self.name, self.variables, self.dtype, self.comm = name, variables, _TYPES[precision], solver.comm
         self.gas = Gas.of(solver.case)
-        # Fields among the variables, which follow from nothing else. Raises HiresxError for one that the run has not.
+        # Variables that are fields of the run and cannot be computed from others. Raises HiresxError for one that the
+        # run does not have.
         self.fields = [variable for variable in variables if variable in output_fields()]
         for field in self.fields:
             solver.layout.must_have(field)
@@ -51,9 +52,9 @@ class Content:
             else LocalSamples(piece, blocks, parts, own, self.comm.rank, self.comm.size, margin)
             for piece in pieces
         ]
-        # Whether ranks wait for each other's values.
+        # Whether ranks wait for values of other ranks.
         self.waits = bool(self.comm.max(any(share.waits for share in self.shares)))
-        # A number that the temporary files of all ranks have in common, and no others.
+        # A number that is common to the temporary files of all ranks, and differs from that of all other files.
         tag = self.comm.bcast(os.getpid())
         part = "" if spec is None else selection.describe(spec)
         known = block_neighbours.encode_connections(solver.decomposition.connections) if spec is None else ""

@@ -20,7 +20,7 @@ from hiresx.output.fields.selection import NodeBlock, Piece
 from hiresx.output.saved import files
 from hiresx.output.saved.netcdf_library import LOCK, h5py
 
-# Attribute of the file of the coordinates: SHA-256 of them.
+# Attribute of the coordinate file: the SHA-256 digest of the coordinates.
 DIGEST = "xyz_sha256"
 
 
@@ -40,7 +40,7 @@ def _digest(held: Iterable[tuple[str, tuple[int, ...], Iterable[np.ndarray]]]) -
 
 
 def _coordinates(piece: Piece, blocks: Sequence[Any]) -> Iterator[np.ndarray]:
-    """Yield x, y and z of the points as they are written, each in one piece or several."""
+    """Yield x, y and z of the points as they are written, each in one or several pieces."""
     for axis in AXES:
         if isinstance(piece, NodeBlock):
             yield from getattr(blocks[piece.block], axis)[tuple(slice(*nodes) for nodes in piece.ranges)]
@@ -79,7 +79,7 @@ def link(path: Path, groups: Iterable[str], target: str) -> None:
     """Link the coordinates of the `groups` in the file `path` to those of the same groups in the file `target`, in the
     same folder. Raises OSError."""
     library = h5py()
-    # Nobody else writes it, and a process that was just forked may still hold the lock under which it was made.
+    # No other process writes it, and a process that was just forked may still hold the lock under which it was made.
     with LOCK, library.File(path, "a", locking=False) as file:
         for group in groups:
             for axis in AXES:
@@ -96,7 +96,7 @@ def check(path: Path) -> None:
     try:
         about = place.stat()
     except OSError:
-        return  # the reader says so
+        return  # the reader reports it
     if not _whole(place, about.st_mtime_ns, about.st_size):
         raise HiresxError(
             f"its coordinates, in {name}, are not those that were written: the file was changed or damaged",
@@ -106,7 +106,7 @@ def check(path: Path) -> None:
 
 @cache
 def _whole(path: Path, changed: int, size: int) -> bool:
-    """True if the file of coordinates holds what its digest says, or has none."""
+    """True if the coordinate file has the coordinates of its digest, or has no digest."""
     wanted = _digest_of(path)
     with suppress(*FAULTS), open_hdf5(path) as file:
         return not wanted or wanted == _digest((g.name[1:], g["x"].shape, _planes(g)) for g in in_order(file))

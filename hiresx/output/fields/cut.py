@@ -59,7 +59,7 @@ class WeightedPlaces:
     weights: np.ndarray
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
-        """`values` of the piece at the places."""
+        """Return `values` of the piece at the places."""
         return (np.ravel(values)[self.nodes] * self.weights).sum(axis=0)
 
     def of(self, first: "WeightedPlaces") -> "WeightedPlaces":
@@ -126,9 +126,9 @@ def line_samples(
 
 
 def _under_others(along: np.ndarray, number: np.ndarray, covered: Sequence[np.ndarray]) -> np.ndarray:
-    """Mask of the samples at `along` (n,), of the pieces `number` (n,), that lie among those of a later piece. Such a
-    piece is of a finer level, as blocks do not lie over each other otherwise. `covered`: the intervals of every piece
-    (`_covered_intervals`)."""
+    """Return the mask of the samples at `along` (n,), of the pieces `number` (n,), that lie among those of a later
+    piece. Such a piece is of a finer level, since blocks do not overlap otherwise. `covered`: the intervals of every
+    piece (`_covered_intervals`)."""
     under = np.zeros(len(along), dtype=bool)
     low, high = np.full(len(covered), np.inf), np.full(len(covered), -np.inf)
     np.minimum.at(low, number, along)
@@ -148,7 +148,7 @@ def _under_others(along: np.ndarray, number: np.ndarray, covered: Sequence[np.nd
 
 
 def _covered_intervals(piece: Piece, axis: str, value: float, along: str) -> np.ndarray:
-    """Intervals (m, 2) of the coordinate `along` that the cells on the line span."""
+    """Return the intervals (m, 2) of the coordinate `along` that the cells on the line span."""
     s, a = (
         np.stack([f[:-1, :-1], f[:-1, 1:], f[1:, :-1], f[1:, 1:]])
         for f in (_distance(piece, axis, value), piece[along])
@@ -172,13 +172,13 @@ def _gaps(along: np.ndarray, covered: list[np.ndarray]) -> np.ndarray:
 def _distance(piece: Piece, axis: str, value: float) -> np.ndarray:
     coordinate = piece[axis]
     s = coordinate - value
-    # A plane in a face of the grid must meet it in spite of round-off.
+    # A plane in a face of the grid must meet the face in spite of round-off.
     size = np.nanmax(np.abs(coordinate)) + abs(value)
     return np.where(np.abs(s) <= 1e-12 * size, 0.0, s)
 
 
 def _meets(s: np.ndarray) -> np.ndarray:
-    """Mask of the intervals along axis 0 of s (n, ...) that hold a zero. The zero of a node counts once."""
+    """Return the mask of the intervals along axis 0 of s (n, ...) that contain a zero. A zero at a node counts once."""
     meets = np.zeros(s.shape, dtype=bool)
     meets[:-1] = (s[:-1] == 0) | (s[:-1] * s[1:] < 0)
     meets[-1] = s[-1] == 0
@@ -198,7 +198,7 @@ def _sheets(piece: Piece, axis: str, value: float) -> list[WeightedPlaces]:
         here = meets & (order == count)
         known = here.any(axis=0)
         if count > 1 and not (known[:-1, :-1] & known[1:, :-1] & known[:-1, 1:] & known[1:, 1:]).any():
-            continue  # the nodes of a pole, all of which lie in a plane through it, make no cell
+            continue  # the nodes of a pole, all of which lie in a plane through it, form no cell
         n = np.argmax(here, axis=0)[None]
         after = np.minimum(n + 1, s.shape[0] - 1)
         t = _fraction(np.take_along_axis(s, n, 0)[0], np.take_along_axis(s, after, 0)[0])
@@ -220,7 +220,7 @@ def crossings(piece: Piece, axis: str, value: float, direction: int) -> Weighted
 
 
 def _fraction(s0: np.ndarray, s1: np.ndarray) -> np.ndarray:
-    """Position of the zero between a node (0) and the next (1)."""
+    """Return the position of the zero between a node (0) and the next (1)."""
     change = s0 - s1
     return np.divide(s0, change, out=np.zeros_like(s0), where=(s0 != 0) & (change != 0))
 

@@ -61,7 +61,7 @@ class FlowState:
         self._gradients: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """Primitive variable `name` in float64."""
+        """Return the primitive variable `name` in float64."""
         if name not in self._state:
             stored = ", ".join(self._state) or "nothing"
             raise HiresxError(f"{name} is needed but was not stored (stored: {stored})", how_to_store(name))

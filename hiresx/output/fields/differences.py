@@ -14,7 +14,7 @@ from hiresx.output.fields.block_neighbours import BeyondFace
 
 # By axis of an array and side (0: below, 1: above).
 Sides: TypeAlias = Mapping[tuple[int, int], BeyondFace]
-# Weights of the differences times 60, whole numbers: of the central one, and of those at the first nodes of a line.
+# Weights of the differences times 60, integers: those of the central one, and those at the first nodes of a line.
 _CENTRAL = [round(60 * weight) for weight in DIFFERENCE_WEIGHTS]
 _EDGE = np.array(ONE_SIDED_DIFFERENCES)
 
@@ -40,7 +40,7 @@ def derivative(f: np.ndarray, axis: int, beyond: Sides | None = None) -> np.ndar
 
 
 def _central(f: np.ndarray, into: np.ndarray) -> np.ndarray:
-    """The central difference, times 60, of all layers but the outer ones."""
+    """Return the central difference, times 60, of all layers but the outer ones."""
     last = len(f) - REACH
     np.subtract(f[REACH + 1 : last + 1], f[REACH - 1 : last - 1], out=into)
     into *= _CENTRAL[0]
@@ -50,7 +50,7 @@ def _central(f: np.ndarray, into: np.ndarray) -> np.ndarray:
 
 
 def _across(d: np.ndarray, f: np.ndarray, beyond: BeyondFace, side: int) -> None:
-    """Put the central difference, times 60, into the three layers of `d` at a face, where there are nodes beyond."""
+    """Set the central difference, times 60, in the three layers of `d` at a face with nodes beyond it."""
     near = f[: 2 * REACH] if side == 0 else f[: -2 * REACH - 1 : -1]
     line = np.concatenate([beyond.values[::-1], near])
     layers, sign = (d, 1.0) if side == 0 else (d[::-1], -1.0)
@@ -59,7 +59,7 @@ def _across(d: np.ndarray, f: np.ndarray, beyond: BeyondFace, side: int) -> None
 
 
 def _weighted_sum(weights: np.ndarray, layers: np.ndarray) -> np.ndarray:
-    # Summed term by term: the order of the sums of a matrix product depends on its size, so that results would depend
+    # Summed term by term: the order of summation of a matrix product depends on its size, so that results would depend
     # on the cuts of a block.
     total = weights[0] * layers[0]
     for weight, values in zip(weights[1:], layers[1:], strict=True):
@@ -98,6 +98,6 @@ class Metrics:
 
 
 def _minor(m: Sequence[Sequence[np.ndarray | float]], a: int, d: int) -> np.ndarray | float:
-    """Cofactor (a, d) of a 3x3 matrix; cyclic indexes carry the sign."""
+    """Return the cofactor (a, d) of a 3x3 matrix; cyclic indexes include the sign."""
     a1, a2, d1, d2 = (a + 1) % 3, (a + 2) % 3, (d + 1) % 3, (d + 2) % 3
     return m[a1][d1] * m[a2][d2] - m[a1][d2] * m[a2][d1]

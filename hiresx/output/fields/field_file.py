@@ -150,12 +150,12 @@ class Series:
             return file_layout.measure_layout(temporary, self._define, self._link)
 
     def _link(self, path: Path) -> None:
-        """Have the file, which is closed, refer to the coordinates."""
+        """Link the closed file to the coordinates."""
         if self._linked:
             coordinate_file.link(path, [name for name, _, _ in self._blocks], self._linked)
 
     def _define(self, file: Any) -> dict[tuple[str, str], Any]:
-        """Define everything but values. Return the variables by (block, name); those of the file have the block ""."""
+        """Define everything but values. Returns the variables by (block, name); those of the file have the block ""."""
         from importlib.metadata import version
 
         file.set_fill_off()
@@ -186,7 +186,7 @@ class Series:
         return found
 
     def _arrays(self) -> Iterator[tuple[str, np.dtype, dict[str, str]]]:
-        """Name, type and attributes of the variables of a block."""
+        """Yield name, type and attributes of the variables of a block."""
         for axis in self._axes:
             yield axis, np.dtype("f8"), {"long_name": f"{axis} coordinate of the nodes", "units": "L"}
         for name in self._names:
@@ -194,11 +194,11 @@ class Series:
             yield name, self._kind, {"long_name": entry.long_name, "units": entry.scale, "coordinates": "time x y z"}
 
     def _describe(self, file: Any) -> None:
-        """Attributes of this kind of file."""
+        """Write the attributes of this kind of file."""
         file.case = json.dumps(self._case, default=str)
 
     def _values(self, block: FieldBlock) -> Iterator[tuple[str, np.ndarray]]:
-        """The arrays of a block by name. One variable at a time: a block's worth of memory, not of all."""
+        """Yield the arrays of a block by name, one variable at a time, to save memory."""
         for axis in self._axes:
             yield axis, getattr(block, axis)
         flow = derived.FlowState(block.x, block.y, block.z, block.state, self._case["gas"]["gamma"])

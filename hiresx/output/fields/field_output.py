@@ -28,13 +28,13 @@ from hiresx.output.saved import directories, files
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.rhs.compact import NAME as COMPACT
 
-# Times closer than this share of a step are the same time.
+# Times closer than this fraction of a step count as equal.
 SAME_TIME = 1e-9
-# Times closer than this share of the time between outputs are also the same time: it covers the round-off of
-# time / every_time.
+# Times closer than this fraction of the time between outputs also count as equal: it covers the round-off of time /
+# every_time.
 _ROUNDING = 1e-6
 
-# Threads that compute derived variables while a GPU computes the flow.
+# Number of threads that compute derived variables while a GPU computes the flow.
 _WORKERS = 8
 
 
@@ -45,7 +45,7 @@ def check(case: Any) -> None:
         names = table.variables or ()
         derived.check(names, f"{place}.variables", equations(case).scalars)
         for name in output_fields().keys() & set(names):
-            layout(case, COMPACT).must_have(name)  # the same by every plan
+            layout(case, COMPACT).must_have(name)  # the same for every plan
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise HiresxError(f'{place}.variables: "{twice}" is there twice', "name it once")
@@ -64,7 +64,7 @@ def _tables(case: Any) -> list[tuple[Any, str]]:
 
 @dataclass(eq=False)
 class _Output:
-    """One series of files: what is in it, when the next is due, and which was the last."""
+    """One series of files: its content, the time of the next file, and the last file."""
 
     name: str
     variables: tuple[str, ...]
@@ -125,7 +125,7 @@ class FieldOutput(Attachment):
         self._writer = JointWriter(self._comm)
         self._files = 0
         self._workers = 1
-        # Whether the run goes on soon after `finish`, which then writes nothing.
+        # Whether the run continues soon after `finish`, which then writes nothing.
         self.pausing = False
 
     @property
@@ -240,14 +240,14 @@ class FieldOutput(Attachment):
 
 
 def _content_of(output: _Output) -> Content:
-    """The content of an output. There is one once a run has begun."""
+    """Return the content of an output, which exists once a run has begun."""
     assert output.content is not None
     return output.content
 
 
 class _Files(Work):
-    """The files of one output at the time at which this is made: then begins to copy from the device what they need.
-    `workers` threads compute from it. Constructed by all ranks."""
+    """The files of one output at the present time. The constructor begins to copy the data that they need from the
+    device. `workers` threads compute from them. Constructed by all ranks."""
 
     def __init__(self, content: Content, directory: Path, solver: Any, workers: int):
         self._content, self._directory, self._workers = content, directory, workers
@@ -259,7 +259,7 @@ class _Files(Work):
             self._fetched = [
                 [_fetch(solver, source, content.fields) for source in share.sources] for share in content.shares
             ]
-        # Per piece: values that other ranks need, or whose points need values of other ranks.
+        # For each piece: whether other ranks need values of this one, or its points need values of other ranks.
         self._left: list[np.ndarray | None] = []
 
     @cached_property
@@ -354,7 +354,7 @@ def _fetch_array(solver: Any, source: PartBox, array: Any) -> Callable[[], np.nd
     where = zip(source.box, reversed(state.first), reversed(state.halo), strict=True)
     index = (..., *(slice(s.start - first + halo, s.stop - first + halo) for s, first, halo in where))
     if all(n >= size for n, size in zip(source.x.shape, reversed(state.size), strict=True)):
-        # The whole array with its ghosts is one piece of memory, which a device need not gather first.
+        # The whole array with its ghosts is contiguous in memory, so that a device need not gather it first.
         whole = solver.backend.fetch(array)
         return lambda: whole()[index]
     return solver.backend.fetch(array[index])

@@ -15,7 +15,7 @@ from hiresx.output.saved.netcdf_library import LOCK, h5py
 
 AXES = ("x", "y", "z")
 _DIMENSIONS = ("k", "j", "i")
-# What h5py raises where a file is not what it should be.
+# Exceptions of h5py for invalid files.
 FAULTS = (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
 
 
@@ -93,7 +93,7 @@ def link_target(path: Path) -> str:
 
 
 def _link_target(file: Any) -> str:
-    for group in file.values():  # that of any block: all are alike
+    for group in file.values():  # that of any block, since all are alike
         if hasattr(group, "keys"):
             found = group.get("x", getlink=True)
             return str(found.filename) if isinstance(found, h5py().ExternalLink) else ""
@@ -108,7 +108,7 @@ def in_order(file: Any) -> list[Any]:
 
 @lru_cache(maxsize=64)
 def _names(path: Path, changed: int, size: int) -> tuple[str, ...]:
-    """Names of the blocks of a file in their order; one that was written anew is read anew."""
+    """Return the names of the blocks of a file in their order; a file that was written anew is read anew."""
     with open_hdf5(path) as file:
         return tuple(group.name.lstrip("/") for group in in_order(file))
 

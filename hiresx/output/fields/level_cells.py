@@ -17,7 +17,8 @@ from hiresx.grid.cutting import within
 if TYPE_CHECKING:
     from hiresx.decomposition.levels import Levels, Tile
 
-# What a cell that is not shown is to VTK, vtkDataSetAttributes::HIDDENCELL. VTK 9.7 has contours of REFINEDCELLs.
+# The mark of cells that VTK does not show, vtkDataSetAttributes::HIDDENCELL. VTK 9.7 draws contours in cells marked
+# REFINEDCELL.
 HIDDEN = 32
 
 
@@ -47,8 +48,8 @@ def cell_kinds(levels: "Levels") -> list[np.ndarray]:
 
 
 def _cells(tile: "Tile") -> Range:
-    """The cells of a tile in the indexes of its level: each lies behind its node. Along a direction of one node there
-    is one cell."""
+    """Return the cells of a tile in the indexes of its level. A cell lies behind its node. A direction with one node
+    has one cell."""
     return triple((lo, max(hi - 1, lo + 1)) for lo, hi in tile.box)
 
 
@@ -57,12 +58,12 @@ def _shape(tile: "Tile") -> tuple[int, int, int]:
 
 
 def _plane(levels: "Levels", tile: "Tile") -> Sequence[bool]:
-    """Whether the block of the grid has one node along each direction."""
+    """Return whether the block of the grid has one node along each direction."""
     return [n == 1 for n in levels.spaces[0, tile.base].size]
 
 
 def _before(tile: "Tile", plane: Sequence[bool]) -> Range:
-    """The cells of the level before all cells of which a tile has."""
+    """Return the cells of the coarser level all of whose finer cells a tile has."""
     return triple(
         (lo, lo + 1) if flat else ((lo + 1) // 2, max((hi - 1) // 2, (lo + 1) // 2))
         for (lo, hi), flat in zip(tile.box, plane, strict=True)

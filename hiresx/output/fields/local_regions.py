@@ -31,7 +31,7 @@ Slices = tuple[slice, slice, slice]
 # (the layers beside it that gradients need are then a fifth of it), and smallest number of its nodes (for fewer, the
 # overhead of Python would count).
 _LAYERS, _NODES = 32, 1 << 16
-# Metrics are kept from output to output while those of a source take no more bytes than this.
+# Metrics are cached between outputs if those of a source take no more bytes than this.
 _KEPT = 1 << 30
 
 
@@ -78,11 +78,11 @@ class PartBox:
                 (*(slice(None),) * axis, slice(*ends))
                 for ends in ((low, high), (first, last), (first - low, last - low))
             )
-            # Ghosts beyond edges have no meaning, and are not used.
+            # Ghosts beyond edges have no meaning and are not used.
             with np.errstate(all="ignore"):
                 state = gas.primitive(held.q[(slice(None), *part)].astype(np.float64, copy=False))
                 state |= {name: array[part].astype(np.float64) for name, array in held.fields.items()}
-                # Variables of the state are taken as they are.
+                # Variables of the state are used as they are.
                 more = [name for name in names if name not in state]
                 if more:
                     x, y, z = self.x[part], self.y[part], self.z[part]
@@ -175,7 +175,7 @@ class LocalSamples:
         mine = slots[0] >= 0
         theirs = ~mine & (slots >= 0).any(axis=0)
         lacking = mine & (slots < 0).any(axis=0)
-        # Whether points of this process need values of others, or others need values of this process.
+        # Whether points of this process need values of other processes, or other processes need values of this one.
         self.waits = bool(theirs.any() or lacking.any())
         self._send = [np.empty(0, np.int64)] * ranks
         if self.waits:
@@ -214,7 +214,7 @@ class LocalSamples:
         points: np.ndarray,
         ranks: int,
     ) -> list[np.ndarray]:
-        """For each rank, the places of the values that it needs from this process."""
+        """Return, for each rank, the positions of the values that it needs from this process."""
         owner = _owners(piece.blocks[points], piece.nodes[0, points], blocks, parts)
         own_slots = slots[:, points]
         return [own_slots.T[(own_slots >= 0).T & (owner == r)[:, None]] for r in range(ranks)]
@@ -223,7 +223,7 @@ class LocalSamples:
         self, piece: SampledBlock, blocks: Sequence[Any], parts: Sequence[Part], slots: np.ndarray, points: np.ndarray,
         ranks: int,
     ) -> None:  # fmt: skip
-        """Assign places to the values that other processes send."""
+        """Assign positions to the values that other processes send."""
         order, row = np.nonzero(slots[:, points].T < 0)
         which = points[order]
         owner = _owners(piece.blocks[which], piece.nodes[row, which], blocks, parts)
@@ -261,7 +261,7 @@ class LocalSamples:
 
 
 class _Points:
-    """Some points of a `SampledBlock`: where their nodes lie in an array of values, and their coordinates."""
+    """Some points of a `SampledBlock`: the positions of their nodes in an array of values, and their coordinates."""
 
     def __init__(self, piece: SampledBlock, blocks: Sequence[Any], slots: np.ndarray, points: np.ndarray):
         self.count = points.size
@@ -294,7 +294,7 @@ def _intersect(nodes: tuple[int, int, int], box: tuple[int, int]) -> tuple[int, 
 
 
 def _source(n: int, block: Any, ends: Sequence[tuple[int, int]], margin: bool) -> PartBox:
-    """The nodes `ends` of part number `n`, with those that derivatives take."""
+    """Return the nodes `ends` of part number `n`, with those that derivatives need."""
     box = triple(
         slice(*(_widen(first, last, size) if margin else (first, last)))
         for (first, last), size in zip(ends, block.x.shape, strict=True)
@@ -303,7 +303,7 @@ def _source(n: int, block: Any, ends: Sequence[tuple[int, int]], margin: bool) -
 
 
 def _widen(first: int, last: int, size: int) -> tuple[int, int]:
-    """The nodes from which derivatives at the nodes first..last-1 follow as they would from all `size`."""
+    """Return the nodes from which derivatives at the nodes first..last-1 equal those computed from all `size` nodes."""
     low, high = max(first - REACH, 0), min(last + REACH, size)
     if low == 0:
         high = max(high, min(NODES, size))
@@ -313,7 +313,7 @@ def _widen(first: int, last: int, size: int) -> tuple[int, int]:
 
 
 def _inside(part: Part, at: Sequence[np.ndarray]) -> np.ndarray:
-    """A mask of the nodes `at` (indexes k, j, i) that are in `part`."""
+    """Return a mask of the nodes `at` (indexes k, j, i) that are in `part`."""
     found = np.ones(np.shape(at[0]), dtype=bool)
     for index, (low, high) in zip(at, reversed(part.box), strict=True):
         found = found & (index >= low) & (index < high)
@@ -321,7 +321,7 @@ def _inside(part: Part, at: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _owners(numbers: np.ndarray, nodes: np.ndarray, blocks: Sequence[Any], parts: Sequence[Part]) -> np.ndarray:
-    """The ranks that have `nodes` of the blocks `numbers`."""
+    """Return the ranks that have `nodes` of the blocks `numbers`."""
     found = np.full(nodes.shape, -1)
     for number in np.unique(numbers):
         here = np.flatnonzero(numbers == number)

@@ -14,7 +14,7 @@ from hiresx.base.arrays import triple
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut
 
-# Share of a cell within which a place lies in its face.
+# Fraction of a cell within which a point counts as lying in its face.
 _IN_FACE = 1e-9
 # (first, last + 1, stride)
 Nodes = tuple[int, int, int]
@@ -29,7 +29,7 @@ class NodeBlock:
     ranges: tuple[Nodes, Nodes, Nodes]
 
     gaps = ()
-    # Whether some points are missing: not a number in a file.
+    # Whether some points are missing; they are NaN in a file.
     incomplete = False
     kinds = None
 
@@ -113,7 +113,7 @@ def describe(spec: Any) -> str:
 
 
 def _ranges(spec: Mapping[str, tuple[int, int]], block: Any, place: str) -> tuple[Nodes, Nodes, Nodes]:
-    """The ranges in the order of an array's axes."""
+    """Return the ranges in the order of an array's axes."""
     found = []
     for axis, size in zip("kji", block.x.shape, strict=True):
         first, last, stride = (*spec.get(axis, (0, "end")), 1)[:3]
@@ -157,12 +157,12 @@ def _plane(
 
 
 def _kinds_of_sheet(samples: cut.WeightedPlaces, shape: tuple[int, ...], kinds: np.ndarray) -> np.ndarray:
-    """The kinds of the cells between samples (a, b) of a block (nk, nj, ni): (1, a - 1, b - 1), those of the cells of
-    the block in which their middles lie, which have the `kinds`."""
+    """Return the kinds of the cells between samples (a, b) of a block (nk, nj, ni), an array (1, a - 1, b - 1). A cell
+    has the kind, from `kinds`, of the cell of the block that contains its middle."""
     nodes = np.stack(np.unravel_index(samples.nodes, shape))
     at = (nodes * samples.weights).sum(axis=1)
     middles = 0.25 * (at[:, :-1, :-1] + at[:, :-1, 1:] + at[:, 1:, :-1] + at[:, 1:, 1:])
-    # A place in a face between cells belongs to the one behind it, on every level.
+    # A point in a face between cells belongs to the cell behind it, on every level.
     behind = np.floor(np.nan_to_num(middles) + _IN_FACE).astype(int)
     cells = [np.minimum(index, n - 1) for index, n in zip(behind, kinds.shape, strict=True)]
     return kinds[tuple(cells)][None]
@@ -197,7 +197,7 @@ def _sampled_block(
     order: np.ndarray | slice = slice(None),
     gaps: tuple[int, ...] = (),
 ) -> SampledBlock:
-    """The samples of `parts` (number of block, samples) put together, of which `order` selects those to keep."""
+    """Return the combined samples of `parts` (number of block, samples). `order` selects the samples to keep."""
     flat = [(n, samples.nodes, samples.weights) for n, samples in parts]
     flat = [(n, nodes.reshape(len(nodes), -1), weights.reshape(len(nodes), -1)) for n, nodes, weights in flat]
     blocks = np.concatenate([np.full(nodes.shape[1], n) for n, nodes, _ in flat])[order]

@@ -6,7 +6,7 @@ from typing import Any
 
 from hiresx.solver import Solver
 
-# More steps than are ever taken at a time.
+# More steps than are ever made at a time.
 MANY = 1 << 30
 
 

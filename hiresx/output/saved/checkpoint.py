@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from hiresx.case.outputs import Checkpoint as Spec
 
 FOLDER = "checkpoints"
-# Version of the content and layout of checkpoints. Other versions are refused.
+# Version of the content and layout of checkpoints. Other versions are rejected.
 FORMAT = 2
-# Defaults without `every_wall`: the longest time, in s, that a killed run loses, and the largest share of the time of a
-# run for writing checkpoints.
+# Defaults without `every_wall`: the longest time, in s, that is lost if a run is killed, and the largest fraction of
+# the time of a run for writing checkpoints.
 LOST = 300.0
 SHARE = 0.01
 _PATTERN = re.compile(r"checkpoint_(\d+)_step_(\d+)\.hxc")
@@ -81,7 +81,7 @@ def find(path: str | Path, comm: Communicator | None = None) -> FoundCheckpoint:
     passed: list[tuple[Path, str]] = []
     removed: list[tuple[Path, str]] = []
     while True:
-        # Looked for each time: a run under way may have written a newer one and removed the others meanwhile.
+        # The list is read anew each time: a run in progress may have written a newer checkpoint and removed the others.
         directory, candidates = files.on_root(comm, lambda: _candidates(path))
         tried = {found for found, _ in (*passed, *removed)}
         candidate = next((found for found in candidates if found not in tried), None)
@@ -101,7 +101,7 @@ def find(path: str | Path, comm: Communicator | None = None) -> FoundCheckpoint:
 
 
 def _candidates(path: Path) -> tuple[Path, list[Path]]:
-    """The run directory that `path` means, and its checkpoints, of which there is at least one."""
+    """Return the run directory for `path`, and its checkpoints, at least one."""
     if not path.is_dir():
         kind = files.describe_path(path)
         what = ": no such run and no such checkpoint" if kind == files.ABSENT else f" {kind}"
@@ -188,7 +188,7 @@ class Checkpoints(Attachment):
         self._period = 0
         self._looked: float | None = None
         self._pace = 0.0
-        # Seconds that writing the last two took.
+        # Seconds that it took to write the last two.
         self._took: list[float] = []
 
     @property
@@ -225,8 +225,8 @@ class Checkpoints(Attachment):
         then = now + self._pace
         if self._spec.every_wall is not None:
             return then - self._written >= self._spec.every_wall
-        # What was computed since the last one was begun is lost until the next one is written: a step later, it would
-        # be too late. A checkpoint that a busy file system delayed does not postpone the next one.
+        # The computation since the start of the last checkpoint is lost until the next one is written, so that one step
+        # later would be too late. A checkpoint that a busy file system delayed does not postpone the next one.
         affordable = min(self._took, default=0.0) / SHARE
         return then + self._pace + self.seconds - self._begun > LOST and then - self._begun >= affordable
 

@@ -29,17 +29,17 @@ from hiresx.output.saved import directories, files
 MAGIC = b"HIRESX\r\n"
 _HASH = hashlib.sha256().digest_size
 _TAIL = _HASH + 8 + len(MAGIC)
-# Kinds of NumPy types that consist of their bytes alone, and the form of the names of such types.
+# Kinds of NumPy types whose values consist of their bytes alone, and the form of the names of such types.
 _KINDS = "biufcU"
 _DTYPE = rf"[<>|][{_KINDS}][0-9]{{1,9}}"
-# Bytes that are read or written at a time.
+# Number of bytes that are read or written at a time.
 _CHUNK = 1 << 24
 
 
 class DamagedCheckpoint(HiresxError):
     """The error for a file that is incomplete, was changed, or is not a checkpoint."""
 
-    placed = True  # whichever rank found it
+    placed = True  # on whichever rank it was found
 
 
 class RemovedCheckpoint(HiresxError):
@@ -91,14 +91,14 @@ def write(
 
 
 def _entry(name: str, array: Any) -> dict[str, Any]:
-    """Name, type and shape of an array; TypeError for one that cannot be kept."""
+    """Return name, type and shape of an array. Raises TypeError for one that cannot be stored."""
     if array.dtype.kind not in _KINDS:
         raise TypeError(f"{name}: an array of {array.dtype} cannot be kept")
     return {"name": name, "dtype": array.dtype.str, "shape": list(array.shape)}
 
 
 def _lay_out(by_rank: Sequence[tuple[str, list[dict[str, Any]]]]) -> tuple[list[list[dict[str, Any]]], int]:
-    """The entries of all ranks with the places of their arrays, and where the last one ends."""
+    """Return the entries of all ranks with the positions of their arrays, and the end of the last one."""
     if len({path for path, _ in by_rank}) > 1:
         raise ValueError(f"the ranks write to several files: {sorted({path for path, _ in by_rank})}")
     place, names = len(MAGIC), Counter[str]()
@@ -119,7 +119,8 @@ def _bytes(dtype: str, shape: Iterable[int]) -> int:
 
 
 def _write_arrays(path: Path, arrays: list[tuple[str, Any]], entries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Write the arrays at their places and sync them; returns their SHA-256. Empties the list as it goes."""
+    """Write the arrays at their positions and flush them to the disk. Returns their SHA-256 digests. The list is
+    emptied meanwhile."""
     hashes = []
     with _writable(path) as handle:
         for entry in entries:
@@ -134,7 +135,7 @@ def _write_arrays(path: Path, arrays: list[tuple[str, Any]], entries: Sequence[M
 
 
 def _pwrite(handle: int, content: Any, place: int) -> str:
-    """Write bytes at `place`; returns their SHA-256."""
+    """Write bytes at `place`. Returns their SHA-256 digest."""
     digest, content = hashlib.sha256(), memoryview(content)
     for first in range(0, len(content), _CHUNK):
         chunk = content[first : first + _CHUNK]
@@ -146,7 +147,7 @@ def _pwrite(handle: int, content: Any, place: int) -> str:
 def _index(
     values: Mapping[str, Any], laid: Iterable[Sequence[dict[str, Any]]], hashes: Iterable[Sequence[str]]
 ) -> bytes:
-    """The bytes behind the arrays: index, digest, length, magic."""
+    """Return the bytes after the arrays: index, digest, length, magic number."""
     entries = [
         entry | {"sha256": sha256}
         for each, theirs in zip(laid, hashes, strict=True)
@@ -159,7 +160,8 @@ def _index(
 @contextmanager
 def _writable(path: Path) -> Iterator[int]:
     directories.wait_for(path)
-    # Opened for writing only: a file system that reads a page to change a part of it could write back old content.
+    # The file is opened for writing only: a file system that reads a page to change a part of it could write back old
+    # content.
     handle = os.open(path, os.O_WRONLY)
     try:
         yield handle
@@ -207,7 +209,7 @@ class Container:
                 raise self.damage_error("it does not end like one: it was cut off, or changed there")
             file.seek(first)
             index = file.read(length)
-        # Of the index, which holds those of the arrays.
+        # The checksum of the index, which contains those of the arrays.
         self.sha256 = tail[:_HASH].hex()
         if hashlib.sha256(MAGIC + index).digest() != tail[:_HASH]:
             raise self.damage_error("its index was changed")
@@ -286,7 +288,8 @@ class Container:
                     raise self.damage_error(f"array {entry.name} was changed")
 
     def _shares(self, number: int) -> list[list["_Entry"]]:
-        """The arrays in shares of much the same size: the largest first, each to who has least; in the file's order."""
+        """Return the arrays divided into shares of similar size. The largest arrays are assigned first, each to the
+        smallest share; within a share the order is that of the file."""
         shares: list[list[Any]] = [[] for _ in range(number)]
         loads = [(0, n) for n in range(number)]
         for entry in sorted(self._entries.values(), key=lambda entry: -entry.bytes):
@@ -297,7 +300,7 @@ class Container:
 
     @contextmanager
     def _open_file(self) -> Iterator[BufferedReader]:
-        # By the handle, as the path may be gone; opened anew, the file has a position of its own.
+        # The file is reopened by its handle, since the path may be gone; the new file object has its own position.
         with files.naming_errors(self.path, "read"), Path(f"/proc/self/fd/{self._handle}").open("rb") as file:
             yield file
 
@@ -319,4 +322,4 @@ class _Entry:
             raise ValueError(f"array {name} has the shape {shape}")
         self.bytes = math.prod(self.shape, start=self.type.itemsize)
         if not self.bytes:
-            np.empty(self.shape, self.type)  # a ValueError where one of the other sizes is beyond reason
+            np.empty(self.shape, self.type)  # a ValueError is raised if another size is impossible

@@ -20,7 +20,7 @@ from hiresx.output.saved.files import io_error, naming_errors, on_root, replacin
 # Longest time until other hosts see a new file or directory: network file systems cache for up to half a minute that a
 # name does not exist.
 _ARRIVAL_S = 40.0
-# The directory of such a thing is older than that: when it is not there for so long, it is gone.
+# If the parent directory is not visible for this long, it has been removed.
 _GONE_S = 3.0
 
 
@@ -39,7 +39,7 @@ def wait_for(path: str | Path) -> None:
             )
         wall.sleep(0.05)
         with suppress(OSError):
-            os.listdir(Path(path).parent)  # makes a network file system look again
+            os.listdir(Path(path).parent)  # this makes a network file system look again
 
 
 def make_directory(path: str | Path, comm: Communicator | None = None) -> Path:

@@ -87,7 +87,7 @@ class Reader:
     def __call__(self, name: str, box: Range) -> np.ndarray:
         met = [(piece, common) for piece in self._pieces(name) if (common := intersection(piece.box, box)) is not None]
         self._check(name, box, [common for _, common in met])
-        # Only now: the pieces hold all that is asked for, so the array is no larger than they are.
+        # Only now is memory allocated: the pieces contain all requested nodes, so the array is no larger than they are.
         first = self._pieces(name)[0]
         array = np.empty((*first.shape[:-3], *sizes(box)), first.dtype)
         for piece, common in met:

@@ -37,7 +37,7 @@ def measure_layout(
             variables = define(file)
             names = {key: f"{v.group().path.rstrip('/')}/{v.name}" for key, v in variables.items()}
             for variable in variables.values():
-                # HDF5 gives an array its place when the first value is written.
+                # HDF5 allocates an array when the first value is written.
                 variable[(0,) * variable.ndim or ...] = 0
         except BaseException:
             with suppress(RuntimeError):
@@ -51,7 +51,7 @@ def measure_layout(
 
 
 def _place(array: Any) -> tuple[int, np.dtype, tuple[int, ...]]:
-    """Offset, type and shape of an HDF5 dataset."""
+    """Return offset, type and shape of an HDF5 dataset."""
     offset = array.id.get_offset()
     if offset is None:
         raise HiresxError(
@@ -61,7 +61,7 @@ def _place(array: Any) -> tuple[int, np.dtype, tuple[int, ...]]:
 
 
 def _between(path: Path, arrays: Mapping[Any, tuple[int, np.dtype, tuple[int, ...]]]) -> list[tuple[int, bytes]]:
-    """Offsets and contents of what is in none of the arrays."""
+    """Return offsets and contents of the bytes that belong to no array."""
     found, end = [], 0
     ranges = sorted((offset, dtype.itemsize * int(np.prod(shape))) for offset, dtype, shape in arrays.values())
     with path.open("rb") as file:

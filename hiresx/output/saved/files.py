@@ -30,7 +30,7 @@ from hiresx.output.saved.places import Place
 
 Thing = TypeVar("Thing")
 Key = Hashable
-# Bytes that are prepared for writing at a time.
+# Number of bytes that are prepared for writing at a time.
 _SLAB = 1 << 24
 
 
@@ -44,7 +44,7 @@ def on_root(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
             try:
                 found = function()
             except HiresxError as error:
-                error.placed = True  # that it was rank 0 says nothing
+                error.placed = True  # the number of the rank is not informative
                 raise
     return comm.bcast(found)
 
@@ -111,7 +111,7 @@ class FileLayout:
 def write_at(file: int, content: bytes | memoryview, offset: int) -> None:
     """Write all of `content` to an open file, from the byte `offset` on. Raises OSError."""
     written = os.pwrite(file, content, offset)
-    while written < len(content):  # a signal, or a disk that is about to be full
+    while written < len(content):  # a signal, or a disk that is nearly full
         written += os.pwrite(file, content[written:], offset + written)
 
 
@@ -130,12 +130,12 @@ class JointFile:
     def __init__(self, path: Path, layout: FileLayout, tag: int, root: bool):
         self.path, self._layout, self._root = path, layout, root
         self._temporary = temporary_path(path, tag)
-        self._file = -1  # nothing is open
+        self._file = -1  # no file is open
 
     def __enter__(self) -> "JointFile":
         try:
             self._file = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            # A network file system that knows of no end within a page writes no zeros over what others put there.
+            # A network file system that knows the full size writes no zeros over the data of other processes.
             os.ftruncate(self._file, self._layout.size)
         except OSError as error:
             self._leave()
@@ -154,7 +154,7 @@ class JointFile:
     def _leave(self) -> None:
         file, self._file = self._file, -1
         if file >= 0:
-            with suppress(OSError):  # what was synced is there
+            with suppress(OSError):  # the data that were flushed are in the file
                 os.close(file)
 
     def frame(self, numbers: Mapping[Key, float] | None = None) -> None:

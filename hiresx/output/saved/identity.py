@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.case.implicit import NAME as IMPLICIT
+from hiresx.case.implicit_table import NAME as IMPLICIT
 from hiresx.case.schema import monitor_keys
 from hiresx.errors import HiresxError
 from hiresx.grid import Grid
@@ -16,26 +16,27 @@ from hiresx.grid.blocks import AXES
 from hiresx.grid.stored_coordinates import slabs
 
 # Keys that may differ between a run and its continuation: duration, time step, iteration and plan, monitors and output,
-# title, and the initial flow, which no longer matters. Tables of monitors may differ too (see `may_differ`), everything
-# else must be as it was.
+# title, and the initial flow, which no longer matters. Tables of monitors may differ, too (see `may_change`); all other
+# keys must be equal.
 MAY_DIFFER = (
     "title", "description", "length_symbol", "alternatives", "plan", "initial",
     "time.integrator", "time.end", "time.steps", "time.dt", "time.cfl", "time.viscous_cfl", "time.wall_limit",
     "time.retries", "time.retry_factor",
     "implicit", "output", "checkpoint", "monitor", "monitors", "probe", "force", "surface", "refine.most_nodes",
 )  # fmt: skip
-# Keys of the tables above that change what is computed: steady flows with another one are others.
+# Keys of the tables above that a restart must not change, because they change the solution of steady flows.
 HELD = ("implicit.viscous_damping", "implicit.damping_at_walls")
-# Has another default for steady flow, and matters to the flow that is found, not to the one that it is found from.
+# A key with another default for steady flow. It affects the flow that is found, not the flow from which the iteration
+# starts.
 _INITIAL_ONLY = "scheme.epsilon"
-# The content of grid files is compared, not their place.
+# The content of grid files is compared, not their path.
 _GRID_FILES = ("grid.file", "grid.connectivity")
-# Names of files with planes of precursors are not compared: the files may lie elsewhere.
+# The names of files with planes of precursors are not compared, since the files may have been moved.
 _PLANES = re.compile(r"boundary\.\d+\.file")
-# Coordinates that agree to this share of the block's extent come from one generator on two machines, whose sines and
-# powers differ in the last bit; mean values over a plane of nodes are compared.
+# Coordinates that agree to this fraction of the block's extent come from one generator on two machines, whose sines and
+# powers differ in the last bit. Means over planes of nodes are compared.
 ROUND_OFF = 1e-13
-# Differences named in a refusal.
+# Largest number of differences that an error message names.
 NAMED = 5
 
 
@@ -43,7 +44,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[st
     """Return (dotted key, old value, new value) for every key that differs between two resolved cases. A missing value
     is None."""
     a, b = dict(_flat(old)), dict(_flat(new))
-    for flat in (a, b):  # of a case from before there were the keys
+    for flat in (a, b):  # for a case from before these keys existed
         flat.setdefault("axisymmetric", False)
         flat.setdefault("scalar", [])
         flat.setdefault("implicit.damping_at_walls", False)
@@ -66,7 +67,9 @@ def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> li
     """Return the differences between the case of a checkpoint, `old`, and that of a restart, `new`, as `differences`
     does. Raises HiresxError for keys that a restart must not change. `place`: the beginning of the message."""
     found = [entry for entry in differences(old, new) if not _names_a_file(entry[0])]
-    free = (_INITIAL_ONLY,) if _begins_steady_flow(found) else ()
+    # Steady flow that is computed from the flow of another integrator: that flow is only its initial flow.
+    begins_steady = any(key == "time.integrator" and new == IMPLICIT for key, _, new in found)
+    free = (_INITIAL_ONLY,) if begins_steady else ()
     others = [entry for entry in found if not may_change(entry[0]) and entry[0] not in free]
     if others:
         raise HiresxError(
@@ -76,11 +79,6 @@ def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> li
             "leave these keys as they were, or begin a new run",
         )
     return found
-
-
-def _begins_steady_flow(found: Sequence[tuple[str, Any, Any]]) -> bool:
-    """True if a steady flow is to be found from the flow of another integrator, which is but its initial flow."""
-    return any(key == "time.integrator" and new == IMPLICIT for key, _, new in found)
 
 
 def _names_a_file(key: str) -> bool:
@@ -121,7 +119,7 @@ def fingerprint(grid: Grid) -> list[dict[str, Any]]:
                 d: (np.concatenate(parts) * n / block.points).tolist()
                 for d, parts, n in zip(AXES, sums, block.size, strict=True)
             }
-        # nodes only: a motion may differ in its last bit
+        # Only nodes are compared: a motion may differ in its last bit.
         joined = sorted((c.face, c.range, c.donor, c.matrix, c.offset) for c in grid.connections if c.block == b)
         found.append(
             {
@@ -162,7 +160,7 @@ def check_grid(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]
         if list(a["size"]) != list(b["size"]):
             sizes = (" x ".join(map(str, size)) for size in (b["size"], a["size"]))
             raise grid_error("block '{}' has {} nodes, in the checkpoint {}".format(b["name"], *sizes))
-        if a.get("connections") not in (None, b["connections"]):  # versions before connectivity files kept none
+        if a.get("connections") not in (None, b["connections"]):  # earlier versions did not store connections
             raise grid_error(f"block '{b['name']}' is connected otherwise")
     for a, b in zip(old, new, strict=True):
         if a["sha256"] == b["sha256"]:

@@ -16,7 +16,7 @@ from hiresx.output.saved import files
 # Errors that are reported as they are. "Permission denied" is not among them, because this process has opened the file
 # before.
 _CLEAR = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.ENOENT)
-# Bytes that a file has beside its arrays, at most.
+# Largest number of bytes of a file without its arrays.
 _BESIDE = 1 << 20
 
 

@@ -79,7 +79,7 @@ def versions() -> dict[str, str | None]:
 
 
 def _driver() -> dict[str, str | None]:
-    """NVIDIA driver, and the newest CUDA version it can run."""
+    """Return the version of the NVIDIA driver, and the newest CUDA version that it supports."""
 
     def describe(nvml: Any) -> dict[str, str | None]:
         number = nvml.nvmlSystemGetCudaDriverVersion_v2()
@@ -92,7 +92,7 @@ def _driver() -> dict[str, str | None]:
 
 
 def _query_nvml(question: Callable[[Any], Any]) -> Any:
-    """The answer of `question`(pynvml); None without NVML, without a driver, or where it cannot say."""
+    """Return the result of `question`(pynvml); None without NVML, without a driver, or if it has no answer."""
     pynvml = optional.import_or_none("pynvml")
     if pynvml is None:
         return None
@@ -102,7 +102,7 @@ def _query_nvml(question: Callable[[Any], Any]) -> Any:
             return question(pynvml)
         finally:
             pynvml.nvmlShutdown()
-    except Exception:  # of NVML or of a module that only bears its name: no run ends for that
+    except Exception:  # an error of NVML, or of another module of this name: it must not end a run
         return None
 
 

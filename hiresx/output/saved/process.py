@@ -37,9 +37,9 @@ def _space() -> str | None:
 
 
 def _since(pid: str) -> int | None:
-    """Start time of a process; None if there is none or it is a zombie."""
+    """Return the start time of a process; None if it does not exist or is a zombie."""
     with suppress(OSError, ValueError, IndexError):
-        # The name of the program, in brackets, may hold anything.
+        # The name of the program, in brackets, may contain any character.
         state, *rest = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
         return None if state in "ZX" else int(rest[18])
     return None

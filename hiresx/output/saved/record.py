@@ -86,7 +86,7 @@ class Record:
         self._written = self._clock()
 
 
-# Tables that the case of a record has, if it is one.
+# Tables that are in the case of every record.
 _TABLES = ("grid", "gas", "time", "output", "parameters")
 
 

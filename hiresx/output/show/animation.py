@@ -16,7 +16,7 @@ from hiresx.output.saved import files
 # A page is then 910 pixels wide, which is enough for a GIF of some hundred pictures.
 STYLE = {"figure.dpi": 130}
 SUFFIXES = (".gif", ".mp4")
-FASTEST = 60  # pictures a second
+FASTEST = 60  # pictures per second
 
 
 def check_target(target: Path, fps: float) -> None:
@@ -31,11 +31,11 @@ def check_target(target: Path, fps: float) -> None:
 
 
 def _ffmpeg() -> str:
-    """Path of ffmpeg. Raises HiresxError where there is none."""
+    """Return the path of ffmpeg. Raises HiresxError if there is none."""
     library = optional.import_or_none("imageio_ffmpeg")
     try:
         found = library.get_ffmpeg_exe() if library is not None else shutil.which("ffmpeg")
-    except RuntimeError:  # the library came without one
+    except RuntimeError:  # the library is installed without ffmpeg
         found = shutil.which("ffmpeg")
     if found is None:
         raise HiresxError(
@@ -78,7 +78,7 @@ class MovingFigure:
         """Return the picture as 8-bit values of red, green and blue, an array (height, width, 3)."""
         self._canvas.restore_region(self._still)
         for ax in self.figure.axes:
-            # The frame of a panel lies over its image.
+            # The frame of a panel covers its image.
             for artist in (*ax.images, *ax.spines.values()) if ax.images else ():
                 ax.draw_artist(artist)
         if self._title:
@@ -87,7 +87,8 @@ class MovingFigure:
 
 
 def _same_size(pictures: Iterator[np.ndarray], shape: tuple[int, ...]) -> Iterator[np.ndarray]:
-    """A grid that moved or a part that shrank may change a figure's height: it is cut, or filled with white."""
+    """Return the picture with the given size. If the grid moved or a part shrank, the height of a figure may differ: it
+    is cut, or filled with white."""
     for picture in pictures:
         if picture.shape != shape:
             fitted = np.full(shape, 255, dtype=np.uint8)
@@ -106,12 +107,12 @@ def _write_gif(path: Path, pictures: Iterator[np.ndarray], shape: tuple[int, ...
     colours = np.unique(first.reshape(-1, 3), axis=0)
     found = Image.fromarray(colours[None]).quantize(254).getpalette() or []
     palette = Image.new("P", (1, 1))
-    palette.putpalette([*found[: 3 * 254], 0, 0, 0, 255, 255, 255])  # black on white stays what it is
+    palette.putpalette([*found[: 3 * 254], 0, 0, 0, 255, 255, 255])  # black on white remains unchanged
 
     def reduce(picture: np.ndarray) -> Any:
         made = Image.fromarray(picture).quantize(palette=palette, dither=Image.Dither.NONE)
         indexes = np.array(made)
-        indexes[(picture == 255).all(axis=-1)] = 255  # Pillow looks for the nearest in steps of four
+        indexes[(picture == 255).all(axis=-1)] = 255  # Pillow searches for the nearest colour in steps of four
         made.putdata(indexes.ravel())
         return made
 
@@ -122,8 +123,8 @@ def _write_gif(path: Path, pictures: Iterator[np.ndarray], shape: tuple[int, ...
 
 
 def _write_mp4(path: Path, pictures: Iterator[np.ndarray], shape: tuple[int, ...], fps: float) -> None:
-    """H.264 of a quality at which slow gradients show no bands."""
-    height, width = (n - n % 2 for n in shape[:2])  # H.264 with colours at half resolution has even sizes
+    """Write an H.264 film, with a quality at which slow gradients show no bands."""
+    height, width = (n - n % 2 for n in shape[:2])  # H.264 with colours at half resolution needs even sizes
     command = [_ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]
     command += ["-r", f"{fps:g}", "-i", "-", "-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "14"]
     command += ["-preset", "fast", "-tune", "animation", "-movflags", "+faststart", "-f", "mp4", str(path)]

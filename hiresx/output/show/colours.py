@@ -11,10 +11,10 @@ from hiresx.output.show import picture_file, raster
 from hiresx.output.show.look import Look
 
 _DIVERGING = "RdBu_r"
-# Pixels of a picture in an inch: those of `page.STYLE`.
+# Pixels per inch of a picture: those of `page.STYLE`.
 _DPI = 200
 
-# A view: horizontal and vertical coordinate, two-dimensional pieces, where it is.
+# A view: horizontal and vertical coordinate, two-dimensional pieces, and a description of its position.
 View = tuple[str, str, list[cut.Piece], str]
 # Largest number of values of one picture that are used for the scale of many pictures.
 _SAMPLED = 200_000
@@ -68,11 +68,11 @@ def draw(
         widths, heights = widths, [max(heights)] * len(names)
     else:
         widths, heights = [max(widths)] * len(names), heights
-    # "compressed" brings panels of a given shape together, but gives those of different shapes different scales.
+    # "compressed" joins panels of a given shape, but gives panels of different shapes different scales.
     layout: picture_file.Layout = (
         "compressed" if len({round(high / wide, 6) for wide, high in sizes}) == 1 else "constrained"
     )
-    lines = 0.02 * look.font  # inches of a line of text and what is around it
+    lines = 0.02 * look.font  # height of a line of text with its margins, in inches
     figure = look.figure(sum(heights) + 1.7 * lines * len(heights) + (3.4 if by_rows else 5.5) * lines, layout)
     grid = figure.subplots(len(heights), len(widths), squeeze=False, width_ratios=widths, height_ratios=heights)
     for number, name in enumerate(names):
@@ -132,11 +132,10 @@ def pixels(views: list[View], look: Look, inches: float | None = None) -> list[r
 
 
 def _arrangement(sizes: list[tuple[float, float]], variables: int, look: Look) -> tuple[bool, float]:
-    """True if variables go in rows and views in columns (or the reverse), and inches per unit of length.
-
-    The choice that makes the larger picture on a screen as wide as the page and 5 inches high, with half an inch for
-    the labels of each column and for each vertical colour bar; then the scale may use the height of the page.
-    """
+    """Return whether variables are in rows and views in columns (or the reverse), and the inches per unit of length.
+    The arrangement with the larger picture is chosen, for a screen as wide as the page and 5 inches high, with half an
+    inch for the labels of each column and for each vertical colour bar. Afterwards the scale may use the height of the
+    page."""
     wide, high = ([size[m] for size in sizes] for m in (0, 1))
     bars = variables if len(sizes) == 1 else 0
     label = 0.5 * look.font / picture_file.FONT
@@ -149,7 +148,7 @@ def _arrangement(sizes: list[tuple[float, float]], variables: int, look: Look) -
 
 
 def _size(box: raster.Box) -> tuple[float, float]:
-    """Width and height of a view, no more than 12 to 1: a thinner domain is stretched to be seen."""
+    """Return width and height of a view, whose ratio is at most 12: a thinner domain is stretched to be visible."""
     width, height = box[1] - box[0], box[3] - box[2]
     return max(width, height / 12), max(height, width / 12)
 
@@ -214,7 +213,7 @@ def default_scale(
     values = values[np.isfinite(values)]
     if not values.size:
         raise HiresxError(f"{name} is not a number anywhere", "the run has broken down: plot an earlier step")
-    # A thousandth of the values at either end is left out, so that a corner or a start-up wave does not determine the
+    # A thousandth of the values at either end is ignored, so that a corner or a start-up wave does not determine the
     # scale.
     low, high = (float(q) for q in np.quantile(values, (0.001, 0.999)))
     colours = derived.about(name).colours
@@ -225,10 +224,10 @@ def default_scale(
     elif values.min() >= 0 and low < 0.1 * high:
         low = 0.0
     if high - low <= 1e-9 * max(abs(low), abs(high), 1e-12):
-        # A uniform field, whose round-off must not look like structure.
+        # A uniform field: its round-off must not look like structure.
         low, high = low - 0.5e-3 * max(abs(low), 1.0), high + 0.5e-3 * max(abs(high), 1.0)
     margin = 1e-6 * (high - low)
-    # For faint waves beside shocks.
+    # Shows faint waves beside shocks.
     norm = PowerNorm(exponent, low, high) if colours == "gray_r" and low == 0 else Normalize(low, high)
     return norm, colours, _ends(values.min() < low - margin, values.max() > high + margin)
 

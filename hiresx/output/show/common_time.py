@@ -7,7 +7,7 @@ from hiresx.base.shell import quote
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file as fields
 
-# Times that agree to this share are the same.
+# Times that agree to this fraction count as equal.
 SAME_TIME = 1e-9
 
 
@@ -31,7 +31,7 @@ def latest_common(runs: Sequence[Mapping[int, Path]]) -> list[Path]:
     for time in sorted(set(times[0].values()), reverse=True):
         matches = [[step for step, t in found.items() if same_time(t, time)] for found in times]
         if all(matches) and (time != 0 or started):
-            # A run whose time stands still has more than its start at t = 0.
+            # A run whose time does not advance has more fields than those at t = 0.
             return [frames[max(steps) if time else min(steps)] for frames, steps in zip(runs, matches, strict=True)]
     other = next((n for n in range(1, len(runs)) if not _have_common(times[0], times[n])), 1)
     (ours, of_ours), (theirs, of_theirs) = ((runs[n][max(runs[n])], format_times(times[n])) for n in (0, other))

@@ -1,7 +1,7 @@
 """Comparison of two runs, field files or checkpoints: differences of their set-up, and the size of the differences of
 their results."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ def compare(first: str | Path, second: str | Path) -> dict[str, Any]:
     configuration = [
         entry
         for entry in _as_dicts(identity.differences(a.case, b.case))
-        # Nor an empty list where the other has entries, which are listed themselves.
+        # An empty list is not reported if the other run has entries, which are listed themselves.
         if entry["key"] not in _SAID_ONLY and [entry["first"], entry["second"]] not in ([None, []], [[], None])
     ]
     functions = None
@@ -46,7 +46,11 @@ def compare(first: str | Path, second: str | Path) -> dict[str, Any]:
     found = {
         "first": str(first),
         "second": str(second),
-        "run": _differing(a.record, b.record, ("status", "backend", "points", "steps", "time")),
+        "run": [
+            {"key": key, "first": a.record.get(key), "second": b.record.get(key)}
+            for key in ("status", "backend", "points", "steps", "time")
+            if a.record.get(key) != b.record.get(key)
+        ],
         "configuration": configuration,
         "functions": functions,
         "grid": {"same": results["same_grid"], "hashes": [side.record.get("grid_hash") for side in (a, b)]},
@@ -103,20 +107,17 @@ def _is_checkpoint(path: Path) -> bool:
         return path.suffix == ".hxc" or file.read(len(MAGIC)) == MAGIC
 
 
-def _differing(a: Mapping[str, Any], b: Mapping[str, Any], keys: Sequence[str]) -> list[dict[str, Any]]:
-    return [{"key": key, "first": a.get(key), "second": b.get(key)} for key in keys if a.get(key) != b.get(key)]
-
-
 def _as_dicts(differences: Sequence[tuple[str, Any, Any]]) -> list[dict[str, Any]]:
     return [{"key": key, "first": old, "second": new} for key, old, new in differences]
 
 
 def _pair(a: _Side, b: _Side) -> tuple[int, int]:
-    """Steps of the latest fields of one time that is not the start; of the last fields when there are none."""
+    """Return the steps of the latest fields with a common time after the start; if there are none, those of the last
+    fields."""
     times, others = a.times(), b.times()
     for step in sorted(set(times) - {0}, reverse=True):
         near = min(others, key=lambda other: (abs(others[other] - times[step]), abs(other - step)))
-        # With local time steps the time stands still: then the step must be the same.
+        # With local time steps the time does not advance, and the steps must be equal.
         moved = times[step] != 0 or step == near
         if moved and near and common_time.same_time(times[step], others[near]):
             return step, near

@@ -54,7 +54,7 @@ def results(first: Container, second: Container) -> dict[str, Any]:
 
 
 def _blocks(found: Container) -> list[tuple[str, tuple[int, ...]]]:
-    """Per block its name and size (ni, nj, nk)."""
+    """Return for each block its name and size (ni, nj, nk)."""
     return [(str(block["name"]), tuple(block["size"])) for block in found.values["grid"]]
 
 
@@ -89,7 +89,7 @@ def _state(
 def _conservative_values(
     read: Callable[[str, Range], np.ndarray], block: int, box: Range, reference: list[float] | None
 ) -> np.ndarray:
-    """The conservative variables of a block, which may be kept as differences from a reference."""
+    """Return the conservative variables of a block, which may be stored as differences from a reference."""
     q = read(f"q.{block}", box)
     if reference is None:
         return q
@@ -97,7 +97,7 @@ def _conservative_values(
 
 
 def _attachment_arrays(first: Container, second: Container) -> Iterator[dict[str, Any]]:
-    """The arrays of attachments that both have in one size."""
+    """Return the arrays of attachments that both have with the same size."""
     reads = [distributed_arrays.read_from_file(container, "attachments/") for container in (first, second)]
     for name in reads[0].names:
         if name not in reads[1].names or reads[0].whole(name) != reads[1].whole(name):

@@ -65,7 +65,7 @@ def _head(path: Path) -> bytes:
 
 
 def _read(reader: Callable[[Path], Mapping[str, Any]], path: Path) -> Mapping[str, Any]:
-    """The result of `reader`. Any error in a file of the right kind is reported as damage of the file."""
+    """Return the result of `reader`. Any error in a file of the right kind is reported as damage of the file."""
     try:
         return reader(path)
     except (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
@@ -132,14 +132,15 @@ def _run(path: Path) -> dict[str, Any]:
 
 
 def _span(step: np.ndarray, time: np.ndarray) -> dict[str, Any]:
-    """Steps and times of the first and the last sample, if there are any."""
+    """Return steps and times of the first and the last sample, if there are any."""
     if not len(step):
         return {}
     return {"steps": [int(step[0]), int(step[-1])], "times": [float(time[0]), float(time[-1])]}
 
 
 def _rank(rank: dict[str, Any], seconds: float | None) -> dict[str, Any]:
-    """A rank's line: where it was, what it had, with whom it exchanged how much, and how much of the time it waited."""
+    """Describe a rank in one line: where it ran, its nodes, the ranks and bytes of its exchanges, and the fraction of
+    time that it waited."""
     links = rank.get("neighbours") or ()
     line = {key: rank.get(key) for key in ("rank", "host", "backend", "gpu", "cpus", "threads", "points")}
     line["parts"] = len(rank.get("parts") or ())
@@ -227,7 +228,7 @@ def _fields(path: Path, averages: bool) -> dict[str, Any]:
 
 
 def _range(variables: Any) -> dict[str, float | None]:
-    """Least and greatest value; None where nothing is a number."""
+    """Return the least and greatest value; None if there is no number."""
     low, high = [], []
     for variable in variables:
         values = np.asarray(variable[...])
@@ -262,7 +263,7 @@ def _places(stored: place_file.StoredPlaces, kind: place_file.Kind) -> dict[str,
     found: dict[str, Any] = {"kind": f"{kind.name} {stored.name}", "samples": stored.samples}
     found |= _span(stored.records["step"], stored.records["time"])
     found["places"] = len(stored.fixed["x"])
-    # one sample after the other: they may be more than the memory holds
+    # sample by sample: all samples together may be larger than the memory
     held: dict[str, Any] = {name: [values] for name, values in stored.fixed.items()}
     held |= {name: stored.records[name] for name in stored.quantities}
     found["variables"] = [
@@ -305,7 +306,7 @@ def _grid(path: Path) -> dict[str, Any]:
 
 
 def _is_grid(path: Path, head: bytes) -> bool:
-    """True for CGNS in either form, binary integers at the start, or text that begins with whole numbers."""
+    """True for CGNS in either format, binary integers at the start, or text that begins with integers."""
     from hiresx.grid.cgns_tree import is_cgns
 
     if head.startswith(_HDF5):
@@ -314,7 +315,7 @@ def _is_grid(path: Path, head: bytes) -> bool:
         try:
             with h5py.File(path, "r", locking=False) as file:
                 return " hdf5version" in file or " version" in file or "CGNSLibraryVersion" in file
-        except (OSError, RuntimeError, KeyError, ValueError, TypeError):  # whatever it says of a damaged file
+        except (OSError, RuntimeError, KeyError, ValueError, TypeError):  # any error that it raises for a damaged file
             return path.suffix.lower() == ".cgns"
     if is_cgns(head):
         return True
@@ -326,10 +327,6 @@ def _is_grid(path: Path, head: bytes) -> bool:
     return begins_like_plot3d(path)
 
 
-def _vtk(path: Path) -> dict[str, Any]:
-    return vtk.describe(path)
-
-
 def _record(path: Path) -> dict[str, Any]:
     return _run(path.parent)
 
@@ -338,13 +335,13 @@ def _suffix(*suffixes: str) -> Callable[[Path, bytes], bool]:
     return lambda path, head: path.suffix.lower() in suffixes
 
 
-# By content where that tells, else by the name's end; the first that fits.
+# Kinds are determined by content if possible, else by the end of the name; the first that fits is used.
 _KINDS: tuple[tuple[str, Callable[[Path, bytes], bool], Callable[[Path], Mapping[str, Any]]], ...] = (
     ("checkpoint", lambda path, head: head.startswith(MAGIC) or path.suffix == ".hxc", _checkpoint),
     ("history", lambda path, head: head.startswith(_CLASSIC), _history),
     ("grid", _is_grid, _grid),
     ("netCDF file", lambda path, head: head.startswith(_HDF5) or path.suffix == ".nc", _netcdf),
-    ("VTK file", lambda path, head: b"<VTKFile" in head, _vtk),
+    ("VTK file", lambda path, head: b"<VTKFile" in head, vtk.describe),
     ("record of a run", lambda path, head: path.name == "run.json", _record),
     ("case", _suffix(".toml"), _case),
     ("grid", _suffix(".cgns", ".xyz", ".x", ".p3d", ".grd", ".fmt", ".g"), _grid),

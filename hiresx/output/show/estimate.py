@@ -30,15 +30,15 @@ class Estimator:
         self._begin()
 
     def _begin(self) -> None:
-        """Forget all samples."""
+        """Discard all samples."""
         self._origin: tuple[float, int, float] | None = None
         self._opened = (0.0, 0, 0.0)
         self._aside_opened = 0.0
-        # Wall time aside so far, and that of steps between the first update and the last.
+        # Wall time recorded by `aside` so far, and the wall times of steps between the first update and the last.
         self._aside = self._busy = 0.0
         self._rates: deque[float] = deque(maxlen=self._WINDOWS)
-        # (time, ln dt) of the last windows, and (wall clock, time, ln dt) over the whole run: when that is full, every
-        # other one goes and the spacing doubles.
+        # (time, ln dt) of the last windows, and (wall clock, time, ln dt) over the whole run. If the list is full,
+        # every other entry is removed and the spacing doubles.
         self._recent: deque[tuple[float, float]] = deque(maxlen=5)
         self._samples: list[tuple[float, float, float]] = []
         self._spacing = 1
@@ -48,7 +48,8 @@ class Estimator:
     def update(self, now: float, step: int, time: float) -> None:
         """Record that the run has made `step` steps and reached `time` at wall clock time `now` (s). The call is cheap
         enough for every step."""
-        if self._origin is not None and step < self.step:  # the run has returned to a checkpoint: the clock starts anew
+        # the run has returned to a checkpoint: the measurement starts anew
+        if self._origin is not None and step < self.step:
             self._begin()
         self.step, self.time = step, time
         if self._origin is None:
@@ -126,20 +127,20 @@ class Estimator:
         begin = (now + began) / 2
         half = [sample[1:] for sample in self._samples if sample[0] >= begin]
         if len(half) < 6:
-            # Fewer windows say more about noise than about drift.
+            # With fewer windows the slope would be dominated by noise.
             self._slope = self._horizon = 0.0
             return
         middle = len(half) // 2
         early, late = _slope(half[: middle + 1]), _slope(half[middle:])
-        # The smaller of both slopes, as by the minmod limiter: an oscillation or the end of a start-up must not count
-        # as a drift.
+        # The smaller of both slopes is used, as by the minmod limiter: an oscillation or the end of a start-up must not
+        # count as a drift.
         self._slope = math.copysign(min(abs(early), abs(late)), early) if early * late > 0 else 0.0
         self._horizon = half[-1][0] - half[0][0]
 
     def _steps_to(self, end: float) -> float:
         span = max(end - self.time, 0.0)
         slope, seen = self._slope, min(span, self._horizon)
-        # The level of the last few windows, carried to the present by the drift.
+        # The level of the last few windows, extrapolated to the present with the drift.
         level = median(log_dt + slope * (self.time - time) for time, log_dt in self._recent)
         # dt(s) = dt exp(slope s) as far as `seen`, constant beyond: the steps are the integral of 1/dt.
         growth = slope * seen
@@ -148,5 +149,5 @@ class Estimator:
 
 
 def _slope(samples: list[tuple[float, float]]) -> float:
-    """Median of the slopes between all pairs of samples (x, y), Theil-Sen."""
+    """Return the median of the slopes between all pairs of samples (x, y) (Theil-Sen)."""
     return median((b[1] - a[1]) / (b[0] - a[0]) for i, a in enumerate(samples) for b in samples[i + 1 :])

@@ -10,9 +10,9 @@ from matplotlib.transforms import Bbox
 
 from hiresx.errors import HiresxError
 
-PAD = 0.05  # inches around what is drawn
-_LEAST = 0.2  # inches of a panel
-_SMALLEST = 4.0  # points of letters
+PAD = 0.05  # margin around the content, in inches
+_LEAST = 0.2  # least size of a panel, in inches
+_SMALLEST = 4.0  # least size of letters, in points
 _FORMULA = re.compile(r"\$[^$]*\$")
 
 
@@ -95,7 +95,7 @@ def _shrink_labels(figure: Any) -> None:
 
 
 def _break_legends(figure: Any) -> None:
-    """Legends of the figure into more rows, where they are too wide."""
+    """Divide legends of the figure into more rows if they are too wide."""
     renderer, pad = figure._get_renderer(), 2 * PAD * figure.dpi
     room = figure.bbox.width - pad
     for legend in figure.legends:

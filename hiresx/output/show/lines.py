@@ -103,7 +103,7 @@ def draw(
 
 
 def _with_gaps(drawn: LineValues, name: str) -> list[np.ndarray]:
-    """Coordinate and values with nan where the line leaves the grid."""
+    """Return coordinate and values with nan where the line leaves the grid."""
     return [np.insert(drawn.values[key].astype(float), drawn.gaps, np.nan) for key in (drawn.along, name)]
 
 
@@ -133,10 +133,8 @@ def _along(pieces: list[cut.Piece], dimensions: int, line: str, part: str) -> Li
 def _exact(
     data: fields.FieldFileContent, samples: cut.Piece, along: str, names: list[str]
 ) -> dict[str, np.ndarray] | None:
-    """The case's exact solution on a fine line through the samples; None when its case.py has no function `exact`.
-
-    Variables that are gradients are left out: a line does not tell them.
-    """
+    """Return the case's exact solution on a fine line through the samples; None if its case.py has no function `exact`.
+    Variables that are gradients are left out, since they do not follow from values on a line."""
     from hiresx.case import Case
     from hiresx.case.functions import public_functions
 

@@ -15,7 +15,7 @@ def difference(pairs: Iterable[tuple[str, np.ndarray, np.ndarray]]) -> dict[str,
     for name, first, second in pairs:
         values = first.astype(np.float64)
         apart = np.abs(values - second)
-        # Two values that are not numbers do not differ. If only one is not a number, the difference is the greatest.
+        # If both values are NaN they do not differ. If only one is NaN, the difference is infinite.
         lost, gone = np.isnan(values), np.isnan(second)
         apart = np.where(lost & gone, 0.0, np.where(lost | gone, np.inf, apart))
         worst = int(np.argmax(apart))

@@ -30,10 +30,10 @@ STYLE: dict[str, Any] = {
     "savefig.dpi": 200,
     "svg.hashsalt": "hiresx",  # the same picture gives the same file
 }
-# What is drawn first, and what is drawn beside it.
+# Colours of the first curves, and of further ones.
 BLUE, OTHERS = "#0b61a4", ("#c8501e", "#3a8a3a", "#7a4fa3", "#8c6d1f")
 TIME = r"$t\,c_\mathrm{ref}/L$"
-WIDTH, HEIGHT = 7.0, 9.2  # inches: the text of a page
+WIDTH, HEIGHT = 7.0, 9.2  # width of the text of a page, in inches
 
 
 def require_matplotlib() -> None:
@@ -93,7 +93,7 @@ def label_points(ax: Any, places: Sequence[tuple[float, float, str]]) -> None:
         return
     figure, size = ax.figure, 8.0
     inches = ax.get_position().size * figure.get_size_inches()
-    rows: list[float] = []  # where the last name of each row ends, as a share of the width
+    rows: list[float] = []  # the end of the last name of each row, as a fraction of the width
     placed = []
     for x, y, name in sorted(places):
         share = float(ax.transLimits.transform(ax.transScale.transform((x, y)))[0])
@@ -160,7 +160,7 @@ def level(reference: str) -> str:
 
 
 def _factor(word: str) -> str:
-    """One factor of `unit`: a letter is slanted, a word upright, the text behind _ an index."""
+    """Return one factor of `unit`: a letter is slanted, a word upright, the text after _ an index."""
     name, _, power = word.partition("^")
     letter, _, index = name.partition("_")
     letter = _GREEK.get(letter, letter if len(letter) == 1 else rf"\mathrm{{{letter}}}")
@@ -180,7 +180,7 @@ def use_length_symbol(figure: Any, case: Mapping[str, Any] | None) -> Any:
 def with_length_symbol(words: str, case: Mapping[str, Any] | None) -> str:
     """Replace the length L in `words` by the symbol that the resolved `case` defines for it."""
     symbol_of_length = _factor(str((case or {}).get("length_symbol") or "L"))
-    parts = words.split("$")  # each second one is a formula
+    parts = words.split("$")  # every second part is a formula
     parts[1::2] = [_LENGTH.sub(lambda _: symbol_of_length, part) for part in parts[1::2]]
     return "$".join(parts)
 
@@ -208,7 +208,7 @@ def check_target(target: Path) -> None:
 
 
 def _kind(drawn: Any, target: Path) -> str:
-    """The kind of picture that the name of a file asks for. Raises HiresxError for one that cannot be written."""
+    """Return the kind of picture for the name of a file. Raises HiresxError for one that cannot be written."""
     kind = target.suffix[1:].lower()
     if kind not in drawn.canvas.get_supported_filetypes():
         raise HiresxError(f'{target}: pictures cannot be written as "{target.suffix}"', "use .png, .svg or .pdf")
@@ -218,7 +218,7 @@ def _kind(drawn: Any, target: Path) -> str:
 def save(drawn: Any, target: Path) -> Path:
     """Write the figure `drawn` to `target` (.png, .svg, .pdf, ...). Raises HiresxError if this is not possible."""
     kind = _kind(drawn, target)
-    # Dates in the file would make two plots of the same fields differ.
+    # With dates in the files, two plots of the same fields would differ.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     with files.writing(target, parents=True) as temporary:
         drawn.savefig(temporary, format=kind, metadata=metadata, bbox_inches=_bounding_box(drawn), pad_inches=0.05)

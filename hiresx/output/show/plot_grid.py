@@ -12,7 +12,7 @@ from hiresx.output.fields import cut, field_file
 from hiresx.output.show import colours, picture_file, raster
 from hiresx.output.show.look import Look
 
-# Blocks that a legend names; of more each still has a colour.
+# Largest number of blocks that a legend names; further ones have colours, too.
 _NAMED = 16
 _COLOURS = (picture_file.BLUE, *picture_file.OTHERS, "0.35", "#b0417a", "#4d8fb0", "#6b8e23")
 
@@ -53,7 +53,7 @@ def plot_grid(
 
 
 def _grid(path: Path) -> tuple[str, list[cut.Piece], list[str], dict[str, Any]]:
-    """Title, coordinates (nk, nj, ni) and names of the blocks, and the case, empty where there is none."""
+    """Return title, coordinates (nk, nj, ni) and names of the blocks, and the case, which is empty if there is none."""
     about: dict[str, Any] = {}
     is_case = path.suffix == ".toml" or (path.is_dir() and (path / "case.toml").is_file())
     if is_case or not path.exists():

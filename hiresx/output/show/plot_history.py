@@ -20,7 +20,7 @@ from hiresx.output.watch import history
 # Largest numbers of panels in one picture, and of curves in one panel, unless curves are named one by one.
 PANELS, CURVES = 8, 10
 _DASHES = ("--", ":", "-.")
-# What every history has, and what is drawn only when it is asked for.
+# Columns that every history has, and columns that are drawn only if they are requested.
 _CLOCK, _ASIDE = ("step", "time"), ("dt",)
 
 
@@ -94,7 +94,7 @@ def plot_history(
 
 @dataclass
 class _SelectedColumns:
-    """Columns that were asked for, and what they are."""
+    """The requested columns, and their descriptions."""
 
     run: str
     title: str
@@ -103,7 +103,7 @@ class _SelectedColumns:
     data: dict[str, np.ndarray]
     columns: dict[str, history.Column]
     asked: list[str]
-    # Whether curves were named one by one: then none is left out.
+    # Whether curves were named individually: then all of them are drawn.
     named: bool = False
 
     @property
@@ -199,7 +199,7 @@ def _select_columns(directory: str | Path, wanted: str, start: float | None) -> 
             f'history "{name}" of {directory} has no samples to draw', "continue the run, or begin earlier"
         )
     title = (record.read_or_empty(directory).get("case") or {}).get("title") or directory.name
-    # Whole columns may have too many places to draw; places that are named are all drawn.
+    # Columns may have too many places to draw all of them; places that are named are all drawn.
     one_by_one = bool(wanted_columns) and all(
         part.strip().removeprefix(f"{name}.") in data for part in wanted_columns.split(",")
     )
@@ -207,17 +207,17 @@ def _select_columns(directory: str | Path, wanted: str, start: float | None) -> 
 
 
 def _thin(names: list[str]) -> list[str]:
-    """CURVES of them at most, evenly chosen, the first and the last among them."""
+    """Return at most CURVES of them at equal distances, including the first and the last."""
     kept = np.unique(np.linspace(0, len(names) - 1, min(CURVES, len(names))).astype(int))
     return [names[n] for n in kept]
 
 
 def _draw(ax: Any, chosen: _SelectedColumns, colours: Mapping[str, Any], prefix: str, style: str) -> None:
-    """The columns that `colours` are given for."""
+    """Draw the columns for which `colours` has an entry."""
     for name, colour in colours.items():
         values = chosen.data[name]
         if name in chosen.norms:
-            # zeros of the start, which have no place on a logarithmic axis
+            # zeros at the start, which cannot be drawn on a logarithmic axis
             values = np.where(values > 0, values, np.nan)
         marker = {"marker": "o", "ms": 2.6} if values.size <= 30 else {}
         ax.plot(chosen.data[chosen.clock], values, style, color=colour, label=f"{prefix}{name}", **marker)

@@ -10,10 +10,10 @@ from hiresx.grid.blocks import Block
 from hiresx.output.show import picture_file
 from hiresx.output.show.look import Look
 
-# Nodes to each side of the place that are drawn.
+# Number of nodes that are drawn on each side of the place.
 AROUND = 6
-# What makes a place the worst, first that holds: a volume that is not positive, then the largest of these, each
-# relative to a value that a good grid does not pass.
+# Measures that determine the worst place: a volume that is not positive comes first, then the largest of the others,
+# each divided by its limit for a good grid.
 LIMITS = {"skewness": 60.0, "stretching": 1.3}
 
 
@@ -70,14 +70,14 @@ def _figure(grid: Grid, block: Block, what: str, extreme: dict[str, Any], look: 
 
 
 def _axes(block: Block, k: int) -> tuple[str, str]:
-    """The two coordinates in which the plane k of a block is seen best."""
+    """Return the two coordinates in which the plane k of a block is largest."""
     extents = {axis: float(np.ptp(getattr(block, axis)[k])) for axis in "xyz"}
     kept = sorted(sorted(extents, key=lambda axis: -extents[axis])[:2])
     return kept[0], kept[1]
 
 
 def _lines(axes: Any, block: Block, k: int, a: str, b: str, every: tuple[int, int] | None, colour: str) -> None:
-    """The rim of plane k, or all grid lines around a node."""
+    """Yield the rim of plane k, or all grid lines around a node."""
     u, v = getattr(block, a)[k], getattr(block, b)[k]
     if every is None:
         for line in (np.s_[0], np.s_[-1], np.s_[:, 0], np.s_[:, -1]):

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from hiresx.base.signals import ignore_broken_output
+from hiresx.base.termination_signals import ignore_broken_output
 from hiresx.output.show.estimate import Estimator
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.live import Live
 
-_LIVE_EVERY = 0.2  # s: smooth to the eye, and below a thousandth of the run's time
+_LIVE_EVERY = 0.2  # interval in s: it looks smooth, and takes less than a thousandth of the run's time
 
 
 class Progress:

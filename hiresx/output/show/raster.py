@@ -9,14 +9,14 @@ import numpy as np
 from hiresx.output.fields import cut
 
 Box = tuple[float, float, float, float]
-# Blocks that lie side by side and share no nodes leave a gap of one cell, which belongs to the flow: faces that are
-# nearer to each other than this many cells are joined.
+# Blocks that are adjacent and share no nodes leave a gap of one cell, which belongs to the flow. Faces that are closer
+# to each other than this many cells are joined.
 _BETWEEN = 1.5
-# Share of the last cell along a face by which a node may lie beyond the end of the face and still be opposite to it.
+# A node may lie beyond the end of a face by this fraction of the last cell and still be opposite to it.
 _PAST = 0.1
-# Tests of pixels against triangles at a time.
+# Number of tests of pixels against triangles at a time.
 _SLAB = 1 << 21
-# Weights above minus this count as zero, so that a pixel on a face belongs to the block.
+# Weights above minus this value count as not negative, so that a pixel on a face belongs to the block.
 _ROUNDING = 1e-9
 
 
@@ -31,7 +31,7 @@ class Raster:
     weights: np.ndarray
 
     def __call__(self, values: Sequence[np.ndarray]) -> np.ndarray:
-        """The picture (rows, columns) of `values`, one array for each piece."""
+        """Return the picture (rows, columns) of `values`, one array for each piece."""
         flat = np.concatenate([np.ravel(part) for part in values])
         picture: np.ndarray = self.weights[0] * flat[self.nodes[0]]
         for n in (1, 2):
@@ -67,8 +67,8 @@ def raster(
         shape = piece[horizontal].shape
         numbers.append(np.arange(first, first + shape[0] * shape[1]).reshape(shape))
         first += numbers[-1].size
-    # Blocks are painted over the gaps beside them. Blocks of finer levels come behind those under them, and so do the
-    # gaps between them.
+    # Blocks are drawn over the gaps beside them. Blocks of finer levels come after those under them, and so do the gaps
+    # between them.
     gaps = _gaps(numbers, x, y)
     for block, number in enumerate(numbers):
         for triangles in (*gaps.get(block, ()), _cells(number, wide)):
@@ -84,8 +84,8 @@ def _centres(box: Box, rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def _cells(n: np.ndarray, most: int) -> np.ndarray:
-    """Triangles (m, 3) of the cells between the nodes `n` (nj, ni). Of more than `most` nodes in a row some, which
-    would only take time, are left out, never those on the faces."""
+    """Return the triangles (m, 3) of the cells between the nodes `n` (nj, ni). In rows with more than `most` nodes some
+    nodes, which would only take time, are left out, but none on the faces."""
     for axis, size in enumerate(n.shape):
         if size > most:
             n = np.take(n, np.unique(np.append(np.arange(0, size, -(-size // most)), size - 1)), axis)
@@ -97,9 +97,9 @@ def _paint(
     triangles: np.ndarray, x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray, nodes: np.ndarray,
     weights: np.ndarray,
 ) -> None:  # fmt: skip
-    """Give the pixels at (a, b) in `triangles` their nodes and weights."""
+    """Set nodes and weights of the pixels at (a, b) in `triangles`."""
     xs, ys = x[triangles.T], y[triangles.T]  # (3, m)
-    # The pixels in the box around each triangle, with those on its rim.
+    # The pixels in the bounding box of each triangle, including those on its rim.
     (left, right), (low, high) = _range(a, xs), _range(b, ys)
     across = np.maximum(right - left, 0)
     count = across * np.maximum(high - low, 0)
@@ -107,7 +107,8 @@ def _paint(
     seen = np.flatnonzero((count > 0) & np.isfinite(area) & (area != 0))
     xs, ys, area, left, low, across, count = (f[..., seen] for f in (xs, ys, area, left, low, across, count))
     triangles = triangles[seen]
-    # The second and the third weight are linear in the place: by their slopes, from the first corner.
+    # The second and the third weight are linear in the position: they follow from their slopes, starting at the first
+    # corner.
     slopes = np.stack([ys[2] - ys[0], xs[0] - xs[2], ys[0] - ys[1], xs[1] - xs[0]]) / area
     for start, stop in _slabs(np.cumsum(count)):
         which = np.repeat(np.arange(start, stop), count[start:stop])
@@ -126,7 +127,7 @@ def _paint(
 
 
 def _range(centres: np.ndarray, corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """First, and last + 1, of the pixels between the least and the greatest of the `corners` (3, m)."""
+    """Return the first, and the last + 1, of the pixels between the least and the greatest of the `corners` (3, m)."""
     margin = _ROUNDING * (centres[-1] - centres[0])
     return (
         np.searchsorted(centres, corners.min(axis=0) - margin),
@@ -135,7 +136,7 @@ def _range(centres: np.ndarray, corners: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _slabs(ends: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Ranges of triangles with _SLAB tests each, or one triangle."""
+    """Yield ranges of triangles with _SLAB tests each, or one triangle."""
     start = 0
     while start < ends.size:
         before = ends[start - 1] if start else 0
@@ -149,7 +150,8 @@ def _slabs(ends: np.ndarray) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class _BlockSide:
-    """A side of a block: its nodes in a row, the length of the cell behind each, which block and which side of it."""
+    """A side of a block: its nodes in a row, the length of the cell behind each, the number of the block and the
+    side."""
 
     nodes: np.ndarray
     depth: np.ndarray
@@ -158,8 +160,8 @@ class _BlockSide:
 
 
 def _gaps(numbers: Sequence[np.ndarray], x: np.ndarray, y: np.ndarray) -> dict[int, list[np.ndarray]]:
-    """Triangles between faces that lie a cell apart: of neighbouring blocks, or the ends of one that closes on
-    itself. By the first of the two blocks."""
+    """Return triangles between faces that are one cell apart: those of neighbouring blocks, or the ends of one block
+    that closes on itself. They are ordered by the first of the two blocks."""
     several = [(block, number) for block, number in enumerate(numbers) if min(number.shape) > 1]
     faces = [face for block, number in several for face in _faces(number, block, x, y)]
     spans = np.array([[f(c[face.nodes]) for c in (x, y) for f in (np.min, np.max)] for face in faces]).reshape(-1, 4)
@@ -190,7 +192,8 @@ def _faces(number: np.ndarray, block: int, x: np.ndarray, y: np.ndarray) -> Iter
 
 
 def _strip(one: _BlockSide, other: _BlockSide, x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
-    """The triangles from the nodes of a face to the nearest of the other, where those are a cell away."""
+    """Return the triangles from the nodes of a face to the nearest nodes of the other, where these are one cell
+    away."""
     nearest = np.empty(one.nodes.size, np.int64)
     chunk = max(1, _SLAB // other.nodes.size)
     for start in range(0, nearest.size, chunk):
@@ -200,7 +203,7 @@ def _strip(one: _BlockSide, other: _BlockSide, x: np.ndarray, y: np.ndarray) -> 
     facing = other.nodes[nearest]
     distance = np.hypot(x[one.nodes] - x[facing], y[one.nodes] - y[facing])
     close = (distance < _BETWEEN * np.maximum(one.depth, other.depth[nearest])) & (distance > 0)
-    # Past its ends the other face is nobody's neighbour, for a wall may begin there; two ends always face each other.
+    # Beyond its ends a face has no neighbour, since a wall may begin there; two ends always face each other.
     inner_nodes = np.ones(close.size, bool)
     inner_nodes[[0, -1]] = False
     for end, before in ((0, 1), (-1, -2)):

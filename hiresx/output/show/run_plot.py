@@ -80,7 +80,7 @@ def animate_run(
     name = subset or "fields"
     frames = fields.frames(directory, name)
     if not frames:
-        fields.last(directory, name)  # says what is missing
+        fields.last(directory, name)  # the error names the missing library
     plane = plane or (look.plane if look else None)
     film = picture_path(Path(directory) / f"{name}.nc", out, ".gif", variable, plane, line)
     return [animate_files(list(frames.values()), film, fps, variable, plane, line, reference, look)]
@@ -123,7 +123,7 @@ class _Request:
 
     def __post_init__(self) -> None:
         about = fields.describe(self.path)
-        # A block of one point in a direction is flat there.
+        # A block with one point in a direction is flat in it.
         self.dimensions = _dimensions(about["blocks"].values())
         self.names = [name.strip() for name in self.variable.split(",")] if self.variable else self._default(about)
         fields.check_variables(self.names, about, f"{self.path}: ")
@@ -143,7 +143,7 @@ class _Request:
         self._known: tuple[list[colours.View], list[raster.Raster]] | None = None
 
     def _refuse_colours(self) -> None:
-        """Raises HiresxError for options of colours where lines are drawn."""
+        """Raises HiresxError for options of colours if lines are drawn."""
         if self.look.lines is not None:
             raise HiresxError("contour lines belong to planes", "leave them out, or leave the line out")
         look = self.look
@@ -203,7 +203,7 @@ class _Request:
         """Red, green, blue (height, width, 3) of each of the files. Of colours on one grid only these and the title
         are drawn anew."""
         moving: animation.MovingFigure | None = None
-        # Contour lines are drawn anew, since they are no images; the layout of an exact size depends on the title.
+        # Contour lines are drawn anew, since they are not images; the layout of an exact size depends on the title.
         redrawn = self.as_lines or self.look.lines is not None or {self.look.width, self.look.height} != {None}
         for path in paths:
             data, before = self.read(path), self._known
@@ -216,7 +216,7 @@ class _Request:
             yield moving.pixels()
 
     def _rasters(self, views: list[colours.View]) -> list[raster.Raster]:
-        """The rasters of `views`. The pictures of a film share them as long as the grid stays."""
+        """Return the rasters of `views`. The pictures of a film share them as long as the grid does not change."""
         if self._known is None or not _same_places(self._known[0], views):
             self._known = views, colours.pixels(views, self.look)
         return self._known[1]
@@ -257,7 +257,7 @@ def _pieces(data: fields.FieldFileContent) -> list[cut.Piece]:
 
 
 def _difference(data: fields.FieldFileContent, other: fields.FieldFileContent, names: list[str]) -> list[cut.Piece]:
-    """The fields of `data` less those of `other`, on one grid."""
+    """Return the fields of `data` minus those of `other`, on the same grid."""
     ours, theirs = _pieces(data), _pieces(other)
     alike = [piece["x"].shape for piece in ours] == [piece["x"].shape for piece in theirs]
     if not alike or not all(
@@ -305,9 +305,9 @@ def _field_file(path: Path, step: int | None, name: str) -> Path:
 
 
 def _at_one_time(runs: Sequence[Path], step: int | None, name: str) -> list[Path]:
-    """Fields to draw of each of `runs` (folders, or field files, which are taken as they are): those of `step` of the
-    first run, and those of the other runs at its time (`common_time.latest_common`). Notes when the first run has a
-    later time."""
+    """Return the fields to draw of each of `runs` (folders, or field files, which are used as they are): those of
+    `step` of the first run, and those of the other runs at its time (`common_time.latest_common`). Prints a note if the
+    first run has a later time."""
     fixed = [run.is_file() or (step is not None and n == 0) for n, run in enumerate(runs)]
     last = [_field_file(run, step if n == 0 else None, name) for n, run in enumerate(runs)]
     if all(fixed) or len(runs) == 1:
@@ -324,7 +324,8 @@ def _at_one_time(runs: Sequence[Path], step: int | None, name: str) -> list[Path
 
 
 def _other_time(ours: fields.FieldFileContent, theirs: fields.FieldFileContent) -> str:
-    """The label of the time of other fields, or of their step where the time stands still; empty for the same time."""
+    """Return a label with the time of other fields, or with their step if the time does not advance; "" for the same
+    time."""
     if not common_time.same_time(ours.time, theirs.time):
         return f", $t = {theirs.time:.4g}\\,L/c_\\mathrm{{ref}}$"
     return f", step {theirs.step}" if theirs.time == 0 and theirs.step != ours.step else ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from hiresx.output.watch import history
 
-# Smallest time, in s, and smallest share of a run after which its mean rate is used.
+# Least time, in s, and least fraction of a run after which its mean rate is used.
 SECONDS, SHARE = 2.0, 1e-3
 
 
@@ -44,7 +44,7 @@ def run_status(directory: Path, entries: Mapping[str, Any], now: float | None = 
 
 
 def _done_fraction(entries: Mapping[str, Any], steps: int, time: float) -> float | None:
-    """Share of the run that is done at `steps` or `time`, whichever is nearer to the end; None without an end."""
+    """Return the fraction of the run that is done at `steps` or `time`, whichever is larger; None without an end."""
     spec = (entries.get("case") or {}).get("time") or {}
     done = []
     if entries.get("last_step"):

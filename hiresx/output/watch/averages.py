@@ -23,7 +23,7 @@ from hiresx.output.saved import files
 from hiresx.output.saved.files import FileLayout, JointFile
 from hiresx.output.saved.places import IndexBox, LocalRegion
 
-# What the file has of directions that were averaged over: JSON, {block: {"i": {"step": [x, y, z], "nodes": n}}}.
+# Attribute for directions that were averaged over: JSON, {block: {"i": {"step": [x, y, z], "nodes": n}}}.
 OVER = "averaged_directions"
 
 

@@ -14,10 +14,10 @@ from hiresx.device.state import BlockState
 from hiresx.grid.blocks import slices
 from hiresx.solver import Solver
 
-# Nodes of a column that are summed up together: few enough for a GPU to have work for all its threads.
+# Number of nodes of a column that one thread sums: small enough that a GPU has work for all its threads.
 HEIGHT = 32
-# Threads that go on with the sums of all columns, of FEWEST or more each, and sums of each quantity that are left for
-# the host.
+# Number of threads that add the sums of all columns, with at least FEWEST each; and the number of sums of each quantity
+# that remain for the host.
 THREADS, FEWEST, LANES = 2048, 16, 32
 
 

@@ -59,10 +59,11 @@ class FilteredNodes(Attachment):
         prepare, looks = solver.program.prepare, [part.look for part in self._parts]
         self._look, self._rest = prepare(looks), prepare([part.rest for part in self._parts])
         self._end = prepare([*looks, *(part.sample for part in self._parts)])
-        # The step at which the interval began; samples that are still on the device alone, since when.
+        # The step at which the interval began, and the wall time since which samples are only on the device.
         self._step: int | None = None
         self._waiting, self._since = 0, 0.0
-        # Samples that are being fetched: the number of the first, how many, and what waits for those of every part.
+        # Samples that are being fetched: the number of the first, their count, and the functions that wait for the
+        # values of every part.
         self._coming: tuple[int, int, list[Callable[[], np.ndarray]]] | None = None
         self.continued = self._restored = self.by_itself = False
         self._leave: list[Callable[[], None]] = []
@@ -102,7 +103,7 @@ class FilteredNodes(Attachment):
         self._end()
         self._end_interval(solver.steps)
 
-    # ---- samples that the device comes to by itself
+    # ---- samples that the device takes without the host
 
     @property
     def every(self) -> float:
@@ -245,7 +246,7 @@ class FilteredNodes(Attachment):
         return found
 
 
-# The time last seen of a node that was not looked at.
+# The time of a node that was not examined.
 _UNSEEN = -1.0
 
 
@@ -261,7 +262,7 @@ class _Part:
         count, variables = len(self.chosen), equations(solver.case).variables
         self._position, self._seen = (backend.zeros((1, count), "float64") for _ in range(2))
         self._stored_samples = backend.zeros((variables, count), "float64")
-        # `filter_rest` leaves one sample less than there are sums.
+        # `filter_rest` produces one sample less than there are sums.
         rows = SUMS, max(stay, SUMS - 1)
         self._sums, self._samples = (backend.zeros((n, variables, count), "float64") for n in rows)
         places = backend.to_device(nodes.places[self.chosen].astype(np.int32))

@@ -9,7 +9,7 @@ from hiresx.case.monitors import Coefficients as Spec
 from hiresx.errors import HiresxError
 from hiresx.output.watch.history import Column
 
-# Share of the stream's speed below which its part across `up` counts as none.
+# Fraction of the stream's speed below which its component normal to `up` counts as zero.
 _ALONG_UP = 1e-6
 
 

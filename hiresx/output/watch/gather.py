@@ -45,7 +45,7 @@ class SampledNodes:
         """`blocks` (m,) and `nodes` (3, m), index triples (i, j, k) in these; those that are given twice count once."""
         self._comm = solver.comm
         ids = NodeNumbers(solver.decomposition.blocks).of(blocks, nodes)
-        # `inverse`: of each of the nodes, its place in `ids`
+        # `inverse`: the position of each node in `ids`
         self.ids, first, self.inverse = np.unique(ids, return_index=True, return_inverse=True)
         states, places = _own(solver, blocks[first], nodes[:, first])
         self.mine = np.flatnonzero(states >= 0)

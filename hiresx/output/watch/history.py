@@ -32,8 +32,8 @@ _DIMENSION, _VARIABLE, _ATTRIBUTE = 10, 11, 12
 _CHAR, _INT, _DOUBLE = 2, 4, 6
 # The attribute `filter` of a history with instantaneous samples.
 NO_FILTER = "none"
-_COUNT = 4  # where the header holds the number of records
-_PIECE = 1 << 20  # bytes that are read at once
+_COUNT = 4  # position of the number of records in the header
+_PIECE = 1 << 20  # number of bytes that are read at once
 
 
 class Column(NamedTuple):
@@ -60,7 +60,7 @@ class History:
     the file, ">f8" or ">f4".
     """
 
-    # Words for the difference between the file of a changed monitor and this one.
+    # Descriptions of the differences between the file of a changed monitor and this one.
     _kind_of_change = "columns or places"
 
     def __init__(
@@ -176,7 +176,7 @@ class History:
         return {name: _to_native(rows[name]) for name in self._record.names or ()}
 
     def remember(self, memory: Mapping[str, np.ndarray]) -> None:
-        """Restore what `memory` returned, unless its columns are different."""
+        """Restore the samples `memory`, which `History.memory` returned. Nothing is restored if the columns differ."""
         if self.path is not None or memory.keys() != set(self._record.names or ()):
             return
         rows = np.zeros(len(memory[STEP.name]), self._record)
@@ -251,7 +251,7 @@ class History:
         while at < end:
             piece = os.pread(handle, min(_PIECE, end - at), at)
             if not piece:
-                break  # it was cut meanwhile
+                break  # it was truncated in the meantime
             found, at = zlib.crc32(piece, found), at + len(piece)
         return found
 
@@ -274,7 +274,7 @@ class History:
             lost = f"; {plural(kept, 'sample')} {were} in it when the checkpoint was written" if kept else ""
             self.notes.append(f"{self.path} is not a whole history: it is kept as {aside.name}, a new one begins{lost}")
         else:
-            # named after its last sample, so that it still sorts
+            # named after its last sample, so that it is still sorted correctly
             aside = _free_name(self._there, f"{self.name}.before-{last}", ".nc")
             why = "the checkpoint knows nothing of it" if kept is None else f"it has other {self._kind_of_change}"
             self.notes.append(
@@ -396,7 +396,8 @@ def read(path: str | Path) -> HistoryTable:
             columns, data = {}, {}
             for name, variable in file.variables.items():
                 if variable.size * np.dtype(variable.dtype).itemsize > size:
-                    raise ValueError(f"{name} has more values than the file")  # the library would make room for them
+                    # the library would allocate memory for them
+                    raise ValueError(f"{name} has more values than the file")
                 columns[name] = Column(name, variable.long_name, variable.units)
                 data[name] = _to_native(variable[...])
             places = np.stack([data.pop(axis) for axis in "xyz"], axis=1) if "point" in file.dimensions else None

@@ -76,7 +76,7 @@ def _map(decomposition: Decomposition, b: int) -> BlockMap:
     """The map of block `b`, with what is behind its ends where it goes on in itself."""
     block, halo = decomposition.blocks[b], decomposition.stencil.halo
     wrapped = wraps(block, b, decomposition.connections)
-    if not any(wrapped):  # ghosts are not looked at
+    if not any(wrapped):  # ghosts are not examined
         return BlockMap(block, [np.pad(np.asarray(c), halo) for c in (block.x, block.y, block.z)], halo, wrapped)
     made = extended_coordinates(decomposition)[b]
     if isinstance(made, GhostLayers):

@@ -18,7 +18,7 @@ from hiresx.decomposition.levels import Levels
 from hiresx.grid.blocks import Range, direction, directions_along, layer, rectangles, side
 from hiresx.output.watch.wall_quadrature import FaceWeights, Place, Walls
 
-# Weights below this are what is left of 1 - 1.
+# Weights below this value are rounding errors of 1 - 1.
 _NOTHING = 1e-12
 
 
@@ -79,7 +79,7 @@ def _on_level(levels: Levels, n: int, face: str, nodes: np.ndarray) -> np.ndarra
             continue
         place = np.arange(lo, hi)
         first, behind = place // per, -(-place // per)
-        # Behind its last node a block goes on in itself or in another block.
+        # Behind its last node a block continues in itself or in another block.
         wrap = levels.spaces[0, tile.base].wrapped[e]
         behind = np.where(behind < nodes.shape[axis], behind, 0 if wrap is not None else first)
         found = np.take(found, first, axis) & np.take(found, behind, axis)
@@ -112,7 +112,7 @@ def _covered_of_face(levels: Levels, level: int, base: int, face: str, cells: np
         )
         for rectangle in rectangles(cells)
     ]
-    boxes = next((boxes for boxes, _ in covered_cells(levels, level, base)), ())  # any cover will do
+    boxes = next((boxes for boxes, _ in covered_cells(levels, level, base)), ())  # any cover is valid
     for box in boxes:
         if (2 * box[d][1] != size[d] - 1) if side(face) > 0 else (box[d][0] != 0):
             continue

@@ -19,20 +19,23 @@ from hiresx.grid.blocks import FACES
 from hiresx.grid.patched import CHUNK, WIDTH, lagrange
 from hiresx.grid.stored_coordinates import slabs
 
-# WIDTH, the nodes of a stencil per direction: polynomials of degree 5. A point that is outside the grid by at most this
-# share of a cell is moved to the face: on a coarse grid a curved wall differs from the polynomials through its nodes.
+# WIDTH, the nodes of a stencil per direction: polynomials of degree 5. A point outside the grid by at most this
+# fraction of a cell is moved to the face: on a coarse grid a curved wall differs from the polynomials through its
+# nodes.
 OUTSIDE = 0.01
-# Cells per side of the bricks in which points are first looked for.
+# Number of cells per side of the bricks in which points are searched first.
 BRICK = 8
-# Share of its extent by which the box around a brick or a cell is enlarged, since curved cells bulge.
+# Fraction of its extent by which the bounding box of a brick or a cell is enlarged, since curved cells extend beyond
+# their nodes.
 BULGE = 0.3
-# Newton's method: most steps, largest step in cells, and the change in cells at which it has converged.
+# Newton's method: largest number of steps, largest step in cells, and the change in cells at which it has converged.
 STEPS, STRIDE, CONVERGED = 60, 1.5, 1e-11
-# Largest coordinate of any grid, whose square does not overflow.
+# Largest coordinate of any grid; its square does not overflow.
 FARTHEST = 1e150
-# Farthest move of a window, in nodes: it still contains its cell.
+# Largest displacement of a window, in nodes, with which it still contains its cell.
 MOVE = 2
-# Cells tried as starting points before a point is given up, and how many of them are likely to succeed.
+# Number of cells tried as starting points before the search for a point ends, and how many of them are likely to
+# succeed.
 TRIALS, LIKELY = 30, 4
 
 
@@ -74,7 +77,7 @@ class Locator:
 
     def __init__(self, decomposition: Decomposition):
         self._blocks = decomposition.blocks
-        # The finest level that holds a point counts.
+        # The finest level that contains a point is used.
         levels = decomposition.levels
         self._order = sorted(range(len(self._blocks)), key=lambda b: 0 if levels is None else -levels.tiles[b].level)
         self._connections = [
@@ -153,19 +156,15 @@ class Locator:
         """Return the block, the node (i, j, k) and the distance, in L, of the node closest to `point` (x, y, z)."""
         best = 0, (0, 0, 0), np.inf
         for b, block in enumerate(self._blocks):
-            asked, first = self._known_coordinates(b, np.asarray(point, dtype=float)), 0
+            asked, first = [("xyz"[d], float(point[d])) for d in block.active], 0
             for nodes in slabs(*(getattr(block, axis) for axis, _ in asked)):
-                with np.errstate(over="ignore"):  # a place may be anywhere
+                with np.errstate(over="ignore"):  # a point may have any position
                     square = np.sum([(c - value) ** 2 for c, (_, value) in zip(nodes, asked, strict=True)], axis=0)
                 k, j, i = (int(n) for n in np.unravel_index(int(np.argmin(square)), square.shape))
                 if square[k, j, i] < best[2]:
                     best = b, (i, j, first + k), float(square[k, j, i])
                 first += len(square)
         return best[0], best[1], float(np.sqrt(best[2]))
-
-    def _known_coordinates(self, b: int, point: np.ndarray) -> list[tuple[str, float]]:
-        """The coordinates along the dimensions of a block, as (axis, value)."""
-        return [("xyz"[d], point[d]) for d in self._blocks[b].active]
 
     # ---- nodes, also behind connections
 
@@ -211,7 +210,7 @@ class Locator:
         nodes.there[at] = found
 
     def _coordinates(self, nodes: _Nodes) -> np.ndarray:
-        """x, y, z (3, n) of nodes, where they are seen."""
+        """Return x, y, z (3, n) of nodes at the positions at which the block sees them."""
         result = np.empty(nodes.indexes.shape)
         for b in np.unique(nodes.blocks):
             at, block = nodes.blocks == b, self._blocks[b]
@@ -221,24 +220,24 @@ class Locator:
     # ---- the stencil
 
     def _stencil(self, b: int, index: np.ndarray) -> tuple[_Nodes, np.ndarray]:
-        """Nodes and weights (n,) of the stencil around the index coordinates `index` of block `b`: centred on its cell,
-        or shifted as little as it takes for all its nodes to exist."""
+        """Return nodes and weights (n,) of the stencil around the real indexes `index` of block `b`. It is centred on
+        its cell, or shifted as little as necessary so that all its nodes exist."""
         nodes, starts = self._window(b, self._cell(b, index))
         weights, _ = lagrange(index - starts)
         return nodes, _tensor([weights[d] for d in self._blocks[b].active])
 
     def _cell(self, b: int, index: np.ndarray) -> list[int]:
-        """Lower node of the cell: in the block, or in the gap before a neighbour."""
+        """Return the lower node of the cell, which lies in the block or in the gap to a neighbour."""
         return [
             int(np.clip(np.floor(c), -int(below), n - 2 + int(above))) if n > 1 else 0
             for c, n, (below, above) in zip(index, self._blocks[b].size, self._connected[b], strict=True)
         ]
 
     def _window(self, b: int, cell: Sequence[int]) -> tuple[_Nodes, list[int]]:
-        """Nodes of the window for a cell, and its first node in every direction."""
+        """Return the nodes of the window for a cell, and its first node in every direction."""
         block = self._blocks[b]
         around: _Nodes | None = None
-        # The nodes of all windows: one that reaches into other blocks is taken out of these.
+        # The nodes of all windows: windows that extend into other blocks are taken from these.
         corner = [c - 2 - MOVE if n > 1 else c for c, n in zip(cell, block.size, strict=True)]
         width = [WIDTH + 2 * MOVE if n > 1 else 1 for n in block.size]
         lines = [WIDTH if n > 1 else 1 for n in block.size]
@@ -283,7 +282,7 @@ class Locator:
             columns = [_weighted(x, [*lines[:n], slope, *lines[n + 1 :]]) for n, slope in enumerate(slopes)]
             jacobian = np.stack(columns, axis=2)
             rest = points[left[:, None], active] - _weighted(x, lines)
-            # On a pole one of the columns is zero, and any place around it will do.
+            # On a pole one of the columns is zero, and any position around it is valid.
             there = np.abs(rest).max(axis=1) < CONVERGED * np.abs(jacobian).max(axis=(1, 2))
             lost = ~there & ~(np.abs(np.linalg.det(jacobian)) > 0)
             going = ~(there | lost)
@@ -294,7 +293,7 @@ class Locator:
             arrived = np.abs(step).max(axis=1) < CONVERGED
             for n in [*left[there], *moving[arrived]]:
                 found[n] = self._inside(b, index[n])
-            # held at the edge of the block: the point is not in it
+            # limited to the edge of the block: the point is not in the block
             held = np.abs(after - before).max(axis=1) < CONVERGED
             stuck[moving] = np.where(held, stuck[moving] + 1, 0)
             left = moving[~arrived & ~(stuck[moving] > 1)]
@@ -311,7 +310,7 @@ class Locator:
         size, joined = np.array(block.size), np.array(self._connected[b])
         last = np.where(size > 1, size - WIDTH, 0)
         first = cells - np.where(size > 1, 2, 0)
-        # The nearest window within the block is the one, but where it has to be moved away from a neighbour.
+        # The nearest window within the block is used, unless it has to be moved away from a neighbour.
         apart = (((first < 0) & joined[:, 0]) | ((first > last) & joined[:, 1])).any(axis=1)
         first = np.clip(first, 0, last)
         i, j, k = (
@@ -330,12 +329,13 @@ class Locator:
         return x, first
 
     def _inside(self, b: int, index: np.ndarray) -> np.ndarray | None:
-        """`index`, taken to the face if it lies less than a hundredth of a cell outside; None if it lies farther."""
+        """Return `index`, moved to the face if it lies less than a hundredth of a cell outside; None if it lies
+        farther."""
         size = np.array(self._blocks[b].size)
         taken = np.clip(index, 0, size - 1)
         if (taken == index).all():
             return index
-        # Outside the block's nodes, but maybe in the gap before a neighbour's.
+        # Outside the block's nodes, but possibly in the gap to the neighbour's nodes.
         cell = np.floor(index).astype(int)
         corners = np.array(list(product((0, 1), repeat=3))).T
         corners[size == 1] = 0
@@ -356,7 +356,7 @@ class _Bricks:
     def __init__(self, locator: Locator, b: int):
         block = locator._blocks[b]
         self._active = block.active
-        # One layer more on every side, absent nodes not a number.
+        # One more layer on every side; missing nodes are NaN.
         shape = tuple(n + 2 if n > 1 else 1 for n in block.size[::-1])
         self._nodes = np.full((3, *shape), np.nan)
         inner = tuple(slice(1, -1) if n > 1 else slice(None) for n in shape)
@@ -420,7 +420,7 @@ class _Bricks:
         for place in asked:
             away = np.linalg.norm(middle - place.reshape(-1, 1, 1, 1), axis=0) / np.maximum(size, np.finfo(float).tiny)
             nearest = np.argsort(away, axis=None, kind="stable")[:TRIALS]
-            nearest = nearest[np.isfinite(away.ravel()[nearest])]  # not a number: there is no such cell
+            nearest = nearest[np.isfinite(away.ravel()[nearest])]  # NaN: there is no such cell
             cell = np.stack(np.unravel_index(nearest, away.shape), axis=1)
             # nodes are counted from the layer outside
             centres = np.where(np.array(shape) > 1, np.array(brick) * BRICK + cell - 0.5, 0.0)
@@ -446,7 +446,7 @@ def _box(first: Sequence[int], width: Sequence[int]) -> np.ndarray:
     return np.stack([i.ravel(), j.ravel(), k.ravel()])
 
 
-# Moves of a window by direction, the smallest first, by number of directions.
+# Displacements of a window by direction, the smallest first, by number of directions.
 _MOVES = [sorted(product(range(-MOVE, MOVE + 1), repeat=n), key=lambda move: sum(map(abs, move))) for n in range(4)]
 
 

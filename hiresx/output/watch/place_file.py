@@ -129,7 +129,7 @@ def read(path: str | Path, kind: Kind, made: type[Stored]) -> Stored:
             raise _short_error(path, whole, samples)
         records = (
             np.memmap(path, record, "r", begin, (samples,)) if samples else np.empty(0, record)
-        )  # a file of no samples cannot be mapped
+        )  # a file without samples cannot be mapped to memory
     except FileNotFoundError as error:
         raise files.io_error(path, error, "read") from None
     except (OSError, AttributeError, LookupError, TypeError, ValueError, RuntimeError, MemoryError) as error:

@@ -15,9 +15,9 @@ from hiresx.output.watch.history import FOLDER, Column, History
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
-# Times closer than this share of a step are the same time; kernels/clock.h has it, and ROUND_OFF, too.
+# Times closer than this fraction of a step count as equal; kernels/clock.h has the same value, and ROUND_OFF.
 SAME_TIME = 1e-9
-# Share of an interval by which a time may lie short of its multiple, after the round-off of many steps.
+# Fraction of an interval by which a time may be below its multiple, after the round-off of many steps.
 ROUND_OFF = 1e-6
 _ROWS = "row."
 
@@ -123,7 +123,7 @@ class Monitor(Attachment):
         self._start(restarted)
         self._begun = True
         self._clock.begin(solver)
-        # The state a run starts from is a sample too, unless it was taken before the checkpoint was written.
+        # The initial state of a run is a sample, too, unless it was taken before the checkpoint was written.
         self.after_step(solver)
 
     def _start(self, restarted: bool) -> None:

@@ -13,9 +13,9 @@ from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Range, direction, side, slices
 from hiresx.grid.stored_coordinates import part_of
 
-# Largest number of places of a surface. More are taken for a mistake, since a sample would have 400 MB.
+# Largest number of places of a surface. More places are assumed to be a mistake, since a sample would have 400 MB.
 MOST = 10_000_000
-# Nodes closer than this share of the shortest edge are one, where the edges of a surface are looked for.
+# Nodes closer than this fraction of the shortest edge count as coincident when edges of a surface are searched.
 _SAME = 1e-4
 _SIDES = ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax")
 
@@ -256,7 +256,7 @@ def _areas(nodes: np.ndarray, face: str, dimensions: int) -> tuple[np.ndarray, n
         areas[:-1] += 0.5 * normal
         areas[1:] += 0.5 * normal
         return areas.reshape(nodes.shape), np.concatenate([line[:-1], line[1:]])[:, None]
-    # along the directions after d, in turn, so that their cross product points along d
+    # in cyclic order after d, so that their cross product points along d
     one, two = (2 - (d + m) % 3 for m in (1, 2))
     plane = nodes.transpose(one, two, 2 - d, 3)[:, :, 0]
     a, b, c, e = plane[:-1, :-1], plane[1:, :-1], plane[1:, 1:], plane[:-1, 1:]

@@ -4,7 +4,7 @@ from typing import Any
 
 from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
-from hiresx.rhs.viscous import primitives
+from hiresx.rhs.viscous_plan import primitives
 from hiresx.solver import Solver
 
 

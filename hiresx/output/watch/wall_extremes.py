@@ -12,10 +12,10 @@ _OF = {column.name: column for column in COLUMNS}
 _FRICTION = Column("friction", "shear stress", "rho_ref c_ref^2")
 # Quantity, end and the sign by which the extreme value is the largest.
 _WATCHED = ((_OF["y_plus"], "max", 1.0), (_FRICTION, "max", 1.0), (_OF["heat"], "min", -1.0), (_OF["heat"], "max", 1.0))
-# Values that differ by less than this share of the extreme one count as equal, so that round-off does not choose the
-# place where they are equal. They are by differences over the first nodes of a fine grid, and so have lost digits.
+# Values that differ by less than this fraction of the extreme one count as equal, so that round-off does not determine
+# the place. They are computed by differences over the first nodes of a fine grid, and so have fewer digits.
 _TIE = {"float64": 1e-9, "float32": 1e-3}
-# A number above that of any node.
+# A number larger than that of any node.
 _NOWHERE = np.iinfo(np.int64).max
 
 
@@ -28,7 +28,7 @@ class WallExtremes:
         self._comm, self._decomposition, self._nodes = solver.comm, solver.decomposition, nodes
         self._numbering = NodeNumbers(solver.decomposition.blocks)
         self._tie = _TIE[solver.configuration.real]
-        # nodes without area, and those of slip walls, have no friction
+        # nodes without area, and nodes of slip walls, have no friction
         self._counted = np.isfinite(nodes.normals).all(axis=0) & ~nodes.slips
 
     def measure(self, values: dict[str, np.ndarray]) -> dict[str, float]:

@@ -13,7 +13,7 @@ from hiresx.output.watch.history import Column
 from hiresx.output.watch.place_file import Kind, PlaceFile, StoredPlaces, normal_columns
 from hiresx.output.watch.wall_nodes import COLUMNS
 
-# The last of what is held of a node.
+# The last of the data of a node that are stored once.
 _WHERE = ("block", "i", "j", "k")
 KIND = Kind(
     "wall distribution",

@@ -9,7 +9,7 @@ from hiresx.output.watch.node_numbers import NodeNumbers
 from hiresx.output.watch.watched_surface import FaceFlow, WatchedSurface
 from hiresx.solver import Solver
 
-# What a node has. Friction is the force of the gas on the wall, along it and per area.
+# The quantities of a node. Friction is the force of the gas on the wall, along the wall and per area.
 COLUMNS = (
     Column("p", "pressure", "rho_ref c_ref^2"),
     *(Column(f"friction_{axis}", f"shear stress along {axis}", "rho_ref c_ref^2") for axis in "xyz"),
@@ -42,7 +42,8 @@ class WallNodes:
         self.where = where[:, self._first]
         places = surface.coordinates(surface.places)
         self.places = places[:, self._first]
-        # Means over the parts of a node are weighted by their sizes, also where a part is taken off in integrals.
+        # Means over the contributions of a node are weighted by the magnitudes of their areas, including those that are
+        # subtracted in integrals.
         self._signs = np.sign(surface.sizes)
         area, (self.areas,) = self._sums(self._signs * surface.push), self._sums(surface.sizes[None])
         (sizes,) = self._sums(np.abs(surface.sizes)[None])

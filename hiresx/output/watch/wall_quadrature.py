@@ -25,9 +25,9 @@ from hiresx.grid.connections import Connection
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.patched import PATCHED
 
-# A face of a block, by number and name.
+# A face of a block, by the number of the block and the name of the face.
 Place = tuple[int, str]
-# Nodes beyond a block that the weights and differences of its own nodes depend on.
+# Number of nodes beyond a block on which the weights and differences of its own nodes depend.
 _AROUND = max(REACH, DIFFERENCE_NODES)
 
 
@@ -93,7 +93,7 @@ class Walls:
                     self._lines[place, e] = lines = _Lines(decomposition, place, e)
                     self._runs += _runs(decomposition, self._over, place, e, mask, lines.edges)
         links = self._links_of(walls, self._runs)
-        # of each run the side of each of its nodes
+        # for each run, the side of each of its nodes
         self._sides = [
             self._lines[run.place, run.along].add(
                 run, (self._slopes_beyond(links, n, False), self._slopes_beyond(links, n, True))

@@ -19,14 +19,14 @@ from hiresx.solver import Solver
 
 _Wall = TypeVar("_Wall", bound=FaceCondition)
 
-# One-sided derivative at the face from it and the four nodes behind, fourth order.
+# One-sided derivative at the face from the node on it and the four nodes behind, of fourth order.
 _INWARD = np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12
-# 6th-order derivatives from as many nodes: at the middle one, and at the first ones, where a line ends.
+# Sixth-order derivatives from seven nodes: at the middle one, and at the first ones, for the end of a line.
 _CENTRAL = np.array(CENTRAL_DIFFERENCE)
 _ONE_SIDED = np.array(ONE_SIDED_DIFFERENCES) / 60
-# Numbers of a node in kernels/face_flow.h, and where friction and heat stand.
+# Numbers of a node in kernels/face_flow.h, and the positions of friction and heat among them.
 _FLOW_ROWS, _FRICTION, _HEAT = 10, slice(5, 8), 8
-# Nodes whose fluxes are summed up together on the device.
+# Number of nodes whose fluxes are summed together on the device.
 _CHUNK = 64
 
 
@@ -94,17 +94,18 @@ class WatchedSurface:
             and (box := intersection(state.part.box, face_range(nodes.face, blocks[nodes.block].size)))
         ]
         pieces = [piece for piece in pieces if piece.n]
-        # nodes of one part side by side, for its kernel, and of these the nodes of one group, for their sums
+        # the nodes of each part are consecutive for its kernel, and among these the nodes of each group for their sums
         pieces.sort(key=lambda piece: (piece.state, piece.group))
         self.groups = groups
         self.n, self.chunks = sum(piece.n for piece in pieces), 0
-        # of each node the part and the place in its padded arrays
+        # for each node, the part and the position in its padded arrays
         self.states = self.places = np.empty(0, np.int64)
-        # the places of the nodes next to them, inwards, where gradients are needed
+        # the positions of the next nodes inside, if gradients are needed
         self.inner = np.empty(0, np.int64)
-        # of each node the outward normal times its share of the face, and whether neither shear nor heat goes through
+        # for each node the outward normal times its share of the face, and whether neither shear nor heat passes
+        # through it
         self.push, self.mirror = np.empty((3, 0)), np.empty(0, bool)
-        # of each node the area of its share, negative for a share that is taken off, and y
+        # for each node the area of its share, negative for a share that is subtracted, and y
         self.sizes = self.radii = np.empty(0)
         if not self.n:
             return
@@ -119,13 +120,13 @@ class WatchedSurface:
         self.mirror = np.concatenate([np.full(piece.n, piece.mirror) for piece in pieces])
         signs = np.concatenate([piece.signs for piece in pieces])
         self.sizes = signs * np.linalg.norm(self.push, axis=0)
-        # node, the four behind it, then seven along each tangent, by rows
+        # the node, the four behind it, then seven along each tangent, by rows
         places = np.concatenate([piece.places for piece in pieces], axis=1)
         self.places = places[0].copy()
         face = np.repeat([FACES.index(piece.face) for piece in pieces], counts)
         self._modelled = list(_of_walls(ModelledWall, solver, self.states, self.places, face))
         no_slip = _of_walls(NoSlip, solver, self.states, self.places, face)
-        # the scheme puts the heat of these into their viscous flux and differentiates no temperature
+        # at these the scheme sets the heat in the viscous flux, and computes no derivative of temperature
         self._heated = [found for found in no_slip if not found[0].holds]
         if self._viscous:
             self.inner = places[1].copy()
@@ -333,7 +334,7 @@ def _of_walls(
         own = condition.places()
         order = np.argsort(own)
         nodes = order[np.minimum(np.searchsorted(own, places[here], sorter=order), len(own) - 1)]
-        found = own[nodes] == places[here]  # a node that counts in several quadratures is there as many times
+        found = own[nodes] == places[here]  # a node with several entries in the quadrature occurs as many times
         if found.any():
             yield condition, nodes[found], here[found]
 

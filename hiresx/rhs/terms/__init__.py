@@ -23,20 +23,21 @@ from hiresx.device.interface import Calls, Program
 from hiresx.device.state import BlockState
 from hiresx.errors import HiresxError
 
-# Of the state: ghosts of physical faces, and all ghosts, those that come from other ranks too.
+# The state with the ghosts of physical faces, and the state with all ghosts, including those from other ranks.
 GHOSTS, HALOS = "ghosts", "halos"
-# The field that the numerical flux reads (hiresx.device.fields), where it does.
+# The field that some numerical fluxes read (hiresx.device.fields).
 FLUX_FIELDS = "flux_fields"
-# That by which hybrid fluxes are blended, where they are.
+# The sensor by which hybrid fluxes are blended.
 SHOCK_SENSOR = "shock_sensor"
-# What the eddy viscosity is multiplied by, of models that take it from the flow.
+# The coefficient of the eddy viscosity, for models that compute it from the flow.
 EDDY_COEFFICIENT = "eddy_coefficient"
-# What regularised fluxes add to the pressure, where they are.
+# The pressure that regularised fluxes add.
 ENTROPIC_PRESSURE = "entropic_pressure"
-# Viscous fluxes of nodes that need no halos; all, with the ghosts of physical faces; on their way to other ranks.
+# Viscous fluxes of nodes that need no halos; all viscous fluxes, with the ghosts of physical faces; those in transit to
+# other ranks.
 INNER_FLUXES, FLUXES, SENT = "inner viscous fluxes", "viscous fluxes", "viscous fluxes on their way"
-# Of `r`: of what needs no halos, of all inviscid terms, with what faces make of them, with the viscous ones, and with
-# what is added to them.
+# States of `r`: with the terms that need no halos; with all inviscid terms; after corrections at faces; with the
+# viscous terms; with all further terms.
 INNER, INVISCID, RATES, VISCOUS, SOURCES = "inner rates", "inviscid rates", "rates", "viscous rates", "sources"
 
 

@@ -1,6 +1,6 @@
 """The body force of `[body_force]` (kernels/terms/body_force.h). The acceleration that keeps the mass flow constant is
-set at the start of each step in the field `kept_acceleration` (hiresx.output.watch.monitors.body_force) and added to
-that of the case."""
+set at the start of each step in the field `kept_acceleration` (hiresx/output/watch/monitors/body_force_values.py) and
+added to that of the case."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

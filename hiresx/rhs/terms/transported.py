@@ -4,12 +4,12 @@ gradients are known, store them in a field."""
 from collections.abc import Iterator, Sequence
 
 from hiresx.case import Case
-from hiresx.case.implicit import NAME
+from hiresx.case.implicit_table import NAME
 from hiresx.device.interface import Program
 from hiresx.device.state import BlockState
 from hiresx.rhs.terms import FLUXES, RATES, SOURCES, VISCOUS, Term
 
-# The share of a variable that stays positive which sources may take in a stage of an explicit step.
+# The largest fraction by which sources may reduce a variable that must stay positive, in a stage of an explicit step.
 LARGEST_LOSS = 0.5
 
 

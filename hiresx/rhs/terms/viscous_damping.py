@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.case.implicit import viscous_damping
+from hiresx.case.implicit_table import viscous_damping
 from hiresx.decomposition import Decomposition
 from hiresx.decomposition.oblique_walls import groups, inward_rows, met_by_friction
 from hiresx.decomposition.patches import Patch
@@ -18,23 +18,24 @@ from hiresx.rhs.terms import HALOS, RATES, Term
 
 FIELD = "damping_reach"
 OF_TRANSPORTED = "transported_reach"
-# The kernel of conditions that leave all but the momentum through the face to the equations. Where walls with friction
-# meet such a face, its nodes are damped along directions in which cells, at this share of them, are thinner than normal
-# to it. Along others the neighbours before the face hold them.
+# The kernel of conditions that prescribe only the momentum through the face. Where no-slip walls meet such a face, its
+# nodes are damped along directions in which cells are thinner than normal to the face, for at least this fraction of
+# the cells. Along other directions the neighbours before the face damp the oscillations.
 COMPUTED, THIN = "reflect", 0.1
-# As the second difference of neighbours damps.
+# The damping acts like the second difference of neighbours.
 _OF_TRANSPORTED = 1.0
 
 
 def fill(backend: Backend, state: BlockState, whole: Decomposition, at_walls: bool) -> None:
     """Fill the fields `damping_reach` and `transported_reach` of a part, if it has them. Each is (3, nk, nj, ni): how
-    many nodes the damping at a node may use along i, j and k. In the interior this is the half-width of the
-    differences. Near a patch of the `whole` blocks it is the distance from the patch in nodes, with a negative sign at
-    the upper end of a grid line. On a patch it is 0. An exception are planes of symmetry and slip walls that a no-slip
-    wall meets, or of which one with this property is the continuation: directions along these patches in which cells
-    are thin are damped.
+    many nodes the damping at a node may use along i, j and k.
 
-    `damping_reach` is also 0 along grid lines that end at a no-slip wall, unless `at_walls` is true: the damping would
+    In the interior this is the half-width of the differences. Near a patch of the `whole` blocks it is the distance
+    from the patch in nodes, with a negative sign at the upper end of a grid line. On a patch it is 0, with an
+    exception: planes of symmetry and slip walls that a no-slip wall meets, and patches that continue these, are damped
+    along those of their directions in which cells are thin.
+
+    `damping_reach` is also 0 along grid lines that end at a no-slip wall, unless `at_walls` is true. The damping would
     act on the curvature of the velocity in the boundary layer, and change the friction.
     """
     for name, left_alone in ((FIELD, None if at_walls else "no_slip"), (OF_TRANSPORTED, None)):
@@ -46,7 +47,8 @@ def fill(backend: Backend, state: BlockState, whole: Decomposition, at_walls: bo
 
 
 def _reaches(state: BlockState, whole: Decomposition, half: int, left_alone: str | None) -> np.ndarray:
-    """(3, nk, nj, ni). `left_alone`: the kernel of conditions at which lines end that nothing is damped on."""
+    """Return (3, nk, nj, ni), the number of nodes that the damping may use. `left_alone`: the kernel of conditions at
+    the ends of lines on which nothing is damped."""
     shape = tuple(reversed(state.size))
     found, on_faces = np.zeros((DIRECTIONS, *shape)), np.zeros((DIRECTIONS, *shape), dtype=bool)
     layered = _layered(whole)
@@ -75,14 +77,14 @@ def _reaches(state: BlockState, whole: Decomposition, half: int, left_alone: str
 
 
 def _layered(whole: Decomposition) -> set[int]:
-    """The numbers of the patches of `COMPUTED` that walls with friction meet, and of those that continue them."""
+    """Return the numbers of the patches of `COMPUTED` that no-slip walls meet, and of those that continue them."""
     places = [n for n, patch in enumerate(whole.patches) if patch.condition.kernel == COMPUTED]
     together = groups(whole, places)
     return {n for group in together if any(met_by_friction(whole, whole.patches[m]) for m in group) for n in group}
 
 
 def _thin(block: Block, patch: Patch) -> list[int]:
-    """The directions along a patch in which its cells are thinner than normal to it."""
+    """Return the directions along a patch in which its cells are thinner than normal to it."""
     d, rows = direction(patch.face), inward_rows(block, patch.face, patch.range, 2)
     across = np.linalg.norm(rows[1] - rows[0], axis=0)
     along = {e: DIRECTIONS - 1 - e for e in block.active if e != d and rows.shape[-1 - e] > 1}
@@ -99,7 +101,7 @@ def range_of(nodes: tuple[int, int], first: int, count: int) -> tuple[int, int]:
 
 def terms(case: Case, program: Program, states: Sequence[BlockState]) -> Iterator[Term]:
     """Yield the terms that damp oscillations from node to node, after the other rates, if the case needs them
-    (`hiresx.case.implicit.viscous_damping`, `hiresx.case.turbulence.Turbulence.is_damped`)."""
+    (`hiresx.case.implicit_table.viscous_damping`, `hiresx.case.turbulence_table.Turbulence.is_damped`)."""
     strengths = {"viscous_damping": (viscous_damping(case), FIELD, slice(None))}
     if case.turbulence.is_damped:
         rows = slice(-case.turbulence.transported, None)

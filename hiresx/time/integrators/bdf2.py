@@ -8,12 +8,12 @@ from hiresx.time.implicit_stages import Solved
 from hiresx.time.ode_system import System, Vector
 from hiresx.time.step_control import ControlledStages
 
-# Steps of unsteady flow, as hiresx.case.implicit reads here.
+# Marks an integrator of unsteady flow; hiresx.case.implicit_table searches for this line.
 UNSTEADY = True
-# Longer steps, over the one before, are not stable if they follow one another: E. Hairer, S. P. Norsett & G. Wanner,
-# Solving Ordinary Differential Equations I, section III.5.
+# Consecutive steps that are longer than this multiple of the step before are unstable: E. Hairer, S. P. Norsett & G.
+# Wanner, Solving Ordinary Differential Equations I, section III.5.
 LARGEST_RATIO = 1 + 2**0.5
-# A step is solved where its residual is this share of that of the guess.
+# A step is solved if its residual is this fraction of that of the initial guess.
 OF_GUESS = 0.03
 
 
@@ -47,7 +47,7 @@ class Bdf2(ControlledStages):
         return not system.earlier or system.dt > LARGEST_RATIO * system.earlier[0].dt
 
     def _continue(self, system: System, into: Vector) -> None:
-        """Put the guess of the state after the step, from the last states, into a vector."""
+        """Set a vector to the guess of the state after the step, extrapolated from the last states."""
         own, *others = extrapolation_weights(system.dt, [step.dt for step in system.earlier])
         system.combine(own, self._start, 0.0, into)
         for factor, step in zip(others, system.earlier, strict=True):

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from hiresx.time.esdirk import Esdirk, Tableau, row
 
-# Steps of unsteady flow, as hiresx.case.implicit reads here.
+# Marks an integrator of unsteady flow; hiresx.case.implicit_table searches for this line.
 UNSTEADY = True
 
 

@@ -10,19 +10,19 @@ from hiresx.time.linearised import EXPLICIT_CFL, Linearised, ResidualPlace, Stea
 from hiresx.time.newton import newton_step
 from hiresx.time.ode_system import System, Vector
 
-# A step is taken if it leaves at most so many times the residual before it, or shortened.
+# A step is accepted if the residual after it is at most this multiple of the one before; otherwise it is shortened.
 GROWTH = 2.0
-# The pseudo-time step changes by these factors at most from one step to the next.
+# Largest factors by which the pseudo-time step changes from one step to the next.
 SLOWER, FASTER = 0.1, 2.0
-# Where GMRES leaves more than the first share of the residual of the linear equations the pseudo-time step does not
-# grow, and from the second on it shrinks by the factor.
+# If GMRES leaves more than the first fraction of the residual of the linear equations, the pseudo-time step does not
+# grow. If it leaves more than the second fraction, the step shrinks by the factor.
 UNSOLVED, HARDLY_SOLVED, SLOWER_UNSOLVED = 0.1, 0.3, 0.5
-# The pseudo-time step after a Newton step that failed, as a share of the last one.
+# The pseudo-time step after a failed Newton step, as a fraction of the last one.
 BACK = 0.2
-# The iteration is given up where CFL is below this share of the first one.
+# The iteration ends without convergence if CFL is below this fraction of the first one.
 COLLAPSED = 1e-3
-# A residual is round-off below this: the norm of what one rounding of each variable, by half a unit in the last place
-# of FP64, makes of the rates of change in an explicit step.
+# A residual counts as round-off if it is below the change of the rates, in an explicit step, that results from one
+# rounding of each variable (half a unit in the last place of FP64).
 ROUNDING = 0.5 * float(np.finfo(np.float64).eps)
 
 
@@ -62,7 +62,7 @@ class NewtonSteady(Steady):
             raise FloatingPointError("the residual is not finite")
         self.memory.setdefault("first_residual", before)
         cfl, found = self._first_cfl(), None
-        if before <= self.memory["round_off"]:  # no update is better than none
+        if before <= self.memory["round_off"]:  # no update is better than the present state
             system.copy(self._x, self._trial)
             found = 1.0, before, 0.0, 0
         while found is None:
@@ -91,7 +91,7 @@ class NewtonSteady(Steady):
         system.accept(self._x, system.time)
 
     def _first_cfl(self) -> float:
-        """Return the CFL number to begin a step with: that of the case where it is another than that of the last step,
+        """Return the CFL number at the beginning of a step: that of the case if it differs from that of the last step,
         as in a restart."""
         settings, memory = self._linear.settings, self.memory
         if memory.setdefault("asked_cfl", settings.cfl) != settings.cfl:
@@ -99,7 +99,8 @@ class NewtonSteady(Steady):
         return min(memory.get("cfl", settings.cfl), settings.largest_cfl)
 
     def _collapse(self, system: System, cfl: float) -> HiresxError:
-        """Return the error for a CFL number that became so small that nothing comes on, the same on all ranks."""
+        """Return the error for a CFL number that has become so small that the iteration makes no progress, the same on
+        all ranks."""
         residual = self._residual(system)
         _, place = self._linear.largest(self._work)
         error = HiresxError(

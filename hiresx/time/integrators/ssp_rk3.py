@@ -7,7 +7,7 @@ from hiresx.device.state import BlockState
 from hiresx.time.compensation import rounding_shares, update_call
 from hiresx.time.explicit import Explicit
 
-# (a, b) of q = a q0 + b (q + dt R), and the time at the end of the stage as a share of the step
+# (a, b) of q = a q0 + b (q + dt R), and the time at the end of the stage as a fraction of the step
 STAGES = ((0.0, 1.0, 1.0), (0.75, 0.25, 0.5), (1.0 / 3.0, 2.0 / 3.0, 1.0))
 _SHARES = rounding_shares([b for _, b, _ in STAGES])
 # further arguments of a stage with compensated rounding errors

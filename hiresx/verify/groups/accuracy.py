@@ -44,7 +44,7 @@ def _wave(n: int) -> CheckRun:
 
 def _vortex(n: int, preset: str | None = None, *sets: str) -> CheckRun:
     # Nodes at the centres of n cells: on the seam of the periodic box the vortex's velocity has a kink (2e-5), which
-    # is seen beside the error of 128 points when nodes lie on it.
+    # would be visible in the error of 128 points if nodes were on it.
     half = 5 / n
     places = (f"grid.lower=[{half - 5},{half - 5},0]", f"grid.upper=[{half + 5},{half + 5},0]")
     cfl = f"time.cfl={0.5 * (32 / n) ** (2 / 3):.6g}"
@@ -90,7 +90,7 @@ def interpolation_errors(bench: Workbench, configuration: Configuration, points:
     limited = kernels.trait("positivity", configuration.positivity, "limits_flux")
     rough = {"rough": device.zeros((nodes,), "int8")} if limited else {}
     interpolates_nodes = kernels.trait("interpolation", configuration.interpolation, "interpolates_nodes")
-    # half points -1/2 .. points - 1/2, as the right-hand side asks for them
+    # half points -1/2 .. points - 1/2, as in the right-hand side
     extent = (points + (2 if interpolates_nodes else 1), 1, 1)
     line = {"o": halo - 1, "sj": 0, "sk": 0, "sd": 1, "sv": nodes}
     program.launch("interpolate", extent, **line, q=q, m=area, minus=minus, plus=plus, **rough)
@@ -107,7 +107,7 @@ def interpolation_order(bench: Workbench, configuration: Configuration) -> float
 
 
 def _points(grid: Any) -> int:
-    """Nodes along i of a box."""
+    """Return the number of nodes along i of a box."""
     return int(grid.n[0])
 
 

@@ -18,7 +18,7 @@ PLATE = CheckRun("flat-plate")
 FRICTION = 2 * float(blasius(0.0)[2])
 # eta - f far from the wall
 DISPLACEMENT = 12.0 - float(blasius(12.0)[0])
-# eta of the edge at which the outer flow is taken; 0.99 U is at 4.9
+# eta of the edge of the layer, from which on the flow counts as the outer flow; 0.99 U is at 4.9
 EDGE = 12.0
 
 

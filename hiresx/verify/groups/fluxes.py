@@ -7,8 +7,8 @@ of the flux.
 - Reversed: F(b, a; -m) = -F(a, b; m), the same face seen from its other side.
 - Turned and mirrored: F(Ra, Rb; Rm) = R F(a, b; m) for rotations and reflections R.
 - Wall: between a state and its mirror image there is no flux of mass and energy.
-- Supersonic: the flux is that of the upwind state (except for local Lax-Friedrichs, which takes a mean, and for the
-  rotated flux, whose directions are not that of the face).
+- Supersonic: the flux is that of the upwind state. This is not required of local Lax-Friedrichs, which averages both
+  states, nor of the rotated flux, whose directions differ from that of the face.
 - Contact: if pressure and normal velocity are the same on both sides, the flux of HLLC, HLLC-LM, Roe and the rotated
   one is that of the upwind state.
 """
@@ -25,7 +25,7 @@ from hiresx.verify.checks import Check, Workbench, at_most
 
 LONG = False
 PAIRS = 4096
-# Fluxes that keep contacts and shear layers as they are, and those that do not take the upwind state alone.
+# Fluxes that preserve contacts and shear layers, and fluxes that do not use the upwind state alone.
 SHARP = ("hllc", "hllc_lm", "roe", "rotated_rhll")
 MEAN = ("local_lax_friedrichs", "rotated_rhll")
 
@@ -71,8 +71,8 @@ def _random_states() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _error(found: np.ndarray, wanted: np.ndarray | float, *given: tuple[np.ndarray, np.ndarray]) -> float:
-    """Largest difference, relative to the physical fluxes of the `given` (state, area): two supersonic streams that
-    part have a flux of 0."""
+    """Return the largest difference, relative to the physical fluxes of the `given` (state, area): two supersonic
+    streams that separate have a flux of 0."""
     scale = np.max([np.max(np.abs(physical(q, m)), axis=0) for q, m in given], axis=0)
     return float(np.max(np.abs(found - wanted) / scale))
 
@@ -123,7 +123,8 @@ def wall(bench: Workbench, flux: str) -> float:
 def _with_normal_velocity(
     rho: np.ndarray, u: np.ndarray, p: np.ndarray, m: np.ndarray, normal: np.ndarray
 ) -> np.ndarray:
-    """Conservative state of density rho, pressure p and velocity u whose part along m is set to `normal`."""
+    """Return the conservative state of density rho, pressure p and velocity u whose component along m is replaced by
+    `normal`."""
     n = m / np.linalg.norm(m, axis=0)
     u = u + (normal - np.sum(u * n, axis=0)) * n
     return np.stack(conservative(1.4, rho, *u, p))

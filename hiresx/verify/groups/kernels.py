@@ -31,10 +31,10 @@ from hiresx.verify.checks import Check, CheckRun, Workbench, at_most
 
 LONG = False
 AGREE = 1e-12
-# Of kernels/, whose files are the choices of a key of [scheme].
+# Folders of kernels/ whose files are the choices of a key of [scheme].
 FOLDERS = ("interpolation", "weights", "space", "flux", "positivity")
 
-# What each set of choices adds to the defaults of a case.
+# Keys that each set of choices adds to the defaults of a case.
 SETS: dict[str, tuple[str, ...]] = {
     "default": (),
     "constant viscosity, hllc, TENO": ("gas.reynolds=100.0", 'scheme.flux="hllc"', 'scheme.weights="teno"'),
@@ -74,7 +74,7 @@ SETS: dict[str, tuple[str, ...]] = {
 
 
 def _left_out() -> Iterator[tuple[str, tuple[str, ...]]]:
-    """A set for each choice of a kernel, and each viscosity law, that none of SETS makes."""
+    """Return a set of choices for each choice of a kernel, and each viscosity law, that none of SETS contains."""
     usual = load("free-stream").scheme
     chosen = {word for sets in SETS.values() for text in sets for word in re.findall(r'"(\w+)"', text)}
     defaults = {str(getattr(usual, folder)) for folder in FOLDERS}
@@ -118,7 +118,8 @@ def flow_with_jump(strength: float) -> Callable[..., tuple[np.ndarray, ...]]:
 
 
 def _relative(found: np.ndarray, reference: np.ndarray, scale: float) -> float:
-    """Largest difference over `scale` (the largest value; where all are 0, the difference). A NaN stays one."""
+    """Return the largest difference divided by `scale` (the largest value; if all are 0, the difference itself). NaN
+    remains NaN."""
     difference = float(np.max(np.abs(found - reference)))
     return difference if scale == 0 else difference / scale
 
@@ -152,8 +153,8 @@ def differences(backends: Sequence[Backend], configuration: Configuration) -> di
 
 
 def _solvers(bench: Workbench, run: CheckRun) -> list[Solver]:
-    """The CPU's pencils first, then its decomposed kernels, and what the partner has for GPUs, with the plan that is
-    asked for where it suits."""
+    """Return the solvers to compare: the CPU's pencils first, then its decomposed kernels, and the plans of the partner
+    for GPUs, with the requested plan if it is suitable."""
     places = [("cpu", "pencils"), ("cpu", "decomposed")]
     asked = [compact.NAME] if bench.plan == compact.NAME and compact.obstacle(run.loaded_case) is None else []
     places += [(partner(bench.backend), plan) for plan in ("decomposed", "fused", *asked)]
@@ -165,7 +166,7 @@ def right_hand_side(bench: Workbench, run: CheckRun) -> float:
     whose initial flow is used."""
     results = []
     for solver in _solvers(bench, run):
-        # The bare scheme would make negative pressures at a strong jump.
+        # Without a limiter the scheme would give negative pressures at a strong jump.
         solver.initialize(flow_with_jump(1.1 if run.loaded_case.scheme.positivity == "none" else 3.0))
         solver.choose_dt()
         solver.right_hand_side()
@@ -225,7 +226,8 @@ def sweeps(bench: Workbench, run: CheckRun) -> float:
 
 
 def _worst(results: list[list[np.ndarray]]) -> float:
-    """Over blocks and variables, relative to the largest value of the variable in any block."""
+    """Return the largest difference over blocks and variables, relative to the largest value of the variable in any
+    block."""
     reference = results[0]
     worst = 0.0
     for v in range(5):

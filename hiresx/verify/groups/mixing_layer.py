@@ -18,9 +18,10 @@ from hiresx.verify.checks import Check, CheckRun, CompletedRun, at_least, betwee
 
 LONG = False
 
-# Growth before this is not counted: what of the start is no mode of the scheme has gone.
+# Growth before this time is not used: until then the part of the initial flow that is not a mode of the scheme decays.
 _START = 5.0
-# By Mach number, 2.5 e-foldings later at the rate of `growing_mode`, which takes too long for an import.
+# End of the run by Mach number, 2.5 e-foldings later at the rate of `growing_mode`, which would take too long at
+# import.
 _ENDS = {0.2: 74.4, 0.4: 44.75, 0.6: 39.57}
 
 
@@ -63,7 +64,8 @@ def growth(run: CompletedRun) -> float:
 
 
 def curves(run: CompletedRun) -> dict[str, Sequence[float]]:
-    """Return the amplitude of the mode over time, and that by linear theory."""
+    """Return by name the times of the run, the amplitude of the mode at these times, and the amplitude by linear
+    theory."""
     time, amplitude = history(run)
     theory = amplitude[time >= _START][0] * np.exp(exact(run) * (time - time[time >= _START][0]))
     return {"time": time.tolist(), "wave": amplitude.tolist(), "theory": theory.tolist()}

@@ -12,12 +12,12 @@ The scheme has order 5. These conditions have less, in Linf or everywhere:
 - Viscous flow next to planes of symmetry and slip walls is of order 3 to 3.6 where grid lines meet them obliquely (up
   to 11 degrees here), since the ghosts of viscous fluxes there are parabolas. On lines normal to the plane it is of
   order 5. The same holds for the axis, where the order on oblique lines is 3.9 and more.
-- No-slip walls are of order 4.1 and more in L1. In Linf they are of order 3.2 and more, those of given heat flux or
-  none of 3.9 and more, and of 2.9 where a moving wall blows gas that another one sucks.
+- No-slip walls are of order 4.1 and more in L1. In Linf the order is 3.2 and more. Adiabatic walls and walls of given
+  heat flux have 3.9 and more in Linf. Moving walls have 2.9 if gas is blown through one and sucked through another.
 - `pressure-outflow` has order 4.2 in Linf and 4.7 in L1 in inviscid flow and where the Reynolds numbers of cells, c
   d/nu, are above 20, since ghosts behind it are cubics there (Numerics, Boundaries, has the reason).
-- Viscous flow through subsonic outflows is of order 4.9 and more on straight lines. On oblique ones it is of order 4.9
-  in Linf at Re_c = 320, 4.0 at 100 and 3.7 at 10, the less the more viscosity decides.
+- Viscous flow through subsonic outflows is of order 4.9 and more on straight lines. On oblique ones the
+  order in Linf falls with the Reynolds number of a cell: 4.9 at Re_c = 320, 4.0 at 100 and 3.7 at 10.
 - A passive scalar that leaves with viscous gas is of order 4.3 in Linf on straight lines, and of 3.8 on oblique ones.
 - Next to open faces that lines with stretched spacing meet (ratio 4) the order is that of straight lines, except for
   inviscid flow in Linf: there it is 3.7 at subsonic outflows and 4.5 at `total-pressure-inflow`. Supersonic outflow of
@@ -27,18 +27,18 @@ The scheme has order 5. These conditions have less, in Linf or everywhere:
   to zero at such an outflow. A flow whose derivative is not zero is then changed near the outflow.
 
 A manufactured flow must be one that its condition allows. At the outflows pressure and normal velocity do not change
-along the normal and the pressure is uniform, so that no sound enters. Out of the reservoir of `total-pressure-inflow`
-the flow comes without losses, normal to the face. What is given at `characteristic-inflow` is the flow itself, at both
-faces; `far-field` has the same kernel, and the flow is uniform up to the sixth power of the distance from it.
+along the normal and the pressure is uniform, so that no sound enters. At `total-pressure-inflow` the flow leaves the
+reservoir without losses, normal to the face. At `characteristic-inflow` the manufactured flow itself is given, at both
+faces. `far-field` has the same kernel, and there the flow is uniform up to the sixth power of the distance from it.
 
 At subsonic open faces viscosity needs a condition: the viscous flux through the face has no derivative along the grid
 lines there. Zero is given, and the flows here have another derivative. So the source at the nodes of the face contains
 this derivative, which the scheme leaves out. Without it another problem is solved: at Re_c = 100 the flows here then
-change by up to 5e-3 (`pressure-outflow`; 1e-3 at `characteristic-inflow`), on every grid alike.
+change by up to 5e-3 at `pressure-outflow` and by 1e-3 at `characteristic-inflow`, by the same amount on every grid.
 
-Four conditions are not in the table. Connected faces, whose ghosts are the neighbour's nodes, are those of the group
-`cuts`. `precursor-inflow` and `recycling-inflow` prescribe what is interpolated from a file or from the flow itself,
-and `modelled-wall` is a model.
+Four conditions are not in the table. Connected faces, whose ghosts are the neighbour's nodes, are checked by the group
+`cuts`. `precursor-inflow` and `recycling-inflow` prescribe values that are interpolated from a file or from the flow
+itself, and `modelled-wall` is a model.
 """
 
 import re
@@ -58,14 +58,14 @@ from hiresx.verify.manufactured_grids import drum, patched_box
 
 LONG = True
 
-# Of unsteady flows: when the right-hand side is looked at. Of those with boundaries: the end of a run.
+# For unsteady flows: the time at which the right-hand side is evaluated. For flows with boundaries: the end of a run.
 TIME, END = 0.2, 0.5
-# Of rho, u, v, w and p.
+# Names of the amplitudes of rho, u, v, w and p.
 Formulas: TypeAlias = tuple[str, str, str, str, str]
 NORMS = ("L1", "L2", "Linf")
 SCHMIDT = 0.7  # of passive scalars
 
-# rho, u, v, w, p. No speed of a wave changes its sign, where the split eigenvalues of Steger and Warming have kinks.
+# rho, u, v, w, p. No wave speed changes its sign, since the split eigenvalues of Steger and Warming have kinks there.
 PLANE = (
     "1 + 0.1*sin(2*pi*x + 0.3 - t)*cos(2*pi*y + 0.5)",
     "0.4 + 0.1*sin(2*pi*x + 0.7)*cos(2*pi*y - 0.2 + t)",
@@ -88,7 +88,7 @@ THROUGH = (
     "0.1*sin(2*x)*cos(2*pi*y)",
     "0.7 + 0.1*cos(2*x + 1.1)*cos(2*pi*y + 0.1)",
 )
-# Symmetric about y = 0 and 1.
+# Symmetric about y = 0 and y = 1.
 MIRRORED = (
     "1 + 0.1*sin(2*pi*x + 0.3)*cos(pi*y)",
     "0.4 + 0.1*sin(2*pi*x + 0.7)*cos(pi*y)",
@@ -102,7 +102,7 @@ _AT_REST = ("0.3*sin(pi*y)*(1 + 0.2*sin(2*pi*x))", "0.1*sin(pi*y)**2*cos(2*pi*x)
 ISOTHERMAL = (f"1.4*{_PRESSURE}/(1 + 0.1*sin(pi*y)*(1 + 0.5*cos(2*pi*x)))", *_AT_REST, _PRESSURE)
 ADIABATIC = (f"1.4*{_PRESSURE}/(1 + 0.1*cos(pi*y)*(1 + 0.5*cos(2*pi*x)))", *_AT_REST, _PRESSURE)
 
-# Data of other walls at the same places: the heat flux, which is the one that the gradient of T conducts there; and the
+# Data of other walls at the same places: the heat flux, equal to the one that the gradient of T conducts; and the
 # velocity of walls of which one blows gas and the other one sucks it.
 _CONDUCTION = 1 / (100.0 * 0.72 * 0.4)
 _HEAT = f"-{0.1 * np.pi * _CONDUCTION}*(1 + 0.5*cos({2 * np.pi}*x))"
@@ -110,11 +110,11 @@ _BLOWN = (f"0.05*(1 + 0.4*sin({2 * np.pi}*x))", f"-0.05*(1 + 0.4*sin({2 * np.pi}
 BLOWING = (ISOTHERMAL[0], f"0.2 + {_AT_REST[0]}", f"{_BLOWN[0]} + {_AT_REST[1]}", _AT_REST[2], _PRESSURE)
 # Odd and even in y, about an axis.
 ROUND = (*MIRRORED[:3], "0.1*sin(2*pi*x)*sin(pi*y)", MIRRORED[4])
-# Subsonic along x and y; prescribed, it changes in time.
+# Subsonic along x and y; if prescribed, it changes in time.
 SUBSONIC = (THROUGH[0], "0.4 + 0.1*sin(3*x + 0.7)*cos(2*pi*y + 0.4)", *THROUGH[2:])
 _rho, _u, _v, _w, _p = (formula.replace("2*pi*y", "2*pi*y - t") for formula in THROUGH)
 MOVING = (_rho, _u, _v, _w, _p)
-# Out of a reservoir with p = 0.75 and T = 1.05, without losses, normal to the face x = 0.
+# From a reservoir with p = 0.75 and T = 1.05, without losses, normal to the face x = 0.
 _SPEEDS = (
     "(0.4 + 0.1*sin(2*x + 0.7)*cos(2*pi*y + 0.4))",
     "(0.1*sin(2*x)*cos(2*pi*y + 0.2))",
@@ -132,7 +132,7 @@ LEAVING = (
 )
 # The mean of rho u over y at x = 1, where cos(pi x) is -1.
 _LEAVES = 0.4 - 0.005 * float(np.sin(2.3) * np.cos(0.4))
-# Uniform on all sides, or where it enters, up to the sixth power of the distance.
+# Uniform at all sides, or where it enters, up to the sixth power of the distance.
 _BUMP = "sin(pi*x)**6*sin(pi*y)**6"
 ENCLOSED = (f"1 + 0.2*{_BUMP}", f"0.4 + 0.15*{_BUMP}", f"0.3 - 0.1*{_BUMP}", f"0.1*{_BUMP}", f"0.7 + 0.1*{_BUMP}")
 _RISE = "sin(1.5*x)**6*cos(2*pi*y)"
@@ -154,7 +154,7 @@ _OUTSIDE = {"type": "characteristic-inflow", "function": "exact"}
 _WALL = {"type": "no-slip-wall", "temperature": 1.0}
 _OUTLET = {"faces": ["imax"], "relaxation": 1.0}
 _SUPERSONIC, _UNIFORM = ({"rho": 1.0, "u": u, "v": 0.3, "w": 0.0, "p": 0.7} for u in (2.0, 0.4))
-# By name; what is given is the flow itself.
+# Data of conditions by name; they are taken from the flow itself.
 BOUNDARIES: dict[str, list[dict[str, Any]]] = {
     "periodic": [{"faces": "all", "type": "periodic"}],
     "inflow and outflow": [
@@ -302,7 +302,7 @@ def errors(bench: Workbench, setup: Setup, points: int) -> tuple[float, ...]:
 
 
 def _departure(solver: Solver, flow: ManufacturedSolution, part: int) -> np.ndarray:
-    """What the primitive variables of a part, or its scalar if there is one, are off, (variables, nodes)."""
+    """Return the errors of the primitive variables of a part, or of its scalar if there is one, (variables, nodes)."""
     block, values = solver.states[part].block, solver.primitives(part)
     names, exact = (("s",), flow.scalars) if solver.case.scalar else (PRIMITIVE, flow.state)
     wanted = exact(block.x, block.y, block.z, solver.time)
@@ -341,7 +341,7 @@ def _check(name: str, least: float, setup: Setup) -> Check:
 
 
 def _in_space(flow: Formulas) -> Formulas:
-    """A flow of the plane that also varies along z, by the factor cos(2 pi z) of what varies along y."""
+    """Return a plane flow that also varies along z: terms that vary along y have the factor cos(2 pi z)."""
     rho, u, v, w, p = (re.sub(r"cos\(2\*pi\*y[^)]*\)", r"\g<0>*cos(2*pi*z)", formula) for formula in flow)
     return rho, u, v, w, p
 
@@ -365,8 +365,8 @@ _INTERPOLATIONS = {
     ("modified7", "z"): 6.8,
 }
 _STRAIGHT, _OBLIQUE = "straight lines", "oblique lines"
-# boundary condition: flow, periodic along, Re_c, least order inviscid, and viscous with lines that are normal to the
-# face and that are not; None where it is not measured
+# boundary condition: flow, periodic directions, Re_c, least order inviscid, and viscous with lines that are normal to
+# the face and that are not; None if it is not measured
 _CONDITIONS: dict[str, tuple[Formulas, str, float, float | None, float | None, float | None]] = {
     "inflow and outflow": (THROUGH, "y", 500.0, 4.7, 4.7, 4.7),
     "supersonic-inflow": (ENTERING, "y", 500.0, 4.6, 4.7, 4.6),
@@ -398,7 +398,7 @@ _OTHER_NUMBERS: dict[float, dict[str, tuple[float | None, float]]] = {
         "pressure-outflow": (None, 4.2),
     },
 }
-# Subsonic open faces in space: flow, least order on oblique lines, viscous. Where it leaves, w vanishes too.
+# Subsonic open faces in three dimensions: flow, least order on oblique lines, viscous. At the outflow w vanishes, too.
 _LEAVING_IN_SPACE = _in_space((*LEAVING[:3], "0.1*sin(pi*x)*cos(2*pi*y)", LEAVING[4]))
 _IN_SPACE: dict[str, tuple[Formulas, float]] = {
     "characteristic-inflow": (_in_space(SUBSONIC), 4.6),
@@ -406,7 +406,7 @@ _IN_SPACE: dict[str, tuple[Formulas, float]] = {
     "characteristic-outflow": (_LEAVING_IN_SPACE, 4.6),
     "pressure-outflow": (_LEAVING_IN_SPACE, 4.6),
 }
-# A passive scalar that leaves with LEAVING, which comes in uniform: grid lines, those of the grid, least order.
+# A passive scalar that leaves with LEAVING and is uniform where it enters: grid lines, those of the grid, least order.
 COLOUR = "0.5 + 0.3*sin(1.5*x)**6*cos(2*pi*y + 0.3)"
 _SCALAR: dict[str, tuple[dict[str, Any], float]] = {
     _STRAIGHT: ({"amplitude": 0.0}, 4.0),
@@ -414,7 +414,7 @@ _SCALAR: dict[str, tuple[dict[str, Any], float]] = {
     _OBLIQUE: ({}, 3.6),
     "stretched lines": ({"ratio": 4.0}, 4.0),
 }
-# Open faces that stretched lines meet: the end with the smallest spacing, and the least order by Re_c (None: inviscid).
+# Open faces with stretched lines: the end with the smallest spacing, and the least order by Re_c (None: inviscid).
 _STRETCHED: dict[str, tuple[str, dict[float | None, float]]] = {
     "inflow and outflow": ("upper", {None: 4.7}),
     "prescribed": ("lower", {None: 4.6, 100.0: 4.6}),
@@ -423,7 +423,7 @@ _STRETCHED: dict[str, tuple[str, dict[float | None, float]]] = {
     "characteristic-outflow": ("upper", {None: 3.4, 100.0: 4.7}),
     "pressure-outflow": ("upper", {None: 3.4, 100.0: 4.7}),
 }
-# Interfaces on grids of their own: flow, periodic along, numbers of cells, end of the runs, least order.
+# Interfaces on grids of their own: flow, periodic directions, numbers of cells, end of the runs, least order.
 _INTERFACES: dict[str, tuple[Formulas, str, tuple[int, ...], float, float]] = {
     "patched": (SUBSONIC, "", _RUNS, END, 4.5),
     "pole": (ACROSS, "", (16, 24), 0.05, 4.0),

@@ -25,7 +25,7 @@ FLOWS: dict[str, tuple[str, str | None, tuple[str, ...]]] = {
     "sound, over its amplitude": ("plane-wave", None, (f"parameters.amplitude={AMPLITUDE}",)),
     "uniform flow, wavy grid": ("free-stream", None, ()),
 }
-# The largest differences, with room for other orders of rounding: mixed, differences, fp32.
+# Thresholds of the largest differences, with a margin for other orders of rounding: mixed, differences, fp32.
 LIMITS: dict[str, tuple[float, float, float]] = {
     "vortex": (5e-7, 1e-6, 5e-5),
     "vortex, wavy grid": (1e-6, 1e-6, 5e-5),

@@ -38,7 +38,7 @@ class StrongFlow:
         )
 
 
-# All with one gamma in the small forms, so that few kernels are compiled.
+# All small forms have one gamma, so that few kernels are compiled.
 AIR = "gas.gamma=1.4"
 FLOWS = (
     StrongFlow("Sedov's blast", "sedov", "quick", (), ("time.end=0.05",)),

@@ -16,8 +16,8 @@ from hiresx.verify.reference_solutions import table
 
 LONG = False
 
-# interpolation, weights: Shu-Osher 200 and 400 points, Titarev-Toro and the least variation that is left there,
-# variation that is too much in Sod's tube, least order
+# interpolation, weights: Shu-Osher 200 and 400 points, Titarev-Toro, the least variation that must remain there, the
+# largest excess variation in Sod's tube, least order
 SCHEMES = {
     ("modified", "za"): (0.45, 0.17, 0.55, 0.25, 0.02, 4.9),
     ("modified", "teno"): (0.45, 0.17, 0.55, 0.25, 0.03, 4.9),
@@ -46,8 +46,8 @@ def excess_variation(run: CompletedRun) -> float:
 
 
 def _wave(scheme: tuple[str, ...], order: int) -> tuple[CheckRun, ...]:
-    """Runs of a wave with 20 and 40 points. The time step is proportional to h^(order/3), so that the third order of
-    the time integrator does not show."""
+    """Return the runs of a wave with 20 and 40 points. The time step is proportional to h^(order/3), so that the third
+    order of the time integrator is not visible."""
     steps = {points: 0.4 * (20 / points) ** (order / 3 - 1) for points in (20, 40)}
     return tuple(
         CheckRun("density-wave", None, (*scheme, f"grid.n=[{points},1,1]", f"time.cfl={cfl:.6g}"))

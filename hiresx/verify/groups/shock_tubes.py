@@ -12,7 +12,7 @@ from hiresx.verify.reference_solutions import table
 
 LONG = False
 
-# case -> (reference, what makes 200 and 400 points of it, thresholds)
+# case -> (reference, overrides for 200 and 400 points, thresholds)
 CASES = {
     "sod": ("exact", ((None, ()), ("n400", ())), (0.0031, 0.0017)),
     "lax": ("exact", ((None, ()), ("n400", ())), (0.108, 0.056)),

@@ -13,7 +13,7 @@ from hiresx.verify.checks import Check, CheckRun, CompletedRun, between
 
 LONG = False
 
-# By the angle in degrees: time of the end, after all transients.
+# End of the run, after all transients, by the angle in degrees.
 ENDS = {30.0: 25.0, 45.0: 20.0, 75.0: 40.0}
 FROM, TO = 1.0, 6.0
 

@@ -54,7 +54,7 @@ def stem_foot(run: CompletedRun) -> float:
     """Return the x of the foot of the Mach stem, in L. The foot is the node ahead of which the pressure along the wall
     y = 0 falls most steeply."""
     x, p = run.blocks[0].x[0, 0], run.state("p")[0, 0]
-    # The shock that stands in front of the wall at the start lies behind x = 1/6.
+    # The shock that is in front of the wall at the start lies behind x = 1/6.
     return x[:-1][np.argmax(np.where(x[:-1] > 1, p[:-1] - p[1:], 0))]
 
 

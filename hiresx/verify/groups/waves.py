@@ -64,7 +64,8 @@ def excess(part: int) -> Callable[..., float]:
 
 
 def curves(*runs: CompletedRun) -> dict[str, Sequence[float]]:
-    """Return the errors of amplitude and phase over the points per wavelength, and those by theory."""
+    """Return by name, for each of `runs`, the points per wavelength, the errors of amplitude and phase, and the errors
+    by theory."""
     amplitude, phase = errors([ratio(run) for run in runs])
     theory_amplitude, theory_phase = errors([theory(run) for run in runs])
     return {
@@ -95,7 +96,7 @@ def _loud(weights: str, space: str, interpolation: str, amplitude: float, phase:
     ]
 
 
-# Most that the errors may exceed the linear scheme's by.
+# Largest ratio of the errors to those of the linear scheme.
 MOST = {("js", "characteristic"): (2.0, 2.1), ("js", "component"): (3.0, 2.8), ("z", "characteristic"): (1.02, 1.02),
         ("z", "component"): (1.05, 1.05)}  # fmt: skip
 

@@ -54,8 +54,8 @@ class NetcdfSeries(FormatSeries):
         return FieldFrame(joint, self._names, {("", "time"): time, ("", "step"): step})
 
     def _begin(self, directory: Path, path: Path) -> list[tuple[Path, FileLayout]]:
-        """Finds out, before the first file, how the files are laid out; gives the file of the coordinates if it must be
-        written. Collective."""
+        """Determine, before the first file, the layout of the files. Returns the coordinate file if it must be written.
+        Collective."""
         if self._layout is not None:
             return []
         about, coordinates, linked = self._about, [], ""
@@ -83,13 +83,13 @@ class NetcdfSeries(FormatSeries):
         return coordinates
 
     def _coordinate_digest(self) -> str:
-        """Digest of the coordinates, where they are written once; else ""."""
+        """Return the digest of the coordinates if they are written once, else ""."""
         if self._about.case["output"].get("coordinates") != "once":
             return ""
         return coordinate_file.digest(self._about.pieces, self._about.grid)
 
     def _find_layout(self, series: Series, path: Path) -> FileLayout:
-        """The layout, on rank 0 whole, on the others the places of the arrays. Collective."""
+        """Return the layout: on rank 0 all of it, on other ranks the positions of the arrays. Collective."""
         found: list[FileLayout] = []
 
         def learn() -> FileLayout:
@@ -129,7 +129,7 @@ class FieldFrame:
             for region in regions:
                 for name, values in {"x": region.x, "y": region.y, "z": region.z, **region.values}.items():
                     if not file.holds((self._names[n], name)):
-                        continue  # coordinates or variables of the file beside
+                        continue  # coordinates or variables of the accompanying file
                     if region.missing is not None:
                         values = np.where(region.missing, np.nan, values)
                     file.put((self._names[n], name), region.place, [values])

@@ -37,9 +37,9 @@ _TAIL = b"\n</AppendedData>\n</VTKFile>\n"
 _HEADER = 1 << 22
 _ENTRY = re.compile(r'<DataSet timestep="([^"]*)" file="([^"]*)"/>')
 _VECTOR = ("u", "v", "w")
-# By this name VTK knows which points and cells it does not show; vtkDataSetAttributes::HIDDENPOINT.
+# The array by which VTK identifies points and cells that it does not show; vtkDataSetAttributes::HIDDENPOINT.
 _GHOSTS, _HIDDEN = "vtkGhostType", 2
-# The array of that name of cells, in the layout of a file.
+# The same array for cells, in the layout of a file.
 _CELLS = "vtkGhostType of cells"
 
 
@@ -90,7 +90,7 @@ class VtkFrame:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """One file after the other was opened and closed."""
+        """Leave the context; the files were opened and closed one by one."""
 
     def put(self, n: int, regions: Sequence[LocalRegion]) -> None:
         """Write the local regions of block number `n`. Rank 0 calls it for every block, even without regions."""
@@ -107,7 +107,7 @@ class VtkFrame:
 
     @cached_property
     def _kinds(self) -> Sequence[Any]:
-        """Which cells of each piece are shown; None for a piece of which all are."""
+        """Return which cells of each piece are shown; None for a piece of which all are shown."""
         return [piece.kinds for piece in self._pieces] if self._levels is None else cell_kinds(self._levels)
 
     def _arrays(self, n: int, region: LocalRegion) -> dict[str, list[np.ndarray]]:
@@ -204,8 +204,8 @@ def _append(directory: Path, path: Path, time: float, name: str) -> None:
 
 
 def _read_series(path: Path) -> list[tuple[str, str]]:
-    """Return (time, file) of the entries of a series; none when it is absent or cannot be read, as it is then written
-    anew."""
+    """Return (time, file) of the entries of a series. The result is empty if the file is absent or cannot be read,
+    since it is then written anew."""
     try:
         return _ENTRY.findall(path.read_text())
     except (OSError, UnicodeDecodeError):
@@ -231,7 +231,7 @@ def _multiblock(blocks: Sequence[str], stem: str, time: float, step: int) -> str
 
 
 def _time_fields(time: float, step: int) -> str:
-    """Time and step as ParaView (TimeValue) and VisIt (TIME, CYCLE) look for them."""
+    """Return time and step in the form that ParaView (TimeValue) and VisIt (TIME, CYCLE) read."""
     values = [("TimeValue", "Float64", repr(float(time))), ("TIME", "Float64", repr(float(time)))]
     values.append(("CYCLE", "Int32", str(step)))
     arrays = "".join(
@@ -244,8 +244,8 @@ def _time_fields(time: float, step: int) -> str:
 def _describe(
     block: Piece, names: Sequence[str], kind: str, vector: bool, time: float, step: int, hides: bool
 ) -> FileLayout:
-    """The file of a block: its header, and where its arrays will lie, each behind its size. `hides`: whether some of
-    its cells may be hidden."""
+    """Return the header of the file of a block, and the positions of its arrays, each preceded by its size. `hides`:
+    whether some of its cells may be hidden."""
     shape = tuple(block.shape)
     kinds: dict[str, tuple[int, str]] = {}
     for name in names:

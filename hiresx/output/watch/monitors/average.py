@@ -63,7 +63,7 @@ class AverageMonitor(Attachment):
         self._budget = next((kind for kind in self._kinds if kind in BUDGETS), None)
         self._velocities = Velocities(solver) if self._budget else None
         self._lines = LineAverages(solver, spec.over, self._kinds, self._velocities) if spec.over else None
-        # All kinds of a part are in one array, one behind the other.
+        # All kinds of a part are in one array, one after the other.
         if self._lines is not None:
             self._means = self._lines.zeros()
         else:
@@ -97,7 +97,7 @@ class AverageMonitor(Attachment):
         path = self._path
         if path is not None:
             if not restarted:
-                files.on_root(solver.comm, lambda: files.remove([path]))  # another run's
+                files.on_root(solver.comm, lambda: files.remove([path]))  # of another run
             case, unit = solver.case.model_dump(mode="json"), "steps" if solver.case.time.local else "L / c_ref"
             blocks: Sequence[Block] = solver.decomposition.blocks
             known = block_neighbours.encode_connections(solver.decomposition.connections)
@@ -116,7 +116,7 @@ class AverageMonitor(Attachment):
         self._sample(solver)
 
     def steps_left(self, solver: Solver) -> int:
-        # Times of writing are those at which fields are written, where steps end in any case.
+        # Averages are written when fields are written; steps end at these times anyway.
         return min(self._clock.steps_left(solver), self._writing.steps_left(solver))
 
     def after_step(self, solver: Solver) -> None:
@@ -136,12 +136,12 @@ class AverageMonitor(Attachment):
         if self._fill is not None:
             solver.settle()
             self._fill()
-        if self._lines is not None:  # all kinds have one weight
+        if self._lines is not None:  # all kinds have the same weight
             before = self._weight[self._kinds[0]]
             self._weight = dict.fromkeys(self._kinds, before + weight)
             self._lines.sample(self._means, before / weight)
             return
-        for kind in reversed(self._kinds):  # the budget wants the others of before
+        for kind in reversed(self._kinds):  # the budget needs the previous values of the other averages
             self._weight[kind] += weight
             share = weight / self._weight[kind]
             if kind == self._budget:
@@ -154,7 +154,7 @@ class AverageMonitor(Attachment):
                     "share": share,
                 }  # fmt: skip
                 if self._scalars:
-                    # Covariances with the velocity want its means of before.
+                    # Covariances with the velocity need its previous means.
                     gas, weighted = len(MEANS[kind]) + len(MOMENTS[kind]), int(kind == "favre")
                     solver.program.launch(
                         "average_scalars", state.size, **alike, weighted=weighted, gas=mean[:gas], mean=mean[gas:]
@@ -205,7 +205,7 @@ class AverageMonitor(Attachment):
         return found
 
     def _gather(self, kind: str, lines: LineAverages) -> dict[str, np.ndarray]:
-        """The averages of whole blocks, the same on all ranks. Collective."""
+        """Return the averages of whole blocks, the same on all ranks. Collective."""
         mine = [
             (self._solver.states[n].part.whole, lines.boxes[n], self._solver.backend.to_host(self._sums[kind][n]))
             for n in lines.owned
@@ -265,7 +265,7 @@ class AverageMonitor(Attachment):
         return bool(self._solver.comm.min(mine))
 
     def _write(self, solver: Solver) -> None:
-        # Where a bad state has come into the averages, those written before stay.
+        # If an invalid state has reached the averages, the earlier file is kept.
         if self._file is None or not any(self._weight.values()) or not self._finite():
             return
         regions: dict[int, list[LocalRegion]] = {}

@@ -41,9 +41,9 @@ class ConservationMonitor(DeviceMonitor):
         decomposition = solver.decomposition
         boundaries = list(solver.case.boundary)
         weights = level_weights(solver, kept=True)
-        # The end of a level is no boundary.
+        # The end of a level is not a boundary.
         patches = [p for p in decomposition.patches if weights is None or p.condition.type != PATCHED]
-        # Patched connections of the grid need no table of the case.
+        # Patched connections of the grid need no table in the case.
         for patch in patches:
             boundaries += [patch.condition] if all(c is not patch.condition for c in boundaries) else []
         names = _names(boundaries)
@@ -59,7 +59,7 @@ class ConservationMonitor(DeviceMonitor):
                 own = own * mask(decomposition, patch.block, patch.face, patch.range)
                 faces.append(FaceNodes(patch.block, patch.face, own, group, patch.condition.kernel == "reflect"))
         self._surface = WatchedSurface(solver, faces, len(names))
-        # Boundaries that are periodic, or normal to a direction of one node, have no flux.
+        # Boundaries that are periodic, or normal to a direction with one node, have no flux.
         self._groups = sorted(groups)
         self._names = [names[group] for group in self._groups]
 
@@ -156,7 +156,7 @@ class _Defect:
     sources do not explain."""
 
     def __init__(self) -> None:
-        # integrals at the first sample and at the last one, what leaves per time, what has left
+        # integrals at the first sample and at the last one, the rate of outflow, and the total outflow
         self._kept: np.ndarray | None = None
         self._time = 0.0
 

@@ -27,14 +27,15 @@ from hiresx.solver import Solver
 # In the order of the kernel.
 VARIABLES = (*GAS_PRIMITIVE, "T", "mach")
 QUANTITIES = 2 * len(VARIABLES)  # the least of all, then the largest of all
-# The largest value is the least of what has the opposite sign.
+# The largest value is computed as the least of the values with the opposite sign.
 _SIGNS = np.array([[1.0], [-1.0]])
-# Extremes of a part that are left by two passes, as of hiresx/time/reduction.py, and least numbers of its nodes.
+# Number of extremes of a part after each of two passes, as in hiresx/time/reduction.py, and the least numbers of its
+# nodes.
 FEWER, LANES, NUMBERS = 1024, 32, 256
-# Values that differ from the extreme one by less than this share of the variable's scale count as equal. Otherwise, in
-# a uniform or symmetric flow, round-off would choose among them, which depends on the cuts of the blocks.
+# Values that differ from the extreme one by less than this fraction of the variable's scale count as equal. Otherwise,
+# in a uniform or symmetric flow, round-off would determine the place, and round-off depends on the cuts of the blocks.
 _TIE = {"float64": 1e-12, "float32": 1e-5}
-# Scales besides the extreme values themselves: velocities that vanish are measured by the sound speed.
+# Scales besides the extreme values themselves: velocities that vanish are compared with the sound speed.
 _SCALES = np.array([1.0 if name in ("u", "v", "w", "mach") else 0.0 for name in VARIABLES])
 
 
@@ -58,7 +59,7 @@ def check(case: Case, decomposition: Decomposition) -> None:
             )
 
 
-# A number above that of any node.
+# A number larger than that of any node.
 _NOWHERE = 1e300
 
 
@@ -79,10 +80,10 @@ class ExtremaMonitor(DeviceMonitor):
         self._lanes = [min(LANES, column_count(state)) for state in solver.states]
         self._found = solver.backend.zeros((parts, QUANTITIES * LANES), real)
         self._bounds = solver.backend.zeros((QUANTITIES,), real)
-        # of the pieces of columns of each part the extremes, then the places
+        # for the pieces of columns of each part: the extremes, then the places
         self._columns = [solver.backend.zeros((2, len(VARIABLES) * column_count(s)), real) for s in solver.states]
         self.count = QUANTITIES + parts * QUANTITIES * NUMBERS
-        # On several ranks the bounds are those of all of them.
+        # On several ranks the bounds include the values of all ranks.
         self.deferred = solver.comm.size == 1
 
     def _extreme_calls(self) -> Calls:

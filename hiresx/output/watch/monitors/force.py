@@ -30,9 +30,9 @@ from hiresx.solver import Solver
 # Sums of kernels/face_flow.h: forces of pressure and of friction along x, y, z, heat, moments of both forces about
 # these axes, torque of the friction.
 ROWS = 11
-# By whether friction and heat pass them.
+# Kinds of walls, by whether friction and heat pass through them.
 WALLS = (("no-slip-wall", "modelled-wall"), ("slip-wall",))
-# Where the components of a force point, in plane flow and around an axis.
+# Directions of the components of a force, in plane flow and around an axis.
 PLANE = tuple(f" along {c}" for c in "xyz")
 ROUND = (" along x", ", sum of the radial components", ", sum of the components along the swirl")
 
@@ -100,7 +100,7 @@ class ForceMonitor(DeviceMonitor):
         self._extremes = WallExtremes(solver, self.nodes) if spec.extrema else None
         self.count, self.ghosts = ROWS * self._surface.chunks, self._surface.ghosts
         self.deferred = not spec.extrema and spec.distribution is None
-        # What the last sample measured, until the flow changes.
+        # The values of the last sample, valid until the flow changes.
         self._measured: FaceFlow | None = None
 
     def after_step(self, solver: Solver) -> None:

@@ -29,7 +29,7 @@ COLUMNS = (
     Column("dilatation", "root of the mean of (div u)^2", "c_ref / L"),
     Column("dissipation_numerical", "pressure_dilatation - dissipation - rate, between two samples", _RATE),
 )
-# With a model of turbulence.
+# Columns with a turbulence model.
 OF_MODEL = Column("dissipation_model", "mean of tau_ij du_i/dx_j of the eddy viscosity, of the last stage", _RATE)
 _BETWEEN_SAMPLES = ("rate", "dissipation_numerical")
 
@@ -91,7 +91,7 @@ class KineticEnergyMonitor(DeviceMonitor):
         return values
 
     def capture(self) -> dict[str, Any]:
-        samples = super().capture()  # gives the values before
+        samples = super().capture()  # returns the values before the step
         time, energy, supply = self._before or (-1.0, 0.0, 0.0)
         return samples | {"time_before": time, "energy_before": energy, "supply_before": supply}
 

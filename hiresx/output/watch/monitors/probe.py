@@ -87,7 +87,7 @@ class ProbeMonitor(Monitor):
             self.history.filter = spec.filter
         self._gamma = solver.case.gas.gamma
         self._x, self._y, self._z = places.T
-        # Blocks and index triples of the nodes that the values are interpolated from.
+        # Blocks and index triples of the nodes from which the values are interpolated.
         self.nodes = (
             np.concatenate([found.blocks for found in self.locations]),
             np.concatenate([found.nodes for found in self.locations], axis=1),
@@ -98,7 +98,7 @@ class ProbeMonitor(Monitor):
         self._turns = None if np.array_equal(turns, np.broadcast_to(np.eye(3)[..., None], turns.shape)) else turns
         self._filter: FilteredNodes | None = None
         self._columns: dict[str, tuple[int, np.ndarray]] = {}
-        # For samples that are not complete: the number of the interval at whose end they are, step and time.
+        # For samples that are not complete: the number of the interval at whose end they are taken, step and time.
         self._awaited: list[tuple[int, int, float]] = []
         # Number of samples that were stored at the end of a run before they were complete.
         self._early = 0
@@ -124,7 +124,7 @@ class ProbeMonitor(Monitor):
             derived.FlowState(self._x, self._y, self._z, state, self._gamma),
         )
 
-    # ---- samples that are filtered are done two intervals later
+    # ---- filtered samples, which are complete two intervals later
 
     def _start(self, restarted: bool) -> None:
         self._early = 0
@@ -162,7 +162,7 @@ class ProbeMonitor(Monitor):
 
         def at_nodes(name: str) -> np.ndarray:
             number, columns = self._columns[name]
-            # a fixed order in memory, so that the order of the additions does not depend on the number of samples
+            # a fixed order in memory, so that the order of additions does not depend on the number of samples
             return np.ascontiguousarray(samples[:, number, columns])
 
         values = self._values(_AtPlaces(at_nodes, list(self._columns), self._weights, self._turns))

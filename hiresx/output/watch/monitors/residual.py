@@ -32,7 +32,7 @@ class Residual(MonitorToTheEnd):
 
     def measure(self, solver: Solver) -> dict[str, float]:
         history = self._simulation.history
-        if history and history[-1]["step"] == solver.steps:  # the run has looked at this step already
+        if history and history[-1]["step"] == solver.steps:  # the run has computed the norms of this step already
             return {column.name: history[-1][column.name] for column in COLUMNS}
         norms, least_density, least_pressure = solver.norms()
         names = [column.name for column in COLUMNS]

@@ -49,7 +49,7 @@ class SurfaceMonitor(DeviceMonitor):
         plane = max(len(b.active) for b in solver.decomposition.blocks) == 2
         form = next(name for name in ("nodes", "box", "cylinder") if getattr(spec, name) is not None)
         self._gamma = solver.case.gas.gamma
-        # Samples at other times do not go on in the same file: a far field needs them at equal distances.
+        # Samples at other times are not appended to the same file: a far field needs them at equal intervals.
         sampled = f"every = {spec.every}" if spec.every_time is None else f"every_time = {spec.every_time!r}"
         self.history = SurfaceFile(spec.name, found, plane, spec.precision, form, sampled, folder, self._gamma)
         self._interpolation = Interpolation(solver, what, block, xi)
@@ -59,7 +59,7 @@ class SurfaceMonitor(DeviceMonitor):
             self.history.notes.append(f'surface "{spec.name}" is not closed: {what}; what passes there is not heard')
 
     def samples_last_step(self, solver: Any) -> bool:
-        return False  # a far field needs samples at equal distances
+        return False  # a far field needs samples at equal intervals
 
     def calls(self, numbers: Any) -> Calls:
         return self._interpolation.calls

@@ -15,7 +15,7 @@ from hiresx.output.watch.sampling import Monitor, MonitorToTheEnd
 from hiresx.output.watch.watched import WatchedRun
 from hiresx.solver import Solver
 
-# Relative difference up to which a value is the same on two ranks.
+# Relative difference up to which values of two ranks count as equal.
 SAME = 1e-9
 # Time, in s, that a rank waits for the others after the function failed on it, since they may wait for it in a sum.
 PATIENCE = 3.0
@@ -70,7 +70,8 @@ class UserMonitor(MonitorToTheEnd):
         return self._found[1]
 
     def _difference(self, by_rank: list[dict[str, float]]) -> HiresxError | None:
-        """The error for what other ranks found and rank 0 did not; None if all found the same."""
+        """Return the error for a result that differs between rank 0 and another rank; None if all ranks have the
+        same."""
         first, who = by_rank[0], f'monitor "{self.history.name}"'
         for rank, found in enumerate(by_rank):
             if found.keys() != first.keys():

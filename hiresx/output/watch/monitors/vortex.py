@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from hiresx.case import Case
+from hiresx.case.far_field_vortex import Vortex, vortex_of
 from hiresx.case.model import State
-from hiresx.case.vortex import Vortex, vortex_of
 from hiresx.decomposition import Decomposition
 from hiresx.errors import HiresxError
 from hiresx.output.watch.history import Column
@@ -29,7 +29,7 @@ COLUMNS = (
     Column("circulation", "that of the far field in the step that begins here, clockwise", "c_ref L"),
     Column("lift", "force on the walls, across the stream to its left", "rho_ref c_ref^2 L"),
 )
-# Explicit steps from one circulation to the next: each changes the flow little.
+# Number of explicit steps between changes of the circulation: each change is then small.
 EXPLICIT = 10
 
 

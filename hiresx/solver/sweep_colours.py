@@ -10,7 +10,7 @@ from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS
 from hiresx.grid.connections import Connection
 
-# In place of the direction of lines, for sweeps over nodes.
+# Takes the place of the direction of lines, for sweeps over nodes.
 NODES = -1
 
 
@@ -30,8 +30,10 @@ class Colours:
 
     @cached_property
     def constants(self) -> np.ndarray:
-        """c of each block: for lines along i, j and k, and for nodes, (blocks, 4). Faces are joined one after another,
-        those with most nodes first. A face that would close an odd circle has the same colour on both sides."""
+        """The constants c of each block, for lines along i, j and k, and for nodes: (blocks, 4). The colour of a line
+        or a node is the parity of its indexes' sum plus c. They make colours alternate across joined faces. Faces are
+        considered one after another, those with most nodes first. A face that would close an odd circle has the same
+        colour on both sides."""
         root = np.arange(self._count * (DIRECTIONS + 1)).reshape(self._count, -1)
         found = np.zeros_like(root)
         for one in sorted(self._connections, key=lambda one: -int(np.prod(np.diff(one.range)))):

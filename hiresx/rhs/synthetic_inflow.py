@@ -13,9 +13,9 @@ from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError
 from hiresx.rhs.face_values import place_at, values_at
 
-# Share of the largest stress below which a pivot of the Cholesky factor is zero.
+# Fraction of the largest stress below which a pivot of the Cholesky factor is zero.
 _ROUND_OFF = 1e-10
-# No lattice plane has this number: nothing is known.
+# A number that no lattice plane has: no plane is stored yet.
 _UNKNOWN = 0.5
 
 
@@ -28,19 +28,20 @@ def integral_length() -> float:
     at = (np.arange(steps) + 0.5) / steps
     share = np.stack([_spline(at - k) for k in (-1, 0, 1, 2)])
     share /= np.sqrt((share**2).sum(axis=0))
-    # share of lattice point k - 1 at place at + cell; correlations of places `m` steps apart, each from all places
+    # Weight of lattice point k - 1 at the position at + cell; correlations of positions `m` steps apart, averaged over
+    # all positions.
     spread = np.zeros((12, 12 * steps))
     for cell in range(9):
         for k in range(4):
             spread[cell + k, cell * steps : (cell + 1) * steps] = share[k]
-    middle = 4 * steps  # where the cell in the middle begins
+    middle = 4 * steps  # the beginning of the cell in the middle
     first = spread[:, middle : middle + steps]
     sums = [np.mean((first * spread[:, middle + m : middle + m + steps]).sum(axis=0)) for m in range(middle)]
     return float((sum(sums) - 0.5 * sums[0]) / steps)
 
 
 def _spline(x: np.ndarray) -> np.ndarray:
-    """The cubic B-spline about 0."""
+    """Return the cubic B-spline about 0."""
     x = np.abs(x)
     return np.where(x < 1, 2 / 3 - x**2 + x**3 / 2, np.maximum(2 - x, 0) ** 3 / 6)
 

@@ -76,7 +76,7 @@ def body_force_errors(case: Any) -> Iterator[PydanticCustomError]:
 
 
 def _single(case: Any, axis: str) -> bool:
-    """Whether a grid that is generated has one node along `axis`: along z, those whose last count is 1."""
+    """Return whether a generated grid has one node along `axis`. Along z these are the grids whose last count is 1."""
     count = getattr(case.grid, "n", None)
     if not isinstance(count, tuple):
         count = (0, 0, getattr(case.grid, "n_span", getattr(case.grid, "nk", 0)))
@@ -84,13 +84,14 @@ def _single(case: Any, axis: str) -> bool:
     return bool(is_known and count["xyz".index(axis)] == 1)
 
 
-# Walls, which a velocity given there (blowing, suction) opens.
+# Types of walls; gas can pass through them if the case gives a velocity there (blowing or suction).
 _WALLS = (NoSlipWall, ModelledWall, SlipWall, Symmetry)
 
 
 def _closed_by(case: Any, axis: str) -> tuple[str, Condition] | None:
-    """The first face across `axis` that a wall closes whole, with its condition; None where the grid is none of those
-    whose index directions are x, y and z: a wall across the flow, such as a step, may leave room beside it."""
+    """Return the first face normal to `axis` that is a wall as a whole, with its condition. The result is None for
+    grids whose index directions are not x, y and z: there a wall normal to the flow, such as a step, may cover only a
+    part of the cross-section."""
     if not isinstance(case.grid, Box | Wavy):
         return None
     d = "xyz".index(axis)

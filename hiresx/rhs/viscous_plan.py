@@ -87,7 +87,8 @@ def primitives(program: Program, state: BlockState, w: Any, box: Range | None = 
     ghosts or at those of `box`."""
     padded = _size_with_ghosts(state)
     if box is None or padded == extent(box):
-        # All memory as one row, that of corners to begin with left out, so that it begins where rows of nodes do.
+        # All memory is treated as one row. Its first entries, which belong to corners, are left out so that it begins
+        # where rows of nodes do.
         lead = state.halo[0] if any(state.halo[1:]) else 0
         at, visited = {"o": lead, "sj": 0, "sk": 0}, (state.variable_stride - lead, 1, 1)
     else:
@@ -97,7 +98,7 @@ def primitives(program: Program, state: BlockState, w: Any, box: Range | None = 
 
 
 def _size_with_ghosts(state: BlockState) -> tuple[int, int, int]:
-    """Nodes along i, j, k with ghosts."""
+    """Return the number of nodes along i, j, k with ghosts."""
     i, j, k = (n + 2 * h for n, h in zip(state.size, state.halo, strict=True))
     return i, j, k
 

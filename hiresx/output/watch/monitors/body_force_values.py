@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.case.body_force import BodyForce as Spec
+from hiresx.case.body_force_table import BodyForce as Spec
 from hiresx.device.interface import Call
 from hiresx.output.watch.columns import pad, volumes
 from hiresx.output.watch.history import Column
@@ -32,7 +32,7 @@ COLUMNS = (
     Column("acceleration", "acceleration along the axis, of the step that begins here", "c_ref^2 / L"),
     Column("force", "mean density times the acceleration", "rho_ref c_ref^2 / L"),
 )
-# Sums that a device takes side by side, and what is left of them for the mean.
+# Number of sums that a device computes concurrently, and the number that remains for the mean.
 THREADS, LANES = 1024, 16
 
 
@@ -49,7 +49,7 @@ class KeptNumber(IntEnum):
     FLOW = 7
 
 
-# Of these a checkpoint holds, by name:
+# Those of them that a checkpoint stores, by name:
 _NAMES = {
     "goal": KeptNumber.GOAL,
     "acceleration": KeptNumber.ACCELERATION,
@@ -79,7 +79,7 @@ class BodyForceMonitor(Monitor):
         )  # fmt: skip
         self._state = solver.backend.to_device(kept)
         self._added = self._backend.zeros((1,), solver.configuration.real)
-        for state in solver.states[:1]:  # all parts have the same one
+        for state in solver.states[:1]:  # the same for all parts
             self._added = state.array("kept_acceleration")
         weights = [volumes(solver, n) for n in range(len(solver.states))]
         self._volume = float(solver.comm.sum(sum(float(weight.sum()) for weight in weights)))

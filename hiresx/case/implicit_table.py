@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from hiresx.case.schema import Case
 
 NAME = "implicit"
-# Integrators of unsteady flow that solve the same equations, as their files declare themselves.
+# Integrators of unsteady flow that solve the same equations; their files declare this.
 UNSTEADY = integrators_that("UNSTEADY = True")
-# CFL numbers where neither one nor a step is given.
+# Default CFL numbers, if the case has neither a CFL number nor a time step.
 UNSTEADY_CFL, EXPLICIT_CFL = 10.0, 0.5
 # A viscous CFL number that sets no limit.
 UNBOUND = 1e6
-# Keys of the one kind and of the other.
+# Keys for steady flow, and keys for unsteady flow.
 _OF_STEADY = ("drop", "largest_cfl", "sequence", "krylov_residual")
 _OF_UNSTEADY = ("newton_drop", "newton_steps", "tolerance")
-# Of a case that says nothing of them.
+# Values of a case that does not set these keys.
 STEPS, FIRST_CFL = 500, 2.0
-# Sweeps of a case that does not say how many.
+# Number of sweeps of a case that does not set it.
 STEADY_SWEEPS, UNSTEADY_SWEEPS = 10, 5
-# Damping of viscous terms, and scheme.epsilon, of such a case, of steady flow.
+# Default damping of viscous terms and default scheme.epsilon for steady flow.
 STEADY_DAMPING, STEADY_EPSILON = 0.25, 1e-2
 
 
@@ -191,7 +191,7 @@ def implicit_errors(case: "Case") -> Iterator[PydanticCustomError]:
 
 
 def _without_gmres_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """What steps by the sweeps alone do not have."""
+    """Yield the errors of keys that are not supported if the equations are solved by sweeps alone."""
     if case.time.integrator != NAME:
         yield case_error(
             f'implicit.krylov = 0 is for time.integrator = "{NAME}": the stages of "{case.time.integrator}" are solved '
@@ -210,7 +210,8 @@ def _quote(names: tuple[str, ...]) -> str:
 
 
 def _steady_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """What does not go with steps that are not times of one flow."""
+    """Yield the errors of features that are not possible with pseudo-time steps, since these are not times of one
+    flow."""
     why = f'time.integrator = "{NAME}" is for steady flow'
     if case.time.retries:
         yield case_error(f"time.retries: {why}, whose steps are shortened by themselves; leave it out")
@@ -234,7 +235,7 @@ def _steady_errors(case: "Case") -> Iterator[PydanticCustomError]:
 
 
 def _matrix_free_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """What sweeps without stored blocks do not have."""
+    """Yield the errors of keys that sweeps without stored blocks do not support."""
     if case.implicit.lines == "auto":
         default = "" if "lines" in case.implicit.model_fields_set else ", the default"
         yield case_error(
@@ -244,7 +245,7 @@ def _matrix_free_errors(case: "Case") -> Iterator[PydanticCustomError]:
 
 
 def _beside_errors(case: "Case") -> Iterator[PydanticCustomError]:
-    """What the linearised flow does not have."""
+    """Yield the errors of features that the linearised equations do not contain."""
     name = case.time.integrator
     if case.scheme.precision != "fp64":
         yield case_error(

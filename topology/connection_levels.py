@@ -23,16 +23,16 @@ OLD = {"SOC": "SYS"}
 RANK = {word: n for n, word in enumerate(PCIE)}
 UNKNOWN = len(PCIE)  # rank of NVLink and of unknown levels, which count as farther than all of PCIe
 
-# Words of `nvidia-smi topo -p2p`, which is another matrix: may two GPUs reach each other's memory at all?
+# Words of `nvidia-smi topo -p2p`, which is another matrix: whether two GPUs can access each other's memory.
 P2P_WORDS = frozenset({"OK", "CNS", "GNS", "TNS", "NS", "DR", "U"})
 
-# No device has more links (2 x 18); a larger number is no level.
+# No device has more links (2 x 18); a larger number is not a valid level.
 MOST_LINKS = 36
 _NVLINK = re.compile(r"NV([1-9]|[12][0-9]|3[0-6])")
 
 LOCAL = 5000.0
 PCIE_X16_GEN3 = 12.0
-# What a link carries of its raw rate: NCCL's 12 of the 15.75 GB/s of 16 lanes of generation 3.
+# The usable fraction of the raw rate of a link: NCCL uses 12 of the 15.75 GB/s of 16 lanes of generation 3.
 PCIE_SHARE = PCIE_X16_GEN3 / 15.753846
 NETWORK = 12.0  # 100 Gbit/s
 # An Intel CPU cuts peer traffic into 64-byte packets, which costs a fifth more.
@@ -43,10 +43,10 @@ NVLINK = {"pascal": 18.0, "volta": 20.0, "ampere": 20.0, "hopper": 20.6, "blackw
 NVLINK_RAW = {"pascal": 20.0, "volta": 25.0, "ampere": 25.0, "hopper": 25.0, "blackwell": 50.0}
 MOST_NVLINKS = {"pascal": 4, "volta": 6, "ampere": 12, "hopper": 18, "blackwell": 18}
 
-# By the first digits of a compute capability (60: Pascal); 75 and 89 have no NVLink to speak of.
+# Generation by the first digits of the compute capability (60: Pascal); 75 and 89 have no useful NVLink.
 _ARCHITECTURES = {6: "pascal", 7: "volta", 8: "ampere", 9: "hopper", 10: "blackwell"}
 
-# Between two NUMA nodes, by what the CPU's model says; the first that is found counts.
+# Bandwidth between two NUMA nodes by words in the model of the CPU; the first word found is used.
 BETWEEN_NODES = (
     (r"POWER9", 32.0),
     (r"POWER", 32.0),
@@ -63,7 +63,8 @@ BETWEEN_NODES = (
 )
 UNKNOWN_CPU = 10.0
 
-# GB/s of 16 lanes by PCIe generation, as the bus counts: 1 and 2 spend 2 of 10 bits, 3 to 5 2 of 130; and their rates.
+# GB/s of 16 lanes by PCIe generation: generations 1 and 2 use 2 of 10 bits for the code, 3 to 5 use 2 of 130; and their
+# rates.
 PCIE_X16 = {1: 4.0, 2: 8.0, 3: 15.753846, 4: 31.507692, 5: 63.015385, 6: 121.0}
 _RATES = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 # PCIe generation of the GPUs of each generation, used if the link of a GPU is not known.

@@ -10,22 +10,22 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.case.boundaries import NoSlipWall
-from hiresx.case.turbulence import transported_values
-from hiresx.case.waves import Quantity
+from hiresx.case.turbulence_table import transported_values
+from hiresx.case.wave_sums import Quantity
 from hiresx.decomposition import Patch
 from hiresx.device.interface import Call, Program
 from hiresx.equations import GAS_CONSERVED, GAS_GRADIENTS, equations
 from hiresx.errors import HiresxError
 from hiresx.rhs.face_condition import Face, FaceCondition
+from hiresx.rhs.prescribed_waves import FaceWaves, InTime
 from hiresx.rhs.sponge import SpongeLayer
 from hiresx.rhs.wall_corners import held_shares
 from hiresx.rhs.wall_ends import takers
-from hiresx.rhs.waves import FaceWaves, InTime
 
-# s at places and a time: f(x, y, z, t), of the shape of x.
+# Values of s at places and a time: f(x, y, z, t), of the shape of x.
 Value = Callable[[np.ndarray, np.ndarray, np.ndarray, float], Quantity]
 
-# Conditions of scalars write behind those of the gas.
+# Conditions of scalars write after those of the gas.
 _BEHIND = 10
 
 
@@ -33,13 +33,13 @@ class ScalarCondition(FaceCondition):
     """Boundary condition of passive scalar number `number` on one patch. `value`: the prescribed value of the case, or
     None. `steady`: whether it is evaluated only once; otherwise it is evaluated before every stage."""
 
-    # Whether the value is wanted in the ghosts behind the face too.
+    # Whether the value is also needed in the ghosts behind the face.
     in_ghosts = False
 
     def __init__(self, face: Face, number: int, value: Value | None, steady: bool):
         super().__init__(face)
         state, patch, case = face.state, face.patch, face.case
-        # That of the gas or of the scalar, whichever is larger.
+        # The larger of those of the gas and of the scalar.
         self._inverse_reynolds = max(1.0, 1 / case.all_scalars[number].schmidt) / (case.gas.reynolds or np.inf)
         self.rank = _BEHIND + type(self).rank
         self._scalar, self._rate = state.scalars[number]
@@ -48,10 +48,10 @@ class ScalarCondition(FaceCondition):
         where = f"a passive scalar at the {patch.condition.type} on {patch.face}"
         self._given = None if value is None else InTime(lambda *at: [value(*at)], places, steady, where)
         self._time: float | None = None
-        # s at these places, where it is given.
+        # Values of s at these places, if they are given.
         self._target: Any = None if value is None else face.backend.zeros(places[0].shape, state.real)
         self._waves: FaceWaves | None = None
-        # Of walls that hold a value: see `hiresx.rhs.wall_corners.held_shares`.
+        # Weights of walls that prescribe a value: see `hiresx.rhs.wall_corners.held_shares`.
         self.share: Any = None
 
     def to_device(self, values: np.ndarray) -> Any:
@@ -200,7 +200,7 @@ class OpenFace(ScalarCondition):
 
     @property
     def _transported(self) -> int:
-        """1 for a variable of the model of turbulence."""
+        """Return 1 for a variable of the turbulence model, else 0."""
         s = self.state
         return int(self._number >= len(s.scalars) - s.layout.needed.get("transported_source", 0))
 
@@ -296,7 +296,7 @@ _KINDS: dict[str, type[ScalarCondition]] = {
     "pole": WithTheGas,
     "axis": WithTheGas,
 }
-# Where ghosts come from mirrored places.
+# Conditions whose ghosts take values at mirrored places.
 _MIRRORED: dict[str, type[ScalarCondition]] = {"reflect": ScalarSymmetryPlaces, "axis": LeaningAxis}
 
 
@@ -308,7 +308,7 @@ def check(case: Case, patches: Sequence[Patch]) -> None:
         if patch.condition.kernel not in _KINDS:
             raise HiresxError(
                 f'[[scalar]]: nothing says what a scalar does at the "{patch.condition.type}" face',
-                f'name the kernel "{patch.condition.kernel}" in _KINDS of hiresx/rhs/scalars.py',
+                f'name the kernel "{patch.condition.kernel}" in _KINDS of hiresx/rhs/scalar_conditions.py',
             )
 
 
@@ -316,7 +316,7 @@ def conditions(face: Face, function: Callable[[str, str], Value]) -> Iterator[Sc
     """Yield the boundary conditions of all passive scalars on one face. `function(name, given)`: returns the value of
     the scalar `name` by the function of case.py called `given`."""
     case, spec = face.case, face.patch.condition
-    assert spec.kernel is not None  # `check` has seen it
+    assert spec.kernel is not None  # `check` has ensured this
     values = getattr(spec, "scalars", {}) | transported_values(case, spec)
     for number, name in enumerate(equations(case).scalars):
         value = values.get(name)

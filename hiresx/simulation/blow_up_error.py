@@ -7,7 +7,7 @@ import numpy as np
 
 from hiresx import kernels
 from hiresx.base.arrays import triple
-from hiresx.case.source import source_formulas
+from hiresx.case.source_table import source_formulas
 from hiresx.equations import GAS_PRIMITIVE
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Range
@@ -16,7 +16,7 @@ from hiresx.output.fields import field_file as fields
 from hiresx.solver import Solver
 
 FILE = "blow-up.nc"
-# Nodes to each side of the place that are written: twice the reach of the scheme and some more.
+# Number of nodes on each side of the place that are written: more than twice the reach of the scheme.
 REACH = 8
 _VARIABLES = GAS_PRIMITIVE
 
@@ -45,7 +45,7 @@ def _hint(solver: Solver) -> str:
     """Return a hint for the case after a blow-up. A restart may change the step, but not the computation."""
     limits = kernels.trait("positivity", solver.case.scheme.positivity, "limits_flux")
     limiter = 'begin anew with scheme.positivity = "limiter"'
-    refine = solver.case.refine  # levels that conserve change the rates that the limiter has found admissible
+    refine = solver.case.refine  # levels that conserve change rates that the limiter has accepted
     conserves = ["begin anew without refine.conservative"] * (refine is not None and refine.conservative)
     return ", or ".join([f"lower {_step(solver)}", *([] if limits else [limiter]), *conserves])
 
@@ -59,7 +59,7 @@ def _step(solver: Solver) -> str:
 
 
 def _again(solver: Solver) -> str:
-    """Half the step."""
+    """Return the setting with half of the step."""
     time = solver.case.time
     return f"{_step(solver)}={0.5 * (time.dt or time.cfl or 0.0):g}"
 
@@ -112,7 +112,7 @@ OfSource = tuple[int, tuple[int, int, int], str, float, tuple[float, float, floa
 
 
 def _first_of_source(solver: Solver) -> OfSource | None:
-    """Of this rank's nodes the first one at which a source is not finite."""
+    """Return the first of this rank's nodes at which a source is not finite."""
     formulas, parameters = source_formulas(solver.case)
     found: list[OfSource] = []
     for n, state in enumerate(solver.states):
@@ -151,7 +151,8 @@ def _moment(solver: Solver) -> str:
 
 
 def _first(solver: Solver) -> Found | None:
-    """Of this rank's nodes the first bad one: (whole block, 0 rho or 1 p, (k, j, i), value, (x, y, z), rank)."""
+    """Return the first invalid one of this rank's nodes: (whole block, 0 rho or 1 p, (k, j, i), value, (x, y, z),
+    rank)."""
     found: list[Found] = []
     for n, state in enumerate(solver.states):
         with np.errstate(all="ignore"):
@@ -218,7 +219,7 @@ class Trace:
             return error
         if (of_source := find_in_source(solver)) is not None:
             return of_source
-        # A step that could not be taken back was not counted.
+        # A step that could not be undone was not counted.
         return began(solver, last - solver.steps + (not solver.integrator.keeps_start), error)
 
 
@@ -226,8 +227,8 @@ def began(solver: Solver, steps: int, otherwise: BlowUp) -> BlowUp:
     """Make up to `steps` steps from a valid state, and stop when a node becomes invalid. Returns the error that names
     this node, or `otherwise` if there is none. Collective."""
     found: list[BlowUp] = []
-    # The norms overwrite what the tasks of a stage have left for each other: they are taken before the first of these
-    # and behind the update.
+    # The norms overwrite intermediate results of the tasks of a stage. They are therefore computed before the first
+    # task and after the update.
     between = True
 
     def watch(stage: int, task: str) -> bool:

@@ -1,15 +1,15 @@
-"""Prescribed values that are sums of waves (`hiresx.case.waves`), which the device evaluates at each time."""
+"""Prescribed values that are sums of waves (`hiresx.case.wave_sums`), which the device evaluates at each time."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from hiresx.case.waves import Quantity, Waves, at, swings
+from hiresx.case.wave_sums import Quantity, Waves, at, swings
 from hiresx.device.interface import Backend
 from hiresx.errors import HiresxError
 
-# Another time at which a function that gave waves is asked, in L / c_ref: it has to give the same ones.
+# A second time, in L / c_ref, at which a function that returns waves is evaluated: it must return the same waves.
 OTHER_TIME = 0.37
 
 
@@ -62,7 +62,7 @@ class FaceWaves:
 
 
 def _rows(values: np.ndarray, moved: np.ndarray, leading: int) -> np.ndarray:
-    """(..., all places) -> (..., places that move), side by side in memory."""
+    """Convert (..., all places) to (..., places with waves), contiguous in memory."""
     rows = values.reshape(*values.shape[:leading], -1)[..., moved]
     return np.ascontiguousarray(rows)
 

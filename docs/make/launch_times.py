@@ -41,15 +41,15 @@ class Launch(NamedTuple):
         """Number of nodes that the launch computes: the nodes of its index range, times the height of a column for a
         kernel whose threads each compute a column of nodes."""
         extent = self.call.extent or [self.arguments.get(name, 1) for name in ("nd", "n1", "n2")]
-        if "chunk" in self.arguments:  # of lines: as many nodes as they have
+        if "chunk" in self.arguments:  # kernels of lines compute all nodes of each line
             lines = (self.arguments["rows"], extent[2]) if self.kernel == "sweep_along" else extent[:2]
-            return math.prod(lines) * self.arguments["n"]
-        return math.prod(extent) * self.arguments.get("height", 1)
+            return int(math.prod(lines) * self.arguments["n"])
+        return int(math.prod(extent) * self.arguments.get("height", 1))
 
     @property
     def seconds(self) -> float:
         """Time between the two events, in s."""
-        return self.stop.elapsed_time(self.start)
+        return float(self.stop.elapsed_time(self.start))
 
 
 class TimingBackend:
@@ -76,8 +76,8 @@ class TimingProgram:
         self.signatures = program.signatures
 
     def call(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> Call:
-        """Return a launch of the kernel `name`, to be made later, as `hiresx.device.interface.Program.call` does.
-        `extent` and `arguments`: as there."""
+        """Return a launch of the kernel `name`, to be made later. `extent` and `arguments`: as in
+        `hiresx.device.interface.Program.call`."""
         return self.program.call(name, extent, **arguments)
 
     def launch(self, name: str, extent: tuple[int, int, int] | None, /, **arguments: Any) -> None:

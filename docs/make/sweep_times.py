@@ -6,7 +6,8 @@ from collections import defaultdict
 from statistics import median
 from typing import Any, cast
 
-from hiresx.bench.launch_times import TimingBackend
+from launch_times import TimingBackend
+
 from hiresx.bench.rhs import LEAST_NODES
 from hiresx.case import load
 from hiresx.device.interface import Backend
@@ -28,7 +29,7 @@ SWEEPING = (
     "colour_sweep", "line_right", "line_sweep", "line_sweep_ahead", "turn_lines", "product_sweep", "product_right",
     "face_sweep", "face_right",
 )  # fmt: skip
-# Sweeps over both colours that are timed at once.
+# Number of sweeps over both colours in one measurement.
 SWEEPS = 4
 
 
@@ -46,7 +47,7 @@ def bytes_of_sweep(storage: BlockStorage, precision: SweepPrecision, lines: bool
     number = 8 if precision == "fp64" else 4
     update = number * variables
     if storage == MATRIX_FREE:
-        # each colour reads the records of all nodes, but the steps of its own alone
+        # each colour reads the records of all nodes, but only the time steps of its own nodes
         records = number * (2 * record_numbers(variables, 0) - 1)
         along = inverse + 8 * 2 * neighbour_words(storage, variables) + 4 * update
         return records + inverse + 3 * update + (along if lines else 0)

@@ -14,11 +14,11 @@ from hiresx.equations.diffusivity import transported_schmidt
 from hiresx.equations.storage import STORAGE
 from hiresx.equations.system import transported_names
 
-# The choice without a model, and those that transport the variables of their names.
+# The choice without a model, and the models that transport variables, with the names of these.
 NONE = "none"
 SST = "sst"
 SPALART_ALLMARAS = ("spalart_allmaras", "spalart_allmaras_negative")
-# The keys of some of the models that transport variables, with these models.
+# Keys that only some of the transport models have, with these models.
 _KEYS = {
     "detached_eddies": SPALART_ALLMARAS,
     "far_field": SPALART_ALLMARAS,
@@ -27,7 +27,7 @@ _KEYS = {
     "far_field_k": (SST,),
     "far_field_omega": (SST,),
 }
-# Kernels of conditions through which gas may enter.
+# Kernels of boundary conditions through which gas may enter.
 _OPEN = ("prescribe", "characteristic", "total_inflow", "precursor", "outflow")
 
 
@@ -231,7 +231,7 @@ def _initial_errors(given: Turbulence) -> Iterator[PydanticCustomError]:
 
 
 def _transported_errors(case: Any) -> Iterator[PydanticCustomError]:
-    """Yield the errors in what belongs to models that transport variables."""
+    """Yield the errors in the keys of models that transport variables."""
     given = case.turbulence
     for key, models in _KEYS.items():
         if given.model not in models and getattr(given, key) != Turbulence.model_fields[key].default:

@@ -11,7 +11,7 @@ from hiresx.case.model import Table, case_error
 from hiresx.case.scalars import ScalarName
 from hiresx.equations import GAS_CONSERVED, GAS_PRIMITIVE
 
-# What a formula may name besides parameters, functions and scalars.
+# Variables that a formula may contain besides parameters, functions and scalars.
 VARIABLES = ("x", "y", "z", "t", *GAS_PRIMITIVE, "T")
 
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-# The second of these is of somebody who does not want to wait. The others come on their own, and often in pairs: a
-# terminal that closes sends SIGHUP, and so does its shell.
+# A second one of these signals means that the user does not want to wait. The other signals often come in pairs: when a
+# terminal closes, both the terminal and its shell send SIGHUP.
 URGENT = (signal.SIGINT, signal.SIGTERM)
 ENDING = (*URGENT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU)
 
@@ -35,7 +35,7 @@ class Terminated(SystemExit):
         return f"terminated by {signal.Signals(self.number).name}"
 
 
-# What ends a process by a signal, and is not the fault of what it interrupts.
+# Exceptions that end a process because of a signal, and not because of an error in the interrupted code.
 SIGNALLED = (KeyboardInterrupt, Terminated)
 
 
@@ -54,11 +54,12 @@ def handle_signals(handler: Callable[[int, object], None], numbers: Sequence[int
     """Context in which the signals `numbers` go to `handler`. Three kinds are left as they are: signals that are
     ignored (SIGHUP under nohup, SIGINT in a shell's background job); signals other than SIGINT and SIGTERM for which
     the program has a handler of its own; and all signals outside the main thread."""
-    before: dict[int, Any] = {}  # as `signal.signal` returns and takes them
+    before: dict[int, Any] = {}  # the values that `signal.signal` returns and accepts
     if threading.current_thread() is threading.main_thread():
         for number in numbers:
             present = signal.getsignal(number)
-            if present in (signal.SIG_IGN, None):  # None: not Python's to change
+            # None: the handler was not installed by Python, which cannot change it
+            if present in (signal.SIG_IGN, None):
                 continue
             ours = getattr(present, "__module__", None) == __name__
             if number in URGENT or ours or present == signal.SIG_DFL:
@@ -115,7 +116,8 @@ def ignore_broken_output(lost: Callable[[], None] = lambda: None) -> Iterator[No
         yield
     except Terminated:
         raise
-    except (OSError, ValueError, SystemExit):  # of a closed file; rich's answer to a broken pipe
+    # a closed file raises the first; rich raises the second for a broken pipe
+    except (OSError, ValueError, SystemExit):
         lost()
 
 
