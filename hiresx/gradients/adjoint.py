@@ -22,11 +22,11 @@ from hiresx.output.watch.columns import dimension
 from hiresx.time.ode_system import Vector
 
 # The derivative of the flow is improved so far, and until the product of the errors of both solutions is so small.
-DROP, PRODUCT = 1e-7, 1e-10
+DROP, PRODUCT = 1e-7, 1e-12
 # In extended precision both are less by this factor: a derivative that is small beside those of other numbers needs it.
 FURTHER = 1e-5
-# The error of an adjoint solution that was found iteratively.
-ITERATIVE = 1.0
+# What the error of an adjoint solution that was found iteratively counts as.
+ITERATIVE = 1e-2
 
 
 class AdjointSolver(TangentSolver):
