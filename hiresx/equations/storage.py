@@ -55,9 +55,9 @@ class Storage(NamedTuple):
         return {name: "real" if kept == self.real else "float" for name, kept in zip(names, self[1:4], strict=True)}
 
 
-def precision_of(storage: Storage) -> Precision:
-    """Return the name of the precision (`scheme.precision`) that has the number types of `storage`."""
-    return next(name for name in PRECISIONS if STORAGE[name] == storage)
+def precision_of(storage: Storage) -> str:
+    """Return the name of the precision (`scheme.precision` or `EXTENDED`) that has the number types of `storage`."""
+    return next(name for name, known in STORAGE.items() if known == storage)
 
 
 def neighbour_words(storage: BlockStorage, variables: int) -> int:
