@@ -108,8 +108,7 @@ def trait(folder: str, name: str, what: str, root: Path = ROOT, silent: int | No
     Raises ValueError if the declaration is missing and `silent` is None. Raises FileNotFoundError if there is no such
     header.
     """
-    text = _without_comments(root / folder / f"{name}.h")
-    found = re.findall(rf"^constexpr (?:int|bool) {what} = (\w+);$", text, re.MULTILINE)
+    found = _numbers_of(_without_comments(os.path.join(root, folder, f"{name}.h")), what)
     if not found and silent is not None:
         return silent
     if len(found) != 1 or not (found[0].isdigit() or found[0] in ("true", "false")):
@@ -117,15 +116,20 @@ def trait(folder: str, name: str, what: str, root: Path = ROOT, silent: int | No
     return int(found[0]) if found[0].isdigit() else int(found[0] == "true")
 
 
-def _without_comments(header: Path) -> str:
+@lru_cache(maxsize=256)
+def _numbers_of(text: str, what: str) -> list[str]:
+    return re.findall(rf"^constexpr (?:int|bool) {what} = (\w+);$", text, re.MULTILINE)
+
+
+def _without_comments(header: Path | str) -> str:
     """Return the text of a header with blanks in place of comments; a changed file is read again."""
-    about = header.stat()
+    about = os.stat(header)
     return _text_of(header, about.st_mtime_ns, about.st_size)
 
 
 @lru_cache(maxsize=64)
-def _text_of(header: Path, changed: int, size: int) -> str:
-    return _COMMENT.sub(_blank, header.read_text(encoding="utf-8"))
+def _text_of(header: Path | str, changed: int, size: int) -> str:
+    return _COMMENT.sub(_blank, Path(header).read_text(encoding="utf-8"))
 
 
 def fractions(folder: str, name: str, what: str, root: Path = ROOT) -> tuple[float, ...]:

@@ -86,24 +86,17 @@ HD int own_thread() {
 #define MINE(name) name
 // A number from memory, of the same type, into SHARED or OWN_MEMORY, on its way until FETCHED. FETCH_ENDS
 // makes a group of those before it; FETCHED_BUT(count) waits for all groups but the last `count`.
-// FETCH_ONCE is for what is not read again soon, behind READS_ONCE in the same function: the L2 cache is left to others.
+// No hints for caches: the assembler of CUDA 13.0 makes an illegal instruction of some copies with one (LDGSTS of a shared
+// address in a uniform register).
 #if __CUDA_ARCH__ >= 800
 #define FETCH(to, from) \
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned)__cvta_generic_to_shared(&(to))), \
                  "l"(from), "n"(sizeof(*(from))) : "memory")
-#define FETCH_ONCE(to, from) \
-    asm volatile("cp.async.ca.shared.global.L2::cache_hint [%0], [%1], %2, %3;" ::"r"((unsigned)__cvta_generic_to_shared(&(to))), \
-                 "l"(from), "n"(sizeof(*(from))), "l"(hx_once_policy) : "memory")
-#define READS_ONCE \
-    unsigned long long hx_once_policy; \
-    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(hx_once_policy))
 #define FETCHED asm volatile("cp.async.wait_all;" ::: "memory")
 #define FETCH_ENDS asm volatile("cp.async.commit_group;" ::: "memory")
 #define FETCHED_BUT(count) asm volatile("cp.async.wait_group %0;" ::"n"(count) : "memory")
 #else
 #define FETCH(to, from) to = *(from)
-#define FETCH_ONCE(to, from) to = *(from)
-#define READS_ONCE
 #define FETCHED
 #define FETCH_ENDS
 #define FETCHED_BUT(count)
@@ -118,8 +111,6 @@ HD int own_thread() {
 #define OWN_MEMORY(type, name, count) type name[count]
 #define OWN(name, at) name[at]
 #define FETCH(to, from) to = *(from)
-#define FETCH_ONCE(to, from) to = *(from)
-#define READS_ONCE
 #define FETCHED
 #define FETCH_ENDS
 #define FETCHED_BUT(count)

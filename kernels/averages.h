@@ -75,38 +75,6 @@ HD void add_scalar(double now, const double *velocity, long long apart, double s
         covary(at + (2 + c) * count, share, d * (velocity[c * apart] - gas[c * count]), own, 1 + c);
 }
 
-KERNEL(average_reynolds, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
-       int width, int height, long long count, double share, double *mean) {
-    double *at = mean + i + (long long)width * (j + (long long)height * k), now[reynolds_means];
-    sampled(q, o + i + (long long)j * sj + (long long)k * sk, sv, now);
-    add_reynolds(now, 1, share, count, at, NoMoments());
-}
-
-KERNEL(average_favre, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<gas_variables> q,
-       int width,
-       int height, long long count, double share, double *mean) {
-    double *at = mean + i + (long long)width * (j + (long long)height * k), now[reynolds_means];
-    sampled(q, o + i + (long long)j * sj + (long long)k * sk, sv, now);
-    now[4] = now[5];
-    add_favre(now[0], now + 1, 1, share, count, at, NoMoments());
-}
-
-#if HX_SCALARS
-// The averages of each scalar. Launched before either of the kernels above, whose means are in `gas`. weighted: with
-// rho.
-KERNEL(average_scalars, int i, int j, int k, int o, int sj, int sk, stride sv, const_state_field<conserved_variables> q,
-       int width, int height, long long count, double share, int weighted, const double *gas, double *mean) {
-    const long long p = o + i + (long long)j * sj + (long long)k * sk;
-    const long long node = i + (long long)width * (j + (long long)height * k);
-    const double rho = q[p], part = weighted ? mass_share(rho, share, gas[node]) : share;
-    double u[3];
-    for (int c = 0; c < 3; ++c) u[c] = q[(1 + c) * sv + p] / rho;
-    for (int n = 0; n < scalar_variables; ++n)
-        add_scalar(q[(gas_variables + n) * sv + p] / rho, u, 1, part, count, gas + count + node,
-                   mean + of_scalar * n * count + node, NoMoments());
-}
-#endif
-
 // Of the node p: the viscous stress (xx, yy, zz, xy, xz, yz) and the velocity gradient (du_i/dx_j row by row), 15
 // numbers. Arguments as of column_energy.
 HD void stress_and_gradient(long long p, int di, int dj, int dk, stride sv, const work_real *w, const work_real *m,
@@ -225,32 +193,36 @@ HD void add_stress_budgets(const Fluctuations &now, double share, long long coun
             }
 }
 
-// Launched before average_reynolds and average_favre, whose values are in `reynolds` and `favre`.
+// share: an array of one number. Launched before average_moments, whose values are in `reynolds` and `favre`.
 KERNEL(average_budget, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
        const_state_field<gas_variables> q, const_work_field<gas_gradients> w, const_work_field<9> m,
        const_work_field<1> jacobian, real inverse_reynolds, const_work_field<HX_EDDY_FIELDS> eddies, int width,
-       int height, long long count, double share, const double *reynolds, const double *favre, double *mean) {
+       int height, long long count, const double *share, const double *reynolds, const double *favre,
+       double *mean) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const long long node = i + (long long)width * (j + (long long)height * k);
+    const double part = *share;
     double now[reynolds_means], value[rate_means];
     sampled(q, p, sv, now);
     stress_and_gradient(p, di, dj, dk, sv, w, m, jacobian, inverse_reynolds, eddies, value);
-    const Fluctuations found(now, now + 1, value, 1, share, reynolds + node, favre + node, count, mean + node);
-    add_budget(found, share, count, favre + node, mean + node, NoMoments(), NoMoments());
+    const Fluctuations found(now, now + 1, value, 1, part, reynolds + node, favre + node, count, mean + node);
+    add_budget(found, part, count, favre + node, mean + node, NoMoments(), NoMoments());
 }
 
 // Arguments as of average_budget.
 KERNEL(average_stress_budgets, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
        const_state_field<gas_variables> q, const_work_field<gas_gradients> w, const_work_field<9> m,
        const_work_field<1> jacobian, real inverse_reynolds, const_work_field<HX_EDDY_FIELDS> eddies, int width,
-       int height, long long count, double share, const double *reynolds, const double *favre, double *mean) {
+       int height, long long count, const double *share, const double *reynolds, const double *favre,
+       double *mean) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
     const long long node = i + (long long)width * (j + (long long)height * k);
+    const double part = *share;
     double now[reynolds_means], value[rate_means];
     sampled(q, p, sv, now);
     stress_and_gradient(p, di, dj, dk, sv, w, m, jacobian, inverse_reynolds, eddies, value);
-    const Fluctuations found(now, now + 1, value, 1, share, reynolds + node, favre + node, count, mean + node);
-    add_stress_budgets(found, share, count, favre + node, mean + node, NoMoments(), NoMoments());
+    const Fluctuations found(now, now + 1, value, 1, part, reynolds + node, favre + node, count, mean + node);
+    add_stress_budgets(found, part, count, favre + node, mean + node, NoMoments(), NoMoments());
 }
 
 // --- averages over lines of nodes: all kinds together, since each needs the means of before of the others
@@ -327,6 +299,20 @@ HD void take(const Averages<double *> &at, const Taken &s, double share, const A
     if (at.reynolds)
         add_reynolds(s.now, apart, share, count, at.reynolds,
                      moments_of<many>(from.reynolds, reynolds_means, from.count));
+}
+
+// Reynolds' and Favre's averages of nodes, or one kind of them, with the scalars. share: an array of one number.
+KERNEL(average_moments, int i, int j, int k, int o, int sj, int sk, stride sv,
+       const_state_field<conserved_variables> q, int width, int height, int kinds, long long count, const double *share,
+       double *mean) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    const Averages<double *> at(kinds & (AVERAGES_REYNOLDS | AVERAGES_FAVRE),
+                                mean + i + (long long)width * (j + (long long)height * k), count);
+    double now[reynolds_means];
+    sampled(q, p, sv, now);
+    const double massive[favre_means] = {now[0], now[1], now[2], now[3], now[5]};
+    take<false>(at, {now, massive, nullptr, 1}, *share, Averages<const double *>(0, nullptr, 0),
+                [&](int n, int) { return q[(gas_variables + n) * sv + p] / now[0]; });
 }
 
 // A thread (i, j, k) of width x height x depth averages over the nodes i, i + width, ... before end_i, and so along j

@@ -4,6 +4,12 @@ constexpr int tensor_entries = 6;
 
 HD int tensor_entry(int a, int b) { return a == b ? a : a + b + 2; }
 
+// f = S m
+template <class T, class A> HD void tensor_times(const T *s, const A *m, T *f) {
+    for (int a = 0; a < 3; ++a)
+        f[a] = s[tensor_entry(a, 0)] * m[0] + s[tensor_entry(a, 1)] * m[1] + s[tensor_entry(a, 2)] * m[2];
+}
+
 // With S = q + p B, tr B = 0 and tr B^2 = 6, the eigenvalue of +-B that is apart from both others, by at least sqrt(3), is
 // the root of x^3 - 3 x = 2 h = |det B| between sqrt(3) and 2. Its projector is the adjugate of B - x over its trace. On
 // the plane of the others S is mu plus a matrix N without trace, whose square is nu^2. Returns the least eigenvalue.
@@ -22,8 +28,13 @@ template <class T> HD T compressive_part(const T *s, T *part) {
     for (int n = 0; n < 3; ++n)  // of Newton, from less than 0.01 beside it
         x = x - (x * (x * x - real(3)) - real(2) * h) * reciprocal(real(3) * (x * x - one));
     for (int n = 0; n < tensor_entries; ++n) b[n] = n < 3 ? sign * b[n] - x : sign * b[n];
-    T apart[tensor_entries] = {b[1] * b[2] - b[5] * b[5], b[0] * b[2] - b[4] * b[4], b[0] * b[1] - b[3] * b[3],
-                               b[4] * b[5] - b[3] * b[2], b[3] * b[5] - b[4] * b[1], b[3] * b[4] - b[5] * b[0]};
+    T apart[tensor_entries];
+    for (int i = 0; i < 3; ++i)
+        for (int j = i; j < 3; ++j) {
+            const int k = (i + 1) % 3, l = (i + 2) % 3, m = (j + 1) % 3, n = (j + 2) % 3;
+            apart[tensor_entry(i, j)] =
+                b[tensor_entry(k, m)] * b[tensor_entry(l, n)] - b[tensor_entry(k, n)] * b[tensor_entry(l, m)];
+        }
     const T share = reciprocal(apart[0] + apart[1] + apart[2]);
     const T first = mean + sign * square * over * x, mu = real(0.5) * (trace - first);
     T rest[tensor_entries], other[tensor_entries], half = zero;

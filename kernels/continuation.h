@@ -1,6 +1,7 @@
 // Outflow: the ghosts continue the four nodes at the face by the cubic through them, drawn back to the node on the face
 // (first order) where density or pressure jumps among the four: the share of the cubic is the one that the correction
-// of the inviscid terms keeps there.
+// of the inviscid terms keeps there. Fields that enter where the node on the face is given go on by the cubic through every
+// second node where lines shrink towards the face (`shrinking_share`).
 #include "half_point.h"
 
 // The share, and the states of the four nodes.
@@ -36,10 +37,11 @@ HD void entering_shares(const CharacteristicSpace<real> &space, real rho, const 
     share[4] = entering_share(space.un + space.sound, absolute(change[4]), space.sound, rho);
 }
 
-// The weight of the difference of node a and node 0, a = 1, 2, 3, in the cubic through the nodes 0 to 3 at l nodes
-// beyond node 0.
-HD constexpr int cubic_weight(int l, int a) {
-    return a == 1 ? -l * (l + 2) * (l + 3) / 2 : a == 2 ? l * (l + 1) * (l + 3) / 2 : -l * (l + 1) * (l + 2) / 6;
+// The weight of the difference of node a s and node 0, a = 1, 2, 3, in the cubic through the nodes 0, s, 2 s and 3 s at l
+// nodes beyond node 0.
+HD constexpr double cubic_weight(int l, int a, int s = 1) {
+    return (a == 1 ? -l * (l + 2 * s) * (l + 3 * s) / 2.0 : a == 2 ? l * (l + s) * (l + 3 * s) / 2.0 : -l * (l + s) * (l + 2 * s) / 6.0)
+           / (s * s * s);
 }
 
 HD real fourth_difference(real a, real b, real c, real d, real e) { return a + e - real(4) * (b + d) + real(6) * c; }
@@ -54,17 +56,21 @@ HD real quartic_share(real square) {
     return real(1) / (real(1) + size * size);
 }
 
+// `share` of the increment of ghost l = 1, 2, ... over the node on the face, by the states of the nodes 0, s, 2 s and 3 s.
+template <int s> HD void cubic_increment(const real state[4][gas_variables], real share, int l, real *increment) {
+    for (int v = 0; v < gas_variables; ++v) {
+        real sum = real(0);
+        for (int a = 1; a <= 3; ++a) sum += real(cubic_weight(l, a, s)) * (state[a][v] - state[0][v]);
+        increment[v] = share * sum;
+    }
+}
+
 // The increments of the ghosts over the node on the face, increment[ghost][variable].
 HD void continue_cubically(const_state_pointer q, long long p, int sn, stride sv,
                            real increment[ghost_layers][gas_variables]) {
     real state[4][gas_variables];
     const real share = smooth_share(q, p, sn, sv, state);
-    for (int l = 0; l < ghost_layers; ++l)
-        for (int v = 0; v < gas_variables; ++v) {
-            real sum = real(0);
-            for (int a = 1; a <= 3; ++a) sum += real(cubic_weight(l + 1, a)) * (state[a][v] - state[0][v]);
-            increment[l][v] = share * sum;
-        }
+    for (int l = 0; l < ghost_layers; ++l) cubic_increment<1>(state, share, l + 1, increment[l]);
 }
 
 // Makes `whole` of the quartics of the cubics behind a face, less where the fourth difference is large (of density, momentum
@@ -81,4 +87,23 @@ HD void add_quartic(const_state_pointer q, long long p, int sn, stride sv, real 
     const real quartic = share * quartic_share(square / (rho * rho * sound2)) * whole;
     for (int l = 0; l < ghost_layers; ++l)
         for (int v = 0; v < gas_variables; ++v) increment[l][v] += quartic * real(quartic_weight(l + 1)) * fourth[v];
+}
+
+// The share of cubics through every second node: none of them where the spacings of the grid line, seen from the face, grow
+// by less than the first factor from cell to cell, and all of it from the second on. A field that enters is carried from
+// a given node along cells that it crosses ever more slowly. With ghosts by polynomials through neighbouring nodes its
+// differences at the first nodes inwards are downwind ones, and waves there grow: by cubics from a ratio of 1.14, by quartics
+// from 1.05 (eigenvalues of the linear scheme). By every second node none grow, whatever the spacings.
+constexpr double shrinks_from = 1.05, shrinks_to = 1.1;
+constexpr int cells_seen = 4;
+HD real shrinking_share(const work_real *m, const work_real *jacobian, long long p, int sn, stride sv) {
+    real steepest = real(0), before = real(0);
+    for (int l = 0; l <= cells_seen; ++l) {
+        const long long at = p + (long long)l * sn;
+        const real x = m[at], y = m[sv + at], z = m[2 * sv + at];
+        const real nodes_per_length = jacobian[at] * square_root(x * x + y * y + z * z);
+        if (l > 0) steepest = larger(steepest, before / nodes_per_length);
+        before = nodes_per_length;
+    }
+    return larger(real(0), smaller(real(1), (steepest - real(shrinks_from)) * real(1 / (shrinks_to - shrinks_from))));
 }

@@ -3,6 +3,7 @@
 // side in memory, a warp goes along a row, 32 nodes at a time. What the stencils read, and what the next half points
 // need, is kept on the chip, where the next nodes arrive while these are computed. Lines are cut into chunks, so that few
 // of them fill a GPU too; the flux between two chunks is computed twice, with the same outcome to round-off.
+#include "sensed_tiles.h"
 #include "wall_sums.h"
 
 #ifndef HX_CPU
@@ -173,15 +174,16 @@ HD void fused_difference(rate_real *r, long long p, long long sd, stride sv, int
 HD int place_in_row(int e, int sj) { return sj < 32 ? e % sj : e < sj ? e : e - sj; }
 
 // Lines along a direction other than i, each in chunks of `chunk` of its n nodes: (i, j) is the line, k the chunk. s2:
-// stride of j, sd of the line.
+// stride of j, sd of the line; march: planes of a chunk of split_march.
 LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int chunk, stride sv,
             const_state_field<conserved_variables> q, const_work_field<3> m, const_work_field<HX_FLUX_FIELDS> fields,
-            const_work_field<HX_SENSORS> sensor,
+            const_work_field<HX_SENSORS> sensor, const_mark_field<HX_SENSORS> tiles, int march,
             optional<const_work_field<gradient_variables>> viscous_flux, rate_field<conserved_variables> r, int first,
             int walls, optional<rate_field<conserved_variables>> sums) {
     int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk;
     long long p = o + i + (long long)j * s2;
 #if HX_SENSORS
+    if (!senses_across(tiles + o, sensor + o, i, j, s2, sd, n, begin - split_reach, end + split_reach, march)) return;
     int low = end + split_reach, high = begin - split_reach - 1;  // marked nodes, and the nodes whose rates they change
     for (int s = begin - split_reach; s < end + split_reach; ++s)
         if (load<real>(sensor + p + (long long)s * sd) > real(0)) low = s < low ? s : low, high = s;
@@ -189,7 +191,7 @@ LINE_KERNEL(sweep_across, int i, int j, int k, int o, int s2, int sd, int n, int
     begin = low - split_reach > begin ? low - split_reach : begin;
     end = high + split_reach + 1 < end ? high + split_reach + 1 : end;
 #else
-    (void)sensor;
+    (void)sensor, (void)tiles, (void)march;
 #endif
     p += (long long)(begin - 1) * sd;  // node h, half point h + 1/2
 #ifdef HX_FP32  // in FP64 it is no gain (see hiresx/rhs/fused.py), and room for it alone costs 3 %

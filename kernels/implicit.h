@@ -2,6 +2,7 @@
 // size of the state, and their ghosts are not changed.
 #include "gas.h"
 #include "half_point.h"
+#include "implicit/block_columns.h"
 #include "implicit/blocks.h"
 #include "implicit/line_faces.h"
 #include "implicit/lines.h"

@@ -5,6 +5,7 @@
 // The speed a is that of |p|, so that a pressure below 0 between the two sides of a jump still has one. Sigma is the mean of
 // both nodes, and its part of the flux has no correction: it is of the order of the square of the spacing. A compressive
 // stress Pi takes the place of Sigma: Pi.m is added to the flux of momentum, u.(Pi.m) to that of energy.
+#include "compressive_part.h"
 
 // q and qr - ql at half point 1/2, of states at(offset, v) of nodes.
 template <class T, class At> HD void regularised_states(const At &at, T *mean, T *jump) {
@@ -22,14 +23,12 @@ HD void regularised_flux(const T *mean, const T *jump, const T *m, const Fields 
     const T through = m[0] * s.u + m[1] * s.v + m[2] * s.w, square = m[0] * m[0] + m[1] * m[1] + m[2] * m[2];
     const T half = real(0.5) * (absolute(through) + square_root(absolute(gas_gamma * s.p * s.volume) * square));
 #if HX_COMPRESSIVE
-    T stress[6];
-    for (int n = 0; n < 6; ++n) stress[n] = real(0.5) * (fields(0, n) + fields(1, n));
-    const T x = stress[0] * m[0] + stress[3] * m[1] + stress[4] * m[2];
-    const T y = stress[3] * m[0] + stress[1] * m[1] + stress[5] * m[2];
-    const T z = stress[4] * m[0] + stress[5] * m[1] + stress[2] * m[2];
+    T stress[tensor_entries], force[3];
+    for (int n = 0; n < tensor_entries; ++n) stress[n] = real(0.5) * (fields(0, n) + fields(1, n));
+    tensor_times(stress, m, force);
     flux_of(mean, s, m, f);
-    f[1] = f[1] + x, f[2] = f[2] + y, f[3] = f[3] + z;
-    f[4] = f[4] + (s.u * x + s.v * y + s.w * z);
+    for (int c = 0; c < 3; ++c) f[c + 1] = f[c + 1] + force[c];
+    f[4] = f[4] + (s.u * force[0] + s.v * force[1] + s.w * force[2]);
 #else
     s.p = s.p + real(0.5) * (fields(0, 0) + fields(1, 0));
     flux_of(mean, s, m, f);

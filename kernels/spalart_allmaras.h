@@ -17,7 +17,6 @@ constexpr real sa_least = real(sizeof(real) == 8 ? 1e-100 : 1e-30);
 // What a node knows besides its own flow, of which the blocks of the implicit integrator take the values as constants
 constexpr int transported_constants = 0;
 template <class T = real> struct TransportedConstants {
-    HD void set_lane(int, const TransportedConstants<> &) {}
     HD void put_numbers(T *) const {}
     HD void take_numbers(const T *) {}
 };

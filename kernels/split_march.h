@@ -13,6 +13,7 @@ constexpr int march_nodes = march_rows + 2 * split_reach * HX_TILE_I;
 constexpr int march_passed = split_variables + 3;
 constexpr int march_plane = split_variables * march_nodes + 3 * march_rows + 3 * march_columns;
 constexpr int split_march_own = 2 * march_plane + split_reach * march_passed * HX_TILE_THREADS;
+static_assert(nodes_beside <= split_reach, "a sensor reads nodes that the split form brings");
 constexpr int split_march_blocks = sizeof(real) == 4 ? 3 : 2;
 
 // Where node (x, y) of a tile is among its nodes, and among its columns.
@@ -48,50 +49,6 @@ struct MarchTile {
     }
 };
 
-#if HX_SENSORS
-// The access of shock sensors (sensed.h) to a node (x, y) of `plane` and the nodes around it. `next`: the plane after
-// it; `before`: the previous node along k, kept by the thread; `through`: the area of the node along k. Of farther nodes
-// along k those before are in `passed`, the node itself in the place `turn`; those behind are read from `q`, which is at
-// the node.
-struct MarchAround {
-    using number = real;
-    const real *plane, *next, *before;
-    const work_real *jacobian;
-    int x, y;
-    bool along_i, along_j, along_k;
-    const real *passed;
-    int turn;
-    const_state_pointer q;
-    stride sv;
-    int sk;
-    real through[3];
-
-    HD Primitive<real> at(int d, int s) const {
-        if (d == 2 && s > 1) {
-            real state[gas_variables];
-            for (int v = 0; v < gas_variables; ++v) state[v] = load<real>(q + v * sv + (long long)s * sk);
-            return primitive(state);
-        }
-        const bool ahead = d == 2 && s > 0, behind = d == 2 && s < 0;
-        const int own = march_place(x, y), place = d == 0 ? own + s : d == 1 ? march_place(x, y + s) : own;
-        const int then = turn + s < 0 ? turn + s + split_reach : turn + s;
-        const real *const earlier = s < -1 ? passed + then * march_passed * HX_TILE_THREADS : before;
-        const real *const node = behind ? earlier : (ahead ? next : plane) + place;
-        const int apart = behind ? HX_TILE_THREADS : march_nodes;
-        const real rho = node[0];
-        return {rho, node[apart], node[2 * apart], node[3 * apart], real(0.25) * node[4 * apart], reciprocal(rho)};
-    }
-    HD bool has(int d) const { return d == 0 ? along_i : d == 1 ? along_j : along_k; }
-    HD real area(int d, int c) const {
-        const real *const areas = plane + split_variables * march_nodes;
-        if (d == 2) return through[c];
-        return d == 0 ? areas[c * march_rows + march_place(x, y)]
-                      : areas[3 * march_rows + c * march_columns + march_column(x, y)];
-    }
-    HD real inverse_volume() const { return load<real>(jacobian); }
-};
-#endif
-
 // What memory keeps in another type than `real` is loaded where the rest has come.
 #ifdef HX_WORK_FP32
 #define MARCH_FETCH(to, from) (void)0
@@ -101,9 +58,17 @@ struct MarchAround {
 #define MARCH_ARRIVE(to, from) (void)0
 #endif
 
-// change -= what leaves node 0 of a line for the `split_reach` nodes on both sides. node(s, v), area(s, d): of node s.
-template <class Node, class Area> HD void split_gather(const Node &node, const Area &area, real *change) {
-    real own[split_variables], through[3], other[split_variables], beyond[3], pair[gas_variables];
+// The primitives of a node as split_node has it: variable v at node[v * apart].
+HD Primitive<real> march_state(const real *node, int apart) {
+    const real rho = node[0];
+    return {rho, node[apart], node[2 * apart], node[3 * apart], real(0.25) * node[4 * apart], reciprocal(rho)};
+}
+
+// change -= what leaves node 0 of a line for the `split_reach` nodes on both sides; `sensor` gets the direction of the line,
+// with those nodes that are in registers already. node(s, v), area(s, d): of node s.
+template <class Node, class Area>
+HD void split_gather(const Node &node, const Area &area, real *change, Sensor<real> &sensor) {
+    real own[split_variables], through[3], ahead[split_variables], behind[split_variables], beyond[3], pair[gas_variables];
     const auto read = [&](int s, real *n, real *a) {
         for (int v = 0; v < split_variables; ++v) n[v] = node(s, v);
         for (int d = 0; d < 3; ++d) a[d] = area(s, d);
@@ -111,24 +76,34 @@ template <class Node, class Area> HD void split_gather(const Node &node, const A
     read(0, own, through);
     for (int k = split_reach; k > 0; --k) {
         const real weight = split_weight(k) * real(1.0 / 8);
-        read(k, other, beyond);
-        split_pair(own, through, other, beyond, pair);
+        read(k, ahead, beyond);
+        split_pair(own, through, ahead, beyond, pair);
         for (int v = 0; v < gas_variables; ++v) change[v] -= weight * pair[v];
-        read(-k, other, beyond);
-        split_pair(other, beyond, own, through, pair);
+        read(-k, behind, beyond);
+        split_pair(behind, beyond, own, through, pair);
         for (int v = 0; v < gas_variables; ++v) change[v] += weight * pair[v];
     }
+    const auto state = [&](int s) {
+        real other[split_variables];
+        for (int v = 0; v < split_variables; ++v)
+            other[v] = s == 0 ? own[v] : s == 1 ? ahead[v] : s == -1 ? behind[v] : node(s, v);
+        return march_state(other, 1);
+    };
+    sensor.along(state, through);
 }
 
 // Columns of n nodes, in chunks of `chunk`: r = or -= F_{i+1/2} - F_{i-1/2} of the directions of which the strides di, dj,
-// dk are not 0. Of the hybrid form, all directions and the field `shock_sensor` (terms/shock_sensor.h).
+// dk are not 0. Of the hybrid form, all directions, the field `shock_sensor` (terms/shock_sensor.h) and where it is above 0
+// (sensed_tiles.h).
 TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int n, int chunk, stride sv,
             const_state_field<gas_variables> q, const_work_field<9> m, rate_field<gas_variables> r, int first,
             const_work_field<HX_SENSORS> jacobian, real threshold, int smooth, real floor,
-            work_field<HX_SENSORS> sensor) {
+            work_field<HX_SENSORS> sensor, mark_field<HX_SENSORS> tiles) {
     BLOCK_MEMORY(memory, split_march_own);
     PRIVATE(real, rates, split_reach * gas_variables);  // of the nodes behind a thread's own, the nearest first
     PRIVATE(real, through, 3);  // the area of its own node along k
+    PRIVATE(Sensor<real>, sensors, nodes_beside);  // of the nodes behind a thread's own, the nearest first, but for k
+    const int late = dk ? nodes_beside : 0;        // planes by which the last of the nodes that a sensor reads comes later
     // of place `at` of plane now; areas of the directions i and j
     const auto node_at = [&](int now, int v, int at) -> real & { return memory[now * march_plane + v * march_nodes + at]; };
     const auto across = [&](int now, int d, int at) -> real & {
@@ -144,6 +119,10 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk, behind = dk ? split_reach : 0;
     const long long corner = o + i + (long long)j * sj;
     const MarchTile tile = {i, j, ni, nj, di != 0, dj != 0};
+    if (HX_SENSORS) THREADS {
+        for (int l = begin + thread * sensed_planes; l < end; l += HX_TILE_THREADS * sensed_planes)
+            store(tiles + corner + (long long)l * sk, false);
+    }
     for (int l = begin - behind - 1, now = 1, turn = 0; l < end + behind; ++l, now = 1 - now) {
         const bool more = l + 1 < end + behind, ghosts = l + 1 >= begin && l + 1 < end;
         THREADS {
@@ -166,22 +145,28 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
             }
             if (there && l >= begin - behind) {
                 real change[gas_variables] = {};
+                Sensor<real> found;  // in the end, with all directions, of the node `late` behind; its state is `centre`
+                Primitive<real> centre = march_state(&node_at(now, 0, at), march_nodes);
                 if (l >= begin && l < end) {
                     if (di)
                         split_gather([&](int s, int v) { return node_at(now, v, at + s); },
-                                     [&](int s, int d) { return across(now, d, at + s); }, change);
+                                     [&](int s, int d) { return across(now, d, at + s); }, change, found);
                     if (dj)
                         split_gather([&](int s, int v) { return node_at(now, v, march_place(x, y + s)); },
-                                     [&](int s, int d) { return along(now, d, march_column(x, y + s)); }, change);
+                                     [&](int s, int d) { return along(now, d, march_column(x, y + s)); }, change, found);
                 }
                 if (dk) {
                     real own[march_passed], other[march_passed], pair[gas_variables], done[gas_variables];
                     real *const rate = MINE(rates);
                     for (int v = 0; v < split_variables; ++v) own[v] = node_at(now, v, at);
                     for (int d = 0; d < 3; ++d) own[split_variables + d] = MINE(through)[d];
-                    if (l >= begin)
+                    const auto before = [&](int s) { return turn < s ? turn - s + split_reach : turn - s; };
+                    Sensor<real> *const waiting = MINE(sensors), ready = waiting[nodes_beside - 1];
+                    for (int s = nodes_beside - 1; s > 0; --s) waiting[s] = waiting[s - 1];
+                    waiting[0] = found, found = ready;
+                    if (l >= begin) {
                         for (int s = split_reach; s > 0; --s) {
-                            const int then = turn < s ? turn - s + split_reach : turn - s;
+                            const int then = before(s);
                             for (int v = 0; v < march_passed; ++v) other[v] = passed(then, v, thread);
                             const real weight = split_weight(s) * real(1.0 / 8);
                             split_pair(other, other + split_variables, own, own + split_variables, pair);
@@ -190,12 +175,31 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                                 change[v] += weight * pair[v];
                             }
                         }
+                        const auto state = [&](int s) {  // of the node s from the one that is `late` behind
+                            const int back = nodes_beside - s;
+                            if (back == 0) return march_state(own, 1);
+                            if (back <= split_reach) return march_state(&passed(before(back), 0, thread), HX_TILE_THREADS);
+                            real state[gas_variables];
+                            for (int v = 0; v < gas_variables; ++v)
+                                state[v] = load<real>(q + v * sv + (p - (long long)back * sk));
+                            return primitive(state);
+                        };
+                        real area[3];
+                        for (int d = 0; d < 3; ++d) area[d] = passed(before(late), split_variables + d, thread);
+                        if (l - late >= begin) found.along(state, area), centre = state(0);
+                    }
                     for (int v = 0; v < gas_variables; ++v) done[v] = rate[(split_reach - 1) * gas_variables + v];
                     for (int s = split_reach - 1; s >= 0; --s)
                         for (int v = 0; v < gas_variables; ++v)
                             rate[s * gas_variables + v] = s ? rate[(s - 1) * gas_variables + v] : change[v];
                     for (int v = 0; v < march_passed; ++v) passed(turn, v, thread) = own[v];
                     for (int v = 0; v < gas_variables; ++v) change[v] = done[v];
+                }
+                if (HX_SENSORS && l - late >= begin && l - late < end) {
+                    const long long from = p - (long long)late * sk;
+                    const real share = shock_share(found, centre, load<real>(jacobian + from), threshold, smooth, floor);
+                    store(sensor + from, share);
+                    if (share > real(0)) store(tiles + corner + (long long)first_sensed(l - late, begin) * sk, true);
                 }
                 if (l - behind >= begin)
                     for (int v = 0; v < gas_variables; ++v) {
@@ -222,18 +226,6 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                     (void)p;
                 });
             }
-#if HX_SENSORS
-            if (there && l >= begin && l < end) {  // its own next node has come
-                const real *const plane = memory + now * march_plane, *const next = memory + (1 - now) * march_plane;
-                const real *const before = &passed(turn > 0 ? turn - 1 : split_reach - 1, 0, thread);
-                MarchAround around = {plane, next, before, jacobian + p, x, y, di != 0, dj != 0, dk != 0,
-                                      &passed(0, 0, thread), turn, q + p, sv, sk, {}};
-                for (int d = 0; d < 3; ++d) around.through[d] = MINE(through)[d];
-                store(sensor + p, shock_share(around, threshold, smooth, floor));
-            }
-#else
-            (void)jacobian, (void)threshold, (void)smooth, (void)floor, (void)sensor;
-#endif
             for (int d = 0; d < 3; ++d) MINE(through)[d] = coming[d];
         }
         turn = turn + 1 < split_reach ? turn + 1 : 0;

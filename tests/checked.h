@@ -84,8 +84,6 @@ struct hx_lanes {
 #define OWN(name, at) name[at]
 #define FETCH(to, from) hx_begin_fetch(to, from)
 #define FETCHED hx_end_fetch()
-#define FETCH_ONCE(to, from) hx_begin_fetch(to, from)
-#define READS_ONCE
 #define FETCH_ENDS ++hx_ways[hx_lane].groups
 #define FETCHED_BUT(count) hx_end_fetch(count)
 

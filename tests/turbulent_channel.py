@@ -51,11 +51,11 @@ def started_from(case: Case, scalars: Callable[[np.ndarray], dict[str, np.ndarra
     return solver
 
 
-def two_sweeps(solver: Solver, given: list[np.ndarray] | None) -> tuple[np.ndarray, list[np.ndarray]]:
-    """What two sweeps make of the change by an explicit step, by variable, and the blocks that were assembled; where
-    some are `given` the sweeps take those."""
+def all_sweeps(solver: Solver, given: list[np.ndarray] | None) -> tuple[np.ndarray, list[np.ndarray]]:
+    """What the sweeps of a preconditioning make of the change by an explicit step, by variable, and the blocks that
+    were assembled; where some are `given` the sweeps take those. Lines end where the grid is cut, so that only many
+    sweeps are independent of the cut."""
     system, linear = solver.system, solver.integrator._linear
-    linear.settings = linear.settings._replace(sweeps=2)
     x, right, found = (system.vector() for _ in range(3))
     system.state(x)
     linear.begin()

@@ -5,10 +5,10 @@ titarev-toro TENO weights on 12800, averaged to every fourth:
 """
 
 import sys
-from importlib.metadata import version
 
 import numpy as np
 
+from hiresx import __version__
 from hiresx.verify.checks import CheckRun, CompletedRun
 from hiresx.verify.reference_solutions import FOLDER
 
@@ -39,7 +39,7 @@ def compute(name: str) -> str:
     rows = zip(*averaged.values(), strict=True)
     points = len(averaged["x"])
     made_by = f"{4 * points if nodes == 'centres' else 4 * points - 4} points, averaged to {points}; HiResX"
-    made_by += f" {version('hiresx')}"
+    made_by += f" {__version__}"
     heading = [
         f"# {end.case.title}: weights {end.case.scheme.weights}, t = {end.time:g}, {made_by}",
         f"# {run.command}",

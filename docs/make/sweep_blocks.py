@@ -3,9 +3,9 @@
 import numpy as np
 
 from hiresx.base.arrays import Reals
-from hiresx.equations.storage import BLOCK_BITS, BlockStorage, SweepPrecision, line_words, neighbour_words, packed_reals
+from hiresx.equations.storage import BLOCK_BITS, BlockStorage, neighbour_words, packed_reals
 from hiresx.equations.system import transported_units
-from hiresx.solver.coloured_arrays import in_grid_order, unpacked_inverses
+from hiresx.solver.coloured_arrays import in_grid_order
 
 
 def diagonal_blocks(blocks: Reals, variables: int) -> Reals:
@@ -20,14 +20,11 @@ def neighbour_blocks(blocks: Reals, storage: BlockStorage, variables: int, model
     return _numbers(in_grid_order(blocks[variables**2 :]), 6, storage, variables, model)
 
 
-def line_blocks(factors: Reals, storage: BlockStorage, precision: SweepPrecision, variables: int, model: str) -> Reals:
+def line_blocks(factors: Reals, storage: BlockStorage, variables: int, model: str) -> Reals:
     """Return the inverse of the pivot times the blocks before and behind a node, (2, row, column, k, j, i), from the
-    `factors` of lines in the order of the grid (hiresx.solver.coloured_arrays.of_lines)."""
-    first, words = packed_reals(variables**2, precision), line_words(storage, variables, precision)
-    if precision == "fp64" or BLOCK_BITS[storage] == 8:
-        starts = (first, first + words)
-        return np.stack([unpacked_inverses(factors[n:], variables, precision) for n in starts]).astype(float)
-    return _numbers(factors[first:], 2, storage, variables, model)
+    `factors` of lines of sweeps in FP32, in the order of the grid (hiresx.solver.coloured_arrays.of_lines)."""
+    own: BlockStorage = storage if storage == "fp16" else "fp32"
+    return _numbers(factors[packed_reals(variables**2, "fp32") :], 2, own, variables, model)
 
 
 def _numbers(kept: Reals, blocks: int, storage: BlockStorage, variables: int, model: str) -> Reals:

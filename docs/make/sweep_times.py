@@ -16,6 +16,7 @@ from hiresx.equations.storage import (
     BlockStorage,
     SweepPrecision,
     block_reals,
+    line_words,
     neighbour_words,
     packed_reals,
     record_numbers,
@@ -38,22 +39,23 @@ def bytes_of_sweep(storage: BlockStorage, precision: SweepPrecision, lines: bool
     `variables` conservative variables. It moves the blocks of the neighbours, the inverse of the diagonal block, the
     right-hand side, and the update, which is read and written.
 
-    If the sweep goes over grid `lines`, each colour also makes a backward pass. It reads the inverses and one block of
-    a neighbour again, and the right-hand sides of the lines are stored in between. If the blocks of neighbours are not
+    If the sweep goes over grid `lines`, the factors of the lines take the place of two of these blocks (in FP64 only of
+    the inverse, which is read twice), and each node has a right-hand side and an intermediate result that are stored in
+    between. If the blocks of neighbours are not
     stored, each colour reads the data from which they are computed instead: the states, areas and Jacobians of all
     nodes. `storage`: the number format of the blocks. `precision`: the number format of the sweeps.
     """
     inverse = 8 * packed_reals(variables**2, precision)
     number = 8 if precision == "fp64" else 4
     update = number * variables
+    along = 8 * 2 * line_words(storage, variables, precision) + inverse * (precision == "fp64") + 4 * update
     if storage == MATRIX_FREE:
         # each colour reads the records of all nodes, but only the time steps of its own nodes
         records = number * (2 * record_numbers(variables, 0) - 1)
-        along = inverse + 8 * 2 * neighbour_words(storage, variables) + 4 * update
         return records + inverse + 3 * update + (along if lines else 0)
-    beside = 8 * 6 * neighbour_words(storage, variables)
-    forth = inverse + beside + 8 * variables + 2 * update
-    return forth + inverse + beside // 6 + 4 * update if lines else forth
+    block = 8 * neighbour_words(storage, variables)
+    forth = inverse + 8 * variables + 2 * update
+    return forth + 4 * block + along if lines else forth + 6 * block
 
 
 def measure(

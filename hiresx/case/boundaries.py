@@ -121,7 +121,9 @@ class NoSlipWall(Condition, Scalars):
         "adiabatic",
     )
     heat_flux: FaceValue | None = Field(
-        None, description="heat flux from the wall into the gas, in rho_ref c_ref^3: a number or a formula"
+        None,
+        description="heat flux from the wall into the gas, in rho_ref c_ref^3: a number or a formula; the number "
+        "0 is the adiabatic wall",
     )
     velocity: Vector = Field(
         (0.0, 0.0, 0.0),

@@ -90,6 +90,11 @@ def function(directory: Path | None, name: str) -> Callable[..., Any]:
 
 def keyword_only(call: Callable[..., Any]) -> dict[str, bool]:
     """Return the names of the keyword-only arguments of `call`, and for each whether it has a default."""
+    return _keyword_only(call) if isinstance(call, types.FunctionType) else _keyword_only.__wrapped__(call)
+
+
+@functools.lru_cache(maxsize=256)
+def _keyword_only(call: Callable[..., Any]) -> dict[str, bool]:
     return {
         argument.name: argument.default is not inspect.Parameter.empty
         for argument in inspect.signature(call).parameters.values()

@@ -25,8 +25,8 @@ _OF_STEADY = ("drop", "largest_cfl", "sequence", "krylov_residual")
 _OF_UNSTEADY = ("newton_drop", "newton_steps", "tolerance")
 # Values of a case that does not set these keys.
 STEPS, FIRST_CFL = 500, 2.0
-# Number of sweeps of a case that does not set it.
-STEADY_SWEEPS, UNSTEADY_SWEEPS = 10, 5
+# Number of sweeps of a case that does not set it: the largest one in steady flow, and that in unsteady flow.
+MOST_SWEEPS, UNSTEADY_SWEEPS = 10, 5
 # Default damping of viscous terms and default scheme.epsilon for steady flow.
 STEADY_DAMPING, STEADY_EPSILON = 0.25, 1e-2
 
@@ -72,7 +72,9 @@ class Implicit(Table):
         "direction after the other",
     )
     sweeps: Points | None = Field(
-        None, description="number of sweeps over both colours in one preconditioning; absent: 10, in unsteady flow 5"
+        None,
+        description="number of sweeps over both colours in one preconditioning. Absent: in steady flow as many, up to "
+        "10, as do not increase the corrections of the update much, in every Newton step anew; in unsteady flow 5",
     )
     storage: BlockStorage = Field(
         "fp32",

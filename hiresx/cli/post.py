@@ -457,6 +457,9 @@ def farfield(
         str, option("--density", "flow|pressure", "Density on the surface: of the flow, or from its pressure.")
     ] = "flow",
     still: Annotated[bool, option("--still", None, "Runs from rest: signals begin with the first sound.")] = False,
+    measured: Annotated[
+        Path | None, option("--measured", "CSV", "Compare with spectra in dB: columns strouhal, angle_30, ...")
+    ] = None,
     welch: Welch,
     strouhal: Strouhal,
 ) -> Any:

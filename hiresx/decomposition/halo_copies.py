@@ -1,7 +1,7 @@
 """Copies of ghost nodes of connected faces: their sources and targets."""
 
 from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
@@ -10,8 +10,9 @@ import numpy as np
 from hiresx.base.arrays import Size, triple
 from hiresx.decomposition.patches import Decomposition
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Block, direction
+from hiresx.grid.blocks import Block, Range, direction
 from hiresx.grid.connections import Connection
+from hiresx.grid.motions import IntMatrix
 
 LARGEST = int(np.iinfo(np.int32).max)
 
@@ -53,6 +54,7 @@ def padding(block: Block, halo: int) -> tuple[int, int, int]:
     return _padding(block.size, halo)
 
 
+@lru_cache(maxsize=4096)
 def _padding(size: Size, halo: int) -> Size:
     return triple(halo if n > 1 else 0 for n in size)
 
@@ -64,6 +66,7 @@ def padded_shape(block: Block, halo: int) -> tuple[int, int, int]:
     return _padded_shape(block.size, halo)
 
 
+@lru_cache(maxsize=4096)
 def _padded_shape(size: Size, halo: int) -> Size:
     nk, nj, ni = triple(n + 2 * h for n, h in zip(reversed(size), reversed(_padding(size, halo)), strict=True))
     return nk, nj, ni if ni == 1 else -(-ni // ROW) * ROW
@@ -92,7 +95,8 @@ def halo_lists(decomposition: Decomposition, mine: Collection[int] | None = None
             continue
         block, donor = decomposition.blocks[connection.block], decomposition.blocks[connection.donor]
         ends = _ends_again if prod(hi - lo for lo, hi in connection.range) <= FEW else _ends
-        key = replace(connection, block=0, donor=0), block.size, donor.size, halo
+        c = connection
+        key = c.face, c.range, c.matrix, c.offset, block.size, donor.size, halo
         destination, source = ends(*key)
         lists.append(
             HaloList(
@@ -112,9 +116,12 @@ def halo_lists(decomposition: Decomposition, mine: Collection[int] | None = None
     return sorted(lists, key=lambda entry: (entry.donor, entry.block, entry.connection))
 
 
-def _ends(connection: Connection, size: Size, donor: Size, halo: int) -> tuple[np.ndarray, np.ndarray]:
+def _ends(
+    face: str, range_: Range, matrix: IntMatrix, offset: Size, size: Size, donor: Size, halo: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return `destination` and `source` of the list of a connection between blocks of two sizes, as read-only
     arrays."""
+    connection = Connection(0, face, range_, 0, matrix, offset)
     # i fastest, as in memory: kernels that follow the list then read and write in order
     ghosts = connection.ghosts(halo, size).transpose(0, 3, 2, 1).reshape(3, -1)
     found = _flat(ghosts, size, halo), _flat(connection.donors(ghosts), donor, halo)

@@ -67,7 +67,7 @@ def partners_of(grid: Decomposition, lattices: Sequence[Lattice]) -> dict[Place,
             shared = intersection(tile, c.range)
             assert shared is not None  # the tile contains nodes of it
             behind = triple(ghosts if e == d else ends for e, ends in enumerate(shared))
-            donors = image(behind, np.array(c.matrix), np.array(c.offset))
+            donors = image(behind, c.matrix, c.offset)
             others = [(c.donor, *other) for other in tiles_within(lattices[c.donor], donors)]
             found.setdefault((c.block, k, j, i), []).extend(others)
     return found

@@ -3,7 +3,7 @@ overwritten by values of the finer one."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise, product
 from math import prod
 
@@ -154,7 +154,7 @@ class _GhostFace:
     def box(self) -> Range:
         return triple((int(along.min()), int(along.max()) + 1) for along in self.nodes)
 
-    @property
+    @cached_property
     def key(self) -> tuple[int, bytes]:
         """Says which ghosts these are, in their order."""
         return self.direction, b"".join(along.tobytes() for along in self.nodes)
@@ -228,23 +228,28 @@ def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = Non
     tiles = [part_on_level(whole.levels, part) for part in cut.parts]
     level, base = np.array([t.level for t in tiles]), np.array([t.base for t in tiles])
     boxes, halo = np.array([t.box for t in tiles]).reshape(-1, 3, 2), cut.stencil.halo
+    # Every 2^n-th node of a finer level coincides with a node of the part's level; n is the same for all nodes along a
+    # direction.
+    step = 2 ** np.maximum(level - level[:, None], 0)[..., None]
+    low = np.maximum(-(-boxes[:, :, 0] // step), boxes[:, None, :, 0])
+    high = np.minimum((boxes[:, :, 1] - 1) // step + 1, boxes[:, None, :, 1])
+    over = (low < high).all(axis=2) & (base == base[:, None]) & (level > level[:, None])
+    place = np.nonzero(over)
+    shared = np.stack([low[place], high[place]], axis=2).tolist()
+    of_part: dict[int, list[tuple[int, list[list[int]]]]] = {}
+    for p, q, box in zip(*(at.tolist() for at in place), shared, strict=True):
+        of_part.setdefault(p, []).append((q, box))
     found = []
-    for p in range(len(tiles)):
-        # Every 2^n-th node of a finer level coincides with a node of the part's level; n is the same for all nodes
-        # along a direction.
-        step = 2 ** np.maximum(level - level[p], 0)[:, None]
-        low = np.maximum(-(-boxes[:, :, 0] // step), boxes[p, :, 0])
-        high = np.minimum((boxes[:, :, 1] - 1) // step + 1, boxes[p, :, 1])
-        over = np.flatnonzero((low < high).all(axis=1) & (base == base[p]) & (level > level[p]))
-        for q in over.tolist():
-            finer = over[level[over] > level[q]]
-            covering = finer[((low[finer] < high[q]) & (high[finer] > low[q])).all(axis=1)]
-            nodes = [tuple(map(slice, low[r].tolist(), high[r].tolist())) for r in (q, *covering)]
+    for p, above in of_part.items():
+        for q, box in above:
+            finer = (other for r, other in above if tiles[r].level > tiles[q].level)
+            covering = [o for o in finer if all(a[0] < b[1] and b[0] < a[1] for a, b in zip(o, box, strict=True))]
+            nodes = [tuple(slice(*ends) for ends in of) for of in (box, *covering)]
 
             def make(p: int = p, q: int = q, nodes: list[tuple[slice, ...]] = nodes) -> Pairs | None:
                 return _pairs([tiles[r] for r in (p, q)], [cut.blocks[r] for r in (p, q)], halo, nodes)
 
-            key = "under", tiles[p], tiles[q], *((s.start, s.stop) for along in nodes[1:] for s in along)
+            key = "under", tiles[p], tiles[q], *(n for of in covering for ends in of for n in ends)
             pairs = kept(key, (), make)
             if pairs is not None:
                 found.append(Injection(q, p, pairs))

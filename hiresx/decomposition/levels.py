@@ -79,7 +79,8 @@ class Levels:
 def part_on_level(levels: Levels, part: Part) -> Tile:
     """Return the nodes of `part`, which is a part of a whole block of `levels`, in the indexes of its level."""
     tile = levels.tiles[part.whole]
-    return Tile(tile.level, tile.base, shift_range(part.box, triple(lo for lo, _ in tile.box)))
+    (i, _), (j, _), (k, _) = tile.box
+    return Tile(tile.level, tile.base, shift_range(part.box, (i, j, k)))
 
 
 def spaces_of(decomposition: Decomposition, level: int) -> dict[tuple[int, int], Space]:

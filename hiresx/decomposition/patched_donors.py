@@ -13,7 +13,7 @@ from hiresx.decomposition.ghost_layers import GhostLayers
 from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Range, direction, face_range, rectangles_of_face, side
+from hiresx.grid.blocks import Range, direction, face_range, intersection, rectangles_of_face, side
 from hiresx.grid.motions import format_vector
 from hiresx.grid.patched import BEYOND, PATCHED, WIDTH, BlockMap, nearest_nodes, wraps
 
@@ -320,22 +320,23 @@ def targets(
     array of that part, and the direction (0, 1, 2) of the face in front of it. `found`: entries with the `place` of a
     patch and the `index` of its ghosts."""
     part, flat, along = [], [], []
+    of_block: dict[int, list[int]] = {}
+    for p, piece in enumerate(cut.parts):
+        of_block.setdefault(piece.whole, []).append(p)
     for entry in found:
         patch = whole.patches[entry.place]
         of, at = np.full(entry.index.shape[1], -1), np.zeros(entry.index.shape[1], dtype=np.int32)
-        face = entry.index.copy()
         d = direction(patch.face)
-        face[d] = patch.range[d][0]
-        low, high = face.min(axis=1, initial=np.iinfo(int).max), face.max(axis=1, initial=-1)
-        for p, piece in enumerate(cut.parts):
-            if piece.whole != patch.block:
-                continue
-            box = np.array(piece.box)
-            mine: Any = slice(None)  # most parts contain the whole face
-            if (low < box[:, 0]).any() or (high >= box[:, 1]).any():
-                mine = ((face >= box[:, :1]) & (face < box[:, 1:])).all(axis=0)
+        for p in of_block[patch.block]:
+            box = cut.parts[p].box
+            mine: Any = slice(None)
+            if intersection(box, patch.range) != patch.range:  # most parts contain the whole face
+                face, ends = entry.index.copy(), np.array(box)
+                face[d] = patch.range[d][0]
+                mine = ((face >= ends[:, :1]) & (face < ends[:, 1:])).all(axis=0)
             of[mine] = p
-            at[mine] = flat_index(entry.index[:, mine] - box[:, :1], cut.blocks[p], cut.stencil.halo)
+            first = [(lo,) for lo, _ in box]
+            at[mine] = flat_index(entry.index[:, mine] - first, cut.blocks[p], cut.stencil.halo)
         part.append(of)
         flat.append(at)
         along.append(np.full(len(of), d))

@@ -396,11 +396,13 @@ def _with_tiles(
         *cuts(fine.blocks, pieces, halo),
         *cut_connections(fine.blocks, fine.connections, pieces, halo),
     ]
-    connections = [replace(c, block=c.block + first, donor=c.donor + first) for c in joined]
+    connections = [c.renumbered(first) for c in joined]
     patches = list(made.patches)
     for n, condition in _physical(fine, pieces):
         patches.append(replace(condition, block=first + n, place=len(patches)))
-    held = [[(c.face, c.range) for c in joined if c.block == n] for n in range(len(pieces))]
+    held: list[list[tuple[str, Range]]] = [[] for _ in pieces]
+    for c in joined:
+        held[c.block].append((c.face, c.range))
     for patch in patches[len(made.patches) :]:
         held[patch.block - first].append((patch.face, patch.range))
     for n, (b, box) in enumerate(pieces):

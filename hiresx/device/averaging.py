@@ -47,12 +47,12 @@ BUDGETS = {
         },
     },
 }  # fmt: skip
-# The arguments of `average_lines` and `merge_averages` for all kinds, in this order.
+# The arguments of the kernels that compute several kinds of averages at once, in this order.
 BITS = {"reynolds": 1, "favre": 2, "budget": 4, "stress_budgets": 8}
 # Number of lanes along i, so that neighbouring threads read neighbouring nodes; and the wanted total numbers of lanes,
 # of a CPU, whose threads take rows, and of a GPU.
 _CPU_LANES, _GPU_LANES = (1, 256), (32, 32768)
-# The velocities whose covariances with a passive scalar `average_scalars` computes, besides the scalar's mean.
+# The velocities whose covariances with a passive scalar `average_moments` computes, besides the scalar's mean.
 _WITH = ("u", "v", "w")
 
 

@@ -12,7 +12,18 @@ import numpy as np
 from hiresx import kernels
 from hiresx.base import optional
 from hiresx.device import nvrtc
-from hiresx.device.arguments import CHUNK, check_array, check_places, is_pointer, item, misfit, order_arguments, scalar
+from hiresx.device.arguments import (
+    CHUNK,
+    check_array,
+    check_places,
+    fit_conditions,
+    is_pointer,
+    item,
+    last_node,
+    misfit,
+    order_arguments,
+    scalar,
+)
 from hiresx.device.batch_wrappers import Entry, generate_batched
 from hiresx.device.batches import BatchedLaunch
 from hiresx.device.call import Call, Calls
@@ -151,6 +162,7 @@ class CudaProgram(RecordingProgram):
         # The converters of a kernel's arguments; the kernel, loaded on first use, with the dynamic shared memory of a
         # block in bytes.
         self._converters: dict[str, list[Callable[[Any], Any]]] = {}
+        self._passes: dict[str, Callable[..., tuple[Any, ...] | None]] = {}
         self._functions: dict[str, tuple[Any, int]] = {}
         # The function that compiles wrappers of batches, and the compiled ones.
         self._compile_batches, self._entries = batched, dict[Entry, tuple[Any, int]]()
@@ -162,20 +174,27 @@ class CudaProgram(RecordingProgram):
         converters = self._converters.get(name)
         if converters is None:
             converters = self._converters[name] = self._prepare(name)
+            self._passes[name] = _passing(self.signatures[name], converters)
         signature = self.signatures[name]
+        try:
+            passed = self._passes[name](extent, **arguments)
+        except (AttributeError, TypeError, ValueError):
+            passed = None  # what follows says what does not fit
+        if passed is not None:
+            return Call(signature, extent, {called: arguments[called] for _, called in signature.arguments}, passed)
         values = order_arguments(signature, arguments)
         if extent is None:
             raise TypeError(f"kernel {name} is one of a GPU: it visits an extent")
         try:
             # CUDA reads an argument as the kernel's type: a number must have exactly its width.
-            passed = [_int32(n) for n in extent]
-            passed += [convert(value) for convert, value in zip(converters, values, strict=True)]
+            whole = [_int32(n) for n in extent]
+            whole += [convert(value) for convert, value in zip(converters, values, strict=True)]
         except TypeError:
             _raise_misfit(signature, converters, values)
             raise
         check_places(signature, extent, values)
         given = {called: value for (_, called), value in zip(signature.arguments, values, strict=True)}
-        return Call(signature, extent, given, tuple(passed))
+        return Call(signature, extent, given, tuple(whole))
 
     def run(self, call: Call) -> None:
         """Launch the kernel of `call`. It may return before the kernel has run."""
@@ -274,6 +293,28 @@ class LoadedBatch(NamedTuple):
     block: tuple[int, int, int]
     arguments: tuple[Any, ...]
     memory: int
+
+
+def _passing(
+    signature: kernels.Signature, converters: Sequence[Callable[[Any], Any]]
+) -> Callable[..., tuple[Any, ...] | None]:
+    """Return a function of the extent and the named arguments of a kernel. It returns them in the form in which CuPy
+    passes them on, or None if it does not see at once that they fit. It may raise AttributeError, TypeError or
+    ValueError if they do not. The function is generated for the signature, since loops over the arguments and the
+    checks of all places take six times as long."""
+    names = [name for _, name in signature.arguments]
+    fits = [*fit_conditions(signature), *(f"{name}.data.ptr % {CHUNK} == 0" for name in signature.aligned)]
+    values = ["hx_int(hx_ni)", "hx_int(hx_nj)", "hx_int(hx_nk)", *(f"hx_{n}({name})" for n, name in enumerate(names))]
+    code = (
+        f"def {signature.name}({', '.join(['hx_extent', '/', *(['*'] if names else []), *names])}):\n"
+        "    hx_ni, hx_nj, hx_nk = hx_extent\n"
+        f"    hx_last = {last_node(signature) or 0}\n"
+        f"    return ({', '.join(values)},) if {' and '.join(fits) or True} else None\n"
+    )
+    scope: dict[str, Any] = {"hx_int": _int32} | {f"hx_{n}": convert for n, convert in enumerate(converters)}
+    exec(compile(code, "<arguments of a kernel>", "exec"), scope)
+    made: Callable[..., tuple[Any, ...] | None] = scope[signature.name]
+    return made
 
 
 def _raise_misfit(

@@ -5,6 +5,7 @@ Allocation, memory estimates, halo exchange and checkpoints follow from `FIELDS`
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Final, Literal
 
 import numpy as np
@@ -42,6 +43,11 @@ class Layout:
     def __post_init__(self) -> None:
         for name in self.needed:
             declared_field(name)
+
+    @cached_property
+    def arrays(self) -> dict[str, int]:
+        """The number of arrays of each field that does not share the memory of another one, by name."""
+        return {field.name: field.count(self) for field in FIELDS if field.lies_in is None}
 
     @property
     def local_steps(self) -> bool:
@@ -216,6 +222,8 @@ FIELDS: tuple[Field, ...] = (
         halo="term",
         shown="share of the shock-capturing flux in the inviscid flux",
     ),
+    # at the first node of each tile of a plane: whether the shock sensor is above 0 in it (kernels/sensed_tiles.h)
+    Field("sensed_tiles", "mark", optional=True),
     # the entropic pressure of the regularised scheme in the last stage, from which the next one starts; the second
     # array of its sweeps; the right-hand side of its equation (hiresx.rhs.terms.entropic_pressure); and its values at
     # the start of the step, for a step that is repeated
@@ -312,7 +320,7 @@ FIELDS: tuple[Field, ...] = (
     Field("sweep_update", "real", _of_update, optional=True, chunked=True),
     Field("line_factors", "real", NEEDED),
     # on a GPU: data of sweeps over lines in the order of their factors
-    Field("line_values", "real", _of_update, optional=True),
+    Field("line_values", "real", _of_update, optional=True, chunked=True),
     # of sweeps without stored blocks of neighbours: the data from which the products are computed
     # (kernels/implicit/records.h) and, for sweeps over nodes, the inverses of the diagonal blocks
     Field("sweep_records", "real", NEEDED, chunked=True),

@@ -46,7 +46,7 @@ NATIVE_FLAGS = ("-march=native", "-ffp-contract=fast", "-std=c++17", "-fPIC", "-
 ALIGNMENT = 64
 
 # Item types of an Array, with their `struct` format in a word of 8 bytes: q for an int, d for a real. An address is P.
-ITEMS = {"int32": "q", "int64": "q", "float64": "d", "float32": "d", LONGEST: "d"}
+ITEMS = {"int8": "q", "int32": "q", "int64": "q", "float64": "d", "float32": "d", LONGEST: "d"}
 
 
 class Array(np.ndarray):

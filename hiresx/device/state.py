@@ -40,9 +40,8 @@ class BlockState:
         conserved = equations.conserved_names
         self.reference = np.array(reference if self.storage.carries else [0.0] * len(conserved))
         self.fields: dict[str, tuple[Any, ...]] = {
-            field.name: tuple(self._allocate(backend, field) for _ in range(field.count(layout)))
-            for field in FIELDS
-            if field.lies_in is None
+            name: tuple(self._allocate(backend, declared_field(name)) for _ in range(count))
+            for name, count in layout.arrays.items()
         }
         self.q, self.r, self.metrics, self.jacobian = map(self.array, ("q", "r", "metrics", "jacobian"))
         self.carry, self.work = self.array("carry"), self.array("work")

@@ -55,9 +55,9 @@ class Storage(NamedTuple):
         return {name: "real" if kept == self.real else "float" for name, kept in zip(names, self[1:4], strict=True)}
 
 
-def precision_of(storage: Storage) -> Precision:
-    """Return the name of the precision (`scheme.precision`) that has the number types of `storage`."""
-    return next(name for name in PRECISIONS if STORAGE[name] == storage)
+def precision_of(storage: Storage) -> str:
+    """Return the name of the precision (`scheme.precision` or `EXTENDED`) that has the number types of `storage`."""
+    return next(name for name, known in STORAGE.items() if known == storage)
 
 
 def neighbour_words(storage: BlockStorage, variables: int) -> int:
@@ -88,17 +88,16 @@ def packed_reals(numbers: int, precision: SweepPrecision) -> int:
 
 
 def line_words(storage: BlockStorage, variables: int, precision: SweepPrecision) -> int:
-    """Return the number of 8-byte words of each of the two blocks of a node that sweeps over lines read
-    (kernels/implicit/lines.h). With FP64, or if neighbours are stored with 8 bits, a block has as many words as an
-    inverse in `precision`. Otherwise it has as many as the block of a neighbour. `variables`: the number of conserved
-    variables."""
-    as_inverse = precision == "fp64" or BLOCK_BITS.get(storage, 32) == 8
-    return packed_reals(variables**2, precision) if as_inverse else neighbour_words(storage, variables)
+    """Return the number of 8-byte words of each of the two blocks that sweeps over lines in `precision` read of a node:
+    in FP64 the stored blocks of its neighbours, in FP32 their products with the inverse of the pivot, in FP16 or else
+    in FP32 (kernels/implicit/lines.h). `variables`: the number of conservative variables."""
+    of_products: BlockStorage = storage if storage == "fp16" else "fp32"
+    return neighbour_words(storage if precision == "fp64" else of_products, variables)
 
 
 def factor_reals(storage: BlockStorage, variables: int, precision: SweepPrecision) -> int:
     """Return the number of reals of a node that are stored for lines along one direction: the inverse of its pivot, and
-    the blocks of `line_words`."""
+    two blocks of `line_words`."""
     return packed_reals(variables**2, precision) + 2 * line_words(storage, variables, precision)
 
 

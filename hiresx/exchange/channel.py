@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -28,11 +29,13 @@ NAP = 50e-6
 class ExchangedArrays:
     """Access to the arrays of a quantity, which do not change between exchanges. `array(part, direction)`: the array
     with all variables. `strides[part]`: the distance of two variables in it, in reals. `vectors(part, direction)`: the
-    same array from the first component of the vector on."""
+    same array from the first component of the vector on. `owners[part]`: an object that exists as long as the arrays of
+    the part. If it is empty, the next solver does not use the launches again."""
 
     array: Callable[[int, int], Any]
     strides: Sequence[int]
     vectors: Callable[[int, int], Any] | None = None
+    owners: Sequence[Any] = ()
 
 
 class Channel:
@@ -49,7 +52,7 @@ class Channel:
         self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool,
         messages: QuantityMessages, later: bool, apart: bool = False, kept: Kept | None = None,
     ):  # fmt: skip
-        kept = kept or Kept()
+        self._kept = kept = kept or Kept()
         self._program, self._width, self._later = program, width, later
         self._apart = apart
         self._outgoing, self._transports = messages.outgoing, messages.transports
@@ -119,28 +122,25 @@ class Channel:
         return name.replace("_halo", "_work_halo").replace("_vectors", "_work_vectors") if self._apart else name
 
     def _local_copies(self, fields: ExchangedArrays) -> Iterator[Call]:
-        def ends(link: HaloLink) -> dict[str, Any]:
+        def copy(name: str, extent: tuple[int, int, int] | None, link: HaloLink, **nodes: Any) -> Call:
             assert link.donor is not None and link.block is not None
-            return {
-                "source": fields.array(link.donor, link.donor_direction), "source_sv": fields.strides[link.donor],
-                "target": fields.array(link.block, link.direction), "target_sv": fields.strides[link.block],
-                "sign": self._sign(link),
-            }  # fmt: skip
+            source = fields.array(link.donor, link.donor_direction)
+            target = fields.array(link.block, link.direction)
+            ends = {"source": source, "source_sv": fields.strides[link.donor], "target": target}
+            ends |= {"target_sv": fields.strides[link.block], "sign": self._sign(link)}
+            make = partial(self._program.call, self._kernel(name), extent, **nodes, **ends)
+            if not fields.owners:
+                return make()
+            # The launch holds the arrays whose numbers are in the key, so these numbers stay their own.
+            key = "copy", name, link.keys, self._width, self._sign(link), id(source), id(target)
+            return self._kept(key, (fields.owners[link.donor], fields.owners[link.block]), make)
 
         for link, to, giving in self._local:
-            yield self._program.call(
-                self._kernel("copy_halo"), (len(to), self._width, 1), to=to, giving=giving, **ends(link)
-            )
+            yield copy("copy_halo", (len(to), self._width, 1), link, to=to, giving=giving)
         for link, found, nodes in self._local_rows:
-            yield self._program.call(
-                self._kernel("copy_halo_rows"),
-                None,
-                rows=found,
-                count=len(found),
-                nodes=nodes,
-                variables=self._width,
-                **ends(link),
-            )
+            yield copy(
+                "copy_halo_rows", None, link, rows=found, count=len(found), nodes=nodes, variables=self._width
+            )  # fmt: skip
 
     def _begin(self, fields: ExchangedArrays) -> None:
         self._turn = turn = 1 - self._turn

@@ -113,7 +113,7 @@ class HaloExchange:
         arrays = {
             field.name: (
                 channel,
-                _arrays([state.array(field.name) for state in states], self._strides, momentum if n == 0 else None),
+                _arrays(states, [s.array(field.name) for s in states], self._strides, momentum if n == 0 else None),
             )
             for n, (field, channel) in enumerate(zip(fields, self._channels, strict=True))
             if not directed[n]
@@ -213,10 +213,12 @@ class HaloExchange:
             self._endpoint.close()
 
 
-def _arrays(arrays: Sequence[Any], strides: Sequence[int], vectors: Sequence[Any] | None) -> ExchangedArrays:
+def _arrays(
+    states: Sequence[BlockState], arrays: Sequence[Any], strides: Sequence[int], vectors: Sequence[Any] | None
+) -> ExchangedArrays:
     """Return the access to one array for each part. `vectors`: the arrays from the first component of a vector on."""
     found = None if vectors is None else (lambda part, _: vectors[part])
-    return ExchangedArrays(lambda part, _: arrays[part], strides, found)
+    return ExchangedArrays(lambda part, _: arrays[part], strides, found, states)
 
 
 def _gpu(backend: Backend) -> "Gpu | None":

@@ -112,7 +112,9 @@ def merge_links(links: Iterable[HaloLink], *keys: str) -> list[HaloLink]:
     for link in links:
         groups.setdefault(tuple(getattr(link, key) for key in keys), []).append(link)
     return [
-        replace(
+        group[0]
+        if len(group) == 1
+        else replace(
             group[0],
             to=np.concatenate([link.to for link in group]),
             source=np.concatenate([link.source for link in group]),

@@ -38,37 +38,40 @@ class LevelGhosts(PatchedExchange):
     def _shares(self, domain: Domain, found: Sequence[TileGhosts]) -> Iterator[Rows]:
         return level_rows(domain.whole, domain.cut, found, self._kept)
 
-    def _weights(self, shares: Sequence[tuple[Rows, np.ndarray]]) -> list[Any]:
+    def _weights(self, shares: Sequence[tuple[Rows, np.ndarray]]) -> list[tuple[Any, int]]:
         # the kernel copies numbers of the state type
         if not shares or self._states[0].storage.stored != self._real.name:
             return super()._weights(shares)
         return self._weights_of_lines([(share.weights, mine) for share, mine in shares])
 
-    def _weights_of_lines(self, shares: Sequence[tuple[Any, np.ndarray]]) -> list[Any]:
-        """Return the result of `_weights`, assembled on the device from the weights along lines."""
+    def _weights_of_lines(self, shares: Sequence[tuple[Any, np.ndarray]]) -> list[tuple[Any, int]]:
+        """Return the result of `_weights`, assembled on the device from the weights along lines. The weights of all
+        contributions are in one array, which few launches fill."""
         backend, real = self._backend, self._real.name
-        every, *columns = lists_on_device(
-            backend,
-            [[np.arange(max(len(mine) for _, mine in shares))], *(own.columns[:, mine] for own, mine in shares)],
-        )
-        lines = backend.to_device(
-            np.concatenate([line.ravel() for own, _ in shares for line in own.lines]).astype(real)
-        )
-        made, calls, first = [], [], 0
-        for (own, mine), of_ghosts in zip(shares, columns, strict=True):
-            made.append(backend.empty((2, 3, WIDTH, len(mine)), real))
-            for d, (line, column) in enumerate(zip(own.lines, of_ghosts, strict=True)):
-                for n, weights in enumerate(made[-1]):
-                    along = lines[first + n * line[0].size : first + (n + 1) * line[0].size]
-                    calls.append(
-                        self._program.call(
-                            "copy_halo", (len(mine), WIDTH, 1), to=every[0][: len(mine)], giving=column, source=along,
-                            source_sv=line.shape[-1], target=weights[d], target_sv=len(mine), sign=1.0,
-                        )
-                    )  # fmt: skip
-                first += line.size
+        ends = np.cumsum([0, *(len(mine) for _, mine in shares)]).tolist()
+        lines = [np.concatenate([own.lines[d] for own, _ in shares], axis=-1) for d in range(3)]
+        firsts = [np.cumsum([0, *(own.lines[d].shape[-1] for own, _ in shares)]) for d in range(3)]
+        columns = [
+            np.concatenate([own.columns[d, mine] + first for (own, mine), first in zip(shares, of, strict=False)])
+            for d, of in enumerate(firsts)
+        ]
+        ((every, *of_ghosts),) = lists_on_device(backend, [[np.arange(ends[-1]), *columns]])
+        given = backend.to_device(np.concatenate([line.ravel() for line in lines]).astype(real))
+        made = backend.empty((2, 3, WIDTH, ends[-1]), real)
+        calls, first = [], 0
+        for d, (line, column) in enumerate(zip(lines, of_ghosts, strict=True)):
+            for weights in made:
+                along = given[first : first + line[0].size]
+                calls.append(
+                    self._program.call(
+                        "copy_halo", (ends[-1], WIDTH, 1), to=every, giving=column, source=along,
+                        source_sv=line.shape[-1], target=weights[d], target_sv=ends[-1], sign=1.0,
+                    )
+                )  # fmt: skip
+                first += line[0].size
         self._program.prepare([calls])()
-        return [weights.reshape(36, -1) for weights in made]
+        flat = made.reshape(-1)
+        return [(flat[begin:], ends[-1]) for begin in ends[:-1]]
 
     def close(self) -> None:
         super().close()

@@ -5,6 +5,7 @@ ghost adds the contributions."""
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,10 +33,11 @@ _Prepared = tuple[Callable[[], None], Callable[[], None], Any, Any, np.ndarray]
 @dataclass(frozen=True, eq=False)
 class _Give:
     """Contributions of one part of this rank, on the device: those to ghosts of this rank, in the buffer `incoming`, or
-    those to ghosts of other ranks, in `outgoing`."""
+    those to ghosts of other ranks, in `outgoing`. `apart`: the distance in `weights` of two weights of a ghost."""
 
     place: int
     count: int
+    apart: int
     widths: tuple[int, int, int]
     start: Any
     to: Any
@@ -110,15 +112,17 @@ class InterpolatedGhosts(ABC):
         received = dict(sent)
         gives, comes = [], []
         for share in self._shares(domain, found):
-            giver, takers = int(owner[share.part]), taker[share.ghost]
-            for other in np.flatnonzero(np.bincount(takers)).tolist() if giver == rank else ():
-                mine = np.flatnonzero(takers == other)
-                gives.append((share, mine, other, sent[other] + np.arange(len(mine))))
-                sent[other] += len(mine)
-            mine = np.flatnonzero(takers == rank)
+            giver, takers = int(owner[share.part]), taker[share.ghost] if len(sent) > 1 else None
+            takes_all = np.arange(len(share.ghost))
+            by_taker = {rank: takes_all} if takers is None else {n: np.flatnonzero(takers == n) for n in sent}
+            for other, mine in by_taker.items() if giver == rank else ():
+                if mine.size:
+                    gives.append((share, mine, other, sent[other] + takes_all[: len(mine)]))
+                    sent[other] += len(mine)
+            mine = by_taker[rank]
             if mine.size:
                 turn = None if share.turn is None else share.turn[mine]
-                comes.append((giver, share.ghost[mine], received[giver] + np.arange(len(mine)), turn))
+                comes.append((giver, share.ghost[mine], received[giver] + takes_all[: len(mine)], turn))
                 received[giver] += len(mine)
         # Own contributions come first, then those of other ranks in their order.
         others = [other for other in range(self._comm.size) if other != rank]
@@ -138,8 +142,8 @@ class InterpolatedGhosts(ABC):
         lists = lists_on_device(self._backend, numbers)
         weights = self._weights([(share, mine) for share, mine, *_ in gives])
         self._gives = [
-            _Give(places[share.part], len(mine), share.widths, start, to, own, other == rank)
-            for (share, mine, other, _), (start, to), own in zip(gives, lists, weights, strict=True)
+            _Give(places[share.part], len(mine), apart, share.widths, start, to, own, other == rank)
+            for (share, mine, other, _), (start, to), (own, apart) in zip(gives, lists, weights, strict=True)
         ]
         ghost = np.concatenate([g for _, g, _, _ in comes]) if comes else np.zeros(0, int)
         row = np.concatenate([into[giver] + n for giver, _, n, _ in comes]) if comes else np.zeros(0, int)
@@ -154,29 +158,37 @@ class InterpolatedGhosts(ABC):
         apart = [n + 1 if isinstance(entry, mirror_points.MirrorSources) else 0 for n, entry in enumerate(found)]
         group = 3 * (len(found) + 1) * part + 3 * np.repeat(apart, np.diff(ghosts)) + along
         group[owner[part] != rank] = -1
-        for chosen, points in zip(_by_number(group), _by_number(group[of]), strict=True):
-            n = int(np.searchsorted(ghosts, chosen[0], "right")) - 1
-            entry, p, d = found[n], int(part[chosen[0]]), int(along[chosen[0]])
-            first, count = starts[points], starts[points + 1] - starts[points]
-            ends = np.concatenate([[0], np.cumsum(count)])
-            taken = np.repeat(first - ends[:-1], count) + np.arange(ends[-1])
-            numbers.append((flat[chosen], ends, row[taken]))
+        # The ghosts of a launch follow each other in `chosen`, and the contributions to them in `taken`.
+        chosen, ends = _by_number(group)
+        points, ends_of_points = (chosen, ends) if len(of) == len(group) else _by_number(group[of])
+        count = starts[points + 1] - starts[points]
+        behind = np.concatenate([[0], np.cumsum(count)])
+        taken = np.repeat(starts[points] - behind[:-1], count) + np.arange(behind[-1])
+        flat, rows = flat[chosen], row[taken]
+        for (a, b), (c, d) in zip(pairwise(ends), pairwise(ends_of_points), strict=True):
+            own, first, last = chosen[a], behind[c], behind[d]
+            n = int(np.searchsorted(ghosts, own, "right")) - 1
+            entry, p = found[n], int(part[own])
+            numbers.append((flat[a:b], behind[c : d + 1] - first, rows[first:last]))
             extra: dict[str, Any] = {}
             if turned is not None:
-                turn = np.ascontiguousarray(turned[taken].reshape(-1, 9).T, dtype=real)
-                extra |= {"shares": len(taken), "turn": device(turn)}
+                turn = np.ascontiguousarray(turned[taken[first:last]].reshape(-1, 9).T, dtype=real)
+                extra |= {"shares": int(last - first), "turn": device(turn)}
             if isinstance(entry, mirror_points.MirrorSources) and entry.geometry is not None:
-                geometry = np.ascontiguousarray(entry.geometry[:, chosen - ghosts[n]], dtype=real)
-                extra |= {"n": len(chosen), "geometry": device(geometry)}
+                geometry = np.ascontiguousarray(entry.geometry[:, chosen[a:b] - ghosts[n]], dtype=real)
+                extra |= {"n": b - a, "geometry": device(geometry)}
                 extra |= self._acceleration(self._states[places[p]])
-            takes.append((places[p], d, len(chosen), _kernel(entry), extra))
+            takes.append((places[p], int(along[own]), b - a, _kernel(entry), extra))
         lists = lists_on_device(self._backend, numbers)
         self._takes = [_Take(*take, *own) for take, own in zip(takes, lists, strict=True)]
 
-    def _weights(self, shares: Sequence[tuple[patched_donors.Rows, np.ndarray]]) -> list[Any]:
-        """Return the weights (36, n) on the device of the chosen ghosts of each contribution."""
+    def _weights(self, shares: Sequence[tuple[patched_donors.Rows, np.ndarray]]) -> list[tuple[Any, int]]:
+        """Return the weights of the chosen ghosts of each contribution, as pairs of an array on the device and a
+        distance. The weight number m of the ghost number n has the place m * distance + n in the array."""
         of_each = (share.weights_of(mine).reshape(36, -1) for share, mine in shares)
-        return [self._backend.to_device(weights.astype(self._real, copy=False)) for weights in of_each]
+        return [
+            (self._backend.to_device(weights.astype(self._real, copy=False)), weights.shape[1]) for weights in of_each
+        ]
 
     def _acceleration(self, state: BlockState) -> dict[str, Any]:
         """Return the arguments of the kernel of curved walls: the body force."""
@@ -243,7 +255,7 @@ class InterpolatedGhosts(ABC):
             s = self._states[g.place]
             extent, (wi, wj, wk) = (g.count, 1, 1), g.widths
             box = {
-                "n": g.count, "wi": wi, "wj": wj, "wk": wk, "sj": s.strides[1], "sk": s.strides[2],
+                "n": g.apart, "wi": wi, "wj": wj, "wk": wk, "sj": s.strides[1], "sk": s.strides[2],
                 "sv": s.variable_stride, "giving": g.start, "to": g.to, "weights": g.weights,
                 "buffer": incoming if g.local else outgoing,
             }  # fmt: skip
@@ -269,10 +281,12 @@ class InterpolatedGhosts(ABC):
         return self._program.prepare([give]), self._program.prepare([take]), outgoing, incoming, host
 
 
-def _by_number(numbers: np.ndarray) -> list[np.ndarray]:
-    """Return the positions at which each number of `numbers`, in ascending order, begins, and these numbers."""
+def _by_number(numbers: np.ndarray) -> tuple[np.ndarray, list[int]]:
+    """Return the positions in `numbers` of all entries that are not negative, in ascending order of the entries, and
+    the places in this array at which another entry begins, followed by its length."""
     order = np.argsort(numbers, kind="stable")[np.count_nonzero(numbers < 0) :]
-    return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if len(order) else []
+    changes = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+    return order, [*changes.tolist(), len(order)]
 
 
 def _kernel(entry: Located) -> str:

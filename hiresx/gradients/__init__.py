@@ -2,7 +2,9 @@
 
 `parameters`: keys and the cases with other values of them. `numbers`: what can be differentiated. `flow`: a case with
 its converged flow and its residual. `tangent`: the derivative of the flow by one parameter, from linear equations.
-`forward`: all of it, for several parameters, one after another.
+`adjoint`: derivatives of numbers by many parameters, from one linear equation for each number. `jacobian`: the matrix
+of these equations, by differences of groups of nodes (`colouring`). `sparse_solver`: their solution, by factors of the
+matrix (`fronts`) or by GMRES. `forward`: the derivatives by several parameters, one after another.
 """
 
 from hiresx.gradients.forward import Gradient, gradient

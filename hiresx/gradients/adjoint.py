@@ -22,9 +22,11 @@ from hiresx.output.watch.columns import dimension
 from hiresx.time.ode_system import Vector
 
 # The derivative of the flow is improved so far, and until the product of the errors of both solutions is so small.
-DROP, PRODUCT = 1e-7, 1e-10
-# The error of an adjoint solution that was found iteratively.
-ITERATIVE = 1.0
+DROP, PRODUCT = 1e-7, 1e-12
+# In extended precision both are less by this factor: a derivative that is small beside those of other numbers needs it.
+FURTHER = 1e-5
+# What the error of an adjoint solution that was found iteratively counts as.
+ITERATIVE = 1e-2
 
 
 class AdjointSolver(TangentSolver):
@@ -32,7 +34,7 @@ class AdjointSolver(TangentSolver):
     matrix and solves. Raises HiresxError for a flow whose factors do not fit in memory, and as
     `SparseLinearisation`."""
 
-    drop = DROP
+    drop, further = DROP, FURTHER
     hint = "the flow is no smooth function of its state there: leave out --adjoint"
 
     def __init__(self, family: CaseFamily, flow: SteadyFlow, say: Say, wanted: Sequence[str], extended: bool = False):

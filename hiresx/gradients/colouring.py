@@ -1,4 +1,4 @@
-"""Groups of nodes that may be shifted together, because no result depends on two of them."""
+"""Groups of nodes, or of sets of nodes, that may be shifted together, because no result depends on two of them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,38 +7,48 @@ import numpy as np
 
 
 class LineNeighbours:
-    """The dependences between nodes, for the colouring of the nodes. `neighbours` (nodes, m): the nodes beside each
-    node along its grid lines; a node with fewer than m neighbours is listed as its own neighbour. `means`: nodes that
-    may all depend on each other, as a mean is taken over them."""
+    """The dependences between nodes, for the colouring of tiles, which are sets of adjacent nodes. `neighbours` (nodes,
+    m): the nodes beside each node along its grid lines; a node with fewer than m neighbours is listed as its own
+    neighbour. `means`: nodes that may all depend on each other, as a mean is taken over them. `tiles` (nodes,): the
+    number of the tile of each node, from 0 on."""
 
-    def __init__(self, neighbours: np.ndarray, means: np.ndarray):
-        self._neighbours, self._means = neighbours, means
-        self._in_means = np.zeros(len(neighbours), bool)
-        self._in_means[means] = True
+    def __init__(self, neighbours: np.ndarray, means: np.ndarray, tiles: np.ndarray):
+        self._neighbours, self._means, self._tiles = neighbours, means, tiles
+        order = np.argsort(tiles, kind="stable")
+        self.members = np.split(order, np.flatnonzero(np.diff(tiles[order])) + 1)
+        self._in_means = np.zeros(len(self.members), bool)
+        self._in_means[tiles[means]] = True
 
     def distant_groups(self, reach: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Divide the nodes into groups, for finite differences that perturb all nodes of a group at once. No node is
-        within `reach` steps of two nodes of a group; all nodes of `means` count as neighbours of each other. Yields for
-        each group the numbers (m,) of its nodes, and an array (nodes,) with the node of the group that influences each
+        """Divide the tiles into groups, for finite differences that perturb all nodes of a group at once. No node is
+        within `reach` steps of two tiles of a group; all nodes of `means` count as neighbours of each other. Yields for
+        each group the numbers (m,) of its tiles, and an array (nodes,) with the tile of the group that influences each
         node of the grid, or -1."""
-        near_means = self._causes(self._means, reach) >= 0
-        left = np.ones(len(self._neighbours), bool)
+        near_means = self._are_near(self._means, reach)
+        left = np.ones(len(self.members), bool)
         while left.any():
             free, group = left.copy(), []
             while free.any():
-                node = int(free.argmax())
-                group.append(node)
-                free[self._causes(np.array([node]), 2 * reach) >= 0] = False
-                if self._in_means[node]:
+                tile = int(free.argmax())
+                group.append(tile)
+                free &= ~self._are_near(self.members[tile], 2 * reach)
+                if self._in_means[tile]:
                     free &= ~near_means
-                elif near_means[node]:
+                elif near_means[tile]:
                     free &= ~self._in_means
-            nodes = np.array(group)
-            left[nodes] = False
-            cause = self._causes(nodes, reach)
-            for node in nodes[self._in_means[nodes]]:
-                cause[self._means] = node
-            yield nodes, cause
+            left[group] = False
+            cause = self._causes(np.concatenate([self.members[tile] for tile in group]), reach)
+            cause[cause >= 0] = self._tiles[cause[cause >= 0]]
+            for tile in group:
+                if self._in_means[tile]:
+                    cause[self._means] = tile
+            yield np.array(group), cause
+
+    def _are_near(self, nodes: np.ndarray, reach: int) -> np.ndarray:
+        """Return for each tile whether it has a node that is at most `reach` steps away from one of `nodes`."""
+        near = np.zeros(len(self.members), bool)
+        near[self._tiles[self._causes(nodes, reach) >= 0]] = True
+        return near
 
     def _causes(self, nodes: np.ndarray, reach: int) -> np.ndarray:
         """For every node the nearest one of `nodes` that is at most `reach` steps away, or -1."""
@@ -54,9 +64,9 @@ class LineNeighbours:
 
 
 def groups(depends: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Divide the nodes into groups of which no two nodes influence the same result. Yields each group (its nodes), and
-    for every result the node of the group that influences it, or -1. `depends` (results, nodes): nonzero where a result
-    depends on a node."""
+    """Divide nodes, or sets of nodes, into groups of which no two members influence the same result. Yields the numbers
+    (m,) of the members of each group, and an array (results,) with the member that influences each result, or -1.
+    `depends` (results, nodes): a sparse matrix with an entry where a result depends on a node."""
     meets, by_node = (depends.T @ depends).tocsr(), depends.tocsc()
     group = np.full(depends.shape[1], -1)
     for node in range(len(group)):

@@ -77,7 +77,7 @@ def gradient(
     say = say if say is not None and comm.root else _ignore
     with comm.together():
         if extended:
-            _check_extended(comm.size)
+            _check_extended()
         family, parameters = _parse_request(case, of, by, preset, overrides, step)
         base = family.case()
     flow = SteadyFlow(base, backend, comm)
@@ -119,14 +119,8 @@ def _ignore(line: str) -> None:
     """Say nothing."""
 
 
-def _check_extended(ranks: int) -> None:
-    """Raises HiresxError on several ranks, and where numbers of the type long double have no more digits than those of
-    double precision."""
-    if ranks > 1:
-        raise HiresxError(
-            f"--extended: {ranks} ranks do not exchange numbers of extended precision",
-            "leave out --extended, or start one process",
-        )
+def _check_extended() -> None:
+    """Raises HiresxError where numbers of the type long double have no more digits than those of double precision."""
     if not np.finfo(np.longdouble).eps < np.finfo(float).eps:
         raise HiresxError(
             "--extended: a long double has no more digits than a double on this machine", "leave out --extended"

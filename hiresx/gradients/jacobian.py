@@ -1,10 +1,11 @@
 """The derivative of a steady flow's residual with respect to its state, as a sparse matrix, and those of sums over
 nodes, by differences.
 
-Nodes are shifted together whose influences do not meet; the place of a change tells its cause: A. R. Curtis, M. J. D.
-Powell & J. K. Reid, IMA Journal of Applied Mathematics 13 (1974) 117. At first few nodes are shifted together, those
-that are far from each other in the graph of grid lines. This gives the nodes on which each result depends, and from
-these follow larger groups, of which the differences are computed.
+Nodes are shifted together if no result depends on two of them. The place of a change then tells which node causes it:
+A. R. Curtis, M. J. D. Powell & J. K. Reid, IMA Journal of Applied Mathematics 13 (1974) 117. The results that depend on
+a node are found in two passes. The first one shifts tiles of adjacent nodes; those of one evaluation are far from each
+other along grid lines. It gives the tiles on which each result depends. The second pass shifts the nodes of tiles one
+after the other, in larger groups of tiles. Then the differences are computed with still larger groups of nodes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from hiresx.errors import HiresxError
 from hiresx.gradients import numbers
 from hiresx.gradients.colouring import LineNeighbours, groups
 from hiresx.gradients.flow import SteadyFlow
-from hiresx.gradients.sparse_solver import scipy
+from hiresx.gradients.sparse_modules import scipy
 from hiresx.grid.blocks import slices
 from hiresx.output.watch.columns import dimension
 from hiresx.output.watch.watched_surface import NodeContributions
@@ -27,13 +28,15 @@ from hiresx.time.ode_system import Vector
 # curved walls, as measured in plane flows. Where that does not suffice, the next is tried. In three dimensions
 # influences end 22 steps away where two walls meet, but are small beyond 8.
 REACHES = ((10, 16), (10, 16), (8, 12, 16))
-# Shifts, over the largest value of the variable: to see what changes, and for central differences.
+# Shifts, over the largest value of the variable: to see what changes, and for the differences.
 PROBE, SHIFT = 1e-4, 1e-6
 # A variable of the gas counts in shifts at least as this share of the largest one: a momentum may be 0.
 LEAST = 0.1
 # Influences below this share of the change of a node do not count, by dimensions of the grid. The first two are
 # round-off, for instance of a mean over an outflow. In three dimensions half as many groups suffice with the last one.
 COUNTS = (1e-11, 1e-11, 1e-5)
+# Nodes along the edge of a tile, by dimensions of the grid.
+TILE = (4, 3, 2)
 # Influences from beyond the reach are left out below this share.
 FAR = 1e-2
 
@@ -110,7 +113,9 @@ class SparseLinearisation:
         own_nodes = [s.interior(n).ravel() for s, n in zip(self._solver.states, self._numbers, strict=True)]
         self._own = np.concatenate([np.empty(0, int), *own_nodes])
         self._near = LineNeighbours(
-            _table(np.concatenate(self._comm.allgather(np.hstack(pairs)), axis=1), nodes), self._outflows()
+            _table(np.concatenate(self._comm.allgather(np.hstack(pairs)), axis=1), nodes),
+            self._outflows(),
+            _tiles([block.size for block in self._solver.decomposition.blocks], TILE[self._dimension - 1]),
         )
 
     def _outflows(self) -> np.ndarray:
@@ -210,30 +215,32 @@ class SparseLinearisation:
 
     def _differentiate(self, results: Results, at: np.ndarray, places: Sequence[np.ndarray]) -> list[Any]:
         """Return the derivatives of this rank's `results` at the state `at`, as matrices (m n, unknowns). `places`: the
-        nodes of each result. The derivatives are central differences. In three dimensions they are one-sided
-        differences, which need half as many evaluations."""
+        nodes of each result. The derivatives are central differences. In three dimensions they are
+        one-sided differences, which need half as many evaluations."""
         depends = self._dependencies(results, at, np.concatenate(places))
         ends, (variables, nodes) = np.cumsum([0, *map(len, places)]), at.shape
         entries: list[list[tuple[np.ndarray, ...]]] = [[] for _ in places]
         counts = [0] * len(places)
         one_sided = results(at) if self._dimension == 3 else None
 
-        def results_at_shift(variable: int, group: np.ndarray, by: float) -> list[np.ndarray]:
+        def results_at_shift(shifted: tuple[int, ...], group: np.ndarray, by: float) -> list[np.ndarray]:
             state = at.copy()
-            state[variable, group] += by
+            state[np.ix_(np.array(shifted), group)] += by * self._scales[list(shifted), None]
             return results(state)
 
+        sets = self._shifted_together(at)
         for group, cause in self._groups(depends):
-            for variable, scale in enumerate(SHIFT * self._scales):
-                after = results_at_shift(variable, group, scale)
-                before = one_sided or results_at_shift(variable, group, -scale)
-                between = scale if one_sided else 2 * scale
+            for shifted in sets:
+                after = results_at_shift(shifted, group, SHIFT)
+                before = one_sided or results_at_shift(shifted, group, -SHIFT)
                 for kind, (above, below) in enumerate(zip(after, before, strict=True)):
                     here = cause[ends[kind] : ends[kind + 1]]
                     changed = np.flatnonzero(here >= 0)
                     counts[kind] = len(above)
-                    for n, change in enumerate((above - below)[:, changed] / between):
-                        entries[kind].append((change, n * len(here) + changed, variable * nodes + here[changed]))
+                    for n, change in enumerate((above - below)[:, changed]):
+                        variable = n if kind == 0 and n in shifted else shifted[0]
+                        slope = change / (SHIFT * self._scales[variable] * (1 if one_sided else 2))
+                        entries[kind].append((slope, n * len(here) + changed, variable * nodes + here[changed]))
         found = []
         for kind, of_kind in enumerate(entries):
             value, row, column = (np.concatenate(part) for part in zip(*of_kind, strict=True))
@@ -242,6 +249,15 @@ class SparseLinearisation:
             matrix.eliminate_zeros()
             found.append(matrix)
         return found
+
+    def _shifted_together(self, at: np.ndarray) -> list[tuple[int, ...]]:
+        """Return the sets of variables that are shifted in one evaluation. In plane flow without a velocity across the
+        plane, the momentum across it is shifted with the density: other results than its own are even functions of it,
+        and its own one depends on no other variable."""
+        across = GAS_CONSERVED.index("rho_w")
+        if self._dimension == 3 or at[across].any():
+            return [(variable,) for variable in range(len(at))]
+        return [(0, across), *((variable,) for variable in range(1, len(at)) if variable != across)]
 
     def _groups(self, depends: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield groups of nodes of which no two influence the same result of any rank, with the node that influences
@@ -252,34 +268,53 @@ class SparseLinearisation:
             yield group, cause[begin : begin + depends.shape[0]]
 
     def _dependencies(self, results: Results, at: np.ndarray, places: np.ndarray) -> Any:
-        """Return on which nodes each of this rank's results, at the nodes `places`, depends: (results, nodes). Raises
-        HiresxError where these are not near, nor on the same outflow."""
+        """Return on which nodes each of this rank's results, at the nodes `places`, depends, as a sparse matrix
+        (results, nodes). Raises HiresxError where these are not near, nor on the same outflow."""
         before, random = results(at), np.random.default_rng(0)
         scales = [self._comm.max(np.abs(own).max(axis=1, initial=0.0)) for own in before]
         scales[0] = self._scales
-        scales = [np.maximum(scale, np.finfo(float).tiny) for scale in scales]
+        scales = [np.maximum(scale, np.finfo(float).tiny)[:, None] for scale in scales]
+
+        def changes(nodes: np.ndarray) -> np.ndarray:
+            """The largest change at each place where `nodes` are shifted, over the shift."""
+            state = at.copy()
+            state[:, nodes] += PROBE * self._scales[:, None] * random.uniform(0.5, 1.0, (len(at), len(nodes)))
+            beside = zip(results(state), before, scales, strict=True)
+            change = np.concatenate([(np.abs(a - b) / scale).max(axis=0) for a, b, scale in beside]) / PROBE
+            return np.nan_to_num(change, nan=np.inf)
+
+        def matrix(found: list[tuple[np.ndarray, np.ndarray]], columns: int) -> Any:
+            row, column = (np.concatenate(part) for part in zip(*found, strict=True))
+            return self._sparse.coo_array((np.ones(len(row), bool), (row, column)), (len(places), columns)).tocsr()
+
+        counts, members = COUNTS[self._dimension - 1], self._near.members
+        on_tiles: list[tuple[np.ndarray, np.ndarray]] = []
+        on_nodes: list[tuple[np.ndarray, np.ndarray]] = []
         for reach in REACHES[self._dimension - 1]:
-            rows, columns, lost = [], [], 0
+            on_tiles, lost = [], 0
             for group, cause in self._near.distant_groups(reach):
-                state = at.copy()
-                state[:, group] += PROBE * self._scales[:, None] * random.uniform(0.5, 1.0, (len(at), len(group)))
-                beside = zip(results(state), before, scales, strict=True)
-                change = np.concatenate([(np.abs(a - b) / scale[:, None]).max(axis=0) for a, b, scale in beside])
-                row = np.flatnonzero(~(change <= COUNTS[self._dimension - 1] * PROBE))
+                change = changes(np.concatenate([members[tile] for tile in group]))
+                row = np.flatnonzero(change > counts)
                 column = cause[places[row]]
-                lost += int((~(change[row[column < 0]] <= FAR * PROBE)).sum())
-                rows.append(row[column >= 0])
-                columns.append(column[column >= 0])
+                lost += int((change[row[column < 0]] > FAR).sum())
+                on_tiles.append((row[column >= 0], column[column >= 0]))
             (lost,) = self._comm.sum([lost])
             if not lost:
-                entries = np.concatenate(rows), np.concatenate(columns)
-                shape = (len(places), at.shape[1])
-                return self._sparse.coo_array((np.ones(len(entries[0]), bool), entries), shape).tocsr()
-        raise HiresxError(
-            f"the residual at {lost} nodes depends on nodes more than {reach} steps away: the adjoint method does not "
-            "take conditions that couple distant nodes, other than outflows and the vortex of a far field",
-            "leave out --adjoint",
-        )
+                break
+        else:
+            raise HiresxError(
+                f"the residual at {lost} nodes depends on nodes more than {reach} steps away: the adjoint method does "
+                "not take conditions that couple distant nodes, other than outflows and the vortex of a far field",
+                "leave out --adjoint",
+            )
+        for group, cause in self._groups(matrix(on_tiles, len(members))):
+            for n in range(max(len(members[tile]) for tile in group)):
+                shifted = {int(tile): members[tile][n] for tile in group if len(members[tile]) > n}
+                row = np.flatnonzero(
+                    (changes(np.array(list(shifted.values()))) > counts) & np.isin(cause, list(shifted))
+                )
+                on_nodes.append((row, np.array([shifted[tile] for tile in cause[row]], int)))
+        return matrix(on_nodes, at.shape[1])
 
 
 def _table(pairs: np.ndarray, nodes: int) -> np.ndarray:
@@ -291,3 +326,15 @@ def _table(pairs: np.ndarray, nodes: int) -> np.ndarray:
     table = np.tile(np.arange(nodes)[:, None], (1, place.max(initial=0) + 1))
     table[pairs[0], place] = pairs[1]
     return table
+
+
+def _tiles(sizes: Sequence[Sequence[int]], edge: int) -> np.ndarray:
+    """Return the number of the tile of each node (nodes,). Tiles have `edge` nodes along each direction, or fewer at
+    the ends of blocks. `sizes`: the numbers of nodes (i, j, k) of the blocks."""
+    found, first = [np.empty(0, int)], 0
+    for ni, nj, nk in sizes:
+        shape = [-(-n // edge) for n in (nk, nj, ni)]
+        places = np.indices((nk, nj, ni)).reshape(3, -1) // edge
+        found.append(np.asarray(first + np.ravel_multi_index(tuple(places), shape)))
+        first += int(np.prod(shape))
+    return np.concatenate(found)

@@ -1,18 +1,22 @@
-"""Solvers of the transposed linear equations: by factors of the whole matrix, or iteratively."""
+"""Solvers of the linear equations of the adjoint method: by factors of the whole matrix, or iteratively."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from hiresx.base import optional
 from hiresx.errors import HiresxError
+from hiresx.gradients.fronts import MultifrontalFactors, count_numbers, dissect
+from hiresx.gradients.sparse_modules import scipy
 from hiresx.grid.size import host_memory, in_bytes
 
-# Bytes of factors over the number of unknowns to the power 1.5 in plane flows, as measured (docs/gradients.md).
-BYTES = 110
-# The share of the machine's memory that they may take.
-SHARE = 0.5
+# Memory while factors are made, over that of the factors in FP32, and the share of the machine's memory for it.
+MEMORY, SHARE = 2.0, 0.5
+# Variables of which no entry couples one with the other by more than this are solved for separately.
+COUPLED = 1e-8
+# Solutions by factors are corrected until this share of the right-hand side is left, at most so many times. Factors in
+# FP32 that leave more than the last share are replaced by factors in FP64.
+REFINED, CORRECTIONS, TOO_MUCH = 1e-11, 10, 1e-6
 # Nodes of a part, without those beside it, and from which size on entries of the scaled equations join nodes in a part.
 PART, STRONG = 50, 0.1
 # GMRES: its vectors, how often it is started again, and to which share of the right-hand side it solves. Above the last
@@ -20,27 +24,58 @@ PART, STRONG = 50, 0.1
 KRYLOV, STARTS, DROP, UNSOLVED = 100, 8, 1e-6, 1e-2
 
 
-def scipy(part: str) -> Any:
-    """Return the module scipy.<part>. Raises HiresxError if SciPy is missing or broken."""
-    return optional.import_required(f"scipy.{part}", "adjoint derivatives need SciPy", "pip install 'hiresx[post]'")
-
-
 class Factors:
-    """The solver that factorises the whole matrix by SciPy's SuperLU. `about`: a description of the factors for
-    messages."""
+    """The solver that factorises the whole `matrix` (n, n), in FP32, and corrects each solution by the residual in FP64
+    (J. H. Wilkinson, Rounding Errors in Algebraic Processes, 1963). Variables that are not coupled with each other,
+    such as the momentum across the plane of a plane flow, have factors of their own. The factors are computed when they
+    are first needed. `variables`: the number of unknowns at each node. `about`: a description for messages."""
 
-    def __init__(self, matrix: Any):
-        self._factors = scipy("sparse.linalg").splu(matrix.T.tocsc())
-        self.about = f"factors of {self._factors.nnz / 1e6:.1f} million numbers"
+    def __init__(self, matrix: Any, variables: int):
+        self._matrix, self._transposed = matrix.tocsr(), matrix.T.tocsr()
+        self._nodes = matrix.shape[0] // variables
+        self._eliminations = dissect(_pattern(matrix, self._nodes, variables))
+        self._groups = _coupled_variables(matrix, self._nodes)
+        self.numbers = sum(count_numbers(self._eliminations, len(group)) for group in self._groups)
+        self.about = f"factors of {self.numbers / 1e6:.1f} million numbers"
+        self._factors: list[MultifrontalFactors] = []
+
+    @property
+    def bytes(self) -> int:
+        """The memory in bytes that the factors take while they are made."""
+        return int(MEMORY * np.dtype(np.float32).itemsize * self.numbers)
+
+    def _factorise(self, dtype: Any) -> None:
+        """Compute the factors in the number type `dtype`."""
+        self._factors, self._dtype = [], dtype
+        for group in self._groups:
+            self._factors.append(MultifrontalFactors(self._matrix, self._nodes, group, self._eliminations, dtype))
 
     def adjoint(self, right: np.ndarray) -> np.ndarray:
-        """Return the solution (n,) of the equations of the transposed matrix with the right-hand side `right` (n,),
-        where n is the number of unknowns."""
-        return np.asarray(self._factors.solve(right))
+        """Return the solution (n,) of the equations of the transposed matrix with the right-hand side `right` (n,)."""
+        return self._solve(right, transposed=True)
 
     def direct(self, right: np.ndarray) -> np.ndarray:
         """Return the solution (n,) of the equations of the matrix itself with the right-hand side `right` (n,)."""
-        return np.asarray(self._factors.solve(right, trans="T"))
+        return self._solve(right, transposed=False)
+
+    def _solve(self, right: np.ndarray, transposed: bool) -> np.ndarray:
+        if not self._factors:
+            self._factorise(np.float32)
+        matrix = self._transposed if transposed else self._matrix
+        found, left, size = np.zeros(len(right)), right, float(np.linalg.norm(right))
+        norm = size
+        for _ in range(CORRECTIONS):
+            if not norm > REFINED * size:
+                break
+            update = sum(f.solve_transposed(left) if transposed else f.solve(left) for f in self._factors)
+            after = left - matrix @ update
+            if not np.linalg.norm(after) < 0.5 * norm:
+                break
+            found, left, norm = found + update, after, float(np.linalg.norm(after))
+        if norm > TOO_MUCH * size and self._dtype == np.float32:
+            self._factorise(np.float64)
+            return self._solve(right, transposed)
+        return found
 
 
 class Iterative:
@@ -81,24 +116,35 @@ class Iterative:
 
 
 def solver_of(matrix: Any, variables: int, dimensions: int, say: Callable[[str], None]) -> Factors | Iterative:
-    """Return the solver for the sparse `matrix`. Its unknowns are ordered by the `variables`; there may be one more
-    unknown at the end. In plane flow (`dimensions` below 3) the whole matrix is factored if the factors fit into
+    """Return the solver for the sparse `matrix` (n, n). Its unknowns are ordered by the `variables`; there may be one
+    more unknown at the end. In plane flow (`dimensions` below 3) the whole matrix is factored if the factors fit into
     memory. Otherwise the solver is iterative, and `say` prints the reason."""
-    needed = BYTES * float(matrix.shape[0]) ** 1.5
-    if dimensions < 3 and needed <= SHARE * host_memory():
-        return Factors(matrix)
     if dimensions < 3:
-        say(
-            f"factors of the whole would take about {in_bytes(int(needed))} of {in_bytes(host_memory())}: GMRES instead"
-        )
+        factors = Factors(matrix, variables)
+        if factors.bytes <= SHARE * host_memory():
+            return factors
+        needed, there = in_bytes(factors.bytes), in_bytes(host_memory())
+        say(f"factors of the whole would take about {needed} of {there}: GMRES instead")
     return Iterative(matrix, variables)
+
+
+def _coupled_variables(matrix: Any, nodes: int) -> list[np.ndarray]:
+    """Return groups of variables that are coupled by the `matrix`, each as an array of the numbers of its variables. An
+    unknown that belongs to no node counts as one more variable."""
+    entries = matrix.tocoo()
+    kept = np.abs(entries.data) > COUPLED
+    of = -(-matrix.shape[0] // nodes)
+    row, column = entries.row[kept] // nodes, entries.col[kept] // nodes
+    coupled = scipy("sparse").coo_array((np.ones(len(row), bool), (row, column)), (of, of))
+    count, group = scipy("sparse.csgraph").connected_components(coupled.tocsr(), directed=False)
+    return [np.flatnonzero(group == n) for n in range(count)]
 
 
 def _parts(matrix: Any, variables: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the unknowns of each part, with one layer of nodes beside it, and which are its own. An unknown that
     belongs to no node is in the last part."""
     nodes, parts = matrix.shape[0] // variables, []
-    pattern = _strong(matrix, nodes, nodes * variables)
+    pattern = _pattern(matrix, nodes, variables, STRONG)
     for piece in _pieces(pattern, nodes):
         there, own = np.zeros(nodes, bool), np.zeros(nodes, bool)
         there[pattern[piece].indices] = there[piece] = own[piece] = True
@@ -111,11 +157,12 @@ def _parts(matrix: Any, variables: int) -> list[tuple[np.ndarray, np.ndarray]]:
     return parts
 
 
-def _strong(matrix: Any, nodes: int, unknowns: int) -> Any:
-    """Which nodes depend strongly on each other."""
+def _pattern(matrix: Any, nodes: int, variables: int, above: float = 0.0) -> Any:
+    """Return which nodes depend on each other by entries of a size `above` the given one, as a symmetric sparse matrix
+    (nodes, nodes) in CSR form."""
     sparse, entries = scipy("sparse"), matrix.tocoo()
-    strong = (np.abs(entries.data) > STRONG) & (entries.row < unknowns) & (entries.col < unknowns)
-    row, column = entries.row[strong] % nodes, entries.col[strong] % nodes
+    kept = (np.abs(entries.data) > above) & (np.maximum(entries.row, entries.col) < nodes * variables)
+    row, column = entries.row[kept] % nodes, entries.col[kept] % nodes
     pattern = sparse.coo_array((np.ones(len(row), bool), (row, column)), (nodes, nodes)).tocsr()
     return sparse.csr_array(pattern + pattern.T)
 

@@ -63,11 +63,11 @@ class TangentSolver:
     linear equations is at most `drop` times the initial one. `extended`: whether that residual is computed in extended
     precision. Collective."""
 
-    drop = DROP
+    drop, further = DROP, FURTHER
     hint = "take more implicit.krylov and implicit.sweeps, or a smaller implicit.largest_cfl (docs/gradients.md)"
 
     def __init__(self, family: CaseFamily, flow: SteadyFlow, say: Say, extended: bool = False):
-        self._extended, self._further = extended, FURTHER if extended else 1.0
+        self._extended, self._further = extended, self.further if extended else 1.0
         self._family, self._flow, self._say = family, flow, say
         self._system = flow.system
         self._x = flow.state()
@@ -96,7 +96,7 @@ class TangentSolver:
         much the parameter is changed for the finite differences; None: the step is chosen from the derivative of the
         flow. Raises HiresxError if the parameter has no influence on the flow, and if GMRES does not converge."""
         system, y = self._system, self._system.vector()
-        first = step or STEP * (abs(parameter.value) or 1.0)
+        first = step or (LARGEST * abs(parameter.value) or STEP)
         differences = Differences(self._family, self._flow, parameter, first, self._extended)
         left, products = 1.0, 0
         try:
@@ -106,9 +106,10 @@ class TangentSolver:
             if size > 0:
                 left, products = self._improve(differences, y, size, roughly=step is None)
                 if step is None:
-                    differences.close()
                     step = self._step(parameter, y)
-                    differences = Differences(self._family, self._flow, parameter, step, self._extended)
+                    if step != first:
+                        differences.close()
+                        differences = Differences(self._family, self._flow, parameter, step, self._extended)
                     left, more = self._improve(differences, y, size)
                     products += more
             # Without a move a subclass has nothing to correct but round-off, which would look like an influence.
@@ -213,7 +214,7 @@ class Differences:
 
     def close(self) -> None:
         """Free the resources of the flows."""
-        for shifted in {self._measured, self._solved}:
+        for shifted in dict.fromkeys((self._measured, self._solved)):  # a set would differ in order between ranks
             shifted.close()
 
     def residual(self, x: Vector, y: Vector, into: Vector) -> None:

@@ -6,6 +6,7 @@ Arrays are indexed [k, j, i]; every list of three (sizes, ranges, index triples)
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -49,6 +50,7 @@ def layer(face: str, size: tuple[int, int, int]) -> tuple[int, int]:
     return (0, 1) if side(face) < 0 else (n - 1, n)
 
 
+@lru_cache(maxsize=4096)
 def face_range(face: str, size: tuple[int, int, int]) -> Range:
     """Return the half-open node ranges of the whole `face` of a block of `size` (ni, nj, nk)."""
     d = direction(face)
@@ -68,7 +70,8 @@ def one_inside(face: str, range_: Range) -> Range:
 
 def slices(range_: Range) -> tuple[slice, slice, slice]:
     """Return the NumPy index [k, j, i] of a node range, which is given in the order i, j, k."""
-    return triple(slice(lo, hi) for lo, hi in reversed(range_))
+    (i0, i1), (j0, j1), (k0, k1) = range_
+    return slice(k0, k1), slice(j0, j1), slice(i0, i1)
 
 
 def whole_box(size: tuple[int, int, int]) -> Range:

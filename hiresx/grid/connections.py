@@ -42,6 +42,13 @@ class Connection:
     rotation: Matrix | None = None
     over_a_pole: bool = False
 
+    def renumbered(self, first: int) -> "Connection":
+        """Return the same connection of blocks that are counted from `first` on."""
+        return Connection(
+            self.block + first, self.face, self.range, self.donor + first, self.matrix, self.offset, self.translation,
+            self.rotation, self.over_a_pole,
+        )  # fmt: skip
+
     @property
     def motion(self) -> Motion:
         """The rotation and translation that move the donor's nodes to this block's ghosts."""

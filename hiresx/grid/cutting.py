@@ -94,7 +94,7 @@ def _overlaps(others: np.ndarray, box: np.ndarray) -> bool:
 def cuts(blocks: Sequence[Block], pieces: Sequence[Piece], layers: int = DIFFERENCE_REACH) -> Iterator[Connection]:
     """Yield the connections between the pieces of each block, at all cuts. The ghosts of a piece, `layers` deep, are
     nodes of the next piece."""
-    of_block = _PieceFinder(blocks, pieces)
+    wanted, places = [], []
     for n, (b, box) in enumerate(pieces):
         size = blocks[b].size
         for face in FACES:
@@ -102,10 +102,14 @@ def cuts(blocks: Sequence[Block], pieces: Sequence[Piece], layers: int = DIFFERE
             lo, hi = box[d]
             if size[d] == 1 or (lo == 0 if s < 0 else hi == size[d]):
                 continue
-            for m, shared in of_block(b, _with(box, d, (lo - layers, lo) if s < 0 else (hi, hi + layers))):
-                _check_layers(blocks[b], shared, d, layers)
-                offset = triple(own - other for (own, _), (other, _) in zip(box, pieces[m][1], strict=True))
-                yield Connection(block=n, face=face, range=_on_face(box, face, shared), donor=m, offset=offset)
+            wanted.append((b, _with(box, d, (lo - layers, lo) if s < 0 else (hi, hi + layers))))
+            places.append((n, face))
+    for (n, face), found in zip(places, _PieceFinder(blocks, pieces)(wanted), strict=True):
+        b, box = pieces[n]
+        for m, shared in found:
+            _check_layers(blocks[b], shared, direction(face), layers)
+            offset = triple(own - other for (own, _), (other, _) in zip(box, pieces[m][1], strict=True))
+            yield Connection(block=n, face=face, range=_on_face(box, face, shared), donor=m, offset=offset)
 
 
 def cut_connections(
@@ -117,19 +121,22 @@ def cut_connections(
     """Cut the connections of the blocks to their pieces on both sides; ghosts are `layers` deep. Raises HiresxError for
     a piece with fewer than `layers` nodes behind a connection."""
     of_block = _PieceFinder(blocks, pieces)
-    for c in connections:
-        d = direction(c.face)
-        matrix, offset = np.array(c.matrix), np.array(c.offset)
-        n_d = blocks[c.block].size[d]
-        for n, range_ in of_block(c.block, c.range):
-            ghosts = (-layers, 0) if side(c.face) < 0 else (n_d, n_d + layers)
-            wanted = image(_with(range_, d, ghosts), matrix, offset)
-            for m, found in of_block(c.donor, wanted):
-                _check_layers(blocks[c.donor], found, c.donor_direction, layers)
-                own, other = (np.array([lo for lo, _ in pieces[p][1]]) for p in (n, m))
-                back = image(found, matrix.T, -matrix.T @ offset)
-                moves = triple(int(o) for o in matrix @ own + offset - other)
-                yield replace(c, block=n, range=_on_face(pieces[n][1], c.face, back), donor=m, offset=moves)
+    ends = of_block([(c.block, c.range) for c in connections])
+    cut = [(c, n, range_) for c, found in zip(connections, ends, strict=True) for n, range_ in found]
+    wanted = []
+    for c, _, range_ in cut:
+        d, n_d = direction(c.face), blocks[c.block].size[direction(c.face)]
+        ghosts = (-layers, 0) if side(c.face) < 0 else (n_d, n_d + layers)
+        wanted.append((c.donor, image(_with(range_, d, ghosts), c.matrix, c.offset)))
+    for (c, n, _), found in zip(cut, of_block(wanted), strict=True):
+        inverse = triple(zip(*c.matrix, strict=True))
+        origin = tuple(-o for o in _moved(c.offset, inverse))
+        own = _moved(tuple(lo for lo, _ in pieces[n][1]), c.matrix)
+        for m, shared in found:
+            _check_layers(blocks[c.donor], shared, c.donor_direction, layers)
+            moves = triple(a + o - lo for a, o, (lo, _) in zip(own, c.offset, pieces[m][1], strict=True))
+            back = image(shared, inverse, origin)
+            yield replace(c, block=n, range=_on_face(pieces[n][1], c.face, back), donor=m, offset=moves)
 
 
 def within(box: Range, range_: Range) -> Range:
@@ -139,18 +146,27 @@ def within(box: Range, range_: Range) -> Range:
 
 
 class _PieceFinder:
-    """Finds the pieces of a block that intersect a box, in their order: (number of the piece, the common nodes)."""
+    """Finds the pieces of blocks that intersect boxes."""
 
     def __init__(self, blocks: Sequence[Block], pieces: Sequence[Piece]):
         self._numbers = [[n for n, (whole, _) in enumerate(pieces) if whole == b] for b in range(len(blocks))]
         self._ends = [np.array([pieces[n][1] for n in mine]).reshape(-1, 3, 2) for mine in self._numbers]
 
-    def __call__(self, b: int, box: Range) -> Iterator[tuple[int, Range]]:
-        ends, wanted = self._ends[b], np.array(box)
-        low, high = np.maximum(ends[:, :, 0], wanted[:, 0]), np.minimum(ends[:, :, 1], wanted[:, 1])
-        for place in np.flatnonzero((low < high).all(axis=1)):
-            shared = zip(low[place].tolist(), high[place].tolist(), strict=True)
-            yield self._numbers[b][place], triple(shared)
+    def __call__(self, wanted: Sequence[Piece]) -> list[list[tuple[int, Range]]]:
+        """Return, for each box of a block, the pieces that intersect it, in their order: (number of the piece, the
+        common nodes)."""
+        found: list[list[tuple[int, Range]]] = [[] for _ in wanted]
+        for b, (numbers, ends) in enumerate(zip(self._numbers, self._ends, strict=True)):
+            asked = [n for n, (block, _) in enumerate(wanted) if block == b]
+            if not (asked and numbers):
+                continue
+            boxes = np.array([wanted[n][1] for n in asked])[:, None]
+            low, high = np.maximum(ends[..., 0], boxes[..., 0]), np.minimum(ends[..., 1], boxes[..., 1])
+            box, piece = np.nonzero((low < high).all(axis=2))
+            shared = np.stack([low[box, piece], high[box, piece]], axis=2).tolist()
+            for n, m, (i, j, k) in zip(box.tolist(), piece.tolist(), shared, strict=True):
+                found[asked[n]].append((numbers[m], ((i[0], i[1]), (j[0], j[1]), (k[0], k[1]))))
+        return found
 
 
 def _with(box: Range, d: int, range_: tuple[int, int]) -> Range:
@@ -165,10 +181,15 @@ def _on_face(box: Range, face: str, ghosts: Range) -> Range:
     return _with(within(box, ghosts), d, face_range(face, size)[d])
 
 
-def image(box: Range, matrix: np.ndarray, offset: np.ndarray) -> Range:
+def image(box: Range, matrix: Sequence[Sequence[int]], offset: Sequence[int]) -> Range:
     """Return the box to which a signed permutation `matrix` (3, 3) and an `offset` (3,) map `box`."""
-    image = matrix @ np.array([[lo, hi - 1] for lo, hi in box]) + offset[:, None]
-    return triple((int(a.min()), int(a.max()) + 1) for a in image)
+    first, last = (_moved(tuple(ends), matrix) for ends in zip(*((lo, hi - 1) for lo, hi in box), strict=True))
+    return triple((min(a, b) + o, max(a, b) + o + 1) for a, b, o in zip(first, last, offset, strict=True))
+
+
+def _moved(node: Sequence[int], matrix: Sequence[Sequence[int]]) -> list[int]:
+    i, j, k = node
+    return [a * i + b * j + c * k for a, b, c in matrix]
 
 
 def _check_layers(block: Block, donors: Range, d: int, layers: int) -> None:

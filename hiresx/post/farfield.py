@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +11,8 @@ from hiresx.base.plural import plural
 from hiresx.errors import HiresxError
 from hiresx.output.watch.surface_file import StoredSurface, describe
 from hiresx.post import farfield_means as means
+from hiresx.post import farfield_measured, fwh, fwh_plane, welch
 from hiresx.post import farfield_tables as tables
-from hiresx.post import fwh, fwh_plane, welch
 from hiresx.post.farfield_picture import draw
 from hiresx.post.result import Result, as_run, dataset, file_stem
 from hiresx.post.signal_reading import SHORTEST
@@ -80,6 +81,7 @@ def farfield(
     length: float = 1.0,
     velocity: float = 1.0,
     density: str = "flow",
+    measured: str | Path | None = None,
 ) -> Result:
     """Compute the sound pressure at `observers` (m, 3), in L, from the recorded surface with the name `surface`. `run`:
     a folder or the result of `hiresx.open`. The method is the equation of Ffowcs Williams and Hawkings in a uniform
@@ -102,12 +104,14 @@ def farfield(
     - `density`: the density on the surface: that of the "flow", or the density rho_ref (1 + p' / (rho_ref c_ref^2))
       that follows from the "pressure". With the latter, warm or cold gas that passes the surface causes no sound
       (Spalart & Shur, Int. J. Aeroacoustics 8 (2009) 477).
+    - `measured`: a CSV file of measured spectra, with which the third octaves are compared, see `farfield_measured`.
 
     Raises HiresxError for axisymmetric runs, for observers inside or on the surface or outside the plane, and for
     samples that are too few, at unequal intervals, or too far apart for the frequencies in them.
     """
     run = as_run(run)
     _check_choices(caps, density, length, velocity, ambient)
+    known = None if measured is None else farfield_measured.read(measured)
     stored = run.stored_surface(surface)
     if run.case.get("axisymmetric"):
         raise HiresxError(f'surface "{stored.name}" is of an axisymmetric flow', "run it in three dimensions")
@@ -174,6 +178,9 @@ def farfield(
         "_directivity.csv": lambda path: tables.directivity(path, summary["observers"]),
         "_third_octaves.csv": lambda path: tables.third_octaves(path, data, [*octaves], [*octaves.values()]),
     }
+    if known is not None:
+        summary["measured"] = compared = farfield_measured.compare(data, known)
+        more["_measured.csv"] = lambda path: farfield_measured.write(path, compared["bands"])
     if azimuths > 1:
         mean = means.columns(data)
         more["_means.csv"] = lambda path: tables.third_octaves(path, data, [*mean], [*mean.values()])

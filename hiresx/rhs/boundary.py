@@ -6,7 +6,7 @@ if its kernel is new, a header in kernels/boundary/ and a class here that names 
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, cast
@@ -237,6 +237,19 @@ class Profile(FaceCondition):
     def moves(self) -> bool:
         return self._waves is not None
 
+    @property
+    def shared_function(self) -> str | None:
+        """Name of the function that may be called once for several patches; None if its values are steady."""
+        return None if self._given.fixed else getattr(self.patch.condition, "function", None)
+
+    def share(self) -> tuple[InTime, Any]:
+        """Return the function with its places, and the array on the device for the conservative variables there."""
+        return self._given, self._target
+
+    def prescribe_in(self, target: Any) -> None:
+        """Use the array `target` for the conservative variables. It must be called before launches are recorded."""
+        self._target = target
+
     def prepare(self, time: float) -> None:
         if self.is_prepared or time == self._time:
             return
@@ -392,6 +405,7 @@ def rates(conditions: Sequence[FaceCondition]) -> list[list[Call]]:
     return together(conditions, "rate") + edges
 
 
+@cache
 def _kinds() -> dict[str, type[FaceCondition]]:
     """Return a dictionary from each kernel to the class of its condition."""
     kinds = list(FaceCondition.__subclasses__())

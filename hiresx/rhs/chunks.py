@@ -3,6 +3,7 @@ beginning of a chunk is computed twice, and should be a small share of it. The s
 threads that an H100 or H200 runs at a time; they suit other GPUs nearly as well."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 MULTIPROCESSORS = 132
 
@@ -32,6 +33,7 @@ def crowds(points: Sequence[int], small: int) -> list[float]:
     return [together / n if n <= small else 1.0 for n in points]
 
 
+@lru_cache(maxsize=4096)
 def line_chunk(n: int, lines: int, itemsize: int) -> int:
     """Return the number of nodes of a chunk for kernels whose threads each compute a segment of a grid line. `lines`:
     number of lines. `n`: nodes of each. `itemsize`: bytes of a real."""
@@ -45,6 +47,7 @@ def line_chunk(n: int, lines: int, itemsize: int) -> int:
     return min((chunk for chunk in _chunks(n, n // LEAST) if chunk <= MOST), key=cost)
 
 
+@lru_cache(maxsize=4096)
 def row_chunk(n: int, rows: int) -> int:
     """Return the number of nodes of a chunk for kernels whose warps each compute a segment of a contiguous row. `rows`:
     number of rows. `n`: nodes of each."""
@@ -56,6 +59,7 @@ def row_chunk(n: int, rows: int) -> int:
     return min((chunk for chunk in _chunks(n, -(-n // (LANES - ENDS))) if chunk <= LONGEST), key=cost)
 
 
+@lru_cache(maxsize=4096)
 def march_chunk(n: int, tiles: int) -> int:
     """Return the number of planes of a chunk for kernels whose thread blocks each compute a tile of columns, plane by
     plane. `tiles`: number of tiles. `n`: nodes of each column."""

@@ -221,6 +221,13 @@ class FaceCondition:
         rows, degree = fluxes[self._direction], self.flux_degree
         self._launch("viscous_extrapolate", self._box, **self._face, variables=_GRADIENTS, degree=degree, w=rows)
 
+    def _continue_flow(self, quartic: float) -> None:
+        """Extrapolate the flow to the ghosts by cubics, with the share `quartic` of quartics, where the nodes on the
+        face are given."""
+        s = self.state
+        area, jacobian = s.areas[self._direction], s.jacobian
+        self._launch("total_inflow_ghost", self._box, **self._face, quartic=quartic, m=area, jacobian=jacobian, q=s.q)
+
     def _leaving_flux(self, rows: Any, variables: int, inverse_reynolds: float) -> None:
         """Set the ghosts of the number `rows` of viscous fluxes behind a supersonic outflow."""
         s = self.state
@@ -260,4 +267,4 @@ class GivenNodes(FaceCondition):
         self._launch("precursor_node", self._box, **self._face, n1=n1, n2=n2, state=self._target, q=self.state.q)
 
     def ghost(self) -> None:
-        self._launch("total_inflow_ghost", self._box, **self._face, quartic=0.0, q=self.state.q)
+        self._continue_flow(0.0)

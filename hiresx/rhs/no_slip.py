@@ -41,7 +41,8 @@ class NoSlip(FaceCondition):
             value = getattr(spec, key)
             return None if value is None else FaceValues(backend, state.real, case, value, places, f"{key} of {where}")
 
-        through, heat = on_face(spec.through), on_face("heat_flux")
+        # a flux of 0 is that of an adiabatic wall, whose equations at the node are simpler
+        through, heat = on_face(spec.through), None if spec.heat_flux == 0 else on_face("heat_flux")
         if through is not None and not self._temperature and through.largest > 0:
             raise HiresxError(
                 f"{spec.through} of {where}: the gas that is blown in has no temperature",

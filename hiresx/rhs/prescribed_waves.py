@@ -84,6 +84,13 @@ class InTime:
         self.known = False
         self.fixed = steady
 
+    @classmethod
+    def together(cls, several: Sequence["InTime"]) -> "InTime":
+        """Return the values at the places of all `several`, one behind the other (n,). They have one function."""
+        first = several[0]
+        places = [np.concatenate([np.ravel(one._places[d]) for one in several]) for d in range(len(first._places))]
+        return cls(first._function, places, first._steady, first._where)
+
     def values(self, t: float) -> list[np.ndarray]:
         """Return all quantities at the time `t` (in L / c_ref), as arrays that broadcast to the shape of x."""
         if self._waves is not None:

@@ -1,21 +1,22 @@
-"""The ghosts of a field that a term computes. Behind physical faces they repeat the nodes of the face, or mirror the
-nodes inside; those of connected and patched faces are overwritten by the exchange."""
+"""The ghosts of a field that a term computes, behind physical faces: they repeat the nodes of the face, or mirror the
+nodes inside."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from hiresx.decomposition.patches import Patch
 from hiresx.device.fields import declared_field
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
-from hiresx.grid.blocks import FACES, direction
+from hiresx.grid.blocks import direction
 from hiresx.rhs.inviscid import face_nodes
 
 
-def repeat_at_faces(program: Program, state: BlockState, name: str) -> Iterator[Call]:
-    """Yield the launches that fill the ghosts of the field `name` behind all faces of a block. The ghosts have the
-    values of the face's nodes, or are mirror images (`Field.mirrored`). Those of connected and patched faces are
-    replaced when the exchange is complete."""
+def repeat_at_faces(program: Program, state: BlockState, name: str, patches: Sequence[Patch]) -> Iterator[Call]:
+    """Yield the launches that fill the ghosts of the field `name` of a block behind its faces with `patches`, which are
+    those of all blocks. The ghosts have the values of the face's nodes, or are mirror images (`Field.mirrored`). Those
+    of nodes that are connected or patched are replaced when the exchange is complete."""
     array = state.array(name)
-    for face in FACES:
+    for face in sorted({patch.face for patch in patches if patch.block == state.index}):
         d = direction(face)
         if d in state.active:
             (n1, n2, _), place = face_nodes(state, face)

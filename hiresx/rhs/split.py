@@ -62,13 +62,27 @@ class SplitFused(Fused):
 
     def with_sensor(self, sensor: Call) -> Call:
         names = ("jacobian", "threshold", "smooth", "floor", "sensor")
-        return self._march(self.state.active, True, **{name: sensor.arguments[name] for name in names})
+        return self._march(
+            self.state.active, True, tiles=self.marks["tiles"], **{name: sensor.arguments[name] for name in names}
+        )
+
+    @property
+    def marks(self) -> dict[str, Any]:
+        """Arguments of the sweeps across i, as in the base class; `tiles` for the hybrid form alone."""
+        tiles = self.state.array("sensed_tiles")
+        return {"march": self._planes_of_chunk} | ({} if tiles is None else {"tiles": tiles})
+
+    @property
+    def _planes_of_chunk(self) -> int:
+        """Number of planes of a chunk of the marching kernel."""
+        ni, nj, n = self.state.size
+        return march_chunk(n, self._of_all(-(-ni // TILE[0]) * -(-nj // TILE[1])))
 
     def _march(self, directions: Sequence[int], first: bool, **sensor: Any) -> Call:
         """The split form in these directions; `sensor`: the arguments of the launch that gives that field."""
         s = self.state
         ni, nj, n = s.size
-        chunk = march_chunk(n, self._of_all(-(-ni // TILE[0]) * -(-nj // TILE[1])))
+        chunk = self._planes_of_chunk
         steps = {f"d{name}": s.strides[d] if d in directions else 0 for d, name in enumerate("ijk")}
         return self.program.call(
             "split_march", (ni, nj, -(-n // chunk)), **s.place, **steps, n=n, chunk=chunk, sv=s.variable_stride, q=s.q,

@@ -43,4 +43,4 @@ class TotalInflow(SubsonicFace):
         self._launch("total_inflow_node", self._box, **self._face, direction=self._inward, **self._total, m=area, q=q)
 
     def ghost(self) -> None:
-        self._launch("total_inflow_ghost", self._box, **self._face, quartic=1.0, q=self.state.q)
+        self._continue_flow(1.0)

@@ -81,6 +81,20 @@ class AttachedRun:
     def _build_attachments(self) -> list[Attachment]:
         return [FieldOutput(self.case, self.out), *watch.build(self.case, self)]
 
+    def _launch_ahead(self, count: int) -> None:
+        """Prepare `count` steps: let the launches of the samples that are due after them follow on the device, so that
+        it computes these while the host comes to know of the steps."""
+        steps, step = self.solver.device_resident_steps, self.step_count + count
+
+        def launch() -> None:
+            if step % self.case.monitor.every == 0:
+                self.solver.step_size.seek_norms()
+            for attachment in self.attachments:
+                attachment.launch_ahead(self.solver, step)
+
+        if self.comm.size == 1 and steps.possible:
+            steps.ahead(launch)
+
     def _check(self) -> None:
         """Raises BlowUp for an invalid flow."""
         blow_up_error.check(self.solver)

@@ -61,6 +61,12 @@ class BlockView:
                     f"set_state of block '{self.name}': {name} is masked at {place}",
                     "give every node a value: numpy.ma.filled, or set one where the mask is",
                 )
+            if given is None or isinstance(given, str | bytes):
+                there = ", ".join(f"{n} is '{part.name}'" for n, part in enumerate(self._solver.states))
+                raise HiresxError(
+                    f"set_state of block '{self.name}': {name} = {given!r} is not a number",
+                    f"give numbers or arrays; a block is chosen by `simulation.blocks[n]`, where {there}",
+                )
             try:
                 state[name] = np.broadcast_to(np.asarray(given, dtype=float), self.x.shape)
             except (TypeError, ValueError):

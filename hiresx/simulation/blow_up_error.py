@@ -16,6 +16,8 @@ from hiresx.output.fields import field_file as fields
 from hiresx.solver import Solver
 
 FILE = "blow-up.nc"
+# A flow has blown up where its waves are so many times faster than when the time step was largest.
+TOO_FAST = 1e6
 # Number of nodes on each side of the place that are written: more than twice the reach of the scheme.
 REACH = 8
 _VARIABLES = GAS_PRIMITIVE
@@ -24,9 +26,10 @@ _VARIABLES = GAS_PRIMITIVE
 class BlowUp(HiresxError):
     """The error for a flow that has become invalid. `block` (name or number of the whole block) and `node` (i, j, k):
     the place. `rank`: the rank that has this node; None if no node is invalid yet. `again`: KEY=VALUE, a setting with
-    which a restart may get further."""
+    which a restart may get further. `is_finite`: whether density and pressure are still positive and finite."""
 
     placed = True
+    is_finite = False
 
     def __init__(
         self,
@@ -181,6 +184,67 @@ def _error(solver: Solver, first: Found, moment: str | None = None) -> BlowUp:
     )
 
 
+class StepLimit:
+    """A check that the time step of a run has not collapsed. An unstable flow may keep positive and finite density and
+    pressure while its waves become faster without end and its steps shorter. It costs a comparison of numbers on the
+    host, as the size of steps is known there. Grid and CFL number are those of the run, so that a restart or another
+    solver of the same run does not change what the largest step was."""
+
+    def __init__(self) -> None:
+        self._largest = 0.0
+
+    def check(self, solver: Solver) -> float:
+        """Return the size of the last step. Raises BlowUp, with the node of the fastest waves, if the CFL number now
+        permits a step that is `TOO_FAST` times smaller than the largest one that the run has taken: on the same grid
+        the waves at a node have then become faster by as much. Steps that end at the time of an output, are shortened
+        by `time.retries`, or follow from viscosity, from `implicit.tolerance`, or from `time.dt` do not count.
+        Collective."""
+        time, dt = solver.case.time, float(solver.dt)
+        if time.local or time.cfl is None or solver.integrator.next_step is not None:
+            return dt
+        self._largest = max(self._largest, dt)
+        if dt * TOO_FAST < self._largest:
+            radii = solver.step_size.state_cache.radii
+            inviscid = float((solver.step_size.radii() if radii is None else radii)[0])
+            if inviscid * self._largest > TOO_FAST * time.cfl:
+                raise self._error(solver)
+        return dt
+
+    def _error(self, solver: Solver) -> BlowUp:
+        invalid = find(solver, "")
+        if invalid.block is not None:
+            return invalid
+        speed, whole, (k, j, i), xyz, rank = max(solver.comm.allgather(_fastest(solver)), key=lambda found: found[0])
+        error = BlowUp(
+            f"the flow blew up: the time step fell from {self._largest:.4g} to {solver.dt:.4g}, as |u| + c = "
+            f"{speed:.4g} in block '{solver.grid.blocks[whole].name}' at node (i, j, k) = ({i}, {j}, {k}), (x, y, z) = "
+            f"{format_vector(xyz)}, {_moment(solver)}; density and pressure are positive everywhere",
+            f"{_hint(solver)}; look at the grid and the conditions near that place",
+            whole,
+            (i, j, k),
+            rank,
+            _again(solver),
+        )
+        error.everywhere = error.is_finite = True
+        return error
+
+
+def _fastest(solver: Solver) -> tuple[float, int, tuple[int, int, int], tuple[float, float, float], int]:
+    """Of this rank's nodes the one with the largest |u| + c: (|u| + c, whole block, (k, j, i), (x, y, z), rank)."""
+    found = (-1.0, 0, (0, 0, 0), (0.0, 0.0, 0.0), solver.comm.rank)
+    for n, state in enumerate(solver.states):
+        values = solver.primitives(n)
+        with np.errstate(all="ignore"):
+            speed = np.sqrt(sum(values[name] ** 2 for name in "uvw"))
+            speed += np.sqrt(solver.case.gas.gamma * values["p"] / values["rho"])
+        k, j, i = (int(m) for m in np.unravel_index(speed.argmax(), speed.shape))
+        if speed[k, j, i] > found[0]:
+            place = triple(m + first for m, first in zip((k, j, i), reversed(state.first), strict=True))
+            xyz = triple(float(c) for c in state.block.node(i, j, k))
+            found = float(speed[k, j, i]), state.part.whole, place, xyz, solver.comm.rank
+    return found
+
+
 class Trace:
     """A search for the node and the step at which the flow became invalid first. It repeats the steps since a valid
     state, and examines the state after every update and every boundary condition on nodes of faces.
@@ -207,7 +271,7 @@ class Trace:
         """Return the error that names where the flow became invalid first, or `error` if that cannot be found. The
         solver then has the state of that moment. Collective, for an error that is raised on all ranks."""
         solver = self._solver
-        if not error.everywhere or error.block is None:
+        if not error.everywhere or error.block is None or error.is_finite:
             return error
         last = solver.steps
         if solver.can_rewind:

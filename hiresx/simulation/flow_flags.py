@@ -1,6 +1,8 @@
 """The tiles that the criteria of refinement select, for the flow of a solver and for the initial flow."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
+from math import prod
 
 import numpy as np
 
@@ -41,7 +43,10 @@ def marks_of_flow(ground: Domain, solver: Solver, states: Sequence[BlockState]) 
     table = ground.hierarchy.table
     assert table.criterion is not None
     physical = {(patch.block, patch.face) for patch in ground.whole.patches if patch.condition.type != PATCHED}
-    found = [solver.backend.zeros(tuple(reversed(state.size)), "int8") for state in states]
+    # The marks of all parts are copied to the host at once.
+    ends = np.cumsum([0, *(prod(state.size) for state in states)]).tolist()
+    every = solver.backend.zeros((ends[-1],), "int8")
+    found = [every[a:b].reshape(state.size[::-1]) for (a, b), state in zip(pairwise(ends), states, strict=True)]
     numbers = {
         "criterion": CRITERIA.index(table.criterion), "floor": table.floor, "coarsen": table.coarsen_above,
         "refine": table.refine_above,
@@ -56,7 +61,8 @@ def marks_of_flow(ground: Domain, solver: Solver, states: Sequence[BlockState]) 
         for state, marked in zip(states, found, strict=True)
     ]  # fmt: skip
     solver.program.prepare(calls)()
-    return [solver.backend.to_host(marked) for marked in found]
+    marks = solver.backend.to_host(every)
+    return [marks[a:b].reshape(state.size[::-1]) for (a, b), state in zip(pairwise(ends), states, strict=True)]
 
 
 def _closed(ground: Domain, state: BlockState, physical: set[tuple[int, str]]) -> int:

@@ -33,7 +33,6 @@ from hiresx.rhs import closed, fast_waves, frozen, layers
 from hiresx.simulation import blow_up_error
 from hiresx.simulation.adapted_run import Adaptations, AdaptedRun
 from hiresx.simulation.agreement import check_same, measured_speeds
-from hiresx.simulation.blow_up_error import BlowUp
 from hiresx.simulation.continuation import Continuation, as_case
 from hiresx.simulation.ends import Ends, check_steps
 from hiresx.simulation.flow_flags import tiles_at_start
@@ -188,6 +187,7 @@ class Simulation(AdaptedRun):
         self._open: list[Attachment] = []
         # Whether `run` was called before, and whether it ended before the end of the case.
         self._used = self._pausing = self._stepped = False
+        self._step_limit = blow_up_error.StepLimit()
         self._pace = 0.0  # seconds of the last steps
         self._ends = Ends(self.case, self.comm, made, self._checkpoints)
         # Reports an end that comes from another thread, see `overdue`.
@@ -207,11 +207,11 @@ class Simulation(AdaptedRun):
         until = stop if self.case.time.end is None else min(stop, self.case.time.end)
         try:
             self.solver.advance(count, until)
-            return self.solver.dt
         except FloatingPointError as error:
             found = blow_up_error.find(self.solver, f"no step can be taken ({error})")
             # The state is that of the start of the step. If it is valid, the step itself fails.
             raise (found if found.block is not None else blow_up_error.began(self.solver, 1, found)) from None
+        return self._step_limit.check(self.solver)
 
     # ---- the run
 
@@ -253,7 +253,7 @@ class Simulation(AdaptedRun):
                                 log.cut()
                             self._advance(bar, last_step, log)
                             self._rebalance(bar, last_step, log)
-                        except BlowUp as error:
+                        except blow_up_error.BlowUp as error:
                             self._go_back(self._trace.back(error), bar)
                     watchdog.stop()
                     # A script that calls `run` repeatedly may announce this.
@@ -278,7 +278,7 @@ class Simulation(AdaptedRun):
                     bar.note(cost)
             except BaseException as error:
                 watchdog.stop()
-                if isinstance(error, BlowUp):
+                if isinstance(error, blow_up_error.BlowUp):
                     self._describe_blow_up(error)
                 # An error that only this rank has ends all ranks (hiresx.mpi.communicator.end_process): no collective
                 # call is begun.
@@ -336,19 +336,18 @@ class Simulation(AdaptedRun):
 
     def _advance_whole(self, bar: Progress, last_step: int | None, log: Logbook) -> None:
         began = wall.monotonic()
-        first = self.step_count
-        dt = self._step(min((a.next_time for a in self.attachments), default=math.inf), self._steps_left(last_step))
-        took = wall.monotonic() - began
-        self._pace = took / max(self.step_count - first, 1)
-        self._count_steps(self.step_count - first, took)
+        first, count = self.step_count, self._steps_left(last_step)
+        self._launch_ahead(count)
+        dt = self._step(min((a.next_time for a in self.attachments), default=math.inf), count)
+        took, made = wall.monotonic() - began, self.step_count - first
+        self._pace = took / max(made, 1)
+        self._count_steps(made, took)
         # a function that returns no waves is not evaluated again
         if not self._stepped and self.comm.max(float(any(c.moves for c in self.solver.conditions))) and self.comm.root:
             for line in fast_waves.notes(self.solver.case, self._ground.whole, dt, self._profiles):
                 bar.note(line)
         self._stepped = True
-        residual = None
-        if self._record_due() or self._is_finished(last_step):
-            residual = self._record_residual()
+        residual = self._record_residual() if self._record_due() or self._is_finished(last_step) else None
         bar.update(self.step_count, self.time, None if self.case.time.local else dt, residual)
         with bar.aside():
             for attachment in self.attachments:
@@ -461,7 +460,7 @@ class Simulation(AdaptedRun):
             history = history[:-1]  # the last sample of a run that stops here; a run that continues has none
         return self._continuation.contents(self.solver, self.prints, history, self.attachments)
 
-    def _go_back(self, error: BlowUp, bar: Progress) -> None:
+    def _go_back(self, error: blow_up_error.BlowUp, bar: Progress) -> None:
         """After a blow-up: on from the last good checkpoint with smaller steps, if the case allows; raises if not."""
         spec = self.case.time
         if self._checkpoints is None or len(self.retries) >= spec.retries:
@@ -484,7 +483,7 @@ class Simulation(AdaptedRun):
             f"step of the case (retry {len(retries)} of {spec.retries})"
         )
 
-    def _describe_blow_up(self, error: BlowUp) -> None:
+    def _describe_blow_up(self, error: blow_up_error.BlowUp) -> None:
         """Write the neighbourhood of the place, and name the files in the hint of the error."""
         if self.out is None:
             return

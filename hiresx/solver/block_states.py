@@ -23,6 +23,7 @@ from hiresx.device.fields import Layout
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations.gas import Gas, alive, conservative
+from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Range, face_range, slices, whole_box
 from hiresx.grid.patched import PATCHED
 from hiresx.rhs import grid_spacings, wall_distance
@@ -188,7 +189,10 @@ class LocalBlocks:
     ) -> None:
         """Set the state at the nodes of `states[n]`. `rho`, `u`, `v`, `w` and `p`: density, velocities and pressure in
         the scales of the case, numbers or arrays that broadcast to (nk, nj, ni). Passive scalars that `scalars` omits
-        keep their values."""
+        keep their values. Raises HiresxError for another n."""
+        if not isinstance(n, int | np.integer) or not -len(self.states) <= n < len(self.states):
+            there = ", ".join(f"{m} is '{state.name}'" for m, state in enumerate(self.states))
+            raise HiresxError(f"set_state: {n!r} is not the number of a block of this rank", f"block {there}")
         shape, scalars = self.states[n].block.x.shape, scalars or {}
         kept = self.primitives(n) if any(name not in scalars for name in self.gas.scalars) else {}
         carried = [scalars.get(name, kept.get(name)) for name in self.gas.scalars]

@@ -72,8 +72,8 @@ def check_reference(chosen: Configuration, cut: Decomposition) -> None:
 
 
 def check_stress(chosen: Configuration, cut: Decomposition) -> None:
-    """Raises HiresxError if the inviscid terms of `chosen` have a compressive stress and faces are patched or connected by
-    a rotation: what fills their ghosts does not rotate or reflect tensors."""
+    """Raises HiresxError if the inviscid terms of `chosen` have a compressive stress and faces are patched or connected
+    by a rotation: what fills their ghosts does not rotate or reflect tensors."""
     turned = any(connection.rotation is not None for connection in cut.connections)
     if chosen.stress == "compressive" and (turned or any(p.condition.type == "patched" for p in cut.patches)):
         raise HiresxError(

@@ -20,6 +20,7 @@ from hiresx.rhs.face_condition import Face, FaceCondition
 from hiresx.rhs.outflow import Outflow
 from hiresx.rhs.pole import Poles
 from hiresx.rhs.recycling import Recycling
+from hiresx.rhs.shared_profiles import shared_profiles
 from hiresx.rhs.sponge import SpongeLayer
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.time.step_clock import StepClock
@@ -85,6 +86,9 @@ class Conditions:
             backend, program, comm, blocks.decomposition, blocks.cut, states, case.gas.gamma, blocks.equations
         )  # fmt: skip
         self._changing = [c for c in self.all if c.moves or type(c).prepare is not FaceCondition.prepare]
+        self._shared = shared_profiles(backend, self._changing, case.gas.gamma)
+        shared = {id(c) for profile in self._shared for c in profile.members}
+        self._alone = [c for c in self._changing if id(c) not in shared]
         self.clock = StepClock(backend)
         self.clocked = False  # whether anything besides the moving conditions needs the time
         self.timed = False  # whether a term needs the time at the beginning of each stage
@@ -174,7 +178,11 @@ class Conditions:
 
     def prepare(self, time: float) -> None:
         """Evaluate the values that conditions prescribe at `time` on the host."""
-        for c in self._changing:
+        for profile in [*self._shared]:
+            if not profile.prepare(time):
+                self._shared.remove(profile)
+                self._alone += profile.members
+        for c in self._alone:
             c.prepare(time)
 
     def begin(self, time: float, dt: float) -> None:

@@ -43,6 +43,7 @@ class DeviceResidentSteps:
         self._radii: np.ndarray | None = None  # of the state at the end of recorded steps
         self._recorded: dict[bool, StepRecording] = {}  # by whether the halo exchange overlaps with computation
         self._beside: list[Callable[[], None]] = []  # work of the host during the next steps of the device
+        self._ahead: Callable[[], None] | None = None  # launches that read the state after the next steps
         self._failed: Exception | None = None
         self.sampler: Sampler | None = None
 
@@ -98,8 +99,21 @@ class DeviceResidentSteps:
 
         return end
 
-    def __call__(self, count: int, time: float, until: float, factor: float) -> StepOutcome:
-        """Make `count` steps from `time`, or as many as lead to `until`, of `factor` times the step of the case."""
+    def ahead(self, launch: Callable[[], None]) -> None:
+        """Call `launch` when the next recorded steps are launched, before the host waits for them. Its launches read
+        the state after these steps, so that the device does not wait for the host between the steps and the launches.
+        They must not change data on which the flow depends. If a step failed, `seen_ahead` is false afterwards, and the
+        results must be discarded. The device may have made fewer steps than were launched."""
+        self._ahead = launch
+
+    @property
+    def seen_ahead(self) -> bool:
+        """True if the launches of `ahead` have read the current state."""
+        return self._size.state_cache.seen_ahead
+
+    def __call__(self, count: int, time: float, until: float, factor: float) -> Callable[[], StepOutcome]:
+        """Launch `count` steps from `time`, or as many as lead to `until`, of `factor` times the step of the case. The
+        returned function waits for the device to complete them."""
         recorded = self._recorded.get(self._ghosts.overlap)
         if recorded is None:
             recorded = self._recorded[self._ghosts.overlap] = self._record()
@@ -113,13 +127,26 @@ class DeviceResidentSteps:
                 samples = 0.0 if self.sampler is None else left / self.sampler.every
                 count = min(count, math.ceil(SPARE * left / wanted + samples))
         self._halo.assume_started()
-        taken = recorded(count, time, until, fixed, *limits, self._has_radii, self._do_beside, self.sampler)
-        size.forget()
-        size.state_cache.radii = self._radii = taken.radii if fixed is None else None
-        return taken
+        wait = recorded(count, time, until, fixed, *limits, self._has_radii, self.sampler)
 
-    def _do_beside(self) -> None:
+        def complete() -> StepOutcome:
+            cache = size.state_cache
+            cache.invalidate_radii()
+            self._work_ahead()
+            taken = wait()
+            size.forget()
+            cache.radii = self._radii = taken.radii if fixed is None else None
+            # Of a step that failed the solver discards this when it takes back the state.
+            cache.seen_ahead = True
+            return taken
+
+        return complete
+
+    def _work_ahead(self) -> None:
+        launch, self._ahead = self._ahead, None
         try:
+            if launch is not None:
+                launch()
             while self._beside:
                 self._beside.pop(0)()
         except Exception as error:

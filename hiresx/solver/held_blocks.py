@@ -33,8 +33,8 @@ class HeldBlock:
 
     def at(self, array: Any, box: Range) -> Any:
         """Return a view [..., k, j, i] of one of the arrays at the nodes `box`, in indexes of the level."""
-        first = triple(h - lo for h, (lo, _) in zip(self.halo, self.tile.box, strict=True))
-        return array[(..., *slices(shift_range(box, first)))]
+        (hi, hj, hk), ((i, _), (j, _), (k, _)) = self.halo, self.tile.box
+        return array[(..., *slices(shift_range(box, (hi - i, hj - j, hk - k))))]
 
 
 def copy_metrics(backend: Backend, held: Iterable[HeldBlock], state: BlockState, tile: Tile) -> list[Range]:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.case.implicit_table import NAME, STEADY_SWEEPS, UNSTEADY_SWEEPS
+from hiresx.case.implicit_table import NAME, UNSTEADY_SWEEPS
 from hiresx.device.state import BlockState
-from hiresx.equations import equations
+from hiresx.equations import DIRECTIONS, equations
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import FACES, slices
 from hiresx.solver.block_arguments import of_flow
@@ -23,6 +23,7 @@ from hiresx.solver.product_lines import ProductLines
 from hiresx.solver.product_nodes import ProductNodes
 from hiresx.solver.step_size import StepSize
 from hiresx.solver.sweep_colours import Colours
+from hiresx.solver.sweep_count import count_sweeps
 from hiresx.solver.sweeps import SweepInputs, Sweeps
 from hiresx.time.integrator import Integrator
 from hiresx.time.linearised import EXPLICIT_CFL, ImplicitIntegrator, ImplicitSettings, Linearised, ResidualPlace
@@ -77,6 +78,8 @@ class ImplicitOperators(Linearised):
             face_formulas=(),
         )
         self._program = blocks.compile_kernels(chosen)
+        # whether a GPU makes blocks for sweeps in FP32 (kernels/implicit/block_columns.h)
+        self._in_fp32 = "block_columns" in self._program.signatures and case.implicit.sweep_precision == "fp32"
         device, sides = blocks.backend.to_device, _sides(blocks)
         self._sides = [device(of_part) for of_part in sides]
         colours = Colours(len(blocks.decomposition.blocks), blocks.decomposition.connections)
@@ -153,9 +156,28 @@ class ImplicitOperators(Linearised):
         given = {"inverse_reynolds": self._inverse_reynolds, "over_cfl": float(over_cfl), "over_time": self._over_time}
         self._launch("condition_blocks", lambda s: {**self._of_flow(s), **self._of_faces(s)}, **given)
         if self._stored:
-            self._launch("implicit_blocks", self._of_flow, direction=self._along, **given)
+            self._interior_blocks(given)
         self._outflow_blocks(over_cfl)
         self._sweeps.factor(float(over_cfl), self._over_time)
+        self.sweeps = self.settings.sweeps
+
+    def _interior_blocks(self, given: dict[str, Any]) -> None:
+        """Compute the blocks of nodes without conditions."""
+        if not self._in_fp32:
+            self._launch("implicit_blocks", self._of_flow, direction=self._along, **given)
+            return
+        inverted = self._sweeps.inverted = {
+            s.index: self._sides[n] for n, s in enumerate(self._blocks.states) if self._reads_inverses(n)
+        }
+        self._launch(
+            "block_columns", lambda s: {**self._of_flow(s), "inverted": int(s.index in inverted)},
+            direction=self._along, **given,
+        )  # fmt: skip
+
+    def _reads_inverses(self, n: int) -> bool:
+        """True if the sweeps over the part `states[n]` need its diagonal blocks for their inverses alone: sweeps over
+        nodes do. Where lines may be chosen later they need the blocks."""
+        return self._stored == DIRECTIONS and self.settings.lines != "auto" and not self._sweeps.lines[n]
 
     def _outflow_blocks(self, over_cfl: float) -> None:
         for s, nodes, faces, kept in self._outflow:
@@ -185,7 +207,10 @@ class ImplicitOperators(Linearised):
 
     def precondition(self, right: Vector, into: Vector) -> None:
         with self._system.timed("sweeps"):
-            self._sweeps(right, into)
+            if self.sweeps is None:
+                self.sweeps = count_sweeps(self._sweeps, self._system, right, into, self._result)
+            else:
+                self._sweeps(right, into, self.sweeps)
 
     # ---- step lengths and places
 
@@ -251,8 +276,7 @@ def connect(
 def settings(case: Case) -> ImplicitSettings:
     """Return the settings of the implicit scheme of a case."""
     given, first = case.implicit, case.time.cfl
-    usual = STEADY_SWEEPS if case.time.integrator == NAME else UNSTEADY_SWEEPS
-    sweeps = usual if given.sweeps is None else given.sweeps
+    sweeps = UNSTEADY_SWEEPS if given.sweeps is None and case.time.integrator != NAME else given.sweeps
     return ImplicitSettings(
         math.inf if first is None else first, given.largest_cfl, given.krylov, given.krylov_residual,
         given.linear_drop, sweeps, given.drop, given.lines, given.newton_drop, given.newton_steps, given.tolerance,

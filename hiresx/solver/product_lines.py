@@ -7,7 +7,7 @@ from hiresx.device.interface import Call
 from hiresx.device.state import BlockState
 from hiresx.solver.face_blocks import FaceBlocks
 from hiresx.solver.product_sweeps import ProductSweeps
-from hiresx.solver.sweeps import SweepInputs, nodes_of_lines
+from hiresx.solver.sweeps import SweepInputs, nodes_of_lines, parities
 
 
 class ProductLines(ProductSweeps):
@@ -35,12 +35,10 @@ class ProductLines(ProductSweeps):
         self._factor_lines()
 
     def _products_of(self, s: BlockState, colour: int) -> Iterator[Call]:
-        direction, (ni, nj, nk) = self._direction, s.size
-        along_i = direction == 0
-        extent = ((ni + 1) // 2, (nj + 1) // 2, nk) if along_i else nodes_of_lines(s, direction)
-        for parity in range(2 if along_i else 1):
+        direction, (ni, nj, _) = self._direction, s.size
+        for parity in parities(direction):
             yield self._call(
-                "product_right", s, extent, ("records", "right", "update"), direction=direction,
+                "product_right", s, nodes_of_lines(s, direction), ("records", "right", "update"), direction=direction,
                 rows=nj, columns=ni, length=s.size[direction], parity=parity, colour=colour,
                 first=self._colours.of_first(s, direction),
             )  # fmt: skip
@@ -54,4 +52,4 @@ class ProductLines(ProductSweeps):
                 sv=s.variable_stride, of_faces=faces.blocks, right=s.array("sweep_right"),
                 update=s.array("sweep_update"),
             )  # fmt: skip
-        yield from self._line_sweep(s, self._direction, 0, colour)
+        yield from self._line_sweep(s, 0, colour)

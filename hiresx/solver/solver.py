@@ -235,18 +235,17 @@ class Solver:
     def _take_device_steps(self, count: int, until: float) -> tuple[int, float | None]:
         """Make steps on the device. Returns their number, and the size of a failed step after them, if any."""
         with self.stopwatch("step"):
-            taken = self.device_resident_steps(count, self.time, until, self.step_factor)
+            complete = self.device_resident_steps(count, self.time, until, self.step_factor)
+        taken = complete()
         self.stopwatch.collect()
         if taken.count:
             self._state_cache.rates = True
             self._state_cache.began = taken.began, self.steps + taken.count - 1
             self.time, self.dt = taken.time, taken.dt
             self.steps += taken.count
-            if self.device_resident_steps.sampler is not None:
+            if (sampler := self.device_resident_steps.sampler) is not None:
                 before = self.steps - taken.count
-                self.device_resident_steps.sampler.record_samples(
-                    [(before + steps, time) for steps, time in taken.samples]
-                )
+                sampler.record_samples([(before + steps, time) for steps, time in taken.samples])
         dead = taken.state == StepState.DEAD
         if dead:
             self._state_cache.begin_step(self.time, self.steps)

@@ -1,5 +1,7 @@
 """Quantities derived from the current state, which are computed once per state."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 
@@ -8,7 +10,9 @@ class StateCache:
     None if not computed. `rates`: whether the array `r` contains rates of change, of this state or of an earlier one;
     it does not before the first right-hand side. `began`: the time and the number of steps at the start of the last
     step, whose initial state the integrator or its history stores. `incomplete`: whether nodes of this rank were set
-    and the state was not completed since."""
+    and the state was not completed since. `seen_ahead`: whether the launches that were made behind the last recorded
+    steps, before the host waited for these, read the current state. `norms`: waits for the numbers of its norms and
+    returns them, if they are among these launches."""
 
     def __init__(self) -> None:
         self.reset()
@@ -20,8 +24,10 @@ class StateCache:
         self.invalidate_radii()
 
     def invalidate_radii(self) -> None:
-        """Discard the spectral radii, because nodes have changed."""
+        """Discard the spectral radii and what launches ahead have read, because nodes have changed."""
         self.radii: np.ndarray | None = None
+        self.seen_ahead = False
+        self.norms: Callable[[], np.ndarray] | None = None
 
     def expect_rates(self) -> None:
         """Mark the rates `r` as valid and the spectral radii as invalid: a right-hand side is computed next, and nodes

@@ -94,11 +94,20 @@ class StepSize:
         """Discard the stored time step, because the device has changed it."""
         self._on_device = None
 
+    def seek_norms(self) -> None:
+        """Launch the computation of the norms behind recorded steps for which the host has not waited, and the copy of
+        their numbers. `norms` uses these if they are of the current state."""
+        self._seek_norms()
+        self.state_cache.norms = self._blocks.backend.fetch(self._norms)
+
     def norms(self) -> tuple[np.ndarray, float, float]:
         """Return the root mean square of dq/dt over all points (5), the least density and the least pressure.
         Collective."""
-        self._seek_norms()
-        held = self._blocks.backend.to_host(self._norms)
+        if self.state_cache.norms is None:
+            self._seek_norms()
+            held = self._blocks.backend.to_host(self._norms)
+        else:
+            held = self.state_cache.norms()
         found = [reduction.norms(rows) for reduction, rows in zip(self.reductions, held, strict=True)]
         none = np.zeros(len(GAS_CONSERVED))
         sums = self._blocks.comm.sum(np.sum([none, *(f[0] for f in found)], axis=0))

@@ -54,6 +54,14 @@ class SweepInputs(NamedTuple):
     colours: Colours
 
 
+class _Launches(NamedTuple):
+    """The launches of sweeps: of the start from 0, of a sweep in each turn, and of the copy to the vector."""
+
+    begin: Callable[[], None]
+    sweeps: list[Callable[[], None]]
+    result: Callable[[], None]
+
+
 class Sweeps:
     """Sweeps of the preconditioner over the parts of this rank. `lines`: for each part the directions of its lines,
     which the sweeps use in turn; () for sweeps over nodes. Collective. Raises HiresxError for lines along a direction
@@ -64,7 +72,10 @@ class Sweeps:
         self._program, self._inverse_reynolds = given.program, given.inverse_reynolds
         self._storage = given.configuration.implicit_storage
         self._colours = given.colours
-        self._prepared: dict[Any, Callable[[], None]] = {}
+        self._prepared: dict[Any, _Launches] = {}
+        # by the number of a part: the kinds of neighbours of its nodes, if nodes without conditions already have the
+        # inverses of their diagonal blocks
+        self.inverted: dict[int, Any] = {}
         # If all ghosts come from nodes of this process: the copies that fill them. Otherwise, for each part, the nodes
         # whose values are exchanged and the ghosts that exchanges fill.
         lists, alone = halo_lists(blocks.cut, mine=blocks.place), not ghosts.others and not ghosts.patched.any
@@ -88,8 +99,9 @@ class Sweeps:
         for s, lines in zip(self._blocks.states, self.lines, strict=True):
             if not lines:
                 self._program.launch(
-                    "invert_diagonals", s.size, **s.place, sv=s.variable_stride, blocks=s.array("implicit_blocks")
-                )
+                    "invert_diagonals", s.size, **s.place, sv=s.variable_stride, sides=self.inverted.get(s.index),
+                    blocks=s.array("implicit_blocks"),
+                )  # fmt: skip
         self._factor_lines()
 
     def _factor_lines(self) -> None:
@@ -119,15 +131,34 @@ class Sweeps:
             reals = packed_reals(s.equations.variables**2, s.layout.sweep_precision)
             yield s.interior(inverse_blocks(device.to_host(s.array("implicit_blocks")[:reals]), *of_blocks))
 
-    def __call__(self, right: Vector, into: Vector) -> None:
-        """Solve approximately for the update `into`, starting from 0."""
+    def __call__(self, right: Vector, into: Vector, count: int) -> None:
+        """Solve approximately for the update `into`, by `count` sweeps starting from 0."""
+        launches = self._launches(right, into)
+        launches.begin()
+        for n in range(count):
+            launches.sweeps[n % len(launches.sweeps)]()
+        launches.result()
+
+    def rounds(self, right: Vector, into: Vector, most: int) -> Iterator[int]:
+        """Make `most` sweeps starting from 0. Yields the number of sweeps made, each time when all directions of lines
+        have had their turn, and at the end. `into` then contains the update."""
+        launches = self._launches(right, into)
+        launches.begin()
+        turns = len(launches.sweeps)
+        for n in range(most):
+            launches.sweeps[n % turns]()
+            if (n + 1) % turns == 0 or n + 1 == most:
+                launches.result()
+                yield n + 1
+
+    def _launches(self, right: Vector, into: Vector) -> _Launches:
         key = (id(right), id(into), *self.lines)
         if key not in self._prepared:
             self._prepared[key] = self._prepare(right, into)
-        self._prepared[key]()
+        return self._prepared[key]
 
-    def _prepare(self, right: Vector, into: Vector) -> Callable[[], None]:
-        """Return the launches of all sweeps, colour by colour, each followed by the exchange of the values that the
+    def _prepare(self, right: Vector, into: Vector) -> _Launches:
+        """Return the launches of the sweeps, colour by colour, each followed by the exchange of the values that the
         other colour reads."""
         states, call = self._blocks.states, self._program.call
         begin = self._program.prepare([
@@ -145,14 +176,7 @@ class Sweeps:
         sweeps = [
             self._prepare_alone(turn) if self._copies is not None else self._prepare_exchanged(turn) for turn in turns
         ]
-
-        def solve() -> None:
-            begin()
-            for n in range(self._settings.sweeps):
-                sweeps[n % len(sweeps)]()
-            result()
-
-        return solve
+        return _Launches(begin, sweeps, result)
 
     def _prepare_alone(self, turn: int) -> Callable[[], None]:
         """Return the launches of a sweep over both colours, with the ghosts behind connected faces of this process."""
@@ -202,27 +226,39 @@ class Sweeps:
                     **common,
                 )
             ]  # fmt: skip
-        n = turn % len(lines)
+        n, direction = turn % len(lines), lines[turn % len(lines)]
         ni, nj, _ = s.size
-        beside = self._program.call(
-            "line_right", nodes_of_lines(s, lines[n]), columns=ni, rows=nj, direction=lines[n],
-            **self._of_lines(s, lines[n]), **_of_sweep(s, colour), **read,
-        )  # fmt: skip
-        return [beside, *self._line_sweep(s, lines[n], n, colour)]
+        across, others = _across(s.size, direction)
+        ordered = AHEAD in self._program.signatures and direction != 0
+        beside = [
+            self._program.call(
+                "line_right", nodes_of_lines(s, direction), columns=ni, rows=nj, direction=direction, across=across,
+                others=others, parity=parity, values=s.array("line_values") if ordered else None,
+                **self._of_lines(s, direction), **_of_sweep(s, colour), **read,
+            )
+            for parity in parities(direction)
+        ]  # fmt: skip
+        return [*beside, *self._line_sweep(s, n, colour, ordered)]
 
-    def _line_sweep(self, s: BlockState, direction: int, n: int, colour: int) -> list[Call]:
-        """Yield the launches that solve the equations of the lines of one colour along `direction`, the n-th of the
-        part."""
+    def _line_sweep(self, s: BlockState, n: int, colour: int, ordered: bool = False) -> list[Call]:
+        """Return the launches that solve the equations of the lines of one colour along the n-th direction of lines of
+        the part. `ordered`: whether their right-hand sides have the order of the factors."""
+        direction = self.lines[self._blocks.place[s.index]][n]
         across, others = _across(s.size, direction)
         common = self._of_lines(s, direction) | {
             **s.place, "across": across, "others": others, "colour": colour, "sv": s.variable_stride,
         }  # fmt: skip
-        along = {"step": s.strides[direction], "direction": direction, "factors": self._factors(s, n)}
-        along["update"], half = s.array("sweep_update"), (across + 1) // 2
+        along = {
+            "step": s.strides[direction], "direction": direction, "factors": self._factors(s, n),
+            "update": s.array("sweep_update"),
+        }  # fmt: skip
+        half = (across + 1) // 2
         if AHEAD not in self._program.signatures:
             return [self._program.call("line_sweep", (half, others, 1), **along, **common)]
         values = s.array("line_values")
-        sweep = self._program.call(AHEAD, (-(-half * others // 32), 1, 1), values=values, **along, **common)
+        ordered = ordered or direction == 0
+        warps = -(-half * others // 32)
+        sweep = self._program.call(AHEAD, (warps, 1, 1), ordered=int(ordered), values=values, **along, **common)
         if direction != 0:
             return [sweep]
         before, behind = (
@@ -298,9 +334,15 @@ def _of_sweep(s: BlockState, colour: int) -> dict[str, Any]:
 
 def nodes_of_lines(s: BlockState, direction: int) -> tuple[int, int, int]:
     """Return the extent (ni, nj, nk) of the nodes of one colour in a part, for lines along `direction`: every second
-    row for lines along i, or else every second node of a row."""
+    node of a row, and for lines along i every second row."""
     ni, nj, nk = s.size
-    return (ni, (nj + 1) // 2, nk) if direction == 0 else ((ni + 1) // 2, nj, nk)
+    return ((ni + 1) // 2, (nj + 1) // 2 if direction == 0 else nj, nk)
+
+
+def parities(direction: int) -> range:
+    """Return the parities of the nodes in a row of lines along `direction` that have one colour: for lines along i
+    both, since all nodes of a row have it."""
+    return range(2 if direction == 0 else 1)
 
 
 def directions_of(counts: Sequence[float] | np.ndarray, nodes: int) -> tuple[int, ...]:

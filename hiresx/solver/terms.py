@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from hiresx.case import Case
 from hiresx.device.batches import LARGE
@@ -71,19 +72,28 @@ class Terms:
         self._is_viscous = reynolds is not None and self._compact is None
         # With neighbours, overlap saves more time; an outflow and an axis need the inviscid terms alone.
         alone = self._is_viscous and not (ghosts.others or conditions.outflow.any or case.axisymmetric)
-        carried = plan_class.viscous_directions(blocks.configuration.precision) if alone else frozenset()
+        carried = frozenset(plan_class.viscous_directions(blocks.configuration.precision) if alone else ())
         self.viscous_first = self._is_viscous and fluxes_ahead(plan)
+        # For blocks that stay, the launches of the previous solver are used again.
+        how = plan, carried, self.viscous_first
         self.viscous = [
-            viscous_plan.Viscous(blocks.program, s, reynolds, remote, carried, self.viscous_first)
+            blocks.kept(
+                ("viscous", how, remote), (s,),
+                partial(viscous_plan.Viscous, blocks.program, s, reynolds, remote, carried, self.viscous_first),
+            )
             for s, remote in zip(states, ghosts.halo.remote, strict=True)
             if reynolds is not None and self._is_viscous
-        ]
-        crowd = crowds([math.prod(s.size) for s in states], LARGE)
+        ]  # fmt: skip
+        # Only the fused kernels choose the lengths of their lines by the number of nodes of all blocks.
+        points = [math.prod(s.size) for s in states]
+        crowd = crowds(points, LARGE) if plan == "fused" else [1.0] * len(points)
         self.inviscid = [
-            plan_class(
-                blocks.program, s, case.scheme.interpolation, {direction(face) for face in remote},
-                conditions.faces_with_flux_sums(s), {d: self.viscous[n].fluxes[d] for d in carried},
-                crowd[n],
+            blocks.kept(
+                ("inviscid", how, remote, walls := frozenset(conditions.faces_with_flux_sums(s)), crowd[n]), (s,),
+                partial(
+                    plan_class, blocks.program, s, case.scheme.interpolation, {direction(face) for face in remote},
+                    walls, {d: self.viscous[n].fluxes[d] for d in carried}, crowd[n],
+                ),
             )
             for n, (s, remote) in enumerate(zip(states, ghosts.halo.remote, strict=True))
         ]  # fmt: skip
@@ -187,7 +197,8 @@ class Terms:
     def _halo_steps(self, name: str) -> list[Step]:
         """Return the steps that fill the ghosts of a field that a term has computed."""
         ghosts, program = self._ghosts, self._blocks.program
-        calls = [call for state in self._blocks.states for call in repeat_at_faces(program, state, name)]
+        states, patches = self._blocks.states, self._blocks.cut.patches
+        calls = [call for state in states for call in repeat_at_faces(program, state, name, patches)]
         mirrored = [call for c in self._conditions.all if name == ENTROPIC_STRESS for call in c.calls("stress")]
         repeated = program.prepare([calls, mirrored])
         send: Task = ("exchange", lambda stage: ghosts.send_field(name))

@@ -1,5 +1,7 @@
 """The update of the state at the end of a stage, which includes the viscous differences where possible."""
 
+from functools import partial
+
 from hiresx.rhs.terms import Task
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.ghosts import Ghosts
@@ -11,7 +13,11 @@ def update_tasks(blocks: LocalBlocks, terms: Terms, ghosts: Ghosts, integrator: 
     """Return the tasks that update the state of every local block by the `integrator`, after those of `terms`."""
     prepare, states = blocks.program.prepare, blocks.states
     if not (terms.ends_in_update and states):
-        of_states = [integrator.updates(blocks.program, state) for state in states]
+        of_states = [
+            # All blocks use the array `dt` of the first one. The launches hold it, so its number stays its own.
+            blocks.kept(("updates", id(state.dt)), (state,), partial(integrator.updates, blocks.program, state))
+            for state in states
+        ]
         launches = [prepare(list(calls)) for calls in zip(*of_states, strict=True)] or [prepare([])] * integrator.stages
         return [("update", lambda stage: launches[stage]())]
     assert integrator.viscous_updates is not None

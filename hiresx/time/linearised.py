@@ -31,14 +31,15 @@ class ResidualPlace(NamedTuple):
 
 class ImplicitSettings(NamedTuple):
     """Settings of the implicit scheme. `cfl`: the initial CFL number; inf if the case gives the size of steps. The
-    other fields are those of the table `[implicit]` with the same names (`hiresx.case.implicit_table.Implicit`)."""
+    other fields are those of the table `[implicit]` with the same names (`hiresx.case.implicit_table.Implicit`).
+    `sweeps`: None if their number is found in every Newton step."""
 
     cfl: float
     largest_cfl: float
     krylov: int
     krylov_residual: str
     linear_drop: float
-    sweeps: int
+    sweeps: int | None
     drop: float
     lines: str
     newton_drop: float | None
@@ -54,9 +55,13 @@ class Linearised(ABC):
     f(x) = C(x + e R(x)) - x is the change of the state x by an explicit step, where C applies the boundary conditions
     at the nodes of faces. Every node has its own step e, with the CFL numbers `EXPLICIT_CFL`, which only `begin`
     changes. A steady state has f = 0. For unsteady flow (`unsteady`) the discrete time derivative is subtracted from R.
+
+    `sweeps`: the number of sweeps in a preconditioning; None from `assemble` to the next `precondition` if the settings
+    have None.
     """
 
     settings: ImplicitSettings
+    sweeps: int | None = None
 
     @abstractmethod
     def begin(self) -> None:

@@ -107,12 +107,11 @@ class StepRecording:
         cfl: float,
         viscous_cfl: float,
         known: bool,
-        beside: Callable[[], None],
         sampler: Sampler | None,
-    ) -> StepOutcome:
-        """Make `count` steps from `time`, none past `until`, of `fixed` size or by these limits. `known`: whether
-        `found` contains the radii of the current state. `beside`: called once before the host waits for the device.
-        Steps end at the samples of `sampler`, but continue after them."""
+    ) -> Callable[[], StepOutcome]:
+        """Launch `count` steps from `time`, none past `until`, of `fixed` size or by these limits. `known`: whether
+        `found` contains the radii of the current state. Steps end at the samples of `sampler`, but continue after them.
+        The returned function waits for the device to complete the steps."""
         clock = new_clock()
         clock[[DeviceClock.TIME, DeviceClock.BEGAN, DeviceClock.UNTIL]] = time, time, until
         clock[[DeviceClock.CFL, DeviceClock.VISCOUS_CFL, DeviceClock.FIXED]] = cfl, viscous_cfl, fixed or 0.0
@@ -127,7 +126,11 @@ class StepRecording:
             self._choose()
             step()
         self._close()
-        beside()
-        taken = StepOutcome(self._backend.to_host(self._clock.array))
-        self._clock.set_known(taken.time, taken.dt)
-        return taken
+        wait = self._backend.fetch(self._clock.array)
+
+        def complete() -> StepOutcome:
+            taken = StepOutcome(wait())
+            self._clock.set_known(taken.time, taken.dt)
+            return taken
+
+        return complete

@@ -3,7 +3,8 @@
 #include "../viscous.h"
 
 // For fields that enter nevertheless the ghosts repeat the node. The exception is the entering acoustic field where its
-// rate at the node is set (`rated`: subsonic outflow): there the ghosts continue the flow.
+// rate at the node is set (`rated`: subsonic outflow): there the ghosts continue the flow, by every second node where lines
+// shrink towards the face.
 KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real direction, int rated,
        real inverse_reynolds, const_work_field<3> m, const_work_field<1> jacobian, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
@@ -25,6 +26,25 @@ KERNEL(extrapolate, int i, int j, int k, int o, int s1, int s2, int sn, stride s
         for (int v = 0; v < gas_variables; ++v) ghost[v] = state[v] + ghost[v];
         keep_admissible(ghost, state);
         for (int v = 0; v < gas_variables; ++v) q[v * sv + p - (long long)(l + 1) * sn] = ghost[v];
+    }
+    // After the rest, which needs most registers.
+    const real shrinking = rated ? shrinking_share(m, jacobian, p, sn, sv) : real(0);
+    if (shrinking <= real(0)) return;
+    real nodes[4][gas_variables];
+    const real smooth = smooth_share(q, p, 2 * sn, sv, nodes);
+    for (int l = 1; l <= ghost_layers; ++l) {
+        cubic_increment<2>(nodes, smooth, l, share);
+        for (int v = 0; v < gas_variables; ++v) {
+            ghost[v] = q[v * sv + p - (long long)l * sn];
+            share[v] += nodes[0][v] - ghost[v];
+        }
+        space.project(share, field);
+        for (int v = 0; v < 4; ++v) field[v] = real(0);
+        field[4] *= shrinking;
+        space.restore(field, share);
+        for (int v = 0; v < gas_variables; ++v) ghost[v] += share[v];
+        keep_admissible(ghost, nodes[0]);
+        for (int v = 0; v < gas_variables; ++v) q[v * sv + p - (long long)l * sn] = ghost[v];
     }
 }
 

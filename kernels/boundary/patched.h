@@ -38,6 +38,25 @@ KERNEL(patched_state, int i, int j, int k, int n, int wi, int wj, int wk, int sj
     for (int v = 0; v < conserved_variables; ++v) out[v] = high[v], out[conserved_variables + v] = low[v];
 }
 
+// Of place i the sixth-order value of variable j: found[i][j], of the variables of the gas. weights[(3, 6)][n].
+KERNEL(interpolated_values, int i, int j, int k, int n, int wi, int wj, int wk, int sj, int sk, stride sv,
+       const int *giving, const real *weights, const_state_field<gas_variables> q, real *found) {
+    const real *w = weights + i;
+    real along[6], value = real(0);
+    for (int a = 0; a < 6; ++a) along[a] = a < wi ? w[(long long)a * n] : real(0);
+    for (int c = 0; c < wk; ++c)
+        for (int b = 0; b < wj; ++b) {
+            const real across = w[(long long)(6 + b) * n] * w[(long long)(12 + c) * n];
+            const auto p = q + j * sv + giving[i] + (long long)b * sj + (long long)c * sk;
+            real sum = real(0);
+            // Where a weight is 0 there may be a ghost at a corner, which nobody sets.
+            for (int a = 0; a < 6; ++a)
+                if (along[a] != real(0)) sum += along[a] * p[a];
+            if (across != real(0)) value += across * sum;
+        }
+    found[(long long)i * gas_variables + j] = value;
+}
+
 // Ghosts to[i] from the shares rows[begin[i]] ... of a buffer.
 KERNEL(patched_ghosts, int i, int j, int k, const int *to, const int *begin, const int *rows, const real *buffer,
        stride sv, state_field<conserved_variables> q) {

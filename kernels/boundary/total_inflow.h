@@ -34,9 +34,10 @@ KERNEL(total_inflow_node, int i, int j, int k, int o, int s1, int s2, int sn, st
     q[4 * sv + p] = pressure * real(1.0 / (HX_GAMMA - 1.0)) + real(0.5) * rho * speed * speed;
 }
 
-// Ghosts go on cubically, with the share `quartic` of the quartic: what enters is at the node already.
+// Ghosts go on cubically, with the share `quartic` of the quartic: what enters is at the node already. Where lines shrink
+// towards the face, they go on by every second node, what leaves as well.
 KERNEL(total_inflow_ghost, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, real quartic,
-       state_field<gas_variables> q) {
+       const_work_field<3> m, const_work_field<1> jacobian, state_field<gas_variables> q) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real increment[ghost_layers][gas_variables], state[gas_variables], ghost[gas_variables];
     continue_cubically(q, p, sn, sv, increment);
@@ -46,5 +47,18 @@ KERNEL(total_inflow_ghost, int i, int j, int k, int o, int s1, int s2, int sn, s
         for (int v = 0; v < gas_variables; ++v) ghost[v] = state[v] + increment[l][v];
         keep_admissible(ghost, state);
         for (int v = 0; v < gas_variables; ++v) q[v * sv + p - (long long)(l + 1) * sn] = ghost[v];
+    }
+    const real shrinking = shrinking_share(m, jacobian, p, sn, sv);
+    if (shrinking <= real(0)) return;
+    real nodes[4][gas_variables];
+    const real smooth = smooth_share(q, p, 2 * sn, sv, nodes);
+    for (int l = 1; l <= ghost_layers; ++l) {
+        cubic_increment<2>(nodes, smooth, l, ghost);
+        for (int v = 0; v < gas_variables; ++v) {
+            const real there = q[v * sv + p - (long long)l * sn];
+            ghost[v] = there + shrinking * (state[v] + ghost[v] - there);
+        }
+        keep_admissible(ghost, state);
+        for (int v = 0; v < gas_variables; ++v) q[v * sv + p - (long long)l * sn] = ghost[v];
     }
 }

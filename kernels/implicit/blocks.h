@@ -30,15 +30,19 @@ template <class T> struct node_terms {
                   const work_real *grid_spacings, const work_real *of_eddies, long long p, stride sv, const int *apart,
                   real inverse_reynolds) {
 #if HX_TRANSPORTED
+        T constants[transported_constants + 1];
         for (int lane = 0; lane < lanes_of<T>; ++lane) {
-            real by_own[source_entries], by_others[6][source_entries];
-            known.set_lane(lane, transported_derivatives(q, m, jacobian, p + lane, sv, apart, wall_distance, grid_spacings,
-                                                         inverse_reynolds, by_own, by_others));
+            real by_own[source_entries], by_others[6][source_entries], of_lane[transported_constants + 1];
+            transported_derivatives(q, m, jacobian, p + lane, sv, apart, wall_distance, grid_spacings, inverse_reynolds, by_own,
+                                    by_others)
+                .put_numbers(of_lane);
+            for (int c = 0; c < transported_constants; ++c) set_lane(constants[c], lane, of_lane[c]);
             for (int e = 0; e < source_entries; ++e) {
                 set_lane(own[e], lane, by_own[e]);
                 for (int side = 0; side < 6; ++side) set_lane(along[side][e], lane, by_others[side][e]);
             }
         }
+        known.take_numbers(constants);
 #else
         (void)q, (void)m, (void)jacobian, (void)wall_distance, (void)grid_spacings, (void)sv, (void)apart, (void)inverse_reynolds;
 #endif
@@ -107,9 +111,9 @@ HD void blocks_of_face(const_state_pointer q, const work_real *m, const work_rea
     }
 }
 
-#if HX_STORED_DIRECTIONS
+#if HX_STORED_DIRECTIONS && (HX_SWEEP_BITS == 64 || defined(HX_CPU))
 // Blocks of the matrix 1/c - dt (dR/dq - over_time) of the nodes without conditions: the diagonal block and, behind it, those
-// of the six neighbours, or of those along `direction` alone.
+// of the six neighbours, or of those along `direction` alone. For sweeps in FP32 GPUs have block_columns.h.
 VECTOR_KERNEL(implicit_blocks, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_state_field<block_variables> q, const_work_field<9> m, const_work_field<1> jacobian, const_field<1> dt,
               const_work_field<HX_WALL_DISTANCE> wall_distance, const_work_field<HX_SPACINGS> grid_spacings,

@@ -19,16 +19,22 @@ HD void flux_along(const dual<1, T> *left, const dual<1, T> *right, const T *are
     face_flux(left, right, area, jacobian, inverse_reynolds, eddies, f, known);
 }
 
+// f: flux(left, right, f) with the derivatives by variable b of one state
+template <bool of_left, class T, class Flux>
+HD void column_of(const T *ql, const T *qr, int b, const Flux &flux, dual<1, T> *f) {
+    dual<1, T> left[block_variables], right[block_variables];
+    for (int v = 0; v < block_variables; ++v) {
+        left[v] = dual<1, T>(ql[v]), right[v] = dual<1, T>(qr[v]);
+        (of_left ? left : right)[v].slope[0] = v == b ? T(real(1)) : T(real(0));
+    }
+    flux(left, right, f);
+}
 // The derivative by one state of flux(left, right, f), row by row
 template <bool of_left, class T, class Flux>
 HD void columns_of(const T *ql, const T *qr, const Flux &flux, T *block) {
     for (int b = 0; b < block_variables; ++b) {
-        dual<1, T> left[block_variables], right[block_variables], f[block_variables];
-        for (int v = 0; v < block_variables; ++v) {
-            left[v] = dual<1, T>(ql[v]), right[v] = dual<1, T>(qr[v]);
-            (of_left ? left : right)[v].slope[0] = T(real(v == b));
-        }
-        flux(left, right, f);
+        dual<1, T> f[block_variables];
+        column_of<of_left>(ql, qr, b, flux, f);
         for (int a = 0; a < block_variables; ++a) block[a * block_variables + b] = f[a].slope[0];
     }
 }

@@ -6,46 +6,52 @@
 #include "inverses.h"
 #include "neighbours.h"
 
-// What the sweeps read of a node n of a line with the blocks L_n, A_n, U_n, made once for a matrix: the inverse of its pivot
-// D_n = A_n - L_n D_(n-1)^-1 U_(n-1), and the products D_n^-1 L_n and D_n^-1 U_n. In sweeps in FP32 the products are kept in the
-// numbers of the blocks of neighbours, but not in 8 bits, which are too few for what is multiplied from node to node. In FP64
-// they are kept in FP64: rounded to FP32 they would turn the round-off of the pivots into changes of 1e-8 of the update.
-#if HX_NEIGHBOUR_BITS == 8 || HX_SWEEP_BITS == 64
-struct line_block : kept_inverse {
+// What sweeps in FP32 read of a node n of a line with the blocks L_n, A_n, U_n, made once for a matrix: the inverse of its pivot
+// D_n = A_n - L_n D_(n-1)^-1 U_(n-1), and the products D_n^-1 L_n and D_n^-1 U_n. These are kept in FP16 where the blocks of
+// neighbours are, or else in FP32: 8 bits are too few for what is multiplied from node to node. Sweeps in FP64 read the inverse
+// and copies of the stored blocks L_n and U_n: products in so few bits would turn the round-off of the pivots into changes of
+// 1e-8 of the update.
+constexpr bool of_products = HX_SWEEP_BITS == 32;
+constexpr int line_words = HX_LINE_WORDS;
+constexpr int factor_reals = HX_FACTOR_REALS;
+#if HX_SWEEP_BITS == 32
+template <class T> using line_number = swept_real;
+template <class T> struct line_block {
+    word<T> words[line_words];
     HD line_block() = default;
-    HD line_block(const real *kept, stride sv) : kept_inverse(kept, sv) {}
-    HD static void keep(const real *block, stride sv, real *kept) { keep_inverse(block, sv, kept); }
-};
-#else
-struct line_block : neighbour_block {
-    HD line_block() = default;
-    HD line_block(const real *kept, stride sv) : neighbour_block(kept, sv, 0) {}
+    HD line_block(const real *kept, stride sv) {
+        for (int n = 0; n < line_words; ++n) words[n] = load_word<T>(kept + n * sv);
+    }
+#if HX_NEIGHBOUR_BITS == 16
     HD static void keep(const real *block, stride sv, real *kept) {
         real lost[block_entries] = {};
         neighbour_block found;
         found.keep(block, lost);
         found.store(neighbour_place(kept, sv), 0);
     }
-    // In the numbers of the sweeps. FP16 entries are 2^-112 times what they stand for (neighbours.h): their products with the
-    // small updates of a converging run would be less than the least number of FP32.
-    HD void multiply(const swept_real *x, swept_real *product) const {
-        constexpr bool narrow = HX_NEIGHBOUR_BITS == 16;
-        constexpr swept_real raised = narrow ? swept_real(0x1p64) : swept_real(1), lowered = swept_real(0x1p48);
-        swept_real sum[block_variables] = {};
+    HD void multiply(const T *x, T *product) const {
+        T sum[block_variables] = {};
         for (int b = 0; b < block_variables; ++b) {
-            const swept_real value = x[b] * (swept_real(over_unit(b)) * raised);
-            for (int a = 0; a < block_variables; ++a) sum[a] += swept_real(number_in(words, a, b)) * value;
+            const T value = x[b] * T(over_unit(b));
+            for (int a = 0; a < block_variables; ++a) sum[a] += number_in<T>(words, a, b) * value;
         }
+        for (int a = 0; a < block_variables; ++a) product[a] = power_of_row<T>(words, a) * sum[a];
+    }
+#else
+    HD static void keep(const real *block, stride sv, real *kept) { keep_pairs(block, sv, kept); }
+    HD void multiply(const T *x, T *product) const {
         for (int a = 0; a < block_variables; ++a) {
-            float_bits power;
-            power.bits = unsigned(exponent_in(words, a)) << 23;
-            product[a] = narrow ? sum[a] * swept_real(power.number) * lowered : sum[a];
+            T sum = T(real(0));
+            for (int b = 0; b < block_variables; ++b) sum += pair_entry<T>(words, a, b) * x[b];
+            product[a] = sum;
         }
     }
-};
 #endif
-constexpr int line_words = HX_LINE_WORDS;
-constexpr int factor_reals = inverse_reals + line_words + line_words;
+};
+#else
+template <class T> using line_number = T;
+template <class T> using line_block = neighbours_of<T>;
+#endif
 
 // The lines of a block: `across` times `others` along the two other directions, where a line has the numbers a and b. Node n of
 // all lines lies ahead of node n + 1 of any in `factors`, and of these those of the lines with a + b even, which have one
@@ -73,27 +79,35 @@ KERNEL(factor_lines, int i, int j, int k, int o, int sj, int sk, int across, int
             const neighbour_block given(blocks, sv, c, stored_side(direction, side));
             for (int e = 0; e < block_entries; ++e)
                 beside[e] = there ? given(e / block_variables, e % block_variables) : real(0);
+#if HX_SWEEP_BITS == 64
+            given.store(neighbour_place(kept + inverse_reals * sv, sv), side);
+#endif
         };
         block(0, n > 0);
         multiply_blocks(beside, above, real(1), product);
         for (int e = 0; e < block_entries; ++e) pivot[e] = blocks[e * sv + c] - product[e];
         invert_block(pivot);
         keep_inverse(pivot, sv, kept);
+#if HX_SWEEP_BITS == 32
         multiply_blocks(pivot, beside, real(1), product);
-        line_block::keep(product, sv, kept + inverse_reals * sv);
+        line_block<real>::keep(product, sv, kept + inverse_reals * sv);
+#endif
         block(1, n + 1 < length);
         multiply_blocks(pivot, beside, real(1), above);
-        line_block::keep(above, sv, kept + (inverse_reals + line_words) * sv);
+#if HX_SWEEP_BITS == 32
+        line_block<real>::keep(above, sv, kept + (inverse_reals + line_words) * sv);
+#endif
     }
 }
 
 // The right-hand sides of the equations of the lines of one colour, those of which the sum of the indices across, with
 // `first`, has its parity, with the last values of the nodes beside them and beyond their ends: they take the place of the
-// update of these nodes. Every second row of the range along j, for lines along i, else every second node of a row.
+// update of these nodes, or lie in `values` in the order of the factors. i counts every second node of a row, for lines along
+// i those of the given parity, j then every second row.
 KERNEL(line_right, int i, int j, int k, int o, int sj, int sk, int rows, int columns, int di, int dj, int dk, int direction,
-       int length, int first, int colour, stride sv, const_field<block_reals> blocks, const_field<block_variables> right,
-       field<update_reals> update) {
-    const int column = direction == 0 ? i : 2 * i + (((direction == 1 ? k : j) + first + colour) & 1);
+       int length, int across, int others, int parity, int first, int colour, stride sv, const_field<block_reals> blocks,
+       const_field<block_variables> right, field<update_reals> update, optional<field<update_reals>> values) {
+    const int column = 2 * i + (direction == 0 ? parity : ((direction == 1 ? k : j) + first + colour) & 1);
     const int row = direction == 0 ? 2 * j + ((k + first + colour) & 1) : j;
     if (column >= columns || row >= rows) return;
     const coloured_node node(o + column + (long long)row * sj + (long long)k * sk, sj, di, dj, dk);
@@ -105,87 +119,118 @@ KERNEL(line_right, int i, int j, int k, int o, int sj, int sk, int rows, int col
         if (apart[side / 2] == 0 || within) continue;
         neighbour_block(blocks, sv, node.at, side).take(numbers_at<block_variables>(update, sv, node.at + node.beside[side]), rest);
     }
-    for (int v = 0; v < block_variables; ++v) numbers_at<block_variables>(update, sv, node.at)[v] = swept_real(rest[v]);
+    const int a = direction == 0 ? row : column, b = direction == 2 ? row : k;
+    const long long place = values ? block_line(a, b, across, others, o, sj, sk, direction, 0).factors_at(at) : node.at;
+    const auto found = numbers_at<block_variables>(values ? values : update, sv, place);
+    for (int v = 0; v < block_variables; ++v) found[v] = swept_real(rest[v]);
 }
 
 // A step from node to node, from y = `last` of the node before to that of this one, whose right-hand side is `given`:
-// y_n = D_n^-1 given_n - D_n^-1 L_n y_(n-1)
-HD void line_step(const kept_inverse &inverse, const line_block &lower, const swept_real *given, swept_real *last) {
-    swept_real found[block_variables], before[block_variables];
+// y_n = D_n^-1 given_n - D_n^-1 L_n y_(n-1). A T stands for a node, or for those of several lines.
+template <class T> HD void line_step(const kept_inverse<T> &inverse, const line_block<T> &lower, const T *given, T *last) {
+#if HX_SWEEP_BITS == 32
+    T found[block_variables], before[block_variables];
     inverse.multiply(given, found);
     lower.multiply(last, before);
     for (int v = 0; v < block_variables; ++v) last[v] = found[v] - before[v];
+#else
+    T rest[block_variables];
+    for (int v = 0; v < block_variables; ++v) rest[v] = given[v];
+    lower.take(last, rest);
+    inverse.multiply(rest, last);
+#endif
 }
-// And back: x_n = y_n - D_n^-1 U_n x_(n+1)
-HD void line_step_back(const line_block &upper, const swept_real *given, swept_real *last) {
-    swept_real behind[block_variables];
+// And back, with y in `given`: x_n = y_n - D_n^-1 U_n x_(n+1). In FP32 `read_inverse` is not called.
+template <class T, class ReadInverse>
+HD void line_step_back(const ReadInverse &read_inverse, const line_block<T> &upper, const T *given, T *last) {
+    T behind[block_variables];
+#if HX_SWEEP_BITS == 32
+    (void)read_inverse;
     upper.multiply(last, behind);
     for (int v = 0; v < block_variables; ++v) last[v] = given[v] - behind[v];
+#else
+    T rest[block_variables] = {};
+    upper.take(last, rest);
+    read_inverse().multiply(rest, behind);
+    for (int v = 0; v < block_variables; ++v) last[v] = given[v] + behind[v];
+#endif
 }
 
 // The solution of the equations of these lines takes the place of their right-hand sides. i counts every second one of the
-// `across` lines along the first other index, j those along the second.
-KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction, int length, int first,
-       int colour, stride sv, const_field<factor_reals> factors, field<update_reals> update) {
+// `across` lines along the first other index, j those along the second. In FP32 each line is solved alone: packs of lines take
+// longer there.
+VECTOR_KERNEL(line_sweep, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction, int length,
+              int first, int colour, stride sv, const_field<factor_reals> factors, field<update_reals> update) {
     (void)k;
-    const int a = 2 * i + ((j + first + colour) & 1);
-    if (a >= across) return;
-    const block_line line(a, j, across, others, o, sj, sk, direction, step);
-    swept_real given[block_variables], last[block_variables] = {};
-    for (int way = 0; way < 2; ++way)
-        for (int m = 0; m < length; ++m) {
-            const int n = way ? length - 1 - m : m;
-            const real *const kept = factors + line.factors_at(n);
-            const auto node = numbers_at<block_variables>(update, sv, line.nodes.at(n));
-            for (int v = 0; v < block_variables; ++v) given[v] = node[v];
-            if (way) line_step_back(line_block(kept + (inverse_reals + line_words) * sv, sv), given, last);
-            else line_step(kept_inverse(kept, sv), line_block(kept + inverse_reals * sv, sv), given, last);
-            for (int v = 0; v < block_variables; ++v) node[v] = last[v];
+    typedef line_number<T> number;
+    for (int lane = 0; lane < lanes_of<T>; lane += lanes_of<number>) {
+        const int a = 2 * (i + lane) + ((j + first + colour) & 1);
+        if (a >= across) return;
+        const block_line line(a, j, across, others, o, sj, sk, direction, step);
+        const long long between = direction == 0 ? 2 * sj : 1;
+        for (int way = 0; way < 2; ++way) {
+            number given[block_variables], last[block_variables] = {};
+            for (int m = 0; m < length; ++m) {
+                const int n = way ? length - 1 - m : m;
+                const long long c = line.nodes.at(n);
+                const real *const kept = factors + line.factors_at(n);
+                load_update(update, sv, c, between, given);
+                const line_block<number> block(kept + (inverse_reals + way * line_words) * sv, sv);
+                const auto inverse = [&] { return kept_inverse<number>(kept, sv); };
+                if (way) line_step_back(inverse, block, given, last);
+                else line_step(inverse(), block, given, last);
+                store_update(update, sv, c, between, of_colour<number>(a, across), last);
+            }
         }
+    }
 }
 
 #ifndef HX_CPU
 // The same for a GPU, where the i-th warp takes 32 of these lines. A node of a line waits for the one before it, but what a
 // step reads does not: that of the next steps is on its way meanwhile, and there is space on the chip for `line_steps` of them.
-// What has the order of the factors is read and written fastest: `values`, where y is kept, and for lines along i also the
-// right-hand sides and solutions (turn_lines).
+// What has the order of the factors is read and written fastest: `values`, where y is kept, if `ordered` also the right-hand
+// sides, and for lines along i also the solutions (turn_lines).
 constexpr int line_steps = HX_LINE_STEPS;
 constexpr int line_sweep_ahead_own = HX_LINE_STEPS * HX_LINE_STEP_REALS;
 ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int across, int others, int step, int direction,
-           int length, int first, int colour, stride sv, const_field<factor_reals> factors, field<update_reals> update,
-           field<update_reals> values) {
+           int length, int first, int colour, int ordered, stride sv, const_field<factor_reals> factors,
+           field<update_reals> update, field<update_reals> values) {
     BLOCK_MEMORY(space, line_sweep_ahead_own);
     constexpr int step_words = inverse_reals + line_words;
     auto *const words = reinterpret_cast<unsigned long long *>(space);  // those of a step lane by lane
     auto *const numbers = reinterpret_cast<swept_real *>(words + line_steps * step_words * 32);
-    READS_ONCE;
     (void)j, (void)k;
     LANES {
         const int half = (across + 1) / 2, at = 32 * i + lane, b = at / half, a = 2 * (at % half) + ((b + first + colour) & 1);
         const bool there = a < across && b < others;
         const block_line line(there ? a : 0, there ? b : 0, across, others, o, sj, sk, direction, step);
+        const auto number = [&](bool in_order, int n, int v) -> swept_real & {
+            return in_order ? numbers_at<block_variables>(values, sv, line.factors_at(n))[v]
+                            : numbers_at<block_variables>(update, sv, line.nodes.at(n))[v];
+        };
         const auto node = [&](int way, int m) { return way ? length - 1 - m : m; };
-        const auto number = [&](bool of_update, int n, int v) -> swept_real & {
-            return of_update && direction != 0 ? numbers_at<block_variables>(update, sv, line.nodes.at(n))[v]
-                                               : kept_update(values)[v * sv + line.factors_at(n)];
+        // Word w of what a step reads: the inverse, ahead of the block, unless steps back have none
+        const auto word_at = [&](int way, int n, int w) -> const real * {
+            const int beyond = way == 0 ? 0 : of_products ? step_words : w < inverse_reals ? 0 : line_words;
+            return factors + line.factors_at(n) + (w + beyond) * sv;
         };
         const auto fetch = [&](int way, int m) {
             if (there && m < length) {
-                const int slot = m % line_steps, n = node(way, m), count = way ? line_words : step_words;
-                const real *const kept = factors + line.factors_at(n) + (way ? step_words * sv : 0);
+                const int slot = m % line_steps, n = node(way, m), count = way && of_products ? line_words : step_words;
                 UNROLLED
-                for (int w = 0; w < step_words; ++w)
-                    if (w < count)
-                        FETCH_ONCE(words[(slot * step_words + w) * 32 + lane],
-                                   reinterpret_cast<const unsigned long long *>(kept + w * sv));
+                for (int w = 0; w < count; ++w)
+                    FETCH(words[(slot * step_words + w) * 32 + lane],
+                          reinterpret_cast<const unsigned long long *>(word_at(way, n, w)));
                 UNROLLED
                 for (int v = 0; v < block_variables; ++v)
-                    FETCH(numbers[(slot * block_variables + v) * 32 + lane], &number(way == 0, n, v));
+                    FETCH(numbers[(slot * block_variables + v) * 32 + lane], &number(way || ordered, n, v));
             }
             FETCH_ENDS;
         };
-        swept_real given[block_variables], last[block_variables] = {};
+        UNROLLED
         for (int way = 0; way < 2; ++way) {
+            swept_real given[block_variables], last[block_variables] = {};
+            const bool inverted = way == 0 || !of_products;
             for (int m = 0; m + 1 < line_steps; ++m) fetch(way, m);
             for (int m = 0; m < length && there; ++m) {
                 fetch(way, m + line_steps - 1);
@@ -193,17 +238,16 @@ ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int acr
                 const int slot = m % line_steps, n = node(way, m);
                 const auto word = [&](int w) { return words[(slot * step_words + w) * 32 + lane]; };
                 for (int v = 0; v < block_variables; ++v) given[v] = numbers[(slot * block_variables + v) * 32 + lane];
-                line_block block;
-                const int begin = way ? 0 : inverse_reals;
-                for (int w = 0; w < line_words; ++w) block.words[w] = word(begin + w);
-                if (way) {
-                    line_step_back(block, given, last);
-                } else {
-                    kept_inverse inverse;
-                    for (int w = 0; w < inverse_reals; ++w) inverse.words[w] = word(w);
-                    line_step(inverse, block, given, last);
-                }
-                for (int v = 0; v < block_variables; ++v) number(way == 1, n, v) = last[v];
+                line_block<swept_real> block;
+                for (int w = 0; w < line_words; ++w) block.words[w] = word((inverted ? inverse_reals : 0) + w);
+                const auto inverse = [&] {
+                    kept_inverse<swept_real> found;
+                    for (int w = 0; w < inverse_reals; ++w) found.words[w] = word(w);
+                    return found;
+                };
+                if (way) line_step_back(inverse, block, given, last);
+                else line_step(inverse(), block, given, last);
+                for (int v = 0; v < block_variables; ++v) number(way == 0 || direction == 0, n, v) = last[v];
             }
         }
     }
@@ -214,26 +258,42 @@ ROW_KERNEL(line_sweep_ahead, int i, int j, int k, int o, int sj, int sk, int acr
 ROW_KERNEL(turn_lines, int i, int j, int k, int o, int sj, int sk, int across, int others, int length, int first, int colour,
            int way, stride sv, field<update_reals> update, field<update_reals> values) {
     SHARED swept_real tile[32][33];
-    const int begin = 64 * j + ((k + first + colour) & 1);
-    const auto number = [&](bool of_update, int v, int line, int node) -> swept_real & {
-        const block_line found(begin + 2 * line, k, across, others, o, sj, sk, 0, 1);
-        const int n = 32 * i + node;
-        return of_update ? numbers_at<block_variables>(update, sv, found.nodes.at(n))[v]
-                         : kept_update(values)[v * sv + found.factors_at(n)];
+    const int begin = 64 * j + ((k + first + colour) & 1), left = begin < across ? (across - begin + 1) / 2 : 0;
+    const int nodes = length - 32 * i;
+    const block_line found(left ? begin : 0, k, across, others, o, sj, sk, 0, 1);
+    // What a lane takes to the tile (`keep`) or from it, where neighbouring lanes read or write side by side in memory. NVRTC
+    // 13.0 does not compile lambdas with arguments of any type.
+    const auto exchange = [&](int line, int node, bool keep, swept_real &number) {
+        if (keep) tile[line][node] = number;
+        else number = tile[line][node];
     };
-    const auto there = [&](int line, int node) { return begin + 2 * line < across && 32 * i + node < length; };
+    const auto with_update = [&](int lane, int v, bool keep) {
+        const long long at = found.nodes.at(32 * i + lane);
+        ROLLED
+        for (int m = 0; m < 32; m += 8)
+            UNROLLED
+            for (int line = m; line < m + 8; ++line)
+                if (line < left && lane < nodes)
+                    exchange(line, lane, keep, numbers_at<block_variables>(update, sv, at + 2 * line * (long long)sj)[v]);
+    };
+    const auto with_values = [&](int lane, int v, bool keep) {
+        const long long at = found.factors_at(32 * i) + lane;
+        ROLLED
+        for (int m = 0; m < 32; m += 8)
+            UNROLLED
+            for (int node = m; node < m + 8; ++node)
+                if (lane < left && node < nodes)
+                    exchange(lane, node, keep, numbers_at<block_variables>(values, sv, at + node * (long long)found.lines)[v]);
+    };
+    ROLLED
     for (int v = 0; v < block_variables; ++v) {
         LANES {
-            for (int m = 0; m < 32; ++m) {
-                const int line = way ? lane : m, node = way ? m : lane;
-                if (there(line, node)) tile[line][node] = number(!way, v, line, node);
-            }
+            if (way) with_values(lane, v, true);
+            else with_update(lane, v, true);
         }
         LANES {
-            for (int m = 0; m < 32; ++m) {
-                const int line = way ? m : lane, node = way ? lane : m;
-                if (there(line, node)) number(way, v, line, node) = tile[line][node];
-            }
+            if (way) with_update(lane, v, false);
+            else with_values(lane, v, false);
         }
     }
 }

@@ -85,26 +85,67 @@ HD word_lanes select(pack_mask mask, word_lanes a, word_lanes b) { return mask.l
 #endif
 template <class T> using word = typename words_of<T>::type;
 
-// from_kept: the number that the bits of an entry are, in the words from which sweeps read; to_kept: the number that is kept
+// A number at p, and those of the next nodes of one colour, `apart` from each other, of which a T stands for several
+template <class T> HD T load_nodes(const real *p, long long) { return T(load_once(p)); }
+template <class T> HD word<T> load_word(const real *p) { return bits_of(load_once(p)); }
+template <class T> HD void store_nodes(swept_real *p, long long, int, T value) { *p = swept_real(value); }
+#if HX_SWEEP_BITS == 32
+template <class T> HD T load_nodes(const float *p, long long) { return T(*p); }
+#endif
+#ifdef HX_CPU
+template <class Number, class Lanes> HD pack lanes_at(const Number *p, long long apart) {
+    Lanes found;
+    if (apart == 1) __builtin_memcpy(&found, p, sizeof(found));
+    else
+        for (int lane = 0; lane < pack::size(); ++lane) found[lane] = p[lane * apart];
+    return pack(__builtin_convertvector(found, pack_lanes));
+}
+template <> HD pack load_nodes<pack>(const real *p, long long apart) { return lanes_at<real, pack_lanes>(p, apart); }
+#if HX_SWEEP_BITS == 32
+template <> HD pack load_nodes<pack>(const float *p, long long apart) { return lanes_at<float, half_lanes>(p, apart); }
+#endif
+template <> HD word_lanes load_word<pack>(const real *p) { return bits_of(load<pack>(p)); }
+// Those of the first `count` alone
+template <> HD void store_nodes<pack>(swept_real *p, long long apart, int count, pack value) {
+    for (int lane = 0; lane < count; ++lane) p[lane * apart] = swept_real(value[lane]);
+}
+#endif
+// The first number of a word of 8 bytes as FP32
+template <class T> HD T float_of(word<T> bits) {
+    float_bits x;
+    x.bits = unsigned(bits);
+    return T(x.number);
+}
+#ifdef HX_CPU
+template <> HD pack float_of<pack>(word_lanes bits) {
+    return pack(__builtin_convertvector((half_lanes)__builtin_convertvector(bits, unsigned_lanes), pack_lanes));
+}
+#endif
+
+// from_kept: the number that the first bits of a word are, those of an entry; to_kept: the number that is kept
 // of a, and its bits
 #if HX_NEIGHBOUR_BITS == 32
-typedef unsigned kept_entry;
-HD real from_kept(kept_entry a) {
-    float_bits x;
-    x.bits = a;
-    return real(x.number);
-}
+template <class T> HD T from_kept(word<T> a) { return float_of<T>(a); }
 template <class T> HD T to_kept(T a, word<T> &entry) { return rounded(a, entry); }
 #elif HX_NEIGHBOUR_BITS == 16
 // The largest entry of a row is kept between 2^14 and 2^15, so that entries down to 2^-28 of it have 11 bits. The bits of an
 // FP16 number at their places in FP32 are the number times 2^-112, which the power of the row makes good.
-typedef unsigned short kept_entry;
 constexpr int kept_top = 14, kept_shift = 112;
 constexpr real kept_margin = real(1), kept_limit = real(65504);
-HD real from_kept(kept_entry a) {
-    float_bits x;
-    x.bits = unsigned(int(short(a))) << 13 & 0x8fffe000u;
-    return real(x.number);
+template <class T> HD T from_kept(word<T> a) { return float_of<T>(unsigned(int(short(a))) << 13 & 0x8fffe000u); }
+#ifdef HX_CPU
+template <> HD pack from_kept<pack>(word_lanes a) { return float_of<pack>((a & 0x8000u) << 16 | (a & 0x7fffu) << 13); }
+#endif
+// In sums in FP32 the number itself: products of 2^-112 times it with the small updates of a converging run would be less than
+// the least number
+template <> HD float from_kept<float>(word<float> a) {
+#if defined(__CUDA_ARCH__)
+    float found;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(found) : "h"((unsigned short)a));
+    return found;
+#else
+    return float_of<float>(unsigned(int(short(a))) << 13 & 0x8fffe000u) * 0x1p112f;
+#endif
 }
 template <class T> HD T to_kept(T a, word<T> &entry) {
     const word<T> sign = bits_of(a) >> 63 << 15, size = bits_of(a) << 1 >> 1;
@@ -117,10 +158,14 @@ template <class T> HD T to_kept(T a, word<T> &entry) {
 }
 #else
 // The largest entry of a row is kept between 64 and 127; the margin is for one that would be rounded to 128.
-typedef unsigned char kept_entry;
 constexpr int kept_top = 6, kept_shift = 0;
 constexpr real kept_margin = real(256.0 / 255.0), kept_limit = real(127);
-HD real from_kept(kept_entry a) { return real(int((signed char)a)); }
+template <class T> HD T from_kept(word<T> a) { return T(real(int((signed char)a))); }
+#ifdef HX_CPU
+template <> HD pack from_kept<pack>(word_lanes a) {
+    return pack(number_of_bits((a & 0xffu) ^ 0x4330000000000080ull)) - (real(0x1p52) + real(128));  // 2^52 and it, by 128 more
+}
+#endif
 template <class T> HD T to_kept(T a, word<T> &entry) {
     const T sum = a + real(0x1.8p52);  // a whole number in its last bits
     entry = bits_of(sum) & 0xffu;
@@ -130,41 +175,48 @@ template <class T> HD T to_kept(T a, word<T> &entry) {
 
 #if HX_NEIGHBOUR_BITS == 32
 HD real over_unit(int) { return real(1); }
-HD real power_of_row(unsigned char) { return real(1); }
 template <class T> HD word<T> exponent_of(const T *) { return word<T>(); }
 template <class T> HD T entry_of(T a, int, word<T>, word<T> &entry) { return to_kept(a, entry); }
 #else
 // A variable of a model of turbulence may be some hundreds where others are 1, and the entries of its column are so much
 // smaller: they are kept for its unit, as 1024.
 HD real over_unit(int column) { return over_transported_unit(column); }
-HD real power_of_row(unsigned char exponent) {
-    double_bits x;
-    x.bits = (unsigned long long)(exponent + 1023 - 127 + kept_shift) << 52;
-    return x.number;
-}
 template <class T> HD word<T> exponent_of(const T *row) {
     constexpr unsigned long long shift = 1023 + kept_top - 127;
     T largest = T(real(0));
-    for (int b = 0; b < block_variables; ++b) largest = larger(largest, absolute(row[b]) / over_unit(b));
+    for (int b = 0; b < block_variables; ++b) largest = larger(largest, absolute(row[b]) * (real(1) / over_unit(b)));
     const T least = number_of_bits((shift + 1) << 52), most = number_of_bits((shift + 254) << 52);
     return (bits_of(smaller(larger(largest * kept_margin, least), most)) >> 52) - shift;
 }
 template <class T> HD T entry_of(T a, int column, word<T> exponent, word<T> &entry) {
     const T over = number_of_bits((1023 + 127 - exponent) << 52), power = number_of_bits((1023 - 127 + exponent) << 52);
-    const T scaled = smaller(larger(a / over_unit(column) * over, T(-kept_limit)), T(kept_limit));
+    const T scaled = smaller(larger(a * (real(1) / over_unit(column)) * over, T(-kept_limit)), T(kept_limit));
     return power * to_kept(scaled, entry) * over_unit(column);
 }
 #endif
 
 // Entries and exponents in the words of a neighbour
-HD real number_in(const unsigned long long *words, int row, int column) {
+template <class T> HD T number_in(const word<T> *words, int row, int column) {
     const int bit = (row * block_variables + column) * HX_NEIGHBOUR_BITS;
-    return from_kept(kept_entry(words[bit / 64] >> (bit % 64)));
+    return from_kept<T>(words[bit / 64] >> (bit % 64));
 }
-HD unsigned char exponent_in(const unsigned long long *words, int row) {
+template <class T> HD word<T> exponent_in(const word<T> *words, int row) {
     const int bit = 8 * row + block_entries * HX_NEIGHBOUR_BITS;
-    return HX_NEIGHBOUR_BITS == 32 ? 0 : (unsigned char)(words[bit / 64 % neighbour_words] >> (bit % 64));
+    return words[bit / 64 % neighbour_words] >> (bit % 64) & 0xffu;
 }
+template <class T> HD T power_of_row(const word<T> *words, int row) {
+#if HX_NEIGHBOUR_BITS == 32
+    (void)words, (void)row;
+    return T(real(1));
+#else
+    return T(number_of_bits((exponent_in<T>(words, row) + (1023 - 127 + kept_shift)) << 52));
+#endif
+}
+#if HX_NEIGHBOUR_BITS == 16
+template <> HD float power_of_row<float>(const word<float> *words, int row) {
+    return float_of<float>(exponent_in<float>(words, row) << 23);
+}
+#endif
 
 // Where the blocks of the neighbours of a node lie: behind its own one, at the place c. Without stored blocks nodes on faces
 // with conditions alone have them, in an array `of_faces` of these, where `numbers` has their places, and -1 for all others.
@@ -206,40 +258,49 @@ template <class T> HD void keep_block(const T *block, T *lost, word<T> *words) {
 // may be stored.
 HD constexpr int stored_side(int d, int side) { return HX_STORED_DIRECTIONS == 1 ? side : 2 * d + side; }
 
-// The block of the neighbour on one side (imin, imax, jmin, ...) of a node
-struct neighbour_block {
-    unsigned long long words[neighbour_words];
-    HD neighbour_block() = default;
-    // of the node whose blocks lie at c
-    HD neighbour_block(const real *blocks, stride sv, long long c, int side)
-        : neighbour_block(blocks + block_entries * sv + c, sv, side) {}
-    HD neighbour_block(const neighbour_place &place, int side) : neighbour_block(place.first, place.apart, side) {}
-    HD void store(const neighbour_place &place, int side) const {
-        for (int n = 0; n < neighbour_words; ++n) {
-            double_bits x;
-            x.bits = words[n];
-            place.first[(side * neighbour_words + n) * place.apart] = x.number;
-        }
+// The block of the neighbour on one side (imin, imax, jmin, ...) of a node, or those of the nodes that a T stands for
+template <class T> struct neighbours_of {
+    word<T> words[neighbour_words];
+    HD neighbours_of() = default;
+    // of the node whose blocks lie at c, and of those that follow it
+    HD neighbours_of(const real *blocks, stride sv, long long c, int side)
+        : neighbours_of(blocks + (block_entries + side * neighbour_words) * sv + c, sv) {}
+    HD neighbours_of(const neighbour_place &place, int side)
+        : neighbours_of(place.first + side * neighbour_words * place.apart, place.apart) {}
+    // whose words begin at `first`
+    HD neighbours_of(const real *first, stride apart) {
+        for (int n = 0; n < neighbour_words; ++n) words[n] = load_word<T>(first + n * apart);
     }
-    HD real operator()(int row, int column) const {
-        return power_of_row(exponent_in(words, row)) * number_in(words, row, column) * over_unit(column);
+    HD void store(const neighbour_place &place, int side) const {
+        for (int n = 0; n < neighbour_words; ++n)
+            place.first[(side * neighbour_words + n) * place.apart] = number_of_bits(words[n]);
+    }
+    HD T operator()(int row, int column) const {
+        return power_of_row<T>(words, row) * number_in<T>(words, row, column) * over_unit(column);
     }
     // rest = rest - B x
-    template <class Numbers> HD void take(const Numbers &x, real *rest) const {
-        real sum[block_variables] = {};
+    template <class Numbers> HD void take(const Numbers &x, T *rest) const {
+        T sum[block_variables] = {};
         for (int b = 0; b < block_variables; ++b) {
-            const real value = real(x[b]) * over_unit(b);
-            for (int a = 0; a < block_variables; ++a) sum[a] += number_in(words, a, b) * value;
+            const T value = T(x[b]) * over_unit(b);
+            for (int a = 0; a < block_variables; ++a) sum[a] += number_in<T>(words, a, b) * value;
         }
-        for (int a = 0; a < block_variables; ++a) rest[a] -= power_of_row(exponent_in(words, a)) * sum[a];
+        for (int a = 0; a < block_variables; ++a) rest[a] -= power_of_row<T>(words, a) * sum[a];
     }
-    HD void keep(const real *block, real *lost) { keep_block(block, lost, words); }
-    // Number `side` of those whose words begin at `first`
-    HD neighbour_block(const real *first, stride apart, int side) {
-        for (int n = 0; n < neighbour_words; ++n) {
-            double_bits x;
-            x.number = load_once(first + (side * neighbour_words + n) * apart);
-            words[n] = x.bits;
-        }
-    }
+    HD void keep(const T *block, T *lost) { keep_block(block, lost, words); }
 };
+typedef neighbours_of<real> neighbour_block;
+
+// The update at the node at c, or at those that a T stands for, `apart` from each other
+template <class T> HD void load_update(const real *update, stride sv, long long c, long long apart, T *found) {
+    for (int v = 0; v < block_variables; ++v) found[v] = load_nodes<T>(&numbers_at<block_variables>(update, sv, c)[v], apart);
+}
+// Of the first `count` of these nodes alone
+template <class T> HD void store_update(real *update, stride sv, long long c, long long apart, int count, const T *found) {
+    for (int v = 0; v < block_variables; ++v) store_nodes<T>(&numbers_at<block_variables>(update, sv, c)[v], apart, count, found[v]);
+}
+// How many of the nodes that a T stands for lie in their row: the first in column `column`, every second one
+template <class T> HD int of_colour(int column, int columns) {
+    const int left = (columns - column + 1) / 2;
+    return left < lanes_of<T> ? left : lanes_of<T>;
+}

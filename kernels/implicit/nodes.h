@@ -21,9 +21,12 @@ KERNEL(begin_sweeps, int i, int j, int k, int o, int sj, int sk, stride sv, cons
     }
 }
 
-// Of a whole block: the inverse of the diagonal block takes its place.
-KERNEL(invert_diagonals, int i, int j, int k, int o, int sj, int sk, stride sv, field<block_reals> blocks) {
-    const long long c = coloured(o + i + (long long)j * sj + (long long)k * sk, sj);
+// Of a whole block: the inverse of the diagonal block takes its place. With `sides` only of nodes with conditions, where all
+// others have it already.
+KERNEL(invert_diagonals, int i, int j, int k, int o, int sj, int sk, stride sv, optional<const int *> sides,
+       field<block_reals> blocks) {
+    const long long p = o + i + (long long)j * sj + (long long)k * sk, c = coloured(p, sj);
+    if (sides && !sides[p]) return;
     real block[block_entries];
     for (int e = 0; e < block_entries; ++e) block[e] = blocks[e * sv + c];
     invert_block(block);
@@ -43,7 +46,7 @@ KERNEL(colour_sweep, int i, int j, int k, int o, int sj, int sk, int length, int
     for (int side = 0; side < 6; ++side)
         if (apart[side / 2] != 0)
             neighbour_block(blocks, sv, node.at, side).take(numbers_at<block_variables>(update, sv, node.at + node.beside[side]), rest);
-    kept_inverse(blocks + node.at, sv).multiply(rest, found);
+    kept_inverse<real>(blocks + node.at, sv).multiply(rest, found);
     for (int v = 0; v < block_variables; ++v) numbers_at<block_variables>(update, sv, node.at)[v] = swept_real(found[v]);
 }
 

@@ -120,7 +120,5 @@ template <class T> HD void take_transported(const T *derivatives, T share, T *bl
             block[(transported_at + r) * block_variables + transported_at + v] -= share * derivatives[r * HX_TRANSPORTED + v];
 }
 #else
-template <class T = real> struct TransportedConstants {
-    HD void set_lane(int, const TransportedConstants<> &) {}
-};
+template <class T = real> struct TransportedConstants {};
 #endif

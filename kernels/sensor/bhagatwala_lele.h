@@ -2,12 +2,13 @@
 // with d the width of the cell. This factor vanishes for compression that is much slower than sound crosses the cell.
 constexpr real usual_threshold[1] = {real(10.0 / 100)};
 constexpr bool sensor_is_share = true;
+constexpr int nodes_beside = 1;
 
-template <class A> HD typename A::number sensor_value(const A &around) {
-    using T = typename A::number;
-    const Turning<T> rates = turning(around);
-    const T crossing = crossing_rate(around), square = rates.divergence * rates.divergence;
-    const T x = smaller(real(5) + real(20) * rates.divergence / crossing, T(real(80)));
-    const T least = real(1e-6) * crossing;
-    return square / ((real(1) + exponential(x)) * (square + rates.curl2 + least * least));
-}
+template <class T> struct Sensor : Turning<T> {
+    HD T value(const Primitive<T> &own, T inverse_volume) const {
+        const T divergence = this->divergence(inverse_volume), crossing = this->crossing_rate(own, inverse_volume);
+        const T square = divergence * divergence, least = real(1e-6) * crossing;
+        const T x = smaller(real(5) + real(20) * divergence / crossing, T(real(80)));
+        return square / ((real(1) + exponential(x)) * (square + this->curl2(inverse_volume) + least * least));
+    }
+};

@@ -2,11 +2,12 @@
 // the width of the cell. Sees shocks and sound that is strong beside the vorticity, not contacts.
 constexpr real usual_threshold[1] = {real(50.0 / 100)};
 constexpr bool sensor_is_share = true;
+constexpr int nodes_beside = 1;
 
-template <class A> HD typename A::number sensor_value(const A &around) {
-    using T = typename A::number;
-    const Turning<T> rates = turning(around);
-    const T least = real(0.01) * crossing_rate(around), squeezed = smaller(rates.divergence, T(real(0)));
-    const T square = squeezed * squeezed;
-    return square / (square + rates.curl2 + least * least);
-}
+template <class T> struct Sensor : Turning<T> {
+    HD T value(const Primitive<T> &own, T inverse_volume) const {
+        const T least = real(0.01) * this->crossing_rate(own, inverse_volume);
+        const T squeezed = smaller(this->divergence(inverse_volume), T(real(0))), square = squeezed * squeezed;
+        return square / (square + this->curl2(inverse_volume) + least * least);
+    }
+};

@@ -2,12 +2,13 @@
 // all directions. Sees shocks, not contacts.
 constexpr real usual_threshold[1] = {real(2.0 / 100)};
 constexpr bool sensor_is_share = true;
+constexpr int nodes_beside = 1;
 
-template <class A> HD typename A::number sensor_value(const A &around) {
-    using T = typename A::number;
-    const T p = around.at(0, 0).p;
+template <class T> struct Sensor {
     Largest<T> found;
-    for (int d = 0; d < 3; ++d)
-        if (around.has(d)) found.second_difference(around.at(d, -1).p, p, around.at(d, 1).p);
-    return found.value();
-}
+
+    template <class At> HD void along(const At &at, const T *) {
+        found.second_difference(at(-1).p, at(0).p, at(1).p);
+    }
+    HD T value(const Primitive<T> &, T) const { return found.value(); }
+};

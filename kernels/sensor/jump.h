@@ -1,21 +1,21 @@
 // Shocks, contacts and impulsive starts: Jameson's sensor (AIAA Paper 81-1259, 1981) of pressure and density, and a tenth
 // of the divergence of the velocity over the rate at which sound crosses the cell; the largest of them.
 constexpr real usual_threshold[1] = {real(2.0 / 100)};
+constexpr int nodes_beside = 1;
 
-template <class A> HD typename A::number sensor_value(const A &around) {
-    using T = typename A::number;
-    const Primitive<T> own = around.at(0, 0);
+template <class T> struct Sensor {
     Largest<T> found;
     T opening = T(real(0)), widest = T(real(0));
-    for (int d = 0; d < 3; ++d) {
-        if (!around.has(d)) continue;
-        const Primitive<T> l = around.at(d, -1), r = around.at(d, 1);
+
+    template <class At> HD void along(const At &at, const T *area) {
+        const Primitive<T> l = at(-1), own = at(0), r = at(1);
         found.second_difference(l.p, own.p, r.p);
         found.second_difference(l.rho, own.rho, r.rho);
-        const T x = around.area(d, 0), y = around.area(d, 1), z = around.area(d, 2);
-        opening = opening + x * (r.u - l.u) + y * (r.v - l.v) + z * (r.w - l.w);
-        widest = larger(widest, x * x + y * y + z * z);
+        opening = opening + area[0] * (r.u - l.u) + area[1] * (r.v - l.v) + area[2] * (r.w - l.w);
+        widest = larger(widest, area[0] * area[0] + area[1] * area[1] + area[2] * area[2]);
     }
-    const T crossing = reciprocal_root(widest * gas_gamma * own.p * own.volume);
-    return larger(found.value(), real(0.05) * absolute(opening) * crossing);
-}
+    HD T value(const Primitive<T> &own, T) const {
+        const T crossing = reciprocal_root(widest * gas_gamma * own.p * own.volume);
+        return larger(found.value(), real(0.05) * absolute(opening) * crossing);
+    }
+};

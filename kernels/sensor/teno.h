@@ -9,7 +9,7 @@
 constexpr real usual_threshold[1] = {real(50.0 / 100)};
 constexpr bool sensor_is_share = true;
 constexpr bool sensor_has_cutoff = true;
-constexpr int nodes_beside = 2;  // on either side
+constexpr int nodes_beside = 2;
 
 // Of values at five nodes.
 template <class T> HD T share_of_the_roughest(const T *c) {
@@ -19,23 +19,24 @@ template <class T> HD T share_of_the_roughest(const T *c) {
     return smaller(smaller(gamma[0], gamma[1]), gamma[2]) * reciprocal(total);
 }
 
-template <class A> HD typename A::number sensor_value(const A &around) {
-    using T = typename A::number;
-    const Primitive<T> own = around.at(0, 0);
-    const T sound2 = gas_gamma * own.p * own.volume, per_p = reciprocal(own.p), cutoff = T(real(HX_CUTOFF));
+template <class T> struct Sensor {
     T least = T(real(1));
-    for (int d = 0; d < 3; ++d) {
-        if (!around.has(d)) continue;
-        const T x = around.area(d, 0), y = around.area(d, 1), z = around.area(d, 2);
-        const T per_speed = reciprocal_root((x * x + y * y + z * z) * sound2);
+
+    template <class At> HD void along(const At &at, const T *area) {
+        const Primitive<T> own = at(0);
+        const T per_p = reciprocal(own.p), per_speed = reciprocal_root(
+            (area[0] * area[0] + area[1] * area[1] + area[2] * area[2]) * (gas_gamma * own.p * own.volume));
         T rho[2 * nodes_beside + 1], p[2 * nodes_beside + 1], speed[2 * nodes_beside + 1];
         for (int s = 0; s <= 2 * nodes_beside; ++s) {
-            const Primitive<T> state = s == nodes_beside ? own : around.at(d, s - nodes_beside);
+            const Primitive<T> state = at(s - nodes_beside);
             rho[s] = state.rho * own.volume, p[s] = state.p * per_p;
-            speed[s] = (x * state.u + y * state.v + z * state.w) * per_speed;
+            speed[s] = (area[0] * state.u + area[1] * state.v + area[2] * state.w) * per_speed;
         }
         least = smaller(least, smaller(share_of_the_roughest(rho), share_of_the_roughest(p)));
         least = smaller(least, share_of_the_roughest(speed));
     }
-    return cutoff * reciprocal(cutoff + least);
-}
+    HD T value(const Primitive<T> &, T) const {
+        const T cutoff = T(real(HX_CUTOFF));
+        return cutoff * reciprocal(cutoff + least);
+    }
+};

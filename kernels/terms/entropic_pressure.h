@@ -15,7 +15,6 @@
 // L is more than the source of a plane compression of this strength, c in cells along it. Where the compression is weaker, as
 // behind a shock into which Sigma has spread, L bounds the viscosity Pi/S, which could else be too large for any time step.
 #include "../scheme.h"
-#include "../compressive_part.h"
 
 #if HX_REGULARISED
 // Of node p: the differences of velocity component c from the node before it to the one behind it along direction d, the

@@ -3,23 +3,38 @@
 // from h on; smooth: t^2 (3 - 2 t), t = x/h - 1/2, from h/2 to 3 h/2.
 #include "../scheme.h"
 
-#if HX_SENSORS
-// From what is around a node.
-template <class A> HD typename A::number shock_share(const A &around, real threshold, int smooth, real floor) {
-    using T = typename A::number;
-    const T found = sensor_value(around);
-    T t = found * (real(1) / threshold) - real(0.5);
+// Of a sensor that has got all directions of a node.
+template <class T>
+HD T shock_share(const Sensor<T> &sensor, const Primitive<T> &own, T inverse_volume, real threshold, int smooth,
+                 real floor) {
+    const T found = sensor.value(own, inverse_volume);
+    T t = found * reciprocal(threshold) - real(0.5);
     t = smaller(larger(t, T(real(0))), T(real(1)));
     const T sharp = select(found < T(threshold), T(real(0)), T(real(1)));
     return larger(smooth ? t * t * (real(3) - real(2) * t) : sharp, T(floor));
 }
 
+#if HX_SENSORS
+// di, dj, dk: strides along i, j and k, 0 in a direction with one node
 VECTOR_KERNEL(shock_sensor, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, stride sv,
               const_state_field<gas_variables> q, const_work_field<9> m, const_work_field<1> jacobian, real threshold,
               int smooth, real floor, work_field<1> sensor) {
     const long long p = o + i + (long long)j * sj + (long long)k * sk;
+    const auto node = [&](long long at) {
+        T state[gas_variables];
+        for (int v = 0; v < gas_variables; ++v) state[v] = load<T>(q + v * sv + at);
+        return primitive(state);
+    };
     const int steps[3] = {di, dj, dk};
-    store(sensor + p, shock_share(Around<T>{q, m, jacobian, sv, p, steps}, threshold, smooth, floor));
+    const Primitive<T> own = node(p);
+    Sensor<T> found;
+    for (int d = 0; d < 3; ++d) {
+        if (steps[d] == 0) continue;
+        T area[3];
+        for (int c = 0; c < 3; ++c) area[c] = load<T>(m + (3 * d + c) * (long long)sv + p);
+        found.along([&](int s) { return s ? node(p + s * (long long)steps[d]) : own; }, area);
+    }
+    store(sensor + p, shock_share(found, own, load<T>(jacobian + p), threshold, smooth, floor));
 }
 #endif
 #include "../split_march.h"

@@ -64,9 +64,6 @@ constexpr real sst_nothing = real(1e-4);
 constexpr int transported_constants = 3;
 template <class T = real> struct TransportedConstants {
     T blend = T(real(0)), limit = T(real(0)), front = T(real(0));
-    HD void set_lane(int lane, const TransportedConstants<> &one) {
-        ::set_lane(blend, lane, one.blend), ::set_lane(limit, lane, one.limit), ::set_lane(front, lane, one.front);
-    }
     HD void put_numbers(T *to) const { to[0] = blend, to[1] = limit, to[2] = front; }
     HD void take_numbers(const T *from) { blend = from[0], limit = from[1], front = from[2]; }
 };

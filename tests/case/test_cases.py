@@ -14,6 +14,7 @@ from hiresx.decomposition import decompose
 from hiresx.decomposition.patches import poles
 from hiresx.errors import HiresxError
 from hiresx.grid import build, check_jacobian
+from hiresx.output.fields import selection
 from hiresx.output.fields.derived import VARIABLES
 
 EVERY = [(name, preset) for name in bundled_cases() for preset in (None, *presets(name))]
@@ -292,6 +293,19 @@ def test_planar_jet_in_the_plane_is_sampled_around(preset):
     assert surface.box.upper[1] == -surface.box.lower[1] < case.grid.half_height
     assert surface.box.spacing <= 1 / 8 and surface.every_time <= 1 / 5 and len(surface.box.caps) == 8
     assert surface.box.upper[2] == load("planar-jet", preset, ["grid.nk=16"]).surface[0].box.upper[2] > 0
+
+
+def test_the_airfoil_on_several_blocks_writes_what_is_near():
+    """Its output.subset suits whatever division of a small grid."""
+    small = ["grid.n_airfoil=41", "grid.n_wake=16", "grid.n_normal=25", "grid.first_spacing=0.02"]
+    sizes = []
+    for blocks in (1, 4):
+        case = load("naca0012", "quick", [*small, f"grid.blocks={blocks}"])
+        built = build(case.grid, case.directory)
+        (near,) = (selection.subset(spec, built.blocks) for spec in case.output.subset)
+        sizes.append(sum(int(np.prod(piece.shape)) for piece in near))
+        assert len(near) == blocks
+    assert sizes[0] == sizes[1] == (25 - 13) * sum(block.size[0] for block in built.blocks)
 
 
 def test_planar_jet_in_space_is_sampled_around():

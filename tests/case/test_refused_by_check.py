@@ -154,6 +154,30 @@ def test_where_the_plane_of_recycled_fluctuations_lies(tmp_path, start, share):
     assert "i = 12" in command("check", tmp_path)[1]
 
 
+@pytest.mark.parametrize(("ratio", "warned"), [(30.0, False), (3000.0, True)])
+def test_stretching_that_costs_accuracy_is_said_with_its_place(tmp_path, ratio, warned):
+    (tmp_path / "case.toml").write_text(f"""
+boundary = [{{ faces = "all", type = "slip-wall" }}]
+[grid]
+generator = "box"
+n = [13, 9, 1]
+lower = [0.0, 0.0, 0.0]
+upper = [1.0, 1.0, 0.0]
+stretch.x = {{ cluster = "upper", ratio = {ratio} }}
+[time]
+steps = 1
+cfl = 0.5
+[initial.state]
+rho = 1.0
+p = 0.7
+""")
+    status, out, _ = command("check", tmp_path, "--json")
+    report = json.loads(out)
+    said = [text for text in report["setup"]["warnings"] if "the spacing along a grid line" in text]
+    assert status == 0 and bool(said) == warned == (report["grid"][0]["stretching"]["value"] > 2)
+    assert not said or ("block 'box'" in said[0] and "node (i, j, k) = (11, 0, 0), (x, y, z) = (0.99" in said[0])
+
+
 @pytest.mark.parametrize("nodes", [1, 7])
 @pytest.mark.parametrize(
     ("across", "along", "said"),

@@ -129,7 +129,7 @@ def face(d: int, upper: bool) -> tuple[tuple[int, int, int], dict[str, int], dic
     extent = (SIZE[tangents[0]], SIZE[tangents[1]], 1)
     s1, s2 = (STRIDES[e] for e in tangents)
     place = {"o": o, "s1": s1, "s2": s2, "sn": inward * STRIDES[d], "sv": POINTS}
-    return extent, place, {l: layer(l) for l in range(-3, 5)}
+    return extent, place, {l: layer(l) for l in range(-3, 7)}
 
 
 FACES = pytest.mark.parametrize(("d", "upper"), [(0, False), (1, True), (2, False)], ids=["imin", "jmax", "kmin"])
@@ -316,7 +316,8 @@ def test_slip_wall(backend, d, upper):
 )
 def test_ghosts_of_an_outflow(backend, d, upper, rated, cell, roughness, mach):
     """The cubic through four nodes goes on in the fields that leave; those that enter repeat the node, but for the
-    acoustic one where its rate is set. Where the flow is smooth the quartic through five nodes goes on: where that rate
+    acoustic one where its rate is set. Where lines shrink towards the face the cubic of the latter is the one through
+    every second node. Where the flow is smooth the quartic through five nodes goes on: where that rate
     is set if the cell's Reynolds number, `cell` (0: inviscid), is low, elsewhere from Mach 1.1 on. `mach`: that of the
     gas, if it leaves."""
     (s, q), (m, jacobian), (extent, place, layers) = states(), geometry(), face(d, upper)
@@ -334,23 +335,35 @@ def test_ghosts_of_an_outflow(backend, d, upper, rated, cell, roughness, mach):
     sound = np.sqrt(GAMMA * p / rho)
     # the jacobian that gives all cells their number
     jacobian[layers[0]] = (rho * sound / (max(cell, 1) * np.linalg.norm(n, axis=0))).reshape(jacobian[layers[0]].shape)
+    along, chance = [np.linalg.norm(area[(slice(None), *layers[l])], axis=0) for l in range(5)], random(19)
+    for l in range(1, 5):  # ratios of neighbouring spacings about the limits between which the closure changes
+        growth = chance.uniform(0.95, 1.08, along[l].shape)
+        jacobian[layers[l]] = jacobian[layers[l - 1]] * along[l - 1] / along[l] / growth
     kernels = program(backend, OUTFLOW, viscosity="constant") if cell else program(backend, SMALL)
     kernels.launch(
         "extrapolate", extent, **place, direction=inward, rated=rated, inverse_reynolds=1.0, m=area, jacobian=jacobian,
         q=q,
     )  # fmt: skip
-    nodes = np.stack([q[(slice(None), *layers[l])].reshape(5, -1) for l in range(5)])
+    nodes = np.stack([q[(slice(None), *layers[l])].reshape(5, -1) for l in range(7)])
+    spacings = np.stack([1 / (jacobian[layers[l]] * along[l]) for l in range(5)])
+    shrinking = np.clip(((spacings[1:] / spacings[:-1]).max(axis=0).ravel() - 1.05) / 0.05, 0, 1) * rated
+    assert not rated or 0 < shrinking.mean() < 1
     speeds = np.stack([un - sound, un, un, un, np.full(un.shape, -1.0) if rated else un + sound], axis=1)
     basis = eigenvectors(nodes[0], n)
-    fourth = np.tensordot([1, -4, 6, -4, 1], nodes, 1) / rho / np.stack([0 * sound + 1, *[sound] * 3, sound**2])
+    fourth = np.tensordot([1, -4, 6, -4, 1], nodes[:5], 1) / rho / np.stack([0 * sound + 1, *[sound] * 3, sound**2])
     share = {0: 0, 5: 1, 15: 0.5}[cell] if rated else np.clip(10 * (-un / sound - 1), 0, 1)
     quartic = share / (1 + (np.sum(fourth**2, axis=0) / 0.01**2) ** 2)
     assert np.ptp(quartic) > 0.3 or (mach is None and not (rated and cell))
     for l in (1, 2, 3):
-        cubic, whole = (
-            sum(nodes[a] * np.prod([(-l - b) / (a - b) for b in range(n) if b != a]) for a in range(n)) for n in (4, 5)
+        cubic, whole, wide = (
+            sum(nodes[a] * np.prod([(-l - b) / (a - b) for b in those if b != a]) for a in those)
+            for those in (range(4), range(5), range(0, 7, 2))
         )  # Lagrange's
-        fields = np.linalg.solve(basis, (cubic + quartic * (whole - cubic) - nodes[0]).T[..., None])[..., 0]
+        fields, entering = (
+            np.linalg.solve(basis, (to - nodes[0]).T[..., None])[..., 0]
+            for to in (cubic + quartic * (whole - cubic), wide)
+        )
+        fields[:, 4] += shrinking * (entering[:, 4] - fields[:, 4])
         # a field that moves in enters whole from a thirtieth of the sound speed times its share of the density on
         change = abs(fields)
         change[:, 1:4] = np.sqrt(fields[:, 1] ** 2 + np.sum((fields[:, 2:4] / sound[:, None]) ** 2, axis=1))[:, None]

@@ -9,7 +9,7 @@ import pytest
 from kernels_alone import SMALL, geometry, gradient, inside, primitive, program, random, states, sutherland, temperature
 from kernels_alone import conservative as conserved
 
-from hiresx.device.averaging import BUDGETS, names
+from hiresx.device.averaging import BITS, BUDGETS, names
 from hiresx.rhs.sponge import moments
 
 NI, NJ, NK = alone.SIZE
@@ -240,8 +240,8 @@ def test_averages(backend, kind, size):
     for n, s in enumerate(samples):
         share = weights[n] / weights[: n + 1].sum()
         kernels.launch(
-            f"average_{kind}", alone.SIZE, **alone.PLACE, sv=alone.POINTS, q=conserved(s), width=NI, height=NJ,
-            count=NI * NJ * NK, share=share, mean=found,
+            "average_moments", alone.SIZE, **alone.PLACE, sv=alone.POINTS, q=conserved(s), width=NI, height=NJ,
+            kinds=BITS[kind], count=NI * NJ * NK, share=np.array([share]), mean=found,
         )  # fmt: skip
         if n == 0:
             assert not found[len(MEANS[kind]) :].any()
@@ -302,14 +302,14 @@ def test_average_budget(backend, viscosity, kind):
     gathered = []
     for n, s in enumerate(samples):
         share, q, w = weights[n] / weights[: n + 1].sum(), conserved(s), np.stack([*s[1:4], temperature(s)])
-        alike = alone.PLACE | nodes | {"sv": alone.POINTS, "q": q, "share": share}
+        alike = alone.PLACE | nodes | {"sv": alone.POINTS, "q": q, "share": np.array([share])}
         kernels.launch(
             f"average_{kind}", alone.SIZE, **alike, **dict(zip(("di", "dj", "dk"), alone.STRIDES, strict=True)), w=w,
             m=m, jacobian=jacobian, inverse_reynolds=RE, reynolds=held["reynolds"], favre=held["favre"],
             mean=held[kind],
         )  # fmt: skip
         for of in ("reynolds", "favre"):
-            kernels.launch(f"average_{of}", alone.SIZE, **alike, mean=held[of])
+            kernels.launch("average_moments", alone.SIZE, **alike, kinds=BITS[of], mean=held[of])
         g = np.stack([gradient(c, m, jacobian) for c in s[1:4]])
         mu = 0.0 if viscosity == "none" else sutherland(inside(temperature(s))) * RE
         tau = mu * (g + np.swapaxes(g, 0, 1) - 2 / 3 * np.trace(g) * np.eye(3)[:, :, None, None, None])

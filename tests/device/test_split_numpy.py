@@ -1,6 +1,8 @@
 """The split form of the inviscid terms, the hybrid one and their sensors, one kernel at a time, against NumPy written
 from the equations."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from kernels_alone import (
@@ -28,6 +30,7 @@ HEADERS = (
     "calibration.h", "terms/shock_sensor.h",
 )  # fmt: skip
 WEIGHTS = (3 / 4, -3 / 20, 1 / 60)
+PLANES = 5  # of a chunk
 # Of the sensor `teno`, on nodes whose states have nothing in common, so that its values are spread from 0 to 1.
 SENSED_CUTOFF = 1e-8
 
@@ -103,14 +106,31 @@ def test_split_fluxes_and_rates(backend):
 
 
 def march(kernels, directions: list[int], q, m, rates: np.ndarray, first: int, **sensor) -> None:
-    """The rates of the split form in some directions, in chunks of 5 planes, and the sensor."""
+    """The rates of the split form in some directions, in chunks of planes, and the sensor."""
     sensor = {"threshold": 1.0, "smooth": 0, "floor": 0.0} | sensor
+    if "sensor" in sensor:
+        sensor |= {"tiles": np.ones(SHAPE, np.int8)}
     steps = {f"d{name}": STRIDES[d] * (d in directions) for d, name in enumerate("ijk")}
     ni, nj, n = SIZE
     kernels.launch(
-        "split_march", (ni, nj, -(-n // 5)), **PLACE, **steps, n=n, chunk=5, sv=POINTS, q=q, m=m, r=rates, first=first,
-        **sensor,
+        "split_march", (ni, nj, -(-n // PLANES)), **PLACE, **steps, n=n, chunk=PLANES, sv=POINTS, q=q, m=m, r=rates,
+        first=first, **sensor,
     )  # fmt: skip
+    if "sensor" in sensor:
+        wanted = tiles(sensor["sensor"])
+        assert np.array_equal(sensor["tiles"][wanted >= 0], wanted[wanted >= 0])
+
+
+def tiles(sensor: np.ndarray) -> np.ndarray:
+    """The field `sensed_tiles` of a sensor, -1 where it has no mark, in chunks of PLANES planes."""
+    (ti, tj), (ni, nj, nk) = wrappers.TILE, SIZE
+    found, seen = np.full(SHAPE, -1, np.int8), inside(sensor) > 0
+    for begin in range(0, nk, PLANES):
+        for k in range(begin, min(begin + PLANES, nk), 8):
+            for j, i in product(range(0, nj, tj), range(0, ni, ti)):
+                own = seen[k : min(k + 8, begin + PLANES), j : j + tj, i : i + ti]
+                found[3 + k, 3 + j, 3 + i] = own.any()
+    return found
 
 
 def sweep(kernels, d: int, q: np.ndarray, area: np.ndarray, sensor: np.ndarray, rates: np.ndarray) -> None:
@@ -123,6 +143,7 @@ def sweep(kernels, d: int, q: np.ndarray, area: np.ndarray, sensor: np.ndarray, 
         kernels.launch("sweep_along", (chunks, 1, nk), **PLACE, n=ni, rows=nj, **fields)
         return
     n, other, s2 = (nj, nk, sk) if d == 1 else (nk, nj, sj)
+    fields |= {"tiles": np.maximum(tiles(sensor), 0), "march": PLANES}
     kernels.launch("sweep_across", (ni, other, -(-n // 4)), o=ORIGIN, s2=s2, sd=STRIDES[d], n=n, **fields)
 
 
@@ -183,6 +204,25 @@ def test_every_part_of_a_chunk_of_rows_that_a_sensor_marks():
             extent = (-(-elements // chunk), 1, 1)
             kernels.launch("sweep_along", extent, **PLACE, n=n, rows=rows, chunk=chunk, sensor=sensor, r=r, **fields)
         assert rates.any() and np.array_equal(*rates)
+
+
+@pytest.mark.parametrize("d", range(3))
+def test_a_mark_anywhere_around_a_chunk_of_a_line(d):
+    """One node or ghost whose sensor is above 0 changes the rates of the nodes that its flux reaches, whichever chunks
+    and tiles these and the node belong to: as many as in one chunk of the whole line."""
+    q = conservative(0.2 * states()[0] + np.array([0.8, 0.3, 0.2, -0.1, 0.9])[:, None, None, None])
+    area, kernels = geometry()[0][3 * d : 3 * d + 3], program("emulated", HEADERS, inviscid="hybrid", sensor="jump")
+    n, across = SIZE[d], [4, 4, 4]
+    for s in range(-3, n + 3):
+        at = [3 + place for place in across]
+        at[d] = 3 + s
+        sensor, rates = np.zeros(SHAPE), np.zeros((5, *SHAPE))
+        sensor[tuple(at[::-1])] = 0.5
+        sweep(kernels, d, q, area, sensor, rates)
+        line = [slice(None), *(slice(3 + place, 4 + place) for place in across[::-1])]
+        line[3 - d] = slice(3, -3)
+        changed = np.flatnonzero(rates[tuple(line)].reshape(5, -1).any(0))
+        assert changed.tolist() == list(range(max(s - 3, 0), min(s + 4, n)))
 
 
 def second_difference(a: np.ndarray, axis: int) -> np.ndarray:
@@ -272,6 +312,10 @@ def test_sensors(backend, name):
             beside = np.full(SHAPE, np.nan)
             march(kernels, [0, 1, 2], q, m, np.zeros((5, *SHAPE)), 1, jacobian=jacobian, sensor=beside, **given)
             compare(beside, np.maximum(wanted, 0.05))
+            # in two dimensions, as the kernel of the sensor alone
+            kernels.launch("shock_sensor", SIZE, **(place | {"dk": 0}), **given)
+            march(kernels, [0, 1], q, m, np.zeros((5, *SHAPE)), 1, jacobian=jacobian, sensor=beside, **given)
+            np.testing.assert_allclose(inside(beside), inside(found), rtol=0, atol=1e-12)
 
 
 def compare(found: np.ndarray, wanted: np.ndarray) -> None:

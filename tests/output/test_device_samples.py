@@ -5,10 +5,13 @@ import pytest
 from watched_runs import SLIP, pulse, tables, watched
 
 from hiresx import Case, Simulation
+from hiresx.case import load
 from hiresx.output.saved.attachment import Attachment
 from hiresx.output.watch import history, monitors
 from hiresx.output.watch.device_samples import DeviceMonitor, DeviceSamples
+from hiresx.simulation import simulation as simulations
 from hiresx.solver import Solver
+from hiresx.solver.step_size import StepSize
 
 EVERY = 5
 WATCHED = {
@@ -77,16 +80,63 @@ def test_a_sample_is_fetched_and_nothing_waits_for_it(tmp_path, monkeypatch):
             if attachment in known or isinstance(attachment, DeviceSamples):
                 attachment.after_step(solver)
     assert len(fetched) == 2 and max(fetched) < 5000 and {one.history.samples for one in known} == {1}
-    seen, host = [], backend.to_host
+    seen, fetch_steps = [], backend.fetch
 
     def look(array):
-        seen.append({one.history.name: one.history.samples for one in known})
-        return host(array)
+        wait = fetch_steps(array)
+        return lambda: (seen.append({one.history.name: one.history.samples for one in known}), wait())[1]
 
-    monkeypatch.setattr(backend, "to_host", look)
+    monkeypatch.setattr(backend, "fetch", look)
     solver.advance(1)
     # stored before the host waits for the step
     assert seen[0] == dict.fromkeys((*NAMES, "around"), 2) | {"all": 1}
+
+
+@pytest.fixture
+def launched(monkeypatch) -> list[tuple[int, bool]]:
+    """The numbers of steps that were known when samples were launched."""
+    found, launch = [], DeviceSamples._launch
+    monkeypatch.setattr(
+        DeviceSamples, "_launch", lambda self, due: (found.append(self._solver.steps), launch(self, due))[1]
+    )
+    return found
+
+
+def histories(case, out, initial) -> dict[str, bytes]:
+    simulation = Simulation(case, "emulated", initial=initial, out=out)
+    simulation.run(progress=False)
+    return {path.name: path.read_bytes() for path in sorted((out / "history").iterdir())}
+
+
+def test_samples_after_known_steps_are_launched_before_the_host_waits(tmp_path, monkeypatch, launched):
+    """The norms of `monitor.every` too. All numbers are those of samples that are launched after the host waited."""
+    norms, seek = [], StepSize.seek_norms
+    monkeypatch.setattr(StepSize, "seek_norms", lambda self: (norms.append(1), seek(self))[1])
+    monkeypatch.setattr(simulations, "HEARING", 100.0)
+    case = viscous(monitor={"every": 5}, average={"every": 2})
+    ahead = histories(case, tmp_path / "ahead", pulse)
+    # those of steps 0, 2, 4, 5, 6 and so on; the first step is made alone
+    assert launched == [0, 1, 2, 4, 5, 6, 8, 10] and len(norms) == 2
+    launched.clear()
+    monkeypatch.setattr(Simulation, "_launch_ahead", lambda self, count: None)
+    assert histories(case, tmp_path / "behind", pulse) == ahead and len(ahead) == 6
+    assert launched == [0, 2, 4, 5, 6, 8, 10, 12]
+
+
+def test_what_was_launched_behind_a_step_that_fails_is_discarded(tmp_path, monkeypatch):
+    """A strong jump and CFL numbers that are far too large: steps are taken again, with a part of their size."""
+
+    def jump(x, y, z):
+        beyond = x > x.mean()
+        return 1.0, 3.0 * beyond, 0.0, 0.0, 1.0 + 9.0 * beyond
+
+    given = ["grid.n=[24,1,1]", "time.cfl=7.5", "time.steps=5", "conservation.every=1", "monitor.every=1"]
+    retaken, rewind = [], Solver.rewind
+    monkeypatch.setattr(Solver, "rewind", lambda self: (retaken.append(self.steps), rewind(self))[1])
+    ahead = histories(load("free-stream", overrides=given), tmp_path / "ahead", jump)
+    assert retaken
+    monkeypatch.setattr(Simulation, "_launch_ahead", lambda self, count: None)
+    assert histories(load("free-stream", overrides=given), tmp_path / "behind", jump) == ahead
 
 
 def test_histories_of_device_and_host_are_the_same(tmp_path):

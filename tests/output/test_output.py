@@ -1,5 +1,6 @@
 """Output room: field files, faults of the disk, the run record."""
 
+import importlib.metadata
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ import pytest
 from file_limits import largest_file
 from flow_blocks import state, wavy
 
+import hiresx
 from hiresx.case import load
 from hiresx.case.toml import dumps
 from hiresx.errors import HiresxError
@@ -277,6 +279,17 @@ def test_hardware_and_versions_of_this_machine():
     assert hardware["memory_bytes"] > 2**28
     assert versions["numpy"] == np.__version__
     assert versions["python"] == sys.version.split()[0]
+
+
+def test_a_source_tree_without_package_metadata_has_a_version(tmp_path, monkeypatch):
+    def version(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    for module in (importlib.metadata, machine_record):
+        monkeypatch.setattr(module, "version", version)
+    with netCDF4.Dataset(fields.write(tmp_path / "f.nc", two_blocks(), 0.0, 0, CASE)) as file:
+        assert file.source == f"hiresx {hiresx.__version__}"
+    assert machine_record.versions()["hiresx"] == hiresx.__version__
 
 
 def test_a_compiler_that_is_not_there(monkeypatch):

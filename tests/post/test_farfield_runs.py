@@ -161,6 +161,28 @@ def test_the_command_averages_around_the_axis_and_refuses_azimuths_without_an_ar
     assert "--azimuths belong to an --arc" in json.loads(capsys.readouterr().out)["error"]
 
 
+def test_the_command_compares_with_measured_spectra(run, capsys, tmp_path):
+    measured = tmp_path / "measured.csv"
+    measured.write_text("strouhal,angle_40,angle_100,angle_120\n0.1,80,70,60\n1.0,60,70,60\n")
+    arguments = ["post", "farfield", str(run), "capped", "--segments", "1", "--json", "--measured", str(measured)]
+    assert execute([*arguments, "--arc", "11,40,100,2", "--azimuths", "3", "--out", str(tmp_path)]) == 0
+    said = json.loads(capsys.readouterr().out)
+    with (tmp_path / "farfield_capped_measured.csv").open() as file:
+        rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+    assert rows == said["measured"]["bands"] and {row["angle_deg"] for row in rows} == {40.0, 100.0}
+    bands = {band["middle"]: n for n, band in enumerate(said["third_octaves"]) if band["resolved"]}
+    for row in rows:
+        level = said["mean_levels"][[40.0, 100.0].index(row["angle_deg"])]["third_octave_levels_db"][
+            bands[row["middle"]]
+        ]
+        width = row["middle"] * (10**0.05 - 10**-0.05)
+        assert row["computed_db"] == pytest.approx(level - 10 * np.log10(width), abs=1e-9)
+        known = 80 - 20 * np.log10(row["middle"] / 0.1) if row["angle_deg"] == 40 else 70
+        assert row["measured_db"] == pytest.approx(known, abs=0.02)
+    assert execute([*arguments, "--observers", "10,0,0"]) == 2
+    assert "no angle of an observer is measured" in json.loads(capsys.readouterr().out)["error"]
+
+
 def test_the_command_writes_numbers_signals_and_a_picture(run, capsys, tmp_path):
     table = tmp_path / "heard.csv"
     table.write_text("x, y, z\n0, 10, 0\n4, -6, 7\n")

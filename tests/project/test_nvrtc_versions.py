@@ -17,3 +17,14 @@ def test_arguments_of_lambdas_have_types():
         for match in GENERIC.finditer(path.read_text())
     }
     assert not found, "\n".join(sorted(found))
+
+
+def test_copies_to_memory_on_the_chip_have_no_hints_for_caches():
+    """The assembler of CUDA 13.0 (NVRTC 13.0.88) makes LDGSTS with registers that do not exist of some of those that
+    have one, where the shared address has a part in a uniform register. An H200 ends with an illegal instruction."""
+    found = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "kernels").rglob("*.h"))
+        if re.search(r"cp\.async\S*cache_hint|createpolicy", path.read_text())
+    ]
+    assert not found

@@ -136,11 +136,37 @@ def test_nodes_of_new_tiles_have_the_flow_at_their_place(monkeypatch):
 def test_weights_made_on_the_device_are_those_of_the_host(monkeypatch, n):
     simulation = moved_ball(monkeypatch, n)
     ghosts = simulation.solver._ghosts.patched
-    made = [give.weights for give in ghosts._gives]
+    made = [*ghosts._gives]
     monkeypatch.setattr(type(ghosts), "_weights", InterpolatedGhosts._weights)
     ghosts._prepare(simulation._ground, ghosts.located)
     for one, give in zip(made, ghosts._gives, strict=True):
-        assert one is not give.weights and np.array_equal(one, give.weights)
+        assert one.weights is not give.weights and give.apart == give.count == one.count
+        np.testing.assert_array_equal(weights_of(one), weights_of(give))
+
+
+def weights_of(give):
+    """The weights (36, ghosts) of a contribution, as the kernels read them."""
+    return np.asarray(give.weights).ravel()[np.arange(36)[:, None] * give.apart + np.arange(give.count)]
+
+
+def test_launches_of_blocks_that_stay_are_used_again(monkeypatch):
+    simulation = moved_ball(monkeypatch, (64, 56, 1), levels=2)
+    before = dict(zip(simulation.solver.states, simulation.solver.terms.inviscid, strict=True))
+    made = []
+    call = type(simulation.solver.program).call
+
+    def counted(program, name, extent, /, **arguments):
+        made.append(name)
+        return call(program, name, extent, **arguments)
+
+    monkeypatch.setattr(type(simulation.solver.program), "call", counted)
+    assert simulation.adapt()
+    now = dict(zip(simulation.solver.states, simulation.solver.terms.inviscid, strict=True))
+    stay = before.keys() & now.keys()
+    assert stay and len(stay) < len(now)
+    assert all(now[state] is before[state] for state in stay)
+    fresh = len(now) - len(stay)
+    assert made.count("update") == 3 * fresh and made.count("inviscid_sweep") == 2 * fresh
 
 
 def test_weights_of_outflows_are_kept_by_face_and_surroundings(monkeypatch):

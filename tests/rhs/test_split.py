@@ -8,6 +8,10 @@ from wall_sums import total
 from wholes import off_on_ranks, whole
 
 from hiresx import Case, HiresxError, Simulation, load
+from hiresx.grid.blocks import FACES
+from hiresx.rhs import split
+from hiresx.rhs.inviscid import face_nodes
+from hiresx.rhs.repeated import repeat_at_faces
 
 HYBRID = 'scheme.inviscid="hybrid"'
 STATE = {"rho": 1.0, "u": 0.5, "v": 0.2, "w": 0.1, "p": 1 / 1.4}
@@ -99,6 +103,15 @@ def blast(x, y, z):
 GRID = shaken((11, 12, 13))
 
 
+def test_ghosts_of_the_sensor_behind_conditions_alone():
+    """Launches repeat the nodes of faces with conditions. Those of connected faces come by the exchange."""
+    for case, grid, wanted in ((gap(), GRID, [*FACES]), (box("hybrid", 12), None, [])):
+        solver = Simulation(case, "cpu", grid=grid).solver
+        (state,) = solver.states
+        calls = list(repeat_at_faces(solver.program, state, "shock_sensor", solver.cut.patches))
+        assert [call.arguments["o"] for call in calls] == [face_nodes(state, face)[1]["o"] for face in sorted(wanted)]
+
+
 def rates(case: Case, backend: str, plan: str) -> np.ndarray:
     run = Simulation(case.model_copy(update={"plan": plan}), backend, grid=GRID, initial=blast)
     run.solver.choose_dt()
@@ -176,6 +189,27 @@ def _off_on_ranks(comm, sensor: str) -> float:
 def test_ranks(sensor):
     """Two ranks have what one has, sensors and their halos included."""
     assert max(run_ranks(2, _off_on_ranks, sensor)) < 1e-13
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("planes", [3, 9, 12])
+def test_chunks_of_the_marching_kernel(planes, monkeypatch):
+    """Marks are of fewer planes at the end of a chunk. Few nodes are marked here."""
+    monkeypatch.setattr(split, "march_chunk", lambda n, tiles: planes)
+    case = gap(scheme={"inviscid": "hybrid", "hybrid": {"threshold": 0.05, "blending": "sharp"}})
+    first = rates(case, "cpu", "pencils")
+    assert np.abs(first - rates(case, "emulated", "fused")).max() < 1e-13 * np.abs(first).max()
+
+
+@pytest.mark.slow
+def test_stored_differences_on_gpus():
+    """Where the state is stored as differences from a reference, in FP32, GPUs and CPUs differ by its round-off."""
+    scheme = {"inviscid": "hybrid", "hybrid": {"sensor": "teno"}, "precision": "differences"}
+    runs = [Simulation(gap(scheme=scheme), where, grid=GRID, initial=blast) for where in ("emulated", "cpu")]
+    for run in runs:
+        run.run(progress=False)
+    for name in STATE:
+        np.testing.assert_allclose(*(run.blocks[0].state(name) for run in runs), rtol=0, atol=1e-6)
 
 
 def _off_on_emulated_ranks(comm, inviscid: str) -> float:

@@ -99,6 +99,24 @@ def test_couette_flow_with_suction_is_exponential_to_third_order(skew):
 
 # Everything at once, with the time in it: one kernel set.
 BREATHING = {"temperature": 1.1, "mass_flux": "0.05 * depth * sin(4 * t) * (1 + 0.5 * cos(6.283185307179586 * x))"}
+
+
+def sheared(x, y, z):
+    return 1.0 + 0 * x, 0.4, 0.0, 0.0, P
+
+
+def test_a_heat_flux_of_0_is_the_adiabatic_wall():
+    """The same bits, after an impulsive start, on oblique lines."""
+    given, none = (
+        gap(13, wall, {"temperature": 1.1}, 0.6, initial=sheared, time={"steps": 20, "cfl": 0.5})
+        for wall in ({"heat_flux": 0}, {})
+    )
+    for run in (given, none):
+        run.run(progress=False)
+    for name in ("rho", "u", "v", "p"):
+        np.testing.assert_array_equal(given.blocks[0].state(name), none.blocks[0].state(name))
+
+
 WARMING = {"heat_flux": "0.02 * t * gamma", "normal_velocity": "-0.01 * (2 + cos(6.283185307179586 * x))"}
 
 

@@ -28,13 +28,25 @@ def test_a_state_that_is_none_is_refused_by_place():
         ((1, np.inf, 0, 0, P), "u = inf"),
         ((0, 0, 0, 0, P), "rho = 0"),
         ((1, 0, np.zeros(3), 0, P), r"v has the shape \(3,\)"),
-        (("much", 0, 0, 0, P), "rho has the shape"),
+        (("much", 0, 0, 0, P), "rho = 'much' is not a number"),
+        ((None, 0, 0, 0, P), "rho = None is not a number"),
     ):
         with pytest.raises(HiresxError, match=words) as error:
             block.set_state(*given)
         assert error.value.hint
         np.testing.assert_array_equal(block.state("p"), before)
     block.set_state(np.ones(9), 0, 0, np.zeros((8, 1)), P)
+
+
+def test_a_block_that_is_none_is_refused_with_those_that_are_there():
+    run = Simulation(case(), "cpu")
+    with pytest.raises(HiresxError, match="rho = 'box' is not a number") as error:
+        run.blocks[0].set_state("box", 1, 0, 0, P)
+    assert "simulation.blocks[n]`, where 0 is 'box'" in error.value.hint
+    for block in ("box", 1, 0.0, None):
+        with pytest.raises(HiresxError, match="is not the number of a block") as error:
+            run.solver.set_state(block, 1, 0, 0, 0, P)
+        assert error.value.hint == "block 0 is 'box'"
 
 
 def inflow(x, y, z, t):

@@ -73,9 +73,14 @@ def test_hardly_more_steps_are_launched_than_lead_to_a_sample(size, monkeypatch)
     launched, taken_by_one = [], StepRecording.__call__
 
     def noted(recorded, count, *arguments, **named):
-        found = taken_by_one(recorded, count, *arguments, **named)
-        launched.append((count, found.count))
-        return found
+        complete = taken_by_one(recorded, count, *arguments, **named)
+
+        def completed():
+            found = complete()
+            launched.append((count, found.count))
+            return found
+
+        return completed
 
     monkeypatch.setattr(StepRecording, "__call__", noted)
     monkeypatch.setattr(simulations, "HEARING", 100.0)

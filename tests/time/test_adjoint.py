@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from ranks import run_ranks
 from scipy import sparse as matrices
+from scipy.linalg import hilbert
 from test_gradients import BUMP, DUCT, LENGTH, LIFT, PRESSURE, SPEED
 
 from hiresx import HiresxError
@@ -69,6 +70,8 @@ def _check_linearisation(flow, of, of_matrix: float, of_gradients: float, at_kin
     made = SparseLinearisation(flow, flow.state(), of)
     x = made.flat(flow.state())
     direction = x * np.sin(np.arange(x.size) / 9)
+    if not x.reshape(made.variables, -1)[3].any():  # no velocity across the plane of the flow
+        direction.reshape(made.variables, -1)[3] = np.sin(np.arange(x.size // made.variables) / 7)
     expected, slopes = _differences(flow, made, x, direction, of)
     off = np.sort(np.abs(made.jacobian @ direction - expected)) / np.linalg.norm(expected)
     assert np.linalg.norm(off[: off.size - at_kinks]) < of_matrix and np.linalg.norm(off) < max(of_matrix, 1e-5)
@@ -260,8 +263,6 @@ def test_extended_precision_that_is_none_is_refused(duct, monkeypatch):
     monkeypatch.setattr(np, "longdouble", np.float64)
     with pytest.raises(HiresxError, match="--extended: a long double has no more digits than a double"):
         gradient(duct, ["force_y"], ["parameters.back"], backend="cpu", extended=True)
-    with pytest.raises(HiresxError, match="--extended: 2 ranks do not exchange numbers of extended precision"):
-        forward._check_extended(2)
 
 
 @pytest.fixture(scope="module")
@@ -321,12 +322,38 @@ def test_gmres_with_factors_of_parts_solves_as_the_factors_of_the_whole_do():
     matrix, right = _equations()
     solver = sparse_solver.Iterative(matrix, 3)
     assert len(solver._parts) == 3
-    expected = sparse_solver.Factors(matrix).adjoint(right)
+    expected = sparse_solver.Factors(matrix, 3).adjoint(right)
     assert solver.adjoint(right) == pytest.approx(expected, abs=1e-5 * np.abs(expected).max())
     matrix, right = _equations(40)  # a single part
     assert sparse_solver.Iterative(matrix, 3)._precondition(right) == pytest.approx(
-        sparse_solver.Factors(matrix).adjoint(right)
+        sparse_solver.Factors(matrix, 3).adjoint(right)
     )
+
+
+def test_factors_of_fronts_solve_both_equations():
+    """Of a matrix of many fronts, with one variable that is not coupled with the others."""
+    matrix, right = _equations(900)
+    alone = matrices.diags_array([1.0, 3.0, 1.0], offsets=[-1, 0, 1], shape=(900, 900))
+    ends = [slice(0, 2700), slice(2700, None)]
+    blocks = [[matrix[a, b] for b in ends] for a in ends]
+    matrix = matrices.block_array(
+        [[blocks[0][0], None, blocks[0][1]], [None, alone, None], [blocks[1][0], None, blocks[1][1]]]
+    ).tocsr()
+    right = np.insert(right, 2700, np.sin(np.arange(900)))
+    solver = sparse_solver.Factors(matrix, 4)
+    for found, applied in ((solver.adjoint(right), matrix.T), (solver.direct(right), matrix)):
+        assert np.linalg.norm(applied @ found - right) < 1e-11 * np.linalg.norm(right)
+    assert [list(group) for group in solver._groups] == [[0, 1, 2, 4], [3]]
+    assert len(solver._eliminations) > 10 and solver._dtype == np.float32
+    assert solver.numbers < 0.2 * matrix.shape[0] ** 2
+
+
+def test_equations_that_fp32_does_not_solve_have_factors_in_fp64():
+    matrix = matrices.csr_array(hilbert(8))
+    solver = sparse_solver.Factors(matrix, 1)
+    right = np.ones(8)
+    assert np.linalg.norm(matrix @ solver.adjoint(right) - right) < 1e-6
+    assert solver._dtype == np.float64
 
 
 def test_gmres_that_does_not_converge_is_told(monkeypatch):
@@ -339,18 +366,23 @@ def test_gmres_that_does_not_converge_is_told(monkeypatch):
         sparse_solver.Iterative(matrix, 3).adjoint(right)
 
 
-def test_distant_nodes_are_shifted_together():
-    """On a chain of 40 nodes, of which three take means."""
-    places, means = np.arange(40), [0, 1, 38]
+@pytest.mark.parametrize("edge", [1, 3])
+def test_distant_tiles_are_shifted_together(edge):
+    """On a chain of 40 nodes, of which three take means. The last tile has one node."""
+    places, means, tiles = np.arange(40), [0, 1, 38], np.arange(40) // edge
     chain = np.stack([np.maximum(places - 1, 0), np.minimum(places + 1, 39)], axis=1)
-    groups = list(LineNeighbours(chain, np.array(means)).distant_groups(3))
-    assert sorted(np.concatenate([nodes for nodes, _ in groups])) == list(places)
+    near = LineNeighbours(chain, np.array(means), tiles)
+    groups = list(near.distant_groups(3))
+    assert sorted(np.concatenate([group for group, _ in groups])) == list(range(tiles[-1] + 1))
     assert len(groups) < 14
-    for nodes, cause in groups:
+    for group, cause in groups:
         for place in places:
-            near = [n for n in nodes if abs(n - place) <= 3 or (n in means and place in means)]
-            assert len(near) <= 1
-            assert cause[place] == (near[0] if near else -1)
+            causes = {
+                tiles[n]
+                for n in np.concatenate([near.members[tile] for tile in group])
+                if abs(n - place) <= 3 or ({tiles[n], tiles[place]} <= set(tiles[means]) and place in means)
+            }
+            assert causes == ({cause[place]} if cause[place] >= 0 else set())
 
 
 def test_conditions_that_reach_further_are_refused(bump, monkeypatch):
@@ -384,6 +416,23 @@ def _on_ranks(comm, path) -> list[float]:
 def test_on_two_ranks(duct):
     for found in run_ranks(2, _on_ranks, duct, timeout=300.0):
         assert found == pytest.approx([-LENGTH, -PRESSURE], rel=1e-8)
+
+
+def _extended_on_ranks(comm, path) -> list[float]:
+    """The derivative of the force by the pressure behind, in extended precision by both methods."""
+    return [
+        gradient(
+            path, ["force_y"], ["parameters.back"], None, LONGER, "cpu", 1e-3, comm=comm, adjoint=way, extended=True
+        ).derivatives["floor.force_y"]["parameters.back"]
+        for way in (True, False)
+    ]
+
+
+@pytest.mark.slow
+def test_in_extended_precision_on_two_ranks(duct):
+    """Ranks exchange long doubles, and end the exchanges of all flows in the same order."""
+    for found in run_ranks(2, _extended_on_ranks, duct, timeout=300.0):
+        assert found == pytest.approx([-LENGTH] * 2, rel=1e-11)
 
 
 def _matrices(comm, path):

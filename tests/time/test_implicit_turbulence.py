@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy.integrate import solve_bvp
-from turbulent_channel import KAPPA, RE_TAU, U_TAU, channel_of, reichardt, started_from, two_sweeps
+from turbulent_channel import KAPPA, RE_TAU, U_TAU, all_sweeps, channel_of, reichardt, started_from
 
 from hiresx import Case, Simulation, load
 from hiresx.output.watch.monitors.force import ForceMonitor
@@ -78,9 +78,9 @@ def test_a_turbulent_channel_is_that_of_its_equations():
 
 @cache
 def swept(where: str, parts: int) -> tuple[np.ndarray, list[np.ndarray]]:
-    """What two sweeps make of the change by an explicit step, and the blocks that were assembled; on other
+    """What the sweeps make of the change by an explicit step, and the blocks that were assembled; on other
     backends the sweeps take those of the CPU."""
-    return two_sweeps(started(33, where, parts), None if where == "cpu" else swept("cpu", 1)[1])
+    return all_sweeps(started(33, where, parts), None if where == "cpu" else swept("cpu", 1)[1])
 
 
 @pytest.mark.parametrize(("where", "parts"), [("cpu", 2), pytest.param("emulated", 1, marks=pytest.mark.slow)])

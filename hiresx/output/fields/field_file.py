@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hiresx import __version__
 from hiresx.device.fields import output_fields
 from hiresx.equations import equations
 from hiresx.errors import HiresxError
@@ -156,11 +157,9 @@ class Series:
 
     def _define(self, file: Any) -> dict[tuple[str, str], Any]:
         """Define everything but values. Returns the variables by (block, name); those of the file have the block ""."""
-        from importlib.metadata import version
-
         file.set_fill_off()
         file.title = str(self._case.get("title", ""))
-        file.source = f"hiresx {version('hiresx')}"
+        file.source = f"hiresx {__version__}"
         file.scales = _SCALES
         self._describe(file)
         if self._part:

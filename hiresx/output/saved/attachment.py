@@ -38,6 +38,11 @@ class Attachment:
         """Set the boundary values that depend on the present flow, without taking a sample. It is called before each
         step that `Simulation.step` makes; in other runs `after_step` sets them."""
 
+    def launch_ahead(self, solver: Solver, step: int) -> None:
+        """Make launches for a sample after step `step`. It is called when the launches of this step have been made, but
+        the host has not waited for them, and only in runs of one rank. The results must be discarded if the state
+        afterwards is of another step, or if `DeviceResidentSteps.seen_ahead` is false."""
+
     def after_step(self, solver: Solver) -> None:
         """Do the work that is due. It is called after every step, or after as many steps as `steps_left` returned."""
 

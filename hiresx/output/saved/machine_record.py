@@ -11,12 +11,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from hiresx import __version__
 from hiresx.base import optional
 
 # CPU flags that determine the width and kind of vector arithmetic, the narrowest first.
 _SIMD = ("sse4_2", "avx", "fma", "avx2", "avx512f", "avx512dq", "avx512vl", "asimd", "sve", "sve2")
 _PACKAGES = {
-    "hiresx": ("hiresx",),
     "numpy": ("numpy",),
     "netCDF4": ("netCDF4",),
     "pydantic": ("pydantic",),
@@ -69,7 +69,7 @@ def gpus() -> list[dict[str, Any]]:
 def versions() -> dict[str, str | None]:
     """Return the versions of the software on which the results of a run depend; None for software that is not
     installed."""
-    found: dict[str, str | None] = {"python": platform.python_version()}
+    found: dict[str, str | None] = {"python": platform.python_version(), "hiresx": __version__}
     for name, distributions in _PACKAGES.items():
         found[name] = next((v for d in distributions if (v := _version(d))), None)
     found["compiler"] = _compiler()

@@ -3,7 +3,7 @@ steps of the device."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from hiresx.device.interface import Calls
 from hiresx.output.saved.attachment import MANY, Attachment
 from hiresx.output.watch.sampling import Monitor
 from hiresx.solver import Solver
+
+# For each monitor what waits for its numbers.
+_Fetched: TypeAlias = "dict[DeviceMonitor, Callable[[], np.ndarray]]"
 
 
 class DeviceMonitor(Monitor):
@@ -35,6 +38,11 @@ class DeviceMonitor(Monitor):
         rank, an array (count,) or of the shape of `array`. The method is called for each sample in order.
         Collective."""
         raise NotImplementedError
+
+    def due_after(self, step: int) -> bool:
+        """True if a sample will be taken after step `step`, at an interval in steps, and the host may read its numbers
+        later."""
+        return self.deferred and self._clock.due_after(step)
 
     def join(self, samples: "DeviceSamples") -> None:
         """Take samples together with the other monitors of `samples`, which must include this one."""
@@ -78,7 +86,8 @@ class DeviceMonitor(Monitor):
 class DeviceSamples(Attachment):
     """The numbers of all `monitors`, in one array on the device. One set of launches computes the numbers of all
     monitors that are due after a step, and one copy fetches them. The host stores them while the device computes the
-    next steps. This attachment must come after the monitors."""
+    next steps. If the host knows beforehand which monitors are due, the launches and the copy follow the launches of
+    the step, before the host waits for it. This attachment must come after the monitors."""
 
     name = "samples on the device"
 
@@ -90,7 +99,8 @@ class DeviceSamples(Attachment):
         self._calls: dict[DeviceMonitor, Calls] = {}
         self._launches: dict[tuple[DeviceMonitor, ...], Callable[[], None]] = {}
         self._due: list[DeviceMonitor] = []
-        self._coming: tuple[int, float, dict[DeviceMonitor, Callable[[], np.ndarray]]] | None = None
+        self._coming: tuple[int, float, _Fetched] | None = None
+        self._ahead: _Fetched = {}  # what was launched before the host waited for the steps
         for monitor in monitors:
             monitor.join(self)
 
@@ -111,13 +121,21 @@ class DeviceSamples(Attachment):
     def begin(self, solver: Solver, restarted: bool) -> None:
         self.after_step(solver)
 
+    def launch_ahead(self, solver: Solver, step: int) -> None:
+        if due := [monitor for monitor in self._places if monitor.due_after(step)]:
+            self._launch(due)
+            self._ahead = self._fetch(due)
+
     def after_step(self, solver: Solver) -> None:
+        coming, self._ahead = self._ahead, {}
         if not self._due:
             return
         self.deliver()
         due, self._due = self._due, []
-        self._launch(due)
-        self._coming = solver.steps, solver.time, self._fetch(due)
+        if list(coming) != due or not solver.device_resident_steps.seen_ahead:
+            self._launch(due)
+            coming = self._fetch(due)
+        self._coming = solver.steps, solver.time, coming
         solver.device_resident_steps.beside(self.deliver)
 
     def deliver(self) -> None:
@@ -128,7 +146,7 @@ class DeviceSamples(Attachment):
         for monitor, wait in coming.items():
             monitor.add_sample(step, time, wait())
 
-    def _fetch(self, due: Sequence[DeviceMonitor]) -> dict[DeviceMonitor, Callable[[], np.ndarray]]:
+    def _fetch(self, due: Sequence[DeviceMonitor]) -> _Fetched:
         """Start to copy the numbers of these monitors. Returns for each what waits for its own."""
         fetch, together = self._solver.backend.fetch, [monitor for monitor in due if monitor.array is None]
         waits = {monitor: fetch(monitor.array) for monitor in due if monitor.array is not None}

@@ -16,7 +16,7 @@ from hiresx.decomposition.ghost_layers import GhostLayers, coordinates_in_box
 from hiresx.decomposition.halo_copies import flat_index
 from hiresx.decomposition.patched_donors import Rows, interpolation_rows, shape_maps
 from hiresx.device.interface import Call
-from hiresx.equations import GAS_CONSERVED, equations
+from hiresx.equations import GAS_CONSERVED
 from hiresx.grid.blocks import direction, side
 from hiresx.grid.patched import WIDTH, BlockMap, nearest_nodes, wraps
 from hiresx.output.saved import files
@@ -140,21 +140,17 @@ class Interpolation:
         states = {state.index: state for state in solver.states}
         real = np.dtype(states[next(iter(states))].real if states else "f8")
         own = by_rank[solver.comm.rank]
-        variables = equations(solver.case).variables
-        self._buffer = solver.backend.zeros((max(self._counts[solver.comm.rank], 1), 2 * variables), str(real))
-        self.array = self._buffer[: self._counts[solver.comm.rank], : len(GAS_CONSERVED)]
+        shape = (self._counts[solver.comm.rank], len(GAS_CONSERVED))
+        self.array = solver.backend.zeros(shape, str(real))
         device, row = solver.backend.to_device, 0
         self.calls: list[Call | list[Call]] = []
         for part in own:
             n, s = len(part.ghost), states[part.part]
-            to = np.arange(row, row + n, dtype=np.int32)
-            # without the linear interpolation, which the kernel then skips
-            weights = part.weights_of(np.arange(n)).copy()
-            weights[1] = 0.0
+            weights = part.weights_of(np.arange(n))[0].reshape(3 * WIDTH, n)  # not those of the linear interpolation
             self.calls.append(
                 solver.program.call(
-                    "patched_state",
-                    (n, 1, 1),
+                    "interpolated_values",
+                    (n, len(GAS_CONSERVED), 1),
                     n=n,
                     wi=part.widths[0],
                     wj=part.widths[1],
@@ -163,10 +159,9 @@ class Interpolation:
                     sk=s.strides[2],
                     sv=s.variable_stride,
                     giving=device(part.start.astype(np.int32)),
-                    to=device(to),
-                    weights=device(np.ascontiguousarray(weights.reshape(6 * WIDTH, n), dtype=real)),
+                    weights=device(np.ascontiguousarray(weights, dtype=real)),
                     q=s.q,
-                    buffer=self._buffer,
+                    found=self.array[row : row + n],
                 )
             )
             row += n

@@ -52,6 +52,10 @@ class SampleTimes:
             self.mark(solver.steps, solver.time)
         return due
 
+    def due_after(self, step: int) -> bool:
+        """True if a sample will be due after step `step`, for samples at intervals in steps."""
+        return self.every is not None and step % self.every == 0 and step != self.last
+
     def mark(self, step: int, time: float) -> None:
         """Record that a sample was taken after `step` steps, at `time` (in L / c_ref)."""
         self.last = step

@@ -5,6 +5,7 @@ hiresx.time.integrator defines the interface.
 """
 
 import importlib
+from functools import cache
 
 from hiresx import kernels
 from hiresx.case import Case
@@ -15,6 +16,11 @@ from hiresx.time.integrator import Integrator
 def integrator(name: str) -> Integrator:
     """Return the integrator called `name`: an instance of the integrator class in its file. Raises TypeError for a file
     that does not define exactly one such class."""
+    return _class(name)()
+
+
+@cache
+def _class(name: str) -> type[Integrator]:
     module = importlib.import_module(f"{__name__}.{name}")
     found: list[type[Integrator]] = [
         value for value in vars(module).values()
@@ -22,7 +28,7 @@ def integrator(name: str) -> Integrator:
     ]  # fmt: skip
     if len(found) != 1:
         raise TypeError(f"{module.__name__} has {len(found)} classes derived from Integrator: define one")
-    return found[0]()
+    return found[0]
 
 
 def check_integrator(case: Case, scheme: Integrator) -> None:

@@ -149,6 +149,7 @@ class NewtonSteady(Steady):
             "share": share,
             "linear_drop": drop,
             "products": products,
+            "sweeps": math.nan if self._linear.sweeps is None else self._linear.sweeps,
             "residual": residual,
             "drop": first / residual if residual > 0 else math.inf,
             "largest": {"value": value, **place._asdict()},

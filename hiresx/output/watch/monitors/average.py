@@ -1,6 +1,6 @@
 """`[average]`: time averages of the whole flow, on the device, and their file averages.nc."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ from hiresx.case import Case
 from hiresx.case.monitors import Average as Spec
 from hiresx.decomposition.held_arrays import LazyArray, Piece, sizes
 from hiresx.decomposition.homogeneous import collapse_box
-from hiresx.device.averaging import BUDGETS, MEANS, MOMENTS, kinds, names, quantities
+from hiresx.device.averaging import BITS, BUDGETS, kinds, names, quantities
+from hiresx.device.interface import Call
 from hiresx.equations import equations
 from hiresx.grid.blocks import Block, slices, whole_box
 from hiresx.grid.cutting import within
@@ -76,6 +77,9 @@ class AverageMonitor(Attachment):
             self._sums[kind] = [array[first:last] for array in self._means]
             first = last
         self._fill = None if self._velocities is None else solver.program.prepare(self._velocities.calls)
+        # Share of a sample in the averages of each kind, on the device, and the launches of a sample.
+        self._shares = solver.backend.zeros((len(self._kinds),), "float64")
+        self._launch: Callable[[], None] | None = None
 
     @property
     def next_time(self) -> float:
@@ -133,44 +137,47 @@ class AverageMonitor(Attachment):
         self._since = now
         if weight <= 0:
             return
-        if self._fill is not None:
+        if self._velocities is not None:
             solver.settle()
-            self._fill()
         if self._lines is not None:  # all kinds have the same weight
+            if self._fill is not None:
+                self._fill()
             before = self._weight[self._kinds[0]]
             self._weight = dict.fromkeys(self._kinds, before + weight)
             self._lines.sample(self._means, before / weight)
             return
-        for kind in reversed(self._kinds):  # the budget needs the previous values of the other averages
-            self._weight[kind] += weight
-            share = weight / self._weight[kind]
-            if kind == self._budget:
-                self._sample_budget(solver, share)
-                continue
-            for state, mean in zip(solver.states, self._sums[kind], strict=True):
-                ni, nj, nk = state.size
-                alike = state.place | {
-                    "sv": state.variable_stride, "q": state.q, "width": ni, "height": nj, "count": ni * nj * nk,
-                    "share": share,
-                }  # fmt: skip
-                if self._scalars:
-                    # Covariances with the velocity need its previous means.
-                    gas, weighted = len(MEANS[kind]) + len(MOMENTS[kind]), int(kind == "favre")
-                    solver.program.launch(
-                        "average_scalars", state.size, **alike, weighted=weighted, gas=mean[:gas], mean=mean[gas:]
-                    )
-                solver.program.launch(f"average_{kind}", state.size, **alike, mean=mean)
+        if self._launch is None:
+            self._launch = solver.program.prepare(self._calls(solver))
+        self._weight = {kind: before + weight for kind, before in self._weight.items()}
+        shares = np.array([weight / total for total in self._weight.values()])
+        solver.backend.copy(self._shares, solver.backend.to_device(shares))
+        self._launch()
 
-    def _sample_budget(self, solver: Solver, share: float) -> None:
-        assert self._velocities is not None
-        for state, *sums in zip(solver.states, *(self._sums[kind] for kind in self._kinds), strict=True):
+    def _calls(self, solver: Solver) -> list[Call]:
+        """Return the launches of a sample. One kernel computes the Reynolds and the Favre averages, if their weights
+        are equal; they differ if a run continues one kind alone."""
+        moments = [kind for kind in self._kinds if kind != self._budget]
+        alike = len({self._weight[kind] for kind in moments}) == 1
+        groups = [moments] if alike else [[kind] for kind in moments]
+        calls = [] if self._velocities is None else list(self._velocities.calls)
+        for n, state in enumerate(solver.states):
             ni, nj, nk = state.size
-            reynolds, favre, mean = sums
-            solver.program.launch(
-                f"average_{self._budget}", state.size, **state.place, **self._velocities.arguments(state),
-                sv=state.variable_stride, q=state.q, width=ni, height=nj, count=ni * nj * nk, share=share,
-                reynolds=reynolds, favre=favre, mean=mean,
-            )  # fmt: skip
+            nodes = state.place | {
+                "sv": state.variable_stride, "q": state.q, "width": ni, "height": nj, "count": ni * nj * nk,
+            }  # fmt: skip
+            if self._velocities is not None and self._budget is not None:  # it needs the other averages of before
+                name, given = f"average_{self._budget}", nodes | self._velocities.arguments(state)
+                sums = {kind: self._sums[kind][n] for kind in moments} | {"mean": self._sums[self._budget][n]}
+                calls.append(solver.program.call(name, state.size, **given, share=self._share(self._budget), **sums))
+            for group in groups:
+                mean, kinds_ = self._means[n] if alike else self._sums[group[0]][n], sum(BITS[kind] for kind in group)
+                given = nodes | {"kinds": kinds_, "share": self._share(group[0]), "mean": mean}
+                calls.append(solver.program.call("average_moments", state.size, **given))
+        return calls
+
+    def _share(self, kind: str) -> Any:
+        n = self._kinds.index(kind)
+        return self._shares[n : n + 1]
 
     def fields(self, n: int) -> dict[str, dict[str, np.ndarray]]:
         """Return the averages of part `n` of this rank: {"reynolds": {name: (nk, nj, ni)}, "favre": ...}. They contain
@@ -226,7 +233,7 @@ class AverageMonitor(Attachment):
         another start time or other directions, begins again at the present time. If the data of the budget are missing,
         all averages begin again, because budget and moments must have the same samples. With the key `over`, all begin
         again if one of them does."""
-        self._begun = False
+        self._begun, self._launch = False, None
         self._since = None if captured["since"] < 0 else float(captured["since"])
         self._clock.last = None if captured["last"] < 0 else int(captured["last"])
         together = self._kinds if self._lines is not None else [self._budget] if self._budget else []

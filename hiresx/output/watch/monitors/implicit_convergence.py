@@ -22,6 +22,7 @@ COLUMNS = (
     Column("share", "share of the Newton step that was taken", "1"),
     Column("linear_drop", "residual of the linear equations over that at the start", "1"),
     Column("products", "products with the Jacobian", "1"),
+    Column("sweeps", "sweeps in a preconditioning", "1"),
 )
 STAGE_COLUMNS = (
     Column("newton", "Newton steps, of all stages", "1"),

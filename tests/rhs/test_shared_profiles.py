@@ -1,0 +1,57 @@
+"""A function of the case that gives the state at several patches and times is called once for all of them."""
+
+import numpy as np
+from checkpoint_cases import CHANNEL, gust, swell
+
+from hiresx import Case, Simulation
+from hiresx.decomposition import Part
+from hiresx.rhs.prescribed_waves import OTHER_TIME
+from hiresx.solver import conditions
+
+
+def parts_along_j(whole):
+    """The block in three parts, each with a piece of the inlet."""
+    ni, nj, nk = whole.blocks[0].size
+    ends = [0, nj // 3, 2 * nj // 3, nj]
+    return [Part(0, ((0, ni), (ends[n], ends[n + 1]), (0, nk))) for n in range(3)]
+
+
+def run(profile, parts=parts_along_j):
+    simulation = Simulation(Case.model_validate(TALL), backend="cpu", profiles={"gust": profile}, parts=parts)
+    simulation.run(progress=False)
+    return simulation, [np.array(state.interior(state.q)) for state in simulation.solver.states]
+
+
+TALL = CHANNEL | {"grid": CHANNEL["grid"] | {"n": [CHANNEL["grid"]["n"][0], 36, 1]}}
+
+
+def test_several_patches_are_asked_for_together_and_the_flow_is_the_same(monkeypatch):
+    shapes = []
+
+    def counted(x, y, z, t):
+        shapes.append((x.shape, t))
+        return gust(x, y, z, t)
+
+    _, flows = run(counted)
+    assert len({t for _, t in shapes}) == len(shapes) and all(len(shape) == 1 for shape, _ in shapes)
+    monkeypatch.setattr(conditions, "shared_profiles", lambda *arguments: [])
+    _, apart = run(gust)
+    for one, other in zip(flows, apart, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert np.ptp(flows[0]) > 1e-3
+
+
+def test_waves_are_left_to_each_patch():
+    """The device computes them, so the function is not called during steps."""
+    times = []
+
+    def counted(x, y, z, t):
+        times.append(t)
+        return swell(x, y, z, t)
+
+    simulation, flows = run(counted)
+    inlets = [c for c in simulation.solver.conditions if c.patch.face == "imin"]
+    assert len(inlets) == 3 and all(c.moves for c in inlets)
+    assert set(times) == {0.0, OTHER_TIME}, "before the first step only"
+    _, whole = run(swell, parts=None)
+    np.testing.assert_allclose(np.concatenate(flows, axis=2), whole[0], rtol=1e-13, atol=1e-14)
