@@ -3,7 +3,9 @@
 // smooth flow, Sigma the entropic pressure (terms/entropic_pressure.h), which is added to that of the gas:
 //     F(q, p + Sigma).m - (|U| + a|m|)/2 (qr - ql),    q = (ql + qr)/2
 // The speed a is that of |p|, so that a pressure below 0 between the two sides of a jump still has one. Sigma is the mean of
-// both nodes, and its part of the flux has no correction: it is of the order of the square of the spacing.
+// both nodes, and its part of the flux has no correction: it is of the order of the square of the spacing. A compressive
+// stress Pi takes the place of Sigma: Pi.m is added to the flux of momentum, u.(Pi.m) to that of energy.
+#include "compressive_part.h"
 
 // q and qr - ql at half point 1/2, of states at(offset, v) of nodes.
 template <class T, class At> HD void regularised_states(const At &at, T *mean, T *jump) {
@@ -14,14 +16,23 @@ template <class T, class At> HD void regularised_states(const At &at, T *mean, T
     }
 }
 
-// fields(offset, 0): Sigma at nodes.
+// fields(offset, n): Sigma at nodes, or Pi: xx, yy, zz, xy, xz, yz.
 template <class T, class Fields>
 HD void regularised_flux(const T *mean, const T *jump, const T *m, const Fields &fields, T *f) {
     Primitive<T> s = primitive(mean);
     const T through = m[0] * s.u + m[1] * s.v + m[2] * s.w, square = m[0] * m[0] + m[1] * m[1] + m[2] * m[2];
     const T half = real(0.5) * (absolute(through) + square_root(absolute(gas_gamma * s.p * s.volume) * square));
+#if HX_COMPRESSIVE
+    T stress[tensor_entries], force[3];
+    for (int n = 0; n < tensor_entries; ++n) stress[n] = real(0.5) * (fields(0, n) + fields(1, n));
+    tensor_times(stress, m, force);
+    flux_of(mean, s, m, f);
+    for (int c = 0; c < 3; ++c) f[c + 1] = f[c + 1] + force[c];
+    f[4] = f[4] + (s.u * force[0] + s.v * force[1] + s.w * force[2]);
+#else
     s.p = s.p + real(0.5) * (fields(0, 0) + fields(1, 0));
     flux_of(mean, s, m, f);
+#endif
     for (int v = 0; v < gas_variables; ++v) f[v] = f[v] - half * jump[v];
 }
 

@@ -1,6 +1,6 @@
 """The `[scheme.regularised]` table: parameters of the regularised inviscid scheme."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -15,6 +15,11 @@ class Regularised(Table):
     alpha: Positive = Field(
         1.0,
         description="strength in cells squared, on any grid; the width of a shock is proportional to its square root",
+    )
+    stress: Literal["isotropic", "compressive"] = Field(
+        "isotropic",
+        description="isotropic: the entropic pressure, in all directions; compressive (experimental): a stress along "
+        "the principal directions of compression alone",
     )
     sweeps: Annotated[int, Field(ge=1, le=100)] = Field(
         1,

@@ -96,6 +96,7 @@ class Scheme(Table):
             "shock_sensor": int(self.inviscid == "hybrid"),
             "flux_fields": kernels.trait("flux", self.flux, "flux_fields", silent=0),
             **dict.fromkeys(entropic, int(self.inviscid == "regularised")),
+            **dict.fromkeys(("entropic_stress", "stress_limit"), int(self.regularised.stress == "compressive")),
         }
 
 

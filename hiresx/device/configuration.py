@@ -43,7 +43,7 @@ class Configuration:
     """The compile-time choices. The value of a choice with the name of a folder of kernels/ is the name of a header
     there, without its suffix.
 
-    - `sensor`: the shock sensor of the `inviscid` scheme "hybrid".
+    - `sensor`: the shock sensor of the `inviscid` scheme "hybrid". `stress`: the stress of the scheme "regularised".
     - `filter_reach`: the number of nodes that the explicit filter reads on each side, if the interpolation reads fewer.
     - `reference`: the conservative state that the precision "differences" subtracts.
     - `viscosity`: a law of hiresx.case.viscosity, or "none". `viscosity_parameters`: the parameters of this law that
@@ -73,6 +73,7 @@ class Configuration:
     positivity: str = "limiter"
     inviscid: Literal["afweno", "split", "hybrid", "regularised"] = "afweno"
     sensor: str = "none"
+    stress: Literal["isotropic", "compressive"] = "isotropic"
     filter_reach: int = 0
     precision: Precision = "fp64"
     reference: tuple[float, ...] = ()
@@ -334,12 +335,14 @@ def _of_scheme(c: Configuration, root: Path) -> list[str]:
     """Yield the definitions for the chosen headers."""
     numbers = {"HX_EPSILON": c.epsilon, "HX_CUTOFF": c.cutoff, "HX_FLUX_SMOOTHING": c.flux_smoothing}
     lines = [f"#define {name} ({float(value)!r})" for name, value in numbers.items()]
-    regularised = c.inviscid == "regularised"  # the numerical flux reads the entropic pressure
-    fields = 1 if regularised else kernels.trait("flux", c.flux, "flux_fields", root, silent=0)
+    regularised, compressive = c.inviscid == "regularised", c.stress == "compressive"
+    entropic = 6 if compressive else 1  # the entropic stress or pressure, which the flux reads
+    fields = entropic if regularised else kernels.trait("flux", c.flux, "flux_fields", root, silent=0)
     lines.append(f"#define HX_FLUX_FIELDS {fields}")
     lines.append(f"#define HX_SPLIT {int(c.inviscid in ('split', 'hybrid'))}")
     lines.append(f"#define HX_SENSORS {int(c.inviscid == 'hybrid')}")
     lines.append(f"#define HX_REGULARISED {int(regularised)}")
+    lines.append(f"#define HX_COMPRESSIVE {int(compressive)}")
     lines.append(f"#define HX_LIMITER {kernels.trait('positivity', c.positivity, 'limits_flux', root)}")
     if kernels.trait("interpolation", c.interpolation, "interpolates_nodes", root):
         lines.append("#define HX_INTERPOLATES_NODES")

@@ -246,6 +246,9 @@ FIELDS: tuple[Field, ...] = (
         mirrored=True,
     ),
     Field("entropic_start", "work", 1, optional=True),
+    # the compressive stress: xx, yy, zz, xy, xz, yz; and its upper bound
+    Field("entropic_stress", "work", 6, optional=True, halo="term", mirrored=True),
+    Field("stress_limit", "work", 1, optional=True),
     Field("entropic_source", "work", 1, optional=True),
     # the eddy viscosity (kernels/turbulence/) of the last stage; the fluxes compute it, and the next time step, forces
     # on walls and the kinetic-energy budget read it

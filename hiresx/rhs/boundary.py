@@ -54,6 +54,12 @@ class Reflect(FaceCondition):
     def ghost(self) -> None:
         self._launch("reflect_ghost", self._box, **self._face, m=self.state.areas[self._direction], q=self.state.q)
 
+    def stress(self) -> None:
+        stress = self.state.array("entropic_stress")
+        self._launch(
+            "reflect_entropic_stress", self._box, **self._face, m=self.state.areas[self._direction], stress=stress
+        )
+
     def viscous_flux(self, fluxes: Any) -> None:
         d = self._direction
         self._launch("viscous_reflect", self._box, **self._face, m=self.state.areas[d], flux=fluxes[d])

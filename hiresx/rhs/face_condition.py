@@ -149,6 +149,9 @@ class FaceCondition:
         """Correct the mirrored ghost values of a no-slip wall, in smooth flow, by the slope and the curvature of the
         flow at the wall (kernels/boundary/no_slip.h)."""
 
+    def stress(self) -> None:
+        """Set the ghosts of the entropic stress, if they do not mirror every entry."""
+
     def rate(self) -> None:
         """Correct the inviscid right-hand side of the nodes on the face."""
 

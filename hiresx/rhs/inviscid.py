@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from hiresx import kernels
+from hiresx.device.fields import Layout
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GAS, GAS_CONSERVED, Equations
@@ -18,12 +19,17 @@ from hiresx.grid.blocks import direction, side
 _GAS = len(GAS_CONSERVED)
 
 
+def flux_fields(layout: Layout) -> dict[str, str]:
+    """Return the fields that the fluxes of a `layout` read besides the flow, by the names of the arguments of kernels:
+    the fields of the numerical flux, the entropic stress or pressure, and the sensor of the hybrid scheme."""
+    of_flux = next((name for name in ("entropic_stress", "entropic_pressure") if layout.has(name)), "flux_fields")
+    read = {"fields": of_flux, "sensor": "shock_sensor"}
+    return {argument: name for argument, name in read.items() if layout.has(name)}
+
+
 def flux_arguments(state: BlockState) -> dict[str, Any]:
-    """Return the arguments of kernels for the fields that the fluxes read besides the flow: the fields of the numerical
-    flux, the entropic pressure, and the sensor of the hybrid scheme. Fields that the run does not have are left out."""
-    fields = state.array("entropic_pressure" if state.layout.has("entropic_pressure") else "flux_fields")
-    read = {"fields": fields, "sensor": state.array("shock_sensor")}
-    return {name: field for name, field in read.items() if field is not None}
+    """Return the arguments of kernels for the fields that the fluxes read besides the flow."""
+    return {argument: state.array(name) for argument, name in flux_fields(state.layout).items()}
 
 
 class InviscidPlan(ABC):

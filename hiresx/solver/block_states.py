@@ -30,7 +30,7 @@ from hiresx.rhs import grid_spacings, wall_distance
 from hiresx.rhs.metrics import check_volumes, clear_inactive_areas, compute_in_box, repeat_faces
 from hiresx.rhs.pole import set_pole_metrics
 from hiresx.rhs.terms import viscous_damping
-from hiresx.solver.case_configuration import check_reference, configuration
+from hiresx.solver.case_configuration import check_reference, check_stress, configuration
 from hiresx.solver.held_blocks import HeldBlock, copy_metrics
 from hiresx.solver.initial_flow import Flow
 
@@ -92,6 +92,7 @@ class LocalBlocks:
         self.decomposition, self.cut = domain.whole, domain.cut
         self.configuration = configuration(case)
         check_reference(self.configuration, self.cut)
+        check_stress(self.configuration, self.cut)
         self.layout, self.equations = layout, layout.equations
         names = [block.name for block in domain.grid.blocks]
         if reused is not None and reused.configuration != self.configuration:

@@ -36,6 +36,7 @@ def configuration(case: Case) -> Configuration:
         positivity=scheme.positivity,
         inviscid=scheme.inviscid,
         sensor=scheme.hybrid.sensor if scheme.inviscid == "hybrid" else Configuration.sensor,
+        stress=scheme.regularised.stress,
         # Within the ghost layers of the interpolation a filter needs no kernels of its own.
         filter_reach=0 if case.stencil.halo == stencil(scheme.interpolation).halo else case.stencil.filter_reach,
         precision=scheme.precision,
@@ -67,6 +68,18 @@ def check_reference(chosen: Configuration, cut: Decomposition) -> None:
         raise HiresxError(
             "scheme.reference has a velocity, but faces of the grid are connected by a rotation, over which it differs",
             "give scheme.reference no velocity",
+        )
+
+
+def check_stress(chosen: Configuration, cut: Decomposition) -> None:
+    """Raises HiresxError if the inviscid terms of `chosen` have a compressive stress and faces are patched or connected
+    by a rotation: what fills their ghosts does not rotate or reflect tensors."""
+    turned = any(connection.rotation is not None for connection in cut.connections)
+    if chosen.stress == "compressive" and (turned or any(p.condition.type == "patched" for p in cut.patches)):
+        raise HiresxError(
+            'scheme.regularised.stress = "compressive": faces of the grid are '
+            f"{'connected by a rotation' if turned else 'patched'}, over which the stress is not transferred",
+            'take "isotropic"',
         )
 
 

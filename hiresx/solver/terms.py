@@ -15,12 +15,12 @@ from hiresx.rhs import boundary, compact, viscous_plan
 from hiresx.rhs.axisymmetric import Axisymmetric
 from hiresx.rhs.chunks import crowds
 from hiresx.rhs.face_condition import FaceCondition
+from hiresx.rhs.inviscid import flux_fields
 from hiresx.rhs.plans import fluxes_ahead, inviscid_class
 from hiresx.rhs.repeated import repeat_at_faces
 from hiresx.rhs.terms import (
     EDDY_COEFFICIENT,
-    ENTROPIC_PRESSURE,
-    FLUX_FIELDS,
+    ENTROPIC_STRESS,
     FLUXES,
     GHOSTS,
     HALOS,
@@ -131,8 +131,7 @@ class Terms:
         early = ghosts.meanwhile([block.early for block in self.inviscid])
         late = ghosts.meanwhile([block.late for block in self.inviscid])
         # Fields for the flux are computed from the state with all its ghosts: no work overlaps with their exchange.
-        fields = FLUX_FIELDS, SHOCK_SENSOR, ENTROPIC_PRESSURE
-        read = [name for name in fields if self._blocks.layout.has(name)]
+        read = list(flux_fields(self._blocks.layout).values())
         first = [GHOSTS, *[SENT] * self.viscous_first, *map(in_transit, read)]
         steps.append(Step([("inviscid", lambda stage: early())], first, [INNER] if others else [INVISCID]))
         if others:
@@ -200,7 +199,8 @@ class Terms:
         ghosts, program = self._ghosts, self._blocks.program
         states, patches = self._blocks.states, self._blocks.cut.patches
         calls = [call for state in states for call in repeat_at_faces(program, state, name, patches)]
-        repeated = program.prepare([calls])
+        mirrored = [call for c in self._conditions.all if name == ENTROPIC_STRESS for call in c.calls("stress")]
+        repeated = program.prepare([calls, mirrored])
         send: Task = ("exchange", lambda stage: ghosts.send_field(name))
         finish: Task = ("exchange", lambda stage: ghosts.finish_field(name))
         begin = Step([("boundary", lambda stage: repeated()), send], [name], [in_transit(name)])

@@ -31,8 +31,8 @@ FLUX_FIELDS = "flux_fields"
 SHOCK_SENSOR = "shock_sensor"
 # The coefficient of the eddy viscosity, for models that compute it from the flow.
 EDDY_COEFFICIENT = "eddy_coefficient"
-# The pressure that regularised fluxes add.
-ENTROPIC_PRESSURE = "entropic_pressure"
+# The pressure, or the stress, that regularised fluxes add.
+ENTROPIC_PRESSURE, ENTROPIC_STRESS = "entropic_pressure", "entropic_stress"
 # Viscous fluxes of nodes that need no halos; all viscous fluxes, with the ghosts of physical faces; those in transit to
 # other ranks.
 INNER_FLUXES, FLUXES, SENT = "inner viscous fluxes", "viscous fluxes", "viscous fluxes on their way"
