@@ -20,6 +20,7 @@ from hiresx.estimate import estimate
 from hiresx.simulation.blow_up_error import BlowUp
 from hiresx.solver import Solver
 from hiresx.solver import solver as solver_module
+from hiresx.time import integrators as integrators_package
 from hiresx.time.integrator import Integrator
 from hiresx.time.integrators import integrator, remarks
 from hiresx.time.step_recording import StepRecording
@@ -54,6 +55,7 @@ def test_a_file_with_two_integrators_is_refused_by_name(monkeypatch):
     monkeypatch.setitem(sys.modules, name, module)
     assert isinstance(integrator("doubled"), module.First)
     module.Second = type("Second", (module.First,), {"__module__": name})
+    integrators_package._class.cache_clear()
     with pytest.raises(TypeError, match=f"{name} has 2 classes derived from Integrator: define one"):
         integrator("doubled")
 
