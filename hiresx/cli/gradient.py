@@ -41,7 +41,7 @@ Extended = Annotated[
         "--extended",
         None,
         "Compute the residual of the linear equations in extended precision, on the CPU: for viscous flow, whose thin "
-        "cells enlarge round-off. One process only.",
+        "cells enlarge round-off.",
     ),
 ]
 

@@ -197,15 +197,15 @@ class StepLimit:
         """Return the size of the last step. Raises BlowUp, with the node of the fastest waves, if the CFL number now
         permits a step that is `TOO_FAST` times smaller than the largest one that the run has taken: on the same grid
         the waves at a node have then become faster by as much. Steps that end at the time of an output, are shortened
-        by `time.retries`, or follow from viscosity, from `implicit.tolerance`, or from `time.dt` do not count.
-        Collective."""
+        by `time.retries`, or follow from viscosity, from `implicit.tolerance`, or from `time.dt` do not count, and
+        neither do steps before a state that a user has set. Collective."""
         time, dt = solver.case.time, float(solver.dt)
         if time.local or time.cfl is None or solver.integrator.next_step is not None:
             return dt
-        self._largest = max(self._largest, dt)
+        cache = solver.step_size.state_cache
+        self._largest, cache.replaced = max(0.0 if cache.replaced else self._largest, dt), False
         if dt * TOO_FAST < self._largest:
-            radii = solver.step_size.state_cache.radii
-            inviscid = float((solver.step_size.radii() if radii is None else radii)[0])
+            inviscid = float((solver.step_size.radii() if cache.radii is None else cache.radii)[0])
             if inviscid * self._largest > TOO_FAST * time.cfl:
                 raise self._error(solver)
         return dt

@@ -411,6 +411,7 @@ class Solver:
         """Complete the state if nodes of any rank were set since it was completed. Collective."""
         if self.comm.max(float(self._state_cache.incomplete)):
             self._give()  # also on ranks that set no node
+            self._state_cache.replaced = True
             self.complete_state()
 
     def settle(self) -> None:

@@ -12,9 +12,11 @@ class StateCache:
     step, whose initial state the integrator or its history stores. `incomplete`: whether nodes of this rank were set
     and the state was not completed since. `seen_ahead`: whether the launches that were made behind the last recorded
     steps, before the host waited for these, read the current state. `norms`: waits for the numbers of its norms and
-    returns them, if they are among these launches."""
+    returns them, if they are among these launches. `replaced`: whether a user has set nodes of any rank since the size
+    of steps was judged last."""
 
     def __init__(self) -> None:
+        self.replaced = False
         self.reset()
 
     def reset(self) -> None:

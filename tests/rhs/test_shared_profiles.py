@@ -1,6 +1,7 @@
 """A function of the case that gives the state at several patches and times is called once for all of them."""
 
 import numpy as np
+import pytest
 from checkpoint_cases import CHANNEL, gust, swell
 
 from hiresx import Case, Simulation
@@ -33,7 +34,10 @@ def test_several_patches_are_asked_for_together_and_the_flow_is_the_same(monkeyp
         return gust(x, y, z, t)
 
     _, flows = run(counted)
-    assert len({t for _, t in shapes}) == len(shapes) and all(len(shape) == 1 for shape, _ in shapes)
+    # once for all patches, but at first also for each of them, to compare
+    compared = {shapes[0][1], shapes[0][1] + OTHER_TIME}
+    later = [(shape, t) for shape, t in shapes if t not in compared]
+    assert len({t for _, t in later}) == len(later) > 5 and all(len(shape) == 1 for shape, _ in later)
     monkeypatch.setattr(conditions, "shared_profiles", lambda *arguments: [])
     _, apart = run(gust)
     for one, other in zip(flows, apart, strict=True):
@@ -55,3 +59,25 @@ def test_waves_are_left_to_each_patch():
     assert set(times) == {0.0, OTHER_TIME}, "before the first step only"
     _, whole = run(swell, parts=None)
     np.testing.assert_allclose(np.concatenate(flows, axis=2), whole[0], rtol=1e-13, atol=1e-14)
+
+
+def first_place(x, y, z, t):
+    """Different values, without an error, when it is called for several patches together."""
+    rho, u, v, w, p = gust(x, y, z, t)
+    return rho * (1 + 0.1 * np.sin(20 * t) * (y.ravel()[0] + 0.2)), u, v, w, p
+
+
+def three_dimensions(x, y, z, t):
+    """An error then."""
+    rho, u, v, w, p = gust(x, y, z, t)
+    return rho * (1 + 0.1 * np.sin(20 * t) * (x[0, 0, 0] + 0.2)), u, v, w, p
+
+
+@pytest.mark.parametrize("profile", [first_place, three_dimensions])
+def test_functions_of_whole_patches_are_called_for_each(profile, monkeypatch):
+    _, flows = run(profile)
+    monkeypatch.setattr(conditions, "shared_profiles", lambda *arguments: [])
+    _, apart = run(profile)
+    for one, other in zip(flows, apart, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert np.ptp(flows[0]) > 1e-3

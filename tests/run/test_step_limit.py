@@ -92,3 +92,21 @@ def test_another_cfl_number_is_none():
             run.solver.step_factor = factor
             for _ in range(3):
                 run.step()
+
+
+def test_a_state_that_a_script_sets_is_none():
+    """By a script between steps, and by a monitor of a run."""
+    run = Simulation(box(time={"steps": 20, "cfl": 0.5}), "cpu")
+    for _ in range(3):
+        run.step()
+    run.blocks[0].set_state(1.0, 0.0, 0.0, 0.0, 1e15)
+    run.step()
+
+    def heat(simulation):
+        if simulation.step_count == 3:
+            simulation.blocks[0].set_state(1.0, 0.0, 0.0, 0.0, 1e15)
+        return {"one": 1.0}
+
+    run = Simulation(box(time={"steps": 6, "cfl": 0.5}, monitor={"every": 1}), "cpu", monitors=[heat])
+    run.run(progress=False)
+    assert run.blocks[0].state("p").min() > 1e14
