@@ -175,12 +175,12 @@ def farfield(
     clocks = {f"time_{n}": own for n, own in enumerate(times)} if still else {"time": times[0]}
     more = {
         ".csv": lambda path: tables.signals(path, data, clocks),
-        "_directivity.csv": lambda path: tables.directivity(path, summary["observers"]),
+        "_directivity.csv": lambda path: tables.records(path, summary["observers"]),
         "_third_octaves.csv": lambda path: tables.third_octaves(path, data, [*octaves], [*octaves.values()]),
     }
     if known is not None:
         summary["measured"] = compared = farfield_measured.compare(data, known)
-        more["_measured.csv"] = lambda path: farfield_measured.write(path, compared["bands"])
+        more["_measured.csv"] = lambda path: tables.records(path, compared["bands"])
     if azimuths > 1:
         mean = means.columns(data)
         more["_means.csv"] = lambda path: tables.third_octaves(path, data, [*mean], [*mean.values()])

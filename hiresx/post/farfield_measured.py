@@ -1,7 +1,7 @@
 """Comparison of the spectra of a far field with measured ones: differences between angles, and the shapes of the
 spectra."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from hiresx.errors import HiresxError
 from hiresx.output.show import lines
-from hiresx.post.result import csv_text
 
 # Largest difference of angles that count as the same, in degrees.
 _SAME_ANGLE = 0.5
@@ -88,8 +87,3 @@ def compare(data: Any, measured: MeasuredSpectra) -> dict[str, Any]:
             for n, angle in enumerate(angles) for m, middle in enumerate(middles[chosen])
         ],
     }  # fmt: skip
-
-
-def write(path: Path, bands: Sequence[Mapping[str, float]]) -> None:
-    """Write the rows `bands` of a comparison as a CSV table."""
-    path.write_text(csv_text(bands[0], (row.values() for row in bands)), encoding="utf-8")

@@ -1,6 +1,6 @@
 """The tables of a far field: signals, levels by angle, third octaves."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,10 @@ def signals(path: Path, data: Any, clocks: dict[str, np.ndarray]) -> None:
     path.write_text(csv_text([*clocks, *columns(data)], rows), encoding="utf-8")
 
 
-def directivity(path: Path, observers: Sequence[dict[str, Any]]) -> None:
-    """Write a CSV table with a row for each observer: its place and its overall levels. `observers`: the rows as
-    dictionaries."""
-    path.write_text(csv_text(observers[0], (row.values() for row in observers)), encoding="utf-8")
+def records(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write a CSV table of `rows` with the same names: those of observers, with their places and overall levels, or of
+    bands that are compared with measured ones."""
+    path.write_text(csv_text(rows[0], (row.values() for row in rows)), encoding="utf-8")
 
 
 def third_octaves(path: Path, data: Any, names: Sequence[str], levels: Sequence[Sequence[float]]) -> None:

@@ -68,8 +68,8 @@ def _rows(values: np.ndarray, moved: np.ndarray, leading: int) -> np.ndarray:
 
 
 class InTime:
-    """Values at `places` of a `function` f(x, y, z, t) of the case that may depend on the time. `known`: whether it
-    need not be called again, because it is `steady` or it returned waves. `fixed`: whether the values are
+    """Values at `places` of a function f(x, y, z, t) of the case that may depend on the time. `known`: whether the
+    function need not be called again, because it is `steady` or it returned waves. `fixed`: whether the values are
     constant in time. `where`: the name of the boundary for messages."""
 
     def __init__(
@@ -79,7 +79,7 @@ class InTime:
         steady: bool,
         where: str = "a boundary",
     ):
-        self.function, self._places, self._steady, self._where = function, places, steady, where
+        self._function, self._places, self._steady, self._where = function, places, steady, where
         self._waves: Sequence[Quantity] | None = None
         self.known = False
         self.fixed = steady
@@ -89,13 +89,13 @@ class InTime:
         """Return the values at the places of all `several`, one behind the other (n,). They have one function."""
         first = several[0]
         places = [np.concatenate([np.ravel(one._places[d]) for one in several]) for d in range(len(first._places))]
-        return cls(first.function, places, first._steady, first._where)
+        return cls(first._function, places, first._steady, first._where)
 
     def values(self, t: float) -> list[np.ndarray]:
         """Return all quantities at the time `t` (in L / c_ref), as arrays that broadcast to the shape of x."""
         if self._waves is not None:
             return at(self._waves, t)
-        found = self.function(*self._places, t)
+        found = self._function(*self._places, t)
         if not self._steady and swings(found):
             self._check(found, t)
             self._waves = found
@@ -112,7 +112,7 @@ class InTime:
         return found if found.points else None
 
     def _check(self, found: Sequence[Quantity], t: float) -> None:
-        for a, b in zip(found, self.function(*self._places, t + OTHER_TIME), strict=True):
+        for a, b in zip(found, self._function(*self._places, t + OTHER_TIME), strict=True):
             same = a.same_as(b) if isinstance(a, Waves) else not isinstance(b, Waves) and np.array_equal(a, b)
             if not same:
                 raise HiresxError(

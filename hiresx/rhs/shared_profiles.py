@@ -1,11 +1,10 @@
 """Profiles that one function of the case gives at several patches: the function is called once for all of them, and the
 values are copied to the device together. Tiles of refinement divide an edge of the grid into many patches."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import prod
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 
@@ -19,9 +18,6 @@ from hiresx.rhs.prescribed_waves import OTHER_TIME, InTime
 APART = 64
 # Values are the same up to so much of the largest one: vector instructions may round otherwise.
 SAME = 1e-11
-
-# Functions whose values for several patches together were those for each of them.
-_CHECKED: WeakSet[Callable[..., Any]] = WeakSet()
 
 
 class SharedProfile:
@@ -43,6 +39,9 @@ class SharedProfile:
             inside = slice(first, first + target.size)
             self._order[inside] = (np.arange(len(target))[:, None] * ends[-1] + np.arange(a, b)).ravel()
             member.prescribe_in(self._target[inside].reshape(target.shape))
+        # Whether values for all patches together were compared with those for each, at another time than that of the
+        # step, since a part of them may be 0 at the start.
+        self._checked = False
         self._time: float | None = None
         self._made: dict[float, Any] = {}
 
@@ -54,17 +53,16 @@ class SharedProfile:
             return True
         made = self._made.pop(time, None)
         if made is None:
-            function = self._given.function
             try:
                 values = self._values(self._given, time)
-                if self._given.known or (function not in _CHECKED and not self._agree(time)):
+                if self._given.known or not (self._checked or self._agree(time + OTHER_TIME)):
                     return False
             except Exception:
                 # Evaluated for each patch, the function shows whether this is a fault of its own.
-                if function in _CHECKED:
+                if self._checked:
                     raise
                 return False
-            _CHECKED.add(function)
+            self._checked = True
             made = self._backend.to_device(values.ravel()[self._order].astype(self._target.dtype))
         self._backend.copy(self._target, made)
         self._time = time
@@ -76,14 +74,11 @@ class SharedProfile:
         return np.stack(conservative(self._gamma, *given.values(time)))
 
     def _agree(self, time: float) -> bool:
-        """True if the function has the same values when it is called for each patch: they depend on the place and the
-        time alone. At `time` a part of them may be 0, so that another time is compared, too."""
-        for t in (time, time + OTHER_TIME):
-            together = self._values(self._given, t)
-            apart = np.concatenate([self._values(one, t).reshape(len(together), -1) for one in self._apart], axis=1)
-            if together.shape != apart.shape or not np.abs(together - apart).max() <= SAME * np.abs(apart).max():
-                return False
-        return True
+        """True if the function has the same values at `time` when it is called for each patch: they depend on the place
+        and the time alone."""
+        together = self._values(self._given, time)
+        apart = np.concatenate([self._values(one, time).reshape(len(together), -1) for one in self._apart], axis=1)
+        return together.shape == apart.shape and bool(np.abs(together - apart).max() <= SAME * np.abs(apart).max())
 
 
 def shared_profiles(backend: Backend, conditions: Iterable[FaceCondition], gamma: float) -> list[SharedProfile]:

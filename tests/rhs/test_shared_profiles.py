@@ -35,8 +35,7 @@ def test_several_patches_are_asked_for_together_and_the_flow_is_the_same(monkeyp
 
     _, flows = run(counted)
     # once for all patches, but at first also for each of them, to compare
-    compared = {shapes[0][1], shapes[0][1] + OTHER_TIME}
-    later = [(shape, t) for shape, t in shapes if t not in compared]
+    later = [(shape, t) for shape, t in shapes if t != shapes[0][1] + OTHER_TIME]
     assert len({t for _, t in later}) == len(later) > 5 and all(len(shape) == 1 for shape, _ in later)
     monkeypatch.setattr(conditions, "shared_profiles", lambda *arguments: [])
     _, apart = run(gust)
