@@ -70,10 +70,14 @@ class Terms:
         states, reynolds = blocks.states, case.gas.reynolds
         self._compact = reynolds if plan == compact.NAME else None
         self._is_viscous = reynolds is not None and self._compact is None
-        # With neighbours, overlap saves more time; an outflow and an axis need the inviscid terms alone.
-        alone = self._is_viscous and not (ghosts.others or conditions.outflow.any or case.axisymmetric)
-        carried = frozenset(plan_class.viscous_directions(blocks.configuration.precision) if alone else ())
         self.viscous_first = self._is_viscous and fluxes_ahead(plan)
+        # An outflow and an axis need the inviscid terms alone. Along directions in which ghosts come from other ranks,
+        # the differences are left to launches of their own, before which the fluxes have had time to arrive.
+        alone = self._is_viscous and not (conditions.outflow.any or case.axisymmetric)
+        own = {direction(face) for faces in ghosts.halo.remote for face in faces}
+        remote_directions = own.union(*blocks.comm.allgather(own))
+        possible = frozenset(plan_class.viscous_directions(blocks.configuration.precision) if alone else ())
+        carried = possible - remote_directions
         # For blocks that stay, the launches of the previous solver are used again.
         how = plan, carried, self.viscous_first
         self.viscous = [

@@ -11,6 +11,7 @@ from wholes import advanced, whole
 
 from hiresx.case import Case, load
 from hiresx.decomposition import domain
+from hiresx.decomposition.partition import partition
 from hiresx.device import backend, fields
 from hiresx.device import state as device_state
 from hiresx.equations import equations
@@ -55,6 +56,28 @@ def of_ranks(comm, name):
 def test_ranks_that_wait_for_ghosts_of_the_state(name):
     for found in run_ranks(2, of_ranks, name, timeout=240):
         assert {plan: value for plan, value in found.items() if not value <= 1e-13} == {}
+
+
+def differences_by_sweeps(comm):
+    """For every way, the directions along which sweeps of a flow in two layers across k also compute the differences of
+    the viscous fluxes, and the difference from one rank's answer after a step."""
+    case, found = taylor_green("grid.n=[10,10,20]"), {}
+    for where, plan in WAYS:
+        expected = advanced(Solver(case, backend(where), plan=plan), 1)
+        solver = Solver(
+            case, backend(where), plan=plan, domain=domain(case, comm, parts=lambda cut: partition(cut, comm.size))
+        )
+        directions = {d for sweeps in solver.terms.inviscid for d in sweeps.viscous_fluxes}
+        found[plan] = directions, difference(advanced(solver, 1), expected)
+        solver.halo.close()
+    return found
+
+
+def test_sweeps_along_lines_of_one_rank_take_the_viscous_differences_with_them():
+    for found in run_ranks(2, differences_by_sweeps, timeout=240):
+        assert found["pencils"][0] == {0, 1}
+        assert found["fused"][0] == {0}
+        assert max(value for _, value in found.values()) <= 1e-13
 
 
 @pytest.mark.parametrize("plan", PLANS)
