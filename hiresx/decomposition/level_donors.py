@@ -9,14 +9,14 @@ from math import prod
 
 import numpy as np
 
-from hiresx.base.arrays import triple
+from hiresx.base.arrays import Size, triple
 from hiresx.base.kept import Kept
-from hiresx.decomposition.halo_copies import flat_box, flat_index
+from hiresx.decomposition.halo_copies import flat_box
 from hiresx.decomposition.levels import Tile, part_on_level, stencils
-from hiresx.decomposition.patched_donors import LineWeights, Rows, layers_behind, linear, share
+from hiresx.decomposition.patched_donors import layers_behind, linear, share
 from hiresx.decomposition.patches import Decomposition, Patch
 from hiresx.grid import Block
-from hiresx.grid.blocks import Range, direction, side
+from hiresx.grid.blocks import Range, direction, rectangles, side
 from hiresx.grid.patched import PATCHED, WIDTH
 
 
@@ -44,7 +44,7 @@ def find_level_donors(whole: Decomposition) -> list[TileGhosts]:
 
 def level_rows(
     whole: Decomposition, cut: Decomposition, found: Sequence[TileGhosts], kept: Kept | None = None
-) -> Iterator[Rows]:
+) -> Iterator["LevelRows"]:
     """Yield the contributions of the nodes of all parts to the values of the ghosts of tiles, in the order of the
     parts. `whole`: the decomposition into whole blocks and tiles. `cut`: its division into parts for the ranks.
     `found`: the ghosts, as `find_level_donors` returns them; they are numbered consecutively. Each contribution has the
@@ -83,27 +83,73 @@ def level_rows(
             if some:
 
                 def make(
-                    p: int = p, lines: Sequence[_Line] = lines, some: Sequence[_GhostFace] = some
-                ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-                    columns = [face.columns(lines) for face in some]
-                    ends = np.cumsum([0, *(prod(len(own) for own, _ in of_face) for of_face in columns)])
-                    first, own = np.empty((3, ends[-1]), int), np.empty((3, ends[-1]), np.int32)
-                    ghosts = [
-                        face.share(lines, of_face, first[:, a:b], own[:, a:b])
-                        for face, of_face, (a, b) in zip(some, columns, pairwise(ends), strict=True)
-                    ]
-                    return ghosts, flat_index(first, cut.blocks[p], halo), own
+                    lines: Sequence[Line] = lines, some: Sequence[_GhostFace] = some
+                ) -> list[tuple[np.ndarray, GhostBox]]:
+                    return [face.share(lines) for face in some]
 
-                ghosts, flat, columns = kept(("donors", tile, turn, *(face.key for face in some)), (), make)
-                ghost = np.concatenate([face.number + own for face, own in zip(some, ghosts, strict=True)])
-                weights = LineWeights(triple(line.weights for line in lines), columns)
-                yield Rows(p, ghost, flat, triple(WIDTH if n > 1 else 1 for n in space.size), weights)
+                shares = kept(("donors", tile, turn, *(face.key for face in some)), (), make)
+                ghost = np.concatenate([face.number + own for face, (own, _) in zip(some, shares, strict=True)])
+                widths = triple(WIDTH if n > 1 else 1 for n in space.size)
+                yield LevelRows(p, ghost, widths, triple(lines), [box for _, box in shares])
 
 
 @dataclass(frozen=True, eq=False)
-class _Line:
+class GhostBox:
+    """A box of ghosts behind a face of a tile, layer by layer, within a layer along i first. `normal`: the direction
+    (0, 1, 2) of the face. `columns`: the numbers of the ghosts along i, j and k in the lines of the contributions."""
+
+    normal: int
+    columns: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+    @property
+    def shape(self) -> Size:
+        """The numbers of ghosts: layers, and along both directions of the face, the last one first."""
+        first, second = (d for d in range(3) if d != self.normal)
+        return triple(len(self.columns[d]) for d in (self.normal, second, first))
+
+    def boxes_of(self, chosen: np.ndarray) -> "Iterator[tuple[GhostBox, np.ndarray]]":
+        """Yield disjoint boxes that consist of the ghosts number `chosen`, an ascending array, each with the places of
+        its ghosts in this array. Each layer has the same chosen ghosts."""
+        numbers = np.full(prod(self.shape), -1)
+        numbers[chosen] = np.arange(len(chosen))
+        numbers = numbers.reshape(self.shape)
+        for (a, b), (c, d) in rectangles(numbers[0] >= 0):
+            columns, (first, second) = [*self.columns], (d for d in range(3) if d != self.normal)
+            columns[first], columns[second] = columns[first][c:d], columns[second][a:b]
+            yield GhostBox(self.normal, triple(columns)), numbers[:, a:b, c:d].ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class LevelRows:
+    """Contributions of the nodes of one part to ghosts of tiles, as `hiresx.decomposition.patched_donors.Rows`. `part`:
+    the part that has the nodes. `ghost` (n,): the numbers of the ghosts, box by box. `widths`: the number of nodes in
+    each direction. `lines`: the weights along i, j and k. `boxes`: the ghosts."""
+
+    part: int
+    ghost: np.ndarray
+    widths: Size
+    lines: "tuple[Line, Line, Line]"
+    boxes: Sequence[GhostBox]
+    turn = None
+
+    def boxes_of(self, chosen: np.ndarray) -> Iterator[tuple[GhostBox, np.ndarray]]:
+        """Yield the boxes of the contributions number `chosen`, an ascending array, each with the places of its ghosts
+        in this array."""
+        ends = np.cumsum([0, *(prod(box.shape) for box in self.boxes)])
+        for box, (first, last), (a, b) in zip(
+            self.boxes, pairwise(ends), pairwise(np.searchsorted(chosen, ends)), strict=True
+        ):
+            if b - a == last - first:
+                yield box, np.arange(a, b)
+            else:
+                yield from ((own, a + places) for own, places in box.boxes_of(chosen[a:b] - first))
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
     """The nodes of a level along a direction, from `first` on, to whose interpolation from the coarser level a part
-    contributes: first nodes in the part `start` (n,), and weights (2, WIDTH, n)."""
+    contributes: first nodes in the part `start` (n,), and weights (2, WIDTH, n), of the interpolation and of linear
+    interpolation. A node has the same place, its column, in both."""
 
     first: int
     start: np.ndarray
@@ -111,11 +157,11 @@ class _Line:
 
 
 @lru_cache(maxsize=512)
-def _along(n: int, step: int, halo: int, ends: tuple[int, int], turn: int) -> _Line:
-    """Return the `_Line` of a part with the nodes `ends` of a direction with `n` nodes. The direction continues in
+def _along(n: int, step: int, halo: int, ends: tuple[int, int], turn: int) -> Line:
+    """Return the `Line` of a part with the nodes `ends` of a direction with `n` nodes. The direction continues in
     itself after a step of `step` nodes (0: it does not). `turn`: see `share`."""
     if n == 1:
-        return _Line(0, np.zeros(1, int), np.broadcast_to(np.eye(WIDTH)[:, :1], (2, WIDTH, 1)))
+        return Line(0, np.zeros(1, int), np.broadcast_to(np.eye(WIDTH)[:, :1], (2, WIDTH, 1)))
     shift = turn * step
     places = np.arange(2 * (ends[0] + shift - WIDTH), 2 * (ends[1] + shift + WIDTH))
     xi = places / 2
@@ -128,9 +174,9 @@ def _along(n: int, step: int, halo: int, ends: tuple[int, int], turn: int) -> _L
     starts[:, 0] = base
     made = share(starts, whole, (n, 1, 1), (ends, (0, 1), (0, 1)), (turn, 0, 0), (shift, 0, 0))
     if made is None:
-        return _Line(0, np.zeros(0, int), np.zeros((2, WIDTH, 0)))
+        return Line(0, np.zeros(0, int), np.zeros((2, WIDTH, 0)))
     chosen, start, _, own = made
-    return _Line(int(places[chosen[0]]), start[:, 0], own[:, 0])
+    return Line(int(places[chosen[0]]), start[:, 0], own[:, 0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,33 +205,19 @@ class _GhostFace:
         """Says which ghosts these are, in their order."""
         return self.direction, b"".join(along.tobytes() for along in self.nodes)
 
-    def columns(self, lines: Sequence[_Line]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Along each direction the nodes to which a part with these lines contributes: their numbers in `nodes` and in
-        the line."""
+    def share(self, lines: Sequence[Line]) -> tuple[np.ndarray, GhostBox]:
+        """Return the ghosts (n,) to which a part with these lines contributes, counted from the first of the face, and
+        their box."""
         columns = [nodes - line.first for nodes, line in zip(self.nodes, lines, strict=True)]
         inside = [
             np.flatnonzero((column >= 0) & (column < len(line.start)))
             for column, line in zip(columns, lines, strict=True)
         ]
-        return [(own, column[own]) for own, column in zip(inside, columns, strict=True)]
-
-    def share(
-        self, lines: Sequence[_Line], columns: Sequence[tuple[np.ndarray, np.ndarray]], first: np.ndarray,
-        places: np.ndarray,
-    ) -> np.ndarray:  # fmt: skip
-        """The ghosts (n,) at these `columns`, counted from the first of the face. Their first nodes in the part, and
-        their places in the lines, (3, n) each, are written into `first` and `places`."""
-        axes = [0 if d == self.direction else 3 - d for d in range(3)]
-        sizes, found, shapes = [1] * 4, [1] * 4, [[1] * 4 for _ in range(3)]
-        for d, axis in enumerate(axes):
-            sizes[axis], found[axis] = len(self.nodes[d]), len(columns[d][0])
-            shapes[d][axis] = found[axis]
-        steps = np.cumprod([1, *sizes[:0:-1]])[::-1]
-        for d, (line, (_, column), shape) in enumerate(zip(lines, columns, shapes, strict=True)):
-            first[d].reshape(found)[...] = line.start[column].reshape(shape)
-            places[d].reshape(found)[...] = column.reshape(shape)
-        ghost = sum((own * steps[axis]).reshape(s) for axis, s, (own, _) in zip(axes, shapes, columns, strict=True))
-        return np.ravel(ghost)
+        box = GhostBox(self.direction, triple(column[own] for column, own in zip(columns, inside, strict=True)))
+        first, second = (d for d in range(3) if d != self.direction)
+        layer, y, x = np.ix_(inside[self.direction], inside[second], inside[first])
+        ghost = (layer * len(self.nodes[second]) + y) * len(self.nodes[first]) + x
+        return ghost.ravel(), box
 
 
 @dataclass(frozen=True, eq=False)

@@ -196,16 +196,6 @@ def _nearest_on_faces(other: BlockMap, points: np.ndarray, skip: str | None) -> 
 
 
 @dataclass(frozen=True, eq=False)
-class LineWeights:
-    """Interpolation weights in the layout of `Rows`, for the case that many ghosts have the same weights along a
-    direction. `lines`: different weights along i, j and k, (2, WIDTH, m) each. `columns` (3, n): for each ghost and
-    direction, the number of its weights in `lines`."""
-
-    lines: tuple[np.ndarray, np.ndarray, np.ndarray]
-    columns: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
 class Rows:
     """Contributions of the nodes of one part to interpolated ghost values. The value of a ghost is the sum of the
     contributions of all parts.
@@ -220,14 +210,11 @@ class Rows:
     ghost: np.ndarray
     start: np.ndarray
     widths: tuple[int, int, int]
-    weights: np.ndarray | LineWeights
+    weights: np.ndarray
     turn: np.ndarray | None = None
 
     def weights_of(self, chosen: np.ndarray) -> np.ndarray:
         """Return the weights (2, 3, WIDTH, m) of the contributions number `chosen` (m,)."""
-        if isinstance(self.weights, LineWeights):
-            columns = self.weights.columns[:, chosen]
-            return np.stack([line[..., own] for line, own in zip(self.weights.lines, columns, strict=True)], axis=1)
         return self.weights if len(chosen) == len(self.ghost) else self.weights[..., chosen]
 
 
