@@ -12,7 +12,6 @@ from hiresx.decomposition.quadrature import face_weights
 from hiresx.device.cpu import CpuBackend
 from hiresx.device.native import NativeBackend
 from hiresx.errors import HiresxError
-from hiresx.exchange.patched_ghosts import InterpolatedGhosts
 from hiresx.mpi.communicator import single_process
 from hiresx.output.watch.monitors import outflow_check
 from hiresx.rhs import metrics
@@ -130,23 +129,6 @@ def test_nodes_of_new_tiles_have_the_flow_at_their_place(monkeypatch):
     new = [b for b, tile in zip(simulation.blocks, tiles(simulation), strict=True) if tile not in before]
     assert len(new) > 3
     assert max(np.abs(b.state("rho") - spot(b.x, b.y, b.z)[0]).max() for b in new) < 0.003
-
-
-@pytest.mark.parametrize("n", [(40, 36, 1), (24, 20, 18)])
-def test_weights_made_on_the_device_are_those_of_the_host(monkeypatch, n):
-    simulation = moved_ball(monkeypatch, n)
-    ghosts = simulation.solver._ghosts.patched
-    made = [*ghosts._gives]
-    monkeypatch.setattr(type(ghosts), "_weights", InterpolatedGhosts._weights)
-    ghosts._prepare(simulation._ground, ghosts.located)
-    for one, give in zip(made, ghosts._gives, strict=True):
-        assert one.weights is not give.weights and give.apart == give.count == one.count
-        np.testing.assert_array_equal(weights_of(one), weights_of(give))
-
-
-def weights_of(give):
-    """The weights (36, ghosts) of a contribution, as the kernels read them."""
-    return np.asarray(give.weights).ravel()[np.arange(36)[:, None] * give.apart + np.arange(give.count)]
 
 
 def test_launches_of_blocks_that_stay_are_used_again(monkeypatch):
