@@ -40,7 +40,7 @@ HD level_line line_of(const int *box, int boxes, const int *start, int i, int sj
     return {column, node + start[column] * along, along};
 }
 
-// `high` sixth-order values of the state, then the linear ones.
+// The sixth-order values of the state, then the linear ones.
 KERNEL(level_layers, int i, int j, int k, int n, int boxes, int columns, int sj, int sk, stride sv, const int *box,
        const int *start, const real *weights, const_state_field<conserved_variables> q, real *layers) {
     const level_line line = line_of(box, boxes, start, i, sj, sk);
@@ -92,7 +92,7 @@ HD void add_along_face(const real *first, const real *second, int columns, int w
                        real *value) {
     real weight[6];
     UNROLLED for (int a = 0; a < 6; ++a) weight[a] = first[a * columns];
-    for (int b = 0; b < 6; ++b) {
+    ROLLED for (int b = 0; b < 6; ++b) {
         const real across = second[b * columns];
         if (across == real(0)) continue;
         real sum[variables];
@@ -124,14 +124,15 @@ KERNEL(level_shares, int i, int j, int k, int n, int boxes, int columns, const i
        const real *weights, const real *layers, real *buffer) {
     constexpr int variables = conserved_variables;
     const level_ghost ghost = ghost_of(box, boxes, start, i);
-    real value[2 * variables];
-    for (int v = 0; v < 2 * variables; ++v) value[v] = real(0);
-    for (int set = 0; set < 2; ++set) {
+    ROLLED for (int set = 0; set < 2; ++set) {
         const real *w = weights + (long long)set * 6 * columns;
+        real value[variables];
+        for (int v = 0; v < variables; ++v) value[v] = real(0);
         add_along_face<variables>(w + ghost.first, w + ghost.second, columns, ghost.width, n,
-                                  layers + (long long)set * variables * n + ghost.place, value + set * variables);
+                                  layers + (long long)set * variables * n + ghost.place, value);
+        real *out = buffer + (2LL * to[i] + set) * variables;
+        for (int v = 0; v < variables; ++v) out[v] = value[v];
     }
-    for (int v = 0; v < 2 * variables; ++v) buffer[(long long)to[i] * (2 * variables) + v] = value[v];
 }
 
 // Shares of the viscous fluxes, as patched_flux gives them.
