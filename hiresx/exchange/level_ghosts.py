@@ -31,9 +31,9 @@ TAG = 5
 
 
 class LevelGhosts(PatchedExchange):
-    """Fills the ghosts of tiles that lie between nodes of the next coarser level. The kernels of patched faces
-    interpolate them, with sixth order in smooth flow and linearly at discontinuities. `domain`: the grid and its
-    levels. `states`: the parts of this rank. `kept`: cached results of an earlier solver."""
+    """Fills the ghosts of tiles that lie between nodes of the next coarser level. They are interpolated along the normal
+    of their face first and along the face then, with sixth order in smooth flow and linearly at discontinuities.
+    `domain`: the grid and its levels. `states`: the parts of this rank. `kept`: cached results of an earlier solver."""
 
     def __init__(
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState],
