@@ -31,8 +31,8 @@ TAG = 5
 
 
 class LevelGhosts(PatchedExchange):
-    """Fills the ghosts of tiles that lie between nodes of the next coarser level. They are interpolated along the normal
-    of their face first and along the face then, with sixth order in smooth flow and linearly at discontinuities.
+    """Fills the ghosts of tiles that lie between nodes of the next coarser level. They are interpolated along the
+    normal of their face first and along the face then, with sixth order in smooth flow and linearly at discontinuities.
     `domain`: the grid and its levels. `states`: the parts of this rank. `kept`: cached results of an earlier solver."""
 
     def __init__(

@@ -186,8 +186,8 @@ class InterpolatedGhosts(ABC):
             for _, share, mine, *_ in of
         ]
         return [
-            _Give(place, len(mine), share.widths, *on_device, own, local)
-            for (place, share, mine, _, local), on_device, own in zip(of, lists, weights, strict=True)
+            _Give(place, len(mine), share.widths, start, places, own, local)
+            for (place, share, mine, _, local), (start, places), own in zip(of, lists, weights, strict=True)
         ]
 
     def _acceleration(self, state: BlockState) -> dict[str, Any]:
@@ -312,7 +312,7 @@ class PatchedExchange(InterpolatedGhosts):
             backend, program, comm, domain, states, lambda: patched_donors.find_donors(domain.whole, domain.extended)
         )
 
-    def _shares(self, domain: Domain, found: Sequence[Any]) -> Iterator[patched_donors.Rows]:
+    def _shares(self, domain: Domain, found: Sequence[Any]) -> Iterator[Any]:
         donor, xi = np.concatenate([f.donor for f in found]), np.concatenate([f.xi for f in found])
         maps = patched_donors.shape_maps(domain.whole)
         return patched_donors.interpolation_rows(domain.whole, domain.cut, maps, donor, xi)
