@@ -3,6 +3,7 @@ ghosts of tiles are interpolated."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,9 @@ class LevelGhosts(PatchedExchange):
         call, layers, shares = self._program.call, [], []
         kind = {STATE: "", FLUX: "flux_"}.get(what, "field_")
         variables = {"variables": width} if kind == "field_" else {}
-        for g in self._gives:
+        ends = width * np.cumsum([0, *(g.values for g in self._gives)])
+        between = self._backend.empty((max(int(ends[-1]), 1),), str(self._real))
+        for g, (first, last) in zip(self._gives, pairwise(ends.tolist()), strict=True):
             s = self._states[g.place]
             given: dict[str, Any]
             if what == STATE:
@@ -79,8 +82,7 @@ class LevelGhosts(PatchedExchange):
                 given = {"wj": wj, "wk": wk, "m": s.metrics, "flux": self._viscous[1][g.place]}
             else:
                 given = {"field": s.array(what)}
-            between = self._backend.empty((width * g.values,), str(self._real))
-            common = {"n": g.values, **g.lists, **variables, "layers": between}
+            common = {"n": g.values, **g.lists, **variables, "layers": between[first:last]}
             strides = {"sj": s.strides[1], "sk": s.strides[2], "sv": s.variable_stride}
             layers.append(call(f"level_{kind}layers", (g.values, 1, 1), **common, **strides, **given))
             buffer = incoming if g.local else outgoing
