@@ -8,8 +8,9 @@ import numpy as np
 
 from hiresx.base.kept import Kept
 from hiresx.decomposition import Domain
-from hiresx.decomposition.level_donors import Injection, TileGhosts, find_level_donors, injections, level_rows
+from hiresx.decomposition.level_donors import Injection, injections, level_rows
 from hiresx.decomposition.patched_donors import Rows
+from hiresx.decomposition.tile_ghosts import TileGhosts, find_level_donors, tile_targets
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.exchange.patched_ghosts import InterpolatedGhosts, PatchedExchange
@@ -29,14 +30,16 @@ class LevelGhosts(PatchedExchange):
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState],
         kept: Kept,
     ):  # fmt: skip
-        self._kept = kept
         InterpolatedGhosts.__init__(
             self, backend, program, comm, domain, states, lambda: find_level_donors(domain.whole)
         )
         self._under = UnderFiner(backend, program, comm, domain, states, kept)
 
     def _shares(self, domain: Domain, found: Sequence[TileGhosts]) -> Iterator[Rows]:
-        return level_rows(domain.whole, domain.cut, found, self._kept)
+        return level_rows(domain.whole, domain.cut, found)
+
+    def _targets(self, domain: Domain, found: Sequence[TileGhosts]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return tile_targets(domain.whole, domain.cut, found)
 
     def _weights(self, shares: Sequence[tuple[Rows, np.ndarray]]) -> list[tuple[Any, int]]:
         # the kernel copies numbers of the state type
@@ -49,12 +52,10 @@ class LevelGhosts(PatchedExchange):
         contributions are in one array, which few launches fill."""
         backend, real = self._backend, self._real.name
         ends = np.cumsum([0, *(len(mine) for _, mine in shares)]).tolist()
-        lines = [np.concatenate([own.lines[d] for own, _ in shares], axis=-1) for d in range(3)]
-        firsts = [np.cumsum([0, *(own.lines[d].shape[-1] for own, _ in shares)]) for d in range(3)]
-        columns = [
-            np.concatenate([own.columns[d, mine] + first for (own, mine), first in zip(shares, of, strict=False)])
-            for d, of in enumerate(firsts)
-        ]
+        lines = shares[0][0].lines  # those of all contributions
+        columns = np.concatenate(
+            [own.columns if len(mine) == own.columns.shape[1] else own.columns[:, mine] for own, mine in shares], axis=1
+        )
         ((every, *of_ghosts),) = lists_on_device(backend, [[np.arange(ends[-1]), *columns]])
         given = backend.to_device(np.concatenate([line.ravel() for line in lines]).astype(real))
         made = backend.empty((2, 3, WIDTH, ends[-1]), real)
