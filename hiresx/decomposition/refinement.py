@@ -1,7 +1,7 @@
 """Refinement of a decomposition: the tiles of all levels become additional blocks, with their connections and
 conditions."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import combinations, pairwise, product
@@ -400,11 +400,11 @@ def _with_tiles(
     patches = list(made.patches)
     for n, condition in _physical(fine, pieces):
         patches.append(replace(condition, block=first + n, place=len(patches)))
-    held: list[list[tuple[str, Range]]] = [[] for _ in pieces]
+    held: list[dict[str, list[Range]]] = [{} for _ in pieces]
     for c in joined:
-        held[c.block].append((c.face, c.range))
+        held[c.block].setdefault(c.face, []).append(c.range)
     for patch in patches[len(made.patches) :]:
-        held[patch.block - first].append((patch.face, patch.range))
+        held[patch.block - first].setdefault(patch.face, []).append(patch.range)
     for n, (b, box) in enumerate(pieces):
         for face, range_ in _free_faces(blocks[n], held[n]):
             _check_end(fine, b, box, face)
@@ -443,10 +443,11 @@ def _physical(fine: Decomposition, pieces: Sequence[Piece]) -> Iterator[tuple[in
             yield n, replace(patch, range=within(box, shared))
 
 
-def _free_faces(block: Block, held: Sequence[tuple[str, Range]]) -> Iterator[tuple[str, Range]]:
-    """Yield the faces of a tile, as ranges, behind which there are nodes of the coarser level."""
+def _free_faces(block: Block, held: Mapping[str, Sequence[Range]]) -> Iterator[tuple[str, Range]]:
+    """Yield the faces of a tile, as ranges, behind which there are nodes of the coarser level. `held`: the ranges of
+    each face behind which there is something else."""
     for face in block.faces:
-        whole, taken = face_range(face, block.size), [range_ for other, range_ in held if other == face]
+        whole, taken = face_range(face, block.size), held.get(face)
         if not taken:
             yield face, whole
             continue

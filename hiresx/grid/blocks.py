@@ -243,12 +243,13 @@ class Block:
     @property
     def active(self) -> tuple[int, ...]:
         """Directions (0, 1, 2) with more than one node."""
-        return tuple(d for d in range(3) if self.size[d] > 1)
+        size = self.size
+        return tuple(d for d in range(3) if size[d] > 1)
 
     @property
     def faces(self) -> tuple[str, ...]:
         """The faces that need a boundary condition or a connection: those of directions with more than one node."""
-        return tuple(face for face in FACES if direction(face) in self.active)
+        return tuple(FACES[2 * d + upper] for d in self.active for upper in (0, 1))
 
     @property
     def coordinates(self) -> tuple[Nodes, Nodes, Nodes]:

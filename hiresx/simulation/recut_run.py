@@ -109,6 +109,9 @@ class RecutRun(AttachedRun):
         self.attachments = self._build_attachments()
         if opened:
             self._restore_attachments(Path("what was kept in memory"))
+            for attachment in self.attachments:
+                if isinstance(attachment, FieldOutput):
+                    attachment.resuming = True
             self._open_attachments(True)
         if fault is not None:
             raise fault
