@@ -22,7 +22,7 @@ from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patched_donors import linear
 from hiresx.decomposition.refinement import joined_boxes
 from hiresx.equations.gas import Gas
-from hiresx.grid.blocks import Range, intersection, shift_range, slices, whole_box
+from hiresx.grid.blocks import Range, common_boxes, intersection, shift_range, slices, whole_box
 from hiresx.grid.cutting import within
 from hiresx.simulation.redistribution import fill
 from hiresx.solver import Solver
@@ -60,26 +60,20 @@ def carry_over(held: Sequence[HeldBlock], before: Levels, ground: Domain, solver
         nodes[...] = np.nan  # nodes that are not filled are detected
     fill([piece(one.tile, one.at(one.q, one.tile.box)) for one in held], parts, fresh, comm, solver.backend)
     old, now = hierarchy.of(before.tiles), hierarchy.of(whole.tiles)
-    of_array = [np.array([part.whole for part in parts]) == number for number in range(len(numbers))]
-    ends = np.array([part.box for part in parts])
+    of_array: dict[int, list[int]] = {}
+    for place, part in enumerate(parts):
+        of_array.setdefault(part.whole, []).append(place)
     for level in range(1, hierarchy.finest + 1):
-        windows = [
-            _CoarseNodes(place, triple(zip(*shared, strict=True)), numbers[level - 1, b], whole.spaces[level - 1, b])
-            for b, lattice in enumerate(hierarchy.lattices[level])
-            for box in joined_boxes(lattice, now[level][b] & ~old[level][b])
-            for place, shared in _shared(np.flatnonzero(of_array[numbers[level, b]]), ends, np.array(box))
-        ]
+        windows = []
+        for b, lattice in enumerate(hierarchy.lattices[level]):
+            new, places = [*joined_boxes(lattice, now[level][b] & ~old[level][b])], of_array.get(numbers[level, b], [])
+            windows += [
+                _CoarseNodes(places[m], shared, numbers[level - 1, b], whole.spaces[level - 1, b])
+                for _, m, shared in common_boxes(new, [parts[place].box for place in places])
+            ]
         if windows:
             coarser = [piece(tiles[n], nodes) for n, nodes in own.items() if tiles[n].level == level - 1]
             _prolong(windows, coarser, parts, own, solver)
-
-
-def _shared(places: np.ndarray, ends: np.ndarray, box: np.ndarray) -> Iterator[tuple[int, list[list[int]]]]:
-    """Yield those of the parts `places` that have nodes in `box` (3, 2), each with the first and last + 1 of these
-    nodes. `ends` (n, 3, 2): the boxes of all parts."""
-    low, high = np.maximum(ends[places, :, 0], box[:, 0]), np.minimum(ends[places, :, 1], box[:, 1])
-    some = np.flatnonzero((low < high).all(axis=1))
-    yield from zip(places[some].tolist(), np.stack([low[some], high[some]], axis=1).tolist(), strict=True)
 
 
 def _prolong(
