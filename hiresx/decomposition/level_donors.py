@@ -178,7 +178,8 @@ def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = Non
     ends = np.searchsorted(pair, np.arange(len(part) + 1)).tolist()
     covered = [covers[a:b].tobytes() for a, b in pairwise(ends)]
     ends_of_pairs = [*zip(part.tolist(), finer.tolist(), strict=True)]
-    keys = [(("under", tiles[p], tiles[q], of), ()) for (p, q), of in zip(ends_of_pairs, covered, strict=True)]
+    nodes = [(t.level, t.base, t.box) for t in tiles]
+    keys = [(("under", nodes[p], nodes[q], of), ()) for (p, q), of in zip(ends_of_pairs, covered, strict=True)]
 
     def make(missing: list[int]) -> list[Pairs | None]:
         number = np.full(len(part), -1)

@@ -115,6 +115,16 @@ def _free_faces(block: Block, held: Mapping[str, Sequence[Range]]) -> Iterator[t
         if whole in taken:
             continue
         d = direction(face)
+        lines = [e for e in range(3) if e != d and block.size[e] > 1]
+        if len(lines) == 1:
+            # The gaps between the ranges on a line, as `rectangles_of_face` finds them.
+            (e,) = lines
+            at = whole[e][0]
+            for lo, hi in sorted([*(range_[e] for range_ in taken), (whole[e][1], whole[e][1])]):
+                if lo > at:
+                    yield face, triple((at, lo) if f == e else ends for f, ends in enumerate(whole))
+                at = max(at, hi)
+            continue
         free = np.ones([hi - lo for lo, hi in reversed(whole)], bool)
         for range_ in taken:
             free[slices(triple((0, 1) if e == d else ends for e, ends in enumerate(range_)))] = False

@@ -40,7 +40,8 @@ class BlockState:
         conserved = equations.conserved_names
         self.reference = np.array(reference if self.storage.carries else [0.0] * len(conserved))
         self.fields: dict[str, tuple[Any, ...]] = {
-            name: tuple(self._allocate(backend, declared_field(name)) for _ in range(count))
+            # Most of the fields that may exist are not those of this run.
+            name: tuple(self._allocate(backend, declared_field(name)) for _ in range(count)) if count else ()
             for name, count in layout.arrays.items()
         }
         self.q, self.r, self.metrics, self.jacobian = map(self.array, ("q", "r", "metrics", "jacobian"))
