@@ -91,8 +91,9 @@ class RecutRun(AttachedRun):
         self.attachments, self.blocks = [], []
         carried.close(self.solver)
         reused = self.solver.reusable(ground)
+        unused = self.solver.bytes - reused.bytes
         del self.solver, self._trace
-        carried.free()
+        carried.free(unused)
         fault = None
         try:
             self._build(ground, None, reused)

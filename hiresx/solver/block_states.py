@@ -128,8 +128,14 @@ class LocalBlocks:
                 _fill_coordinates(backend, state)
                 self._fill_metrics(state, held)
             check_volumes(backend, self.program, fresh)
+            joined: dict[int, set[tuple[str, Range]]] = {}
+            for c in self.cut.connections:
+                joined.setdefault(c.block, set()).add((c.face, c.range))
             for state in self.states:
-                repeat_faces(state)  # also for blocks that stay, since other blocks may be adjacent to them now
+                # The ghosts that are not those of connections; of a block that stays these may be others now.
+                if state.joined != joined.get(state.index, set()):
+                    repeat_faces(state)
+                    state.joined = joined.get(state.index, set())
             for s in self.states if layout.has("damping_reach") or layout.has("transported_reach") else ():
                 viscous_damping.fill(backend, s, self.decomposition, case.implicit.damping_at_walls)
             if layout.has(wall_distance.FIELD):
