@@ -11,15 +11,8 @@ import numpy as np
 from hiresx.base.arrays import Size
 from hiresx.base.kept import Kept
 from hiresx.decomposition import Domain
-from hiresx.decomposition.level_donors import (
-    Injection,
-    LevelRows,
-    Line,
-    TileGhosts,
-    find_level_donors,
-    injections,
-    level_rows,
-)
+from hiresx.decomposition.level_donors import Injection, LevelRows, Line, injections, level_rows
+from hiresx.decomposition.tile_ghosts import TileGhosts, find_level_donors, tile_targets
 from hiresx.device.call import Calls
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
@@ -40,14 +33,16 @@ class LevelGhosts(PatchedExchange):
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState],
         kept: Kept,
     ):  # fmt: skip
-        self._kept = kept
         InterpolatedGhosts.__init__(
             self, backend, program, comm, domain, states, lambda: find_level_donors(domain.whole)
         )
         self._under = UnderFiner(backend, program, comm, domain, states, kept)
 
     def _shares(self, domain: Domain, found: Sequence[TileGhosts]) -> Iterator[LevelRows]:
-        return level_rows(domain.whole, domain.cut, found, self._kept)
+        return level_rows(domain.whole, domain.cut, found)
+
+    def _targets(self, domain: Domain, found: Sequence[TileGhosts]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return tile_targets(domain.whole, domain.cut, found)
 
     def _contributions(self, of: Sequence[tuple[int, Any, np.ndarray, np.ndarray, bool]]) -> "Sequence[_BoxedGive]":
         lines: dict[Line, int] = {}  # the first column of each

@@ -12,7 +12,7 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.decomposition import Domain, mirror_points, mirror_rows, patched_donors
-from hiresx.decomposition.level_donors import TileGhosts
+from hiresx.decomposition.tile_ghosts import TileGhosts
 from hiresx.device.call import Calls
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
@@ -95,15 +95,14 @@ class InterpolatedGhosts(ABC):
         self._made: dict[str, _Prepared] = {}
 
     def _prepare(self, domain: Domain, found: Sequence[Located]) -> None:
-        whole, cut, rank = domain.whole, domain.cut, self._comm.rank
+        cut, rank = domain.cut, self._comm.rank
         places = {state.index: n for n, state in enumerate(self._states)}
         owner = np.array([part.rank for part in cut.parts])
-        part, flat, along = patched_donors.targets(whole, cut, found)
+        part, flat, along = self._targets(domain, found)
+        counts = np.array([f.count for f in found])
+        ghosts = np.cumsum([0, *counts])
         # for each place, the ghost whose flow is taken there
-        ghosts = np.cumsum([0, *(f.index.shape[1] for f in found)])
-        of = np.concatenate(
-            [n + np.repeat(np.arange(f.index.shape[1]), f.per) for n, f in zip(ghosts[:-1], found, strict=True)]
-        )
+        of = np.repeat(np.arange(ghosts[-1]), np.repeat([f.per for f in found], counts))
         taker = owner[part[of]]
         self._real = real = np.dtype(self._states[0].real if self._states else np.float64)
 
@@ -175,6 +174,10 @@ class InterpolatedGhosts(ABC):
             takes.append((places[p], int(along[own]), b - a, _kernel(entry), extra))
         lists = lists_on_device(self._backend, numbers)
         self._takes = [_Take(*take, *own) for take, own in zip(takes, lists, strict=True)]
+
+    def _targets(self, domain: Domain, found: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return where the values of all ghosts are stored, as `patched_donors.targets` does."""
+        return patched_donors.targets(domain.whole, domain.cut, found)
 
     def _contributions(self, of: Sequence[tuple[int, Any, np.ndarray, np.ndarray, bool]]) -> Sequence[Any]:
         """Return contributions of parts of this rank, with their data on the device. `of`: for each the place of the

@@ -5,9 +5,10 @@ import pytest
 
 from hiresx.case import Case
 from hiresx.decomposition import Part, domain, padded_shape
-from hiresx.decomposition.level_donors import GhostBox, find_level_donors, level_rows
+from hiresx.decomposition.level_donors import GhostBox, level_rows
 from hiresx.decomposition.levels import stencils
 from hiresx.decomposition.patched_donors import linear
+from hiresx.decomposition.tile_ghosts import find_level_donors
 from hiresx.grid.blocks import whole_box
 
 REGIONS = {

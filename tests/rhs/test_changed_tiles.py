@@ -13,6 +13,8 @@ from hiresx.device.cpu import CpuBackend
 from hiresx.device.native import NativeBackend
 from hiresx.errors import HiresxError
 from hiresx.mpi.communicator import single_process
+from hiresx.output.fields import field_output
+from hiresx.output.fields.content import Content
 from hiresx.output.watch.monitors import outflow_check
 from hiresx.rhs import metrics
 from hiresx.simulation import prolongation
@@ -197,3 +199,20 @@ def test_a_change_that_fails_leaves_tiles_and_states_as_they_were(monkeypatch):
     for state, q in zip(simulation.solver.states, states, strict=True):
         assert np.array_equal(state.interior(state.q), q)
     assert simulation.adapt() and tiles(simulation) != before
+
+
+def test_what_is_written_is_laid_out_at_the_next_output_and_not_at_each_change(monkeypatch, tmp_path):
+    made = []
+
+    def counted(*given):
+        made.append(given)
+        return Content(*given)
+
+    monkeypatch.setattr(field_output, "Content", counted)
+    simulation = Simulation(
+        adapted(steps=40, refine={"margin": 0, "levels": 1, "every": 4}, output={"every_steps": 40}), initial=spot,
+        backend="cpu", out=tmp_path,
+    )  # fmt: skip
+    simulation.run(progress=False)
+    assert simulation.adaptations.changes > 1 and len(made) == 2
+    assert {path.name for path in tmp_path.glob("fields_0*.nc")} == {"fields_000000.nc", "fields_000040.nc"}
