@@ -46,7 +46,8 @@ class LevelTiles:
         ]
         patches = [replace(patch, block=n) for n, patch in _physical(fine, pieces)]
         held: list[dict[str, list[Range]]] = [{} for _ in pieces]
-        for one in (*joined, *patches):
+        parts: list[Connection | Patch] = [*joined, *patches]
+        for one in parts:
             held[one.block].setdefault(one.face, []).append(one.range)
         for n, (b, box) in enumerate(pieces):
             for face, range_ in _free_faces(blocks[n], held[n]):

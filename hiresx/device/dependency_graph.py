@@ -176,9 +176,9 @@ def _memory_accesses(
     written = [*{number for some in places.values() for number, write in some if write}]
     kept = np.flatnonzero(_overlap(spans, spans[written]))
     ends, found = np.unique(spans[kept], return_inverse=True)
-    pieces = dict(zip(kept.tolist(), found.reshape(-1, 2).tolist(), strict=True))
+    pieces: dict[int, list[int]] = dict(zip(kept.tolist(), found.reshape(-1, 2).tolist(), strict=True))
     each = {
-        key: [(*pieces[number], write) for number, write in of_call if number in pieces]
+        key: [(pieces[number][0], pieces[number][1], write) for number, write in of_call if number in pieces]
         for key, of_call in places.items()
     }
     return [[each[id(call)] for call in some] for some in entries], len(ends)

@@ -2,7 +2,6 @@
 beginning of a chunk is computed twice, and should be a small share of it. The sizes are chosen for the number of
 threads that an H100 or H200 runs at a time; they suit other GPUs nearly as well."""
 
-import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -29,12 +28,9 @@ TILES, BEFORE = 2, 3
 def crowds(points: Sequence[int], small: int) -> list[float]:
     """Return a factor for each block of `points`: the number of lines that the device computes at the same time,
     divided by the number of lines of the block. Launches of blocks with at most `small` points are made together, so
-    that their factor exceeds 1. Each larger block fills the device alone. The number of points that are computed
-    together is rounded to a quarter of a power of 2: after a change of tiles most factors of blocks that stay are the
-    same, and so are their launches."""
-    few = [n for n in points if n <= small]
-    together = sum(few) if len(few) < 2 else 2 ** (round(4 * math.log2(sum(few))) / 4)
-    return [max(together / n, 1.0) if n <= small else 1.0 for n in points]
+    that their factor exceeds 1. Each larger block fills the device alone."""
+    together = sum(n for n in points if n <= small)
+    return [together / n if n <= small else 1.0 for n in points]
 
 
 @lru_cache(maxsize=4096)

@@ -195,7 +195,7 @@ def _along(values: np.ndarray, weights: np.ndarray, d: int) -> np.ndarray:
     """Return values in which the nodes of a direction are replaced by their weighted sums."""
     axes = (3 - d, *(axis for axis in range(4) if axis != 3 - d))
     lines = values.transpose(axes)
-    sums = np.dot(weights, lines.reshape(len(lines), -1)).reshape(-1, *lines.shape[1:])
+    sums: np.ndarray = np.dot(weights, lines.reshape(len(lines), -1)).reshape(-1, *lines.shape[1:])
     back = [0] * 4
     for n, axis in enumerate(axes):
         back[axis] = n

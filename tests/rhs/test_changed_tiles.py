@@ -216,3 +216,14 @@ def test_what_is_written_is_laid_out_at_the_next_output_and_not_at_each_change(m
     simulation.run(progress=False)
     assert simulation.adaptations.changes > 1 and len(made) == 2
     assert {path.name for path in tmp_path.glob("fields_0*.nc")} == {"fields_000000.nc", "fields_000040.nc"}
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_ghosts_of_the_jacobian_of_a_block_that_stays_are_set_where_its_joins_have_changed(monkeypatch, changed):
+    simulation = moved_ball(monkeypatch, (40, 36, 1))
+    state = simulation.solver.states[0]
+    state.jacobian[..., 0, 0] = np.nan  # a ghost beside two faces, which no connection fills
+    if changed:
+        state.joined = set()
+    assert simulation.adapt() and simulation.solver.states[0] is state
+    assert np.isnan(state.jacobian[..., 0, 0]).all() != changed
