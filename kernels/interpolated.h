@@ -1,4 +1,4 @@
-// The state between nodes, from shares that several parts may have given (kernels/boundary/patched.h).
+// What lies between nodes, from shares that several parts may have given (kernels/boundary/patched.h, level_ghosts.h).
 
 // Of the sixth-order value over the linear one, from how far they are apart: 1 in smooth flow, 0 where it jumps.
 HD real patched_share(real apart) {
@@ -35,4 +35,31 @@ HD void interpolated_state(const int *rows, int first, int last, const real *buf
         const real own = patched_share(high[v] / fine.rho - low[v] / coarse.rho);
         value[v] = low[v] + smaller(share, own) * (high[v] - low[v]);
     }
+}
+
+// Adds to sum[3 v + c] `weight` times the viscous fluxes through planes of constant x, y and z at node p, v = momentum,
+// energy and the scalars. m: 9 metrics, zero for a direction of one node, which nothing passes (wj, wk = 1); flux: all of
+// viscous_flux.
+HD void add_cartesian_fluxes(real weight, long long p, int wj, int wk, stride sv, const work_real *m,
+                             const work_real *flux, real *sum) {
+    real area[3][3], column[3][3];
+    for (int d = 0; d < 3; ++d)
+        for (int x = 0; x < 3; ++x) area[d][x] = m[(3 * d + x) * sv + p];
+    if (wj == 1) area[1][1] = real(1);
+    if (wk == 1) area[2][2] = real(1);
+    for (int d = 0; d < 3; ++d) {
+        const real *e = area[(d + 1) % 3], *f = area[(d + 2) % 3];
+        for (int x = 0; x < 3; ++x) {
+            const int y = (x + 1) % 3, z = (x + 2) % 3;
+            column[d][x] = e[y] * f[z] - e[z] * f[y];
+        }
+    }
+    real determinant = real(0);
+    for (int x = 0; x < 3; ++x) determinant += area[0][x] * column[0][x];
+    const real scale = weight / determinant;
+    for (int d = 0; d < 3; ++d)
+        for (int v = 0; v < gradient_variables; ++v) {
+            const real through = scale * flux[(gradient_variables * d + v) * sv + p];
+            for (int x = 0; x < 3; ++x) sum[3 * v + x] += through * column[d][x];
+        }
 }

@@ -14,4 +14,5 @@
 #include "axisymmetric.h"
 #include "wall_distance.h"
 #include "level_ends.h"
+#include "level_ghosts.h"
 #include "refinement_marks.h"

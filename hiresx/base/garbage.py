@@ -7,6 +7,11 @@ from contextlib import contextmanager
 # Whether a context of `repeatedly` is active, and whether the objects created before it have been examined.
 _repeated = _apart = False
 
+# Fraction of the free memory of a device, and number of calls, from which on `collect_large` frees memory.
+SHARE, CALLS = 0.02, 16
+# Bytes of arrays that are not needed any more, and calls of `collect_large`, since it ran the collector.
+_left = _calls = 0
+
 
 def collect() -> None:
     """Run Python's garbage collector, which frees the memory of objects that only refer to each other. Within
@@ -17,6 +22,17 @@ def collect() -> None:
     if _repeated and not _apart:
         gc.freeze()
         _apart = True
+
+
+def collect_large(size: int, room: int | None) -> None:
+    """Run `collect` if the memory of a device that it would free, with that of earlier calls, is a considerable part of
+    the `room` there, or after some calls. `size`: bytes that are not needed since the last call. `room`: bytes that are
+    free; None if the arrays are in the memory of the host."""
+    global _left, _calls
+    _left, _calls = _left + size, _calls + 1
+    if room is None or _left > SHARE * room or _calls >= CALLS:
+        collect()
+        _left = _calls = 0
 
 
 @contextmanager

@@ -39,4 +39,5 @@ class Kept:
     def with_all_of(self, there: Collection[Any]) -> Results:
         """Return the results that this instance has returned and all of whose objects are in `there`, as the argument
         `given` of the next instance."""
-        return {place: result for place, result in self._used.items() if all(one in there for one in place[1])}
+        known = frozenset(there)
+        return {place: result for place, result in self._used.items() if known.issuperset(place[1])}

@@ -10,8 +10,8 @@ import numpy as np
 from hiresx.base.arrays import Size, triple
 from hiresx.decomposition.patches import Decomposition
 from hiresx.errors import HiresxError
-from hiresx.grid.blocks import Block, Range, direction
-from hiresx.grid.connections import Connection
+from hiresx.grid.blocks import Block, Range, direction, side
+from hiresx.grid.connections import IDENTITY
 from hiresx.grid.motions import IntMatrix
 
 LARGEST = int(np.iinfo(np.int32).max)
@@ -121,13 +121,20 @@ def _ends(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return `destination` and `source` of the list of a connection between blocks of two sizes, as read-only
     arrays."""
-    connection = Connection(0, face, range_, 0, matrix, offset)
+    d, n = direction(face), size[direction(face)]
+    lines = [np.arange(lo, hi) for lo, hi in range_]
+    lines[d] = np.arange(-halo, 0) if side(face) < 0 else np.arange(n, n + halo)
     # i fastest, as in memory: kernels that follow the list then read and write in order
-    ghosts = connection.ghosts(halo, size).transpose(0, 3, 2, 1).reshape(3, -1)
-    found = _flat(ghosts, size, halo), _flat(connection.donors(ghosts), donor, halo)
+    found = []
+    for of, turn, first in ((size, IDENTITY, (0, 0, 0)), (donor, matrix, offset)):
+        _, nj, ni = _padded_shape(of, halo)
+        strides = (1, ni, ni * nj)
+        begin = sum((o + h) * s for o, h, s in zip(first, _padding(of, halo), strides, strict=True))
+        i, j, k = (line * sum(row[e] * s for row, s in zip(turn, strides, strict=True)) for e, line in enumerate(lines))
+        found.append(((k + begin)[:, None, None] + j[:, None] + i).ravel().astype(np.int32))
     for array in found:
         array.flags.writeable = False
-    return found
+    return found[0], found[1]
 
 
 # Levels that follow the flow need the lists of most of their connections repeatedly; these are small.

@@ -2,7 +2,7 @@
 refined regions change."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from hiresx.base.arrays import triple
 from hiresx.case.refine import Refine
 from hiresx.decomposition.ghost_layers import GhostLayers
+from hiresx.decomposition.level_tiles import LevelTiles
 from hiresx.decomposition.levels import Extended, Space, Tile, make_levels, spaces_of
 from hiresx.decomposition.oblique_walls import mirrored_places
 from hiresx.decomposition.parts import Part
@@ -38,7 +39,8 @@ class Hierarchy:
     """The levels of a grid from which tiles are chosen. `table`: [refine] of the case. `grid`: the grid without
     refinement. `comm`: the ranks. `grids`: the whole blocks of every level, level 0 first. `nodes`: their coordinates
     with ghosts, one copy on each host. `lattices`: for each level, block and direction, the nodes at which tiles begin
-    and end. `spaces`: for each (level, block) the `Space`. `choice`: the data for the choice of tiles."""
+    and end. `spaces`: for each (level, block) the `Space`. `choice`: the data for the choice of tiles. `present`: the
+    tiles that `with_tiles` made last, by level."""
 
     comm: Communicator
     table: Refine
@@ -48,6 +50,7 @@ class Hierarchy:
     lattices: list[list[list[list[int]]]]
     spaces: dict[tuple[int, int], Space]
     choice: TileChoice
+    present: dict[int, LevelTiles] = field(default_factory=dict)
 
     @property
     def finest(self) -> int:
@@ -85,7 +88,7 @@ class Hierarchy:
     def with_tiles(self, taken: Sequence[Taken]) -> tuple[Grid, Decomposition, list[Extended]]:
         """Return the grid, the whole blocks and their coordinates with ghosts, for the tiles `taken`; adjacent tiles
         are joined. Raises HiresxError if there are more nodes than `refine.most_nodes`, and the errors of `refine`."""
-        made, extended = with_tiles(self.grids, self.nodes, self.lattices, taken, np.asarray)
+        made, extended = with_tiles(self.grids, self.nodes, self.lattices, taken, np.asarray, self.present)
         refuse_open(made, self.table)
         most = self.table.most_nodes
         if most is not None and made.points > most:

@@ -3,107 +3,144 @@ overwritten by values of the finer one."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import pairwise, product
 from math import prod
 
 import numpy as np
 
-from hiresx.base.arrays import triple
+from hiresx.base.arrays import Size, triple
 from hiresx.base.kept import Kept
-from hiresx.decomposition.halo_copies import flat_box, flat_index
-from hiresx.decomposition.levels import Tile, part_on_level, stencils
-from hiresx.decomposition.patched_donors import LineWeights, Rows, layers_behind, linear, share
-from hiresx.decomposition.patches import Decomposition, Patch
-from hiresx.grid import Block
-from hiresx.grid.blocks import Range, direction, side
-from hiresx.grid.patched import PATCHED, WIDTH
+from hiresx.decomposition.levels import part_on_level, stencils
+from hiresx.decomposition.patched_donors import linear, share
+from hiresx.decomposition.patches import Decomposition
+from hiresx.decomposition.tile_ghosts import GhostFaces, TileGhosts, over_boxes, strides_of
+from hiresx.grid.blocks import rectangles
+from hiresx.grid.patched import WIDTH
 
 
-@dataclass(frozen=True, eq=False)
-class TileGhosts:
-    """The ghosts behind one face of a tile that are interpolated from the next coarser level. `place`: the number of
-    the patch in the list of patches of the whole blocks. `index` (3, n): indexes i, j, k of these ghosts in the whole
-    block, layer by layer."""
-
-    place: int
-    index: np.ndarray
-
-    per = 1  # places for each ghost
-
-
-def find_level_donors(whole: Decomposition) -> list[TileGhosts]:
-    """Return the ghosts of all tiles that are interpolated from the next coarser level."""
-    layers = range(1, whole.stencil.halo + 1)
-    return [
-        TileGhosts(place, layers_behind(patch, layers).reshape(3, -1))
-        for place, patch in enumerate(whole.patches)
-        if patch.condition.type == PATCHED
-    ]
-
-
-def level_rows(
-    whole: Decomposition, cut: Decomposition, found: Sequence[TileGhosts], kept: Kept | None = None
-) -> Iterator[Rows]:
+def level_rows(whole: Decomposition, cut: Decomposition, found: Sequence[TileGhosts]) -> Iterator["LevelRows"]:
     """Yield the contributions of the nodes of all parts to the values of the ghosts of tiles, in the order of the
     parts. `whole`: the decomposition into whole blocks and tiles. `cut`: its division into parts for the ranks.
     `found`: the ghosts, as `find_level_donors` returns them; they are numbered consecutively. Each contribution has the
-    weights of sixth-order and of linear interpolation. `kept`: a cache of contributions; those of the same part to the
-    same ghosts are not computed again.
+    weights of sixth-order and of linear interpolation.
 
     The ghosts of a face form a box of nodes, and so do the nodes of a part. The weights are therefore products of
     weights along each direction.
     """
     levels, halo = whole.levels, whole.stencil.halo
     assert levels is not None
-    kept = kept or Kept()
-    faces: dict[tuple[int, int], list[_GhostFace]] = {}
-    number = 0
-    for entry in found:
-        patch = whole.patches[entry.place]
-        tile = levels.tiles[patch.block]
-        faces.setdefault((tile.level - 1, tile.base), []).append(_GhostFace.of(patch, tile, halo, number))
-        number += entry.index.shape[1]
-    ends_of = {key: np.array([face.box for face in some]) for key, some in faces.items()}
+    faces = GhostFaces(whole, found)
+    tiles = [levels.tiles[block] for block in faces.block.tolist()]
+    origin = np.array([[lo for lo, _ in tile.box] for tile in tiles]).reshape(-1, 3)
+    lows, highs = faces.low + origin, faces.high + origin  # in the indexes of the level
+    beside: dict[tuple[int, int], list[int]] = {}
+    for n, tile in enumerate(tiles):
+        beside.setdefault((tile.level - 1, tile.base), []).append(n)
+    near = {key: np.array(some) for key, some in beside.items()}
+    pieces = []  # part, nodes along each direction that a ghost reads, lines, and boxes of ghosts
     for p, part in enumerate(cut.parts):
         tile = part_on_level(levels, part)
         key = tile.level, tile.base
-        if key not in faces:
+        if key not in near:
             continue
-        space, box = levels.spaces[key], tile.box
+        space = levels.spaces[key]
+        widths = triple(WIDTH if n > 1 else 1 for n in space.size)
         for turn in product(*((0, -1, 1) if w else (0,) for w in space.wrapped)):
-            lines = [
-                _along(n, wrap.step if wrap else 0, halo, ends, t)
-                for n, wrap, ends, t in zip(space.size, space.wrapped, box, turn, strict=True)
-            ]
+            lines = triple(
+                _along(n, wrap.step if wrap else 0, halo, of, t)
+                for n, wrap, of, t in zip(space.size, space.wrapped, tile.box, turn, strict=True)
+            )
             reached = np.array([(line.first, line.first + len(line.start)) for line in lines])
-            low, high = np.maximum(ends_of[key][..., 0], reached[:, 0]), np.minimum(ends_of[key][..., 1], reached[:, 1])
-            near = (low < high).all(1)
-            some = [faces[key][n] for n in np.flatnonzero(near)]
-            if some:
-
-                def make(
-                    p: int = p, lines: Sequence[_Line] = lines, some: Sequence[_GhostFace] = some
-                ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-                    columns = [face.columns(lines) for face in some]
-                    ends = np.cumsum([0, *(prod(len(own) for own, _ in of_face) for of_face in columns)])
-                    first, own = np.empty((3, ends[-1]), int), np.empty((3, ends[-1]), np.int32)
-                    ghosts = [
-                        face.share(lines, of_face, first[:, a:b], own[:, a:b])
-                        for face, of_face, (a, b) in zip(some, columns, pairwise(ends), strict=True)
-                    ]
-                    return ghosts, flat_index(first, cut.blocks[p], halo), own
-
-                ghosts, flat, columns = kept(("donors", tile, turn, *(face.key for face in some)), (), make)
-                ghost = np.concatenate([face.number + own for face, own in zip(some, ghosts, strict=True)])
-                weights = LineWeights(triple(line.weights for line in lines), columns)
-                yield Rows(p, ghost, flat, triple(WIDTH if n > 1 else 1 for n in space.size), weights)
+            low, high = np.maximum(lows[near[key]], reached[:, 0]), np.minimum(highs[near[key]], reached[:, 1])
+            some = np.flatnonzero((low < high).all(axis=1))
+            if some.size:
+                pieces.append((p, widths, lines, near[key][some], low[some], high[some]))
+    if not pieces:
+        return
+    face, low, high = (np.concatenate(some) for some in list(zip(*pieces, strict=True))[3:])
+    none = np.zeros((0, len(face), 3), int)
+    (ghost,) = faces.at_ghosts(face, low - origin[face], high - origin[face], none[..., 0], none)
+    last = 0
+    for p, widths, lines, of_piece, lowest, highest in pieces:
+        boxes = [
+            GhostBox.of(direction, side, lines, nodes)
+            for direction, side, nodes in zip(
+                faces.direction[of_piece].tolist(),
+                faces.side[of_piece].tolist(),
+                np.stack([lowest, highest], axis=2).tolist(),
+                strict=True,
+            )
+        ]
+        first, last = last, last + int((highest - lowest).prod(axis=1).sum())
+        yield LevelRows(p, ghost[first:last], widths, lines, boxes)
 
 
 @dataclass(frozen=True, eq=False)
-class _Line:
+class GhostBox:
+    """A box of ghosts behind a face of a tile, layer by layer, within a layer along i first. `normal`: the direction
+    (0, 1, 2) of the face. `columns`: the numbers of the ghosts along i, j and k in the lines of the contributions."""
+
+    normal: int
+    columns: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+    @classmethod
+    def of(cls, normal: int, side: int, lines: "Sequence[Line]", nodes: Sequence[Sequence[int]]) -> "GhostBox":
+        """Return the box of the ghosts at `nodes` (3, 2) of the level behind a face of this direction and `side`."""
+        columns = [np.arange(lo - line.first, hi - line.first) for (lo, hi), line in zip(nodes, lines, strict=True)]
+        # Behind a lower face layers follow each other against the index.
+        columns[normal] = columns[normal][::side]
+        return cls(normal, triple(columns))
+
+    @property
+    def shape(self) -> Size:
+        """The numbers of ghosts: layers, and along both directions of the face, the last one first."""
+        first, second = (d for d in range(3) if d != self.normal)
+        return triple(len(self.columns[d]) for d in (self.normal, second, first))
+
+    def boxes_of(self, chosen: np.ndarray) -> "Iterator[tuple[GhostBox, np.ndarray]]":
+        """Yield disjoint boxes that consist of the ghosts number `chosen`, an ascending array, each with the places of
+        its ghosts in this array. Each layer has the same chosen ghosts."""
+        numbers = np.full(prod(self.shape), -1)
+        numbers[chosen] = np.arange(len(chosen))
+        numbers = numbers.reshape(self.shape)
+        for (a, b), (c, d) in rectangles(numbers[0] >= 0):
+            columns, (first, second) = [*self.columns], (d for d in range(3) if d != self.normal)
+            columns[first], columns[second] = columns[first][c:d], columns[second][a:b]
+            yield GhostBox(self.normal, triple(columns)), numbers[:, a:b, c:d].ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class LevelRows:
+    """Contributions of the nodes of one part to ghosts of tiles, as `hiresx.decomposition.patched_donors.Rows`. `part`:
+    the part that has the nodes. `ghost` (n,): the numbers of the ghosts, box by box. `widths`: the number of nodes in
+    each direction. `lines`: the weights along i, j and k. `boxes`: the ghosts."""
+
+    part: int
+    ghost: np.ndarray
+    widths: Size
+    lines: "tuple[Line, Line, Line]"
+    boxes: Sequence[GhostBox]
+    turn = None
+
+    def boxes_of(self, chosen: np.ndarray) -> Iterator[tuple[GhostBox, np.ndarray]]:
+        """Yield the boxes of the contributions number `chosen`, an ascending array, each with the places of its ghosts
+        in this array."""
+        ends = np.cumsum([0, *(prod(box.shape) for box in self.boxes)])
+        for box, (first, last), (a, b) in zip(
+            self.boxes, pairwise(ends), pairwise(np.searchsorted(chosen, ends)), strict=True
+        ):
+            if b - a == last - first:
+                yield box, np.arange(a, b)
+            else:
+                yield from ((own, a + places) for own, places in box.boxes_of(chosen[a:b] - first))
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
     """The nodes of a level along a direction, from `first` on, to whose interpolation from the coarser level a part
-    contributes: first nodes in the part `start` (n,), and weights (2, WIDTH, n)."""
+    contributes: first nodes in the part `start` (n,), and weights (2, WIDTH, n), of the interpolation and of linear
+    interpolation. A node has the same place, its column, in both."""
 
     first: int
     start: np.ndarray
@@ -111,11 +148,11 @@ class _Line:
 
 
 @lru_cache(maxsize=512)
-def _along(n: int, step: int, halo: int, ends: tuple[int, int], turn: int) -> _Line:
-    """Return the `_Line` of a part with the nodes `ends` of a direction with `n` nodes. The direction continues in
+def _along(n: int, step: int, halo: int, ends: tuple[int, int], turn: int) -> Line:
+    """Return the `Line` of a part with the nodes `ends` of a direction with `n` nodes. The direction continues in
     itself after a step of `step` nodes (0: it does not). `turn`: see `share`."""
     if n == 1:
-        return _Line(0, np.zeros(1, int), np.broadcast_to(np.eye(WIDTH)[:, :1], (2, WIDTH, 1)))
+        return Line(0, np.zeros(1, int), np.broadcast_to(np.eye(WIDTH)[:, :1], (2, WIDTH, 1)))
     shift = turn * step
     places = np.arange(2 * (ends[0] + shift - WIDTH), 2 * (ends[1] + shift + WIDTH))
     xi = places / 2
@@ -128,64 +165,9 @@ def _along(n: int, step: int, halo: int, ends: tuple[int, int], turn: int) -> _L
     starts[:, 0] = base
     made = share(starts, whole, (n, 1, 1), (ends, (0, 1), (0, 1)), (turn, 0, 0), (shift, 0, 0))
     if made is None:
-        return _Line(0, np.zeros(0, int), np.zeros((2, WIDTH, 0)))
+        return Line(0, np.zeros(0, int), np.zeros((2, WIDTH, 0)))
     chosen, start, _, own = made
-    return _Line(int(places[chosen[0]]), start[:, 0], own[:, 0])
-
-
-@dataclass(frozen=True, eq=False)
-class _GhostFace:
-    """The ghosts behind a face of a tile, numbered from `number` on: layer by layer, within a layer along i first.
-    `nodes`: their nodes along i, j and k, in the indexes of the level. `direction`: that of the face."""
-
-    number: int
-    direction: int
-    nodes: tuple[np.ndarray, np.ndarray, np.ndarray]
-
-    @classmethod
-    def of(cls, patch: Patch, tile: Tile, halo: int, number: int) -> "_GhostFace":
-        d = direction(patch.face)
-        origin = [lo for lo, _ in tile.box]
-        nodes = [np.arange(lo + o, hi + o) for (lo, hi), o in zip(patch.range, origin, strict=True)]
-        nodes[d] = nodes[d] + side(patch.face) * np.arange(1, halo + 1)
-        return cls(number, d, triple(nodes))
-
-    @property
-    def box(self) -> Range:
-        return triple((int(along.min()), int(along.max()) + 1) for along in self.nodes)
-
-    @cached_property
-    def key(self) -> tuple[int, bytes]:
-        """Says which ghosts these are, in their order."""
-        return self.direction, b"".join(along.tobytes() for along in self.nodes)
-
-    def columns(self, lines: Sequence[_Line]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Along each direction the nodes to which a part with these lines contributes: their numbers in `nodes` and in
-        the line."""
-        columns = [nodes - line.first for nodes, line in zip(self.nodes, lines, strict=True)]
-        inside = [
-            np.flatnonzero((column >= 0) & (column < len(line.start)))
-            for column, line in zip(columns, lines, strict=True)
-        ]
-        return [(own, column[own]) for own, column in zip(inside, columns, strict=True)]
-
-    def share(
-        self, lines: Sequence[_Line], columns: Sequence[tuple[np.ndarray, np.ndarray]], first: np.ndarray,
-        places: np.ndarray,
-    ) -> np.ndarray:  # fmt: skip
-        """The ghosts (n,) at these `columns`, counted from the first of the face. Their first nodes in the part, and
-        their places in the lines, (3, n) each, are written into `first` and `places`."""
-        axes = [0 if d == self.direction else 3 - d for d in range(3)]
-        sizes, found, shapes = [1] * 4, [1] * 4, [[1] * 4 for _ in range(3)]
-        for d, axis in enumerate(axes):
-            sizes[axis], found[axis] = len(self.nodes[d]), len(columns[d][0])
-            shapes[d][axis] = found[axis]
-        steps = np.cumprod([1, *sizes[:0:-1]])[::-1]
-        for d, (line, (_, column), shape) in enumerate(zip(lines, columns, shapes, strict=True)):
-            first[d].reshape(found)[...] = line.start[column].reshape(shape)
-            places[d].reshape(found)[...] = column.reshape(shape)
-        ghost = sum((own * steps[axis]).reshape(s) for axis, s, (own, _) in zip(axes, shapes, columns, strict=True))
-        return np.ravel(ghost)
+    return Line(int(places[chosen[0]]), start[:, 0], own[:, 0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,50 +209,65 @@ def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = Non
     kept = kept or Kept()
     tiles = [part_on_level(whole.levels, part) for part in cut.parts]
     level, base = np.array([t.level for t in tiles]), np.array([t.base for t in tiles])
-    boxes, halo = np.array([t.box for t in tiles]).reshape(-1, 3, 2), cut.stencil.halo
+    boxes = np.array([t.box for t in tiles]).reshape(-1, 3, 2)
     # Every 2^n-th node of a finer level coincides with a node of the part's level; n is the same for all nodes along a
     # direction.
     step = 2 ** np.maximum(level - level[:, None], 0)[..., None]
     low = np.maximum(-(-boxes[:, :, 0] // step), boxes[:, None, :, 0])
     high = np.minimum((boxes[:, :, 1] - 1) // step + 1, boxes[:, None, :, 1])
     over = (low < high).all(axis=2) & (base == base[:, None]) & (level > level[:, None])
-    place = np.nonzero(over)
-    shared = np.stack([low[place], high[place]], axis=2).tolist()
-    of_part: dict[int, list[tuple[int, list[list[int]]]]] = {}
-    for p, q, box in zip(*(at.tolist() for at in place), shared, strict=True):
-        of_part.setdefault(p, []).append((q, box))
-    found = []
-    for p, above in of_part.items():
-        for q, box in above:
-            finer = (other for r, other in above if tiles[r].level > tiles[q].level)
-            covering = [o for o in finer if all(a[0] < b[1] and b[0] < a[1] for a, b in zip(o, box, strict=True))]
-            nodes = [tuple(slice(*ends) for ends in of) for of in (box, *covering)]
+    # Of each pair of parts the boxes under still finer levels are left out.
+    part, finer = np.nonzero(over)
+    shared = np.stack([low[part, finer], high[part, finer]], axis=1)
+    first, last = (np.searchsorted(part, part, which) for which in ("left", "right"))
+    (other,) = over_boxes((last - first)[:, None], first[None], np.ones((1, len(part), 1), int))
+    pair = np.repeat(np.arange(len(part)), last - first)
+    covers = np.stack(
+        [np.maximum(shared[pair, 0], shared[other, 0]), np.minimum(shared[pair, 1], shared[other, 1])], axis=1
+    )
+    chosen = (level[finer[other]] > level[finer[pair]]) & (covers[:, 0] < covers[:, 1]).all(axis=1)
+    pair, covers = pair[chosen], covers[chosen]
+    ends = np.searchsorted(pair, np.arange(len(part) + 1)).tolist()
+    covered = [covers[a:b].tobytes() for a, b in pairwise(ends)]
+    ends_of_pairs = [*zip(part.tolist(), finer.tolist(), strict=True)]
+    nodes = [(t.level, t.base, t.box) for t in tiles]
+    keys = [(("under", nodes[p], nodes[q], of), ()) for (p, q), of in zip(ends_of_pairs, covered, strict=True)]
 
-            def make(p: int = p, q: int = q, nodes: list[tuple[slice, ...]] = nodes) -> Pairs | None:
-                return _pairs([tiles[r] for r in (p, q)], [cut.blocks[r] for r in (p, q)], halo, nodes)
+    def make(missing: list[int]) -> list[Pairs | None]:
+        number = np.full(len(part), -1)
+        number[missing] = np.arange(len(missing))
+        some = number[pair] >= 0
+        return _pairs(
+            cut, boxes, part[missing], finer[missing], step[part[missing], finer[missing]], shared[missing],
+            number[pair[some]], covers[some],
+        )  # fmt: skip
 
-            key = "under", tiles[p], tiles[q], *(n for of in covering for ends in of for n in ends)
-            pairs = kept(key, (), make)
-            if pairs is not None:
-                found.append(Injection(q, p, pairs))
-    return sorted(found, key=lambda entry: (entry.donor, entry.block))
+    found = kept.together(keys, make)
+    made = [Injection(q, p, pairs) for (p, q), pairs in zip(ends_of_pairs, found, strict=True) if pairs is not None]
+    return sorted(made, key=lambda entry: (entry.donor, entry.block))
 
 
 def _pairs(
-    tiles: Sequence[Tile], blocks: Sequence[Block], halo: int, nodes: Sequence[tuple[slice, ...]]
-) -> Pairs | None:
-    """Return the pairs of coincident nodes of two parts, the second of which is of a finer level than the first.
-    `nodes[0]`: the nodes of the first part that lie under the second. The other `nodes` lie under still finer levels
-    and are left out. All are in the indexes of the level of the first part. The result is None if no node is left."""
-    first, *covered = (tuple(reversed(of)) for of in nodes)
-    steps = 1, 2 ** (tiles[1].level - tiles[0].level)
-    found = []
-    for tile, block, step in zip(tiles, blocks, steps, strict=True):
-        ends = zip(nodes[0], tile.box, strict=True)
-        lines = [np.arange(step * of.start - origin, step * of.stop - origin, step) for of, (origin, _) in ends]
-        found.append(flat_box(lines, block, halo))
-    free = np.ones(found[0].shape, bool)
-    for other in covered:
-        of_box = zip(other, first, strict=True)
-        free[tuple(slice(max(o.start - f.start, 0), o.stop - f.start) for o, f in of_box)] = False
-    return Pairs(*(indexes[free] for indexes in found)) if free.any() else None
+    cut: Decomposition, boxes: np.ndarray, part: np.ndarray, finer: np.ndarray, step: np.ndarray, shared: np.ndarray,
+    pair: np.ndarray, covers: np.ndarray,
+) -> list[Pairs | None]:  # fmt: skip
+    """Return the coincident nodes of n pairs of parts, `part` (n,) and `finer` (n,), of `cut`; None for a pair without
+    any. `boxes`: the nodes of all parts, in the indexes of their levels. `step` (n, 1): the number of nodes of the
+    finer level for one of the coarser. `shared` (n, 2, 3): first and last + 1 of the nodes of `part` that are also
+    nodes of `finer`. `covers` (m, 2, 3): boxes among those of the pair `pair` (m,) that lie under still finer levels
+    and are left out."""
+    strides, origins = strides_of(cut.blocks, cut.stencil.halo)
+    low, sizes = shared[:, 0], shared[:, 1] - shared[:, 0]
+    places, steps = [], []
+    for own, by in ((part, np.ones_like(step)), (finer, step)):
+        places.append(origins[own] + (strides[own] * (by * low - boxes[own, :, 0])).sum(axis=1))
+        steps.append((strides[own] * by)[:, ::-1])
+    to, source = over_boxes(sizes[:, ::-1], np.stack(places), np.stack(steps)).astype(np.int32)
+    count = sizes.prod(axis=1)
+    free, begin = np.ones(len(to), bool), np.cumsum(count) - count
+    inner = np.stack([np.ones_like(count), sizes[:, 0], sizes[:, 0] * sizes[:, 1]], axis=1)[pair]
+    first = begin[pair] + (inner * (covers[:, 0] - low[pair])).sum(axis=1)
+    free[over_boxes((covers[:, 1] - covers[:, 0])[:, ::-1], first[None], inner[None, :, ::-1])[0]] = False
+    to, source = to[free], source[free]
+    ends = np.concatenate([[0], np.cumsum(free)])[[*begin, len(free)]].tolist()
+    return [Pairs(to[a:b], source[a:b]) if a < b else None for a, b in pairwise(ends)]

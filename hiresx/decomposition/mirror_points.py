@@ -71,9 +71,14 @@ class MirrorSources:
     moved: float
 
     @property
+    def count(self) -> int:
+        """Number of ghosts."""
+        return self.index.shape[1]
+
+    @property
     def per(self) -> int:
         """Number of places at which each ghost takes the flow: 1 behind a plane, 3 behind a curved wall."""
-        return len(self.donor) // self.index.shape[1]
+        return len(self.donor) // self.count
 
     def some(self, chosen: np.ndarray) -> "MirrorSources":
         """Return the sources of those ghosts that the mask `chosen` (n,) selects."""
@@ -264,7 +269,7 @@ def _find_sources(
 ) -> MirrorSources:  # fmt: skip
     patch = whole.patches[wall.place]
     b, face, d, halo = patch.block, patch.face, direction(patch.face), whole.stencil.halo
-    index = layers_behind(patch, range(1, halo + 1)).reshape(3, -1)
+    index = layers_behind(patch.face, patch.range, range(1, halo + 1)).reshape(3, -1)
     k, j, i = (index[e] + halo for e in (2, 1, 0))
     given = extended[b]
     ghosts = given[:, k, j, i].T if isinstance(given, GhostLayers) else np.stack([c[k, j, i] for c in given], axis=1)

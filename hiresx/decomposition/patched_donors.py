@@ -41,6 +41,11 @@ class PatchedDonors:
 
     per = 1  # places for each ghost
 
+    @property
+    def count(self) -> int:
+        """Number of ghosts."""
+        return self.index.shape[1]
+
 
 def shape_maps(whole: Decomposition) -> list[BlockMap]:
     """Return maps of all whole blocks without their coordinates. They give the nodes and weights of interpolations,
@@ -83,14 +88,14 @@ def find_interpolable(
     return found
 
 
-def layers_behind(patch: Patch, layers: Sequence[int]) -> np.ndarray:
-    """Return the positions (3, layers, n) of `layers` behind a patch, as indexes i, j, k in the whole block. Layer 0 is
-    the patch itself."""
-    d, (ni, nj, nk) = direction(patch.face), (hi - lo for lo, hi in patch.range)
+def layers_behind(face: str, range_: Range, layers: Sequence[int]) -> np.ndarray:
+    """Return the positions (3, layers, n) of `layers` behind the nodes `range_` of a face, as indexes i, j, k in the
+    whole block. Layer 0 consists of these nodes."""
+    d, (ni, nj, nk) = direction(face), (hi - lo for lo, hi in range_)
     index = np.empty((3, len(layers), nk, nj, ni), int)
-    for e, (lo, hi) in enumerate(patch.range):
+    for e, (lo, hi) in enumerate(range_):
         index[e] = np.arange(lo, hi).reshape([-1 if axis == 2 - e else 1 for axis in range(3)])
-    index[d] += side(patch.face) * np.reshape(layers, (-1, 1, 1, 1))
+    index[d] += side(face) * np.reshape(layers, (-1, 1, 1, 1))
     return index.reshape(3, len(layers), -1)
 
 
@@ -117,7 +122,7 @@ class _Search:
 def _search(whole: Decomposition, extended: Sequence[Coordinates], maps: Sequence[BlockMap], place: int) -> _Search:
     patch = whole.patches[place]
     block, halo = whole.blocks[patch.block], whole.stencil.halo
-    index = layers_behind(patch, range(halo + 1))
+    index = layers_behind(patch.face, patch.range, range(halo + 1))
     dimensions = len(block.active)
     i, j, k = (index[d] + halo for d in range(3))
     points = np.stack([c[k, j, i] for c in extended[patch.block][:dimensions]], axis=-1)
@@ -196,16 +201,6 @@ def _nearest_on_faces(other: BlockMap, points: np.ndarray, skip: str | None) -> 
 
 
 @dataclass(frozen=True, eq=False)
-class LineWeights:
-    """Interpolation weights in the layout of `Rows`, for the case that many ghosts have the same weights along a
-    direction. `lines`: different weights along i, j and k, (2, WIDTH, m) each. `columns` (3, n): for each ghost and
-    direction, the number of its weights in `lines`."""
-
-    lines: tuple[np.ndarray, np.ndarray, np.ndarray]
-    columns: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
 class Rows:
     """Contributions of the nodes of one part to interpolated ghost values. The value of a ghost is the sum of the
     contributions of all parts.
@@ -220,14 +215,11 @@ class Rows:
     ghost: np.ndarray
     start: np.ndarray
     widths: tuple[int, int, int]
-    weights: np.ndarray | LineWeights
+    weights: np.ndarray
     turn: np.ndarray | None = None
 
     def weights_of(self, chosen: np.ndarray) -> np.ndarray:
         """Return the weights (2, 3, WIDTH, m) of the contributions number `chosen` (m,)."""
-        if isinstance(self.weights, LineWeights):
-            columns = self.weights.columns[:, chosen]
-            return np.stack([line[..., own] for line, own in zip(self.weights.lines, columns, strict=True)], axis=1)
         return self.weights if len(chosen) == len(self.ghost) else self.weights[..., chosen]
 
 

@@ -3,42 +3,34 @@ conditions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from itertools import combinations, pairwise, product
 
 import numpy as np
 
 from hiresx.base.arrays import triple
 from hiresx.base.plural import plural
-from hiresx.case.boundaries import PatchedFace
-from hiresx.case.refine import PASSED, REFINABLE, Refine, RefinedRegion
+from hiresx.case.refine import PASSED, Refine, RefinedRegion
 from hiresx.decomposition.ghost_layers import GhostLayers
 from hiresx.decomposition.join_tiles import origins, partners_of, with_partners
+from hiresx.decomposition.level_tiles import LevelTiles, with_level
 from hiresx.decomposition.levels import (
     Extended,
     Levels,
     Space,
     Tile,
     make_levels,
-    may_end,
-    patches_of,
     spaces_of,
 )
 from hiresx.decomposition.oblique_walls import unrefinable_places
-from hiresx.decomposition.parts import Part
-from hiresx.decomposition.patches import Decomposition, Patch
+from hiresx.decomposition.patches import Decomposition
 from hiresx.errors import HiresxError
 from hiresx.grid import Block, Grid
 from hiresx.grid.blocks import (
     Range,
     direction,
-    face_range,
-    intersection,
-    rectangles_of_face,
-    slices,
     whole_box,
 )
-from hiresx.grid.cutting import Piece, cut_connections, cuts, within
 from hiresx.grid.orientation import layout_of
 from hiresx.grid.patched import WIDTH
 
@@ -68,11 +60,13 @@ def with_tiles(
     lattices: Sequence[Sequence[list[list[int]]]],
     taken: Sequence[Taken],
     kept: Callable[[np.ndarray], np.ndarray] = np.ascontiguousarray,
+    known: dict[int, LevelTiles] | None = None,
 ) -> tuple[Decomposition, list[Extended]]:
     """Return the blocks of `grids[0]` followed by the tiles `taken` of all levels, and the coordinates with ghosts of
     all of them. For each level: `grids`, the whole blocks; `nodes`, their coordinates with ghosts; `lattices`, the
     nodes at which tiles begin and end. Adjacent tiles become one block (`joined_boxes`). `kept`: a function that is
-    called with a view of coordinates and returns the array to store. Raises the errors of `refine`."""
+    called with a view of coordinates and returns the array to store. `known`: the tiles of each level in the last call,
+    which are used again where no tile has changed, and are replaced. Raises the errors of `refine`."""
     made = coarse = grids[0]
     tiles = [Tile(0, b, whole_box(block.size)) for b, block in enumerate(coarse.blocks)]
     spaces = spaces_of(coarse, 0)
@@ -82,7 +76,12 @@ def with_tiles(
         spaces |= spaces_of(grids[level], level)
         if not pieces:
             continue
-        made = _with_tiles(made, grids[level], pieces, level, kept)
+        known = {} if known is None else known
+        if level not in known or known[level].pieces != pieces:
+            known[level] = LevelTiles.of(grids[level], pieces, level, kept)
+        if (known[level].first, known[level].place) != (len(made.blocks), len(made.patches)):
+            known[level] = known[level].behind(len(made.blocks), len(made.patches))
+        made = with_level(made, known[level])
         tiles += [Tile(level, b, box) for b, box in pieces]
         coordinates += [_part(nodes[level][b], box, coarse.stencil.halo, kept) for b, box in pieces]
     return replace(made, levels=Levels(tuple(tiles), spaces)), coordinates
@@ -227,10 +226,17 @@ def joined_boxes(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterat
     """Yield boxes that cover the tiles of the mask `chosen` [k, j, i] and no others, each tile once. `lattice`: the
     nodes at which tiles begin and end. A box begins at a corner and extends along i as far as tiles are chosen, then
     along j and k as far as all its rows are chosen."""
-    # There are few tiles, so a set of their places is faster than slices of the mask.
-    places = [(k, j, i) for k, j, i in np.argwhere(chosen).tolist()]
-    left = set(places)
     along_i, along_j, along_k = lattice
+    for (i, i1), (j, j1), (k, k1) in _joined(chosen.shape, chosen.tobytes()):
+        yield (along_i[i], along_i[i1]), (along_j[j], along_j[j1]), (along_k[k], along_k[k1])
+
+
+@lru_cache(maxsize=1024)  # from one change of tiles to the next most blocks of the grid have the same tiles
+def _joined(shape: tuple[int, ...], chosen: bytes) -> list[Range]:
+    """Return the boxes of `joined_boxes` in indexes of tiles. `chosen`: the mask as bytes."""
+    # There are few tiles, so a set of their places is faster than slices of the mask.
+    places = [(k, j, i) for k, j, i in np.argwhere(np.frombuffer(chosen, bool).reshape(shape)).tolist()]
+    left, found = set(places), []
     for k, j, i in places:
         if (k, j, i) not in left:
             continue
@@ -242,7 +248,8 @@ def joined_boxes(lattice: Sequence[Sequence[int]], chosen: np.ndarray) -> Iterat
         while all((k1, n, m) in left for n in range(j, j1) for m in range(i, i1)):
             k1 += 1
         left.difference_update(product(range(k, k1), range(j, j1), range(i, i1)))
-        yield (along_i[i], along_i[i1]), (along_j[j], along_j[j1]), (along_k[k], along_k[k1])
+        found.append(((i, i1), (j, j1), (k, k1)))
+    return found
 
 
 def _choose_tiles(
@@ -370,104 +377,6 @@ def around_tiles(
 def along_lines(taken: np.ndarray, lines: Sequence[np.ndarray]) -> np.ndarray:
     """Return the mask (k, j, i) of the boxes of another lattice that have one of the `taken` nodes or tiles (k, j, i).
     `lines`: for i, j and k an array (taken, boxes), above 0 if the box has the node or tile along this direction."""
-    found = np.tensordot(lines[2], lines[1].T @ (taken.astype(np.float32) @ lines[0]), (0, 0))
-    return np.asarray(found > 0)
-
-
-# ---- the neighbourhood of tiles
-
-
-def _with_tiles(
-    made: Decomposition,
-    fine: Decomposition,
-    pieces: Sequence[Piece],
-    level: int,
-    kept: Callable[[np.ndarray], np.ndarray],
-) -> Decomposition:
-    """Return `made` with the tiles `pieces` of the blocks of `fine` after its own blocks."""
-    first, halo = len(made.blocks), made.stencil.halo
-    count: dict[int, int] = {}
-    blocks = []
-    for b, box in pieces:
-        count[b] = count.get(b, -1) + 1
-        block = fine.blocks[b]
-        blocks.append(block.part(f"{block.name}-level{level}-{count[b]}", box, kept))
-    joined = [
-        *cuts(fine.blocks, pieces, halo),
-        *cut_connections(fine.blocks, fine.connections, pieces, halo),
-    ]
-    connections = [c.renumbered(first) for c in joined]
-    patches = list(made.patches)
-    for n, condition in _physical(fine, pieces):
-        patches.append(replace(condition, block=first + n, place=len(patches)))
-    held: list[list[tuple[str, Range]]] = [[] for _ in pieces]
-    for c in joined:
-        held[c.block].append((c.face, c.range))
-    for patch in patches[len(made.patches) :]:
-        held[patch.block - first].append((patch.face, patch.range))
-    for n, (b, box) in enumerate(pieces):
-        for face, range_ in _free_faces(blocks[n], held[n]):
-            _check_end(fine, b, box, face)
-            patches.append(Patch(first + n, face, range_, _patched_face(face), len(patches)))
-    all_blocks = (*made.blocks, *blocks)
-    parts = tuple(Part(b, whole_box(block.size)) for b, block in enumerate(all_blocks))
-    return replace(
-        made,
-        blocks=all_blocks,
-        connections=(*made.connections, *connections),
-        patches=tuple(patches),
-        parts=parts,
-    )
-
-
-@cache
-def _patched_face(face: str) -> PatchedFace:
-    """Return the condition of faces behind which there are nodes of the coarser level."""
-    return PatchedFace.model_validate({"faces": (face,)})
-
-
-def _physical(fine: Decomposition, pieces: Sequence[Piece]) -> Iterator[tuple[int, Patch]]:
-    """Yield the patches of the blocks on the nodes of tiles, as patches of the tiles."""
-    of_block = patches_of(fine)
-    for n, (b, box) in enumerate(pieces):
-        for patch in of_block.get(b, ()):
-            shared = intersection(box, patch.range)
-            if shared is None:
-                continue
-            if patch.condition.type not in REFINABLE:
-                raise HiresxError(
-                    f"refine: a tile of block '{fine.blocks[b].name}' lies on face {patch.face} with the condition "
-                    f'"{patch.condition.type}", which does not support refinement',
-                    "keep the refined regions away from it: tiles of refine.tile nodes cover the regions whole",
-                )
-            yield n, replace(patch, range=within(box, shared))
-
-
-def _free_faces(block: Block, held: Sequence[tuple[str, Range]]) -> Iterator[tuple[str, Range]]:
-    """Yield the faces of a tile, as ranges, behind which there are nodes of the coarser level."""
-    for face in block.faces:
-        whole, taken = face_range(face, block.size), [range_ for other, range_ in held if other == face]
-        if not taken:
-            yield face, whole
-            continue
-        if whole in taken:
-            continue
-        d = direction(face)
-        free = np.ones([hi - lo for lo, hi in reversed(whole)], bool)
-        for range_ in taken:
-            free[slices(triple((0, 1) if e == d else ends for e, ends in enumerate(range_)))] = False
-        for part in rectangles_of_face(face, whole, free):
-            yield face, part
-
-
-def _check_end(fine: Decomposition, b: int, box: Range, face: str) -> None:
-    """Raises HiresxError for a level that ends on a connection of blocks."""
-    d, block = direction(face), fine.blocks[b]
-    if box[d][0 if face.endswith("min") else 1] not in (0, block.size[d]):
-        return
-    if all(may_end(c, fine.blocks) for c in fine.connections if (c.block, c.face) == (b, face)):
-        return
-    raise HiresxError(
-        f"refine: a level ends on face {face} of block '{block.name}', where that is joined to another",
-        "let the region reach over the join, by a tile and more, or keep it away from there",
-    )
+    found = lines[1].T @ (taken.astype(np.float32) @ lines[0])
+    along_k = lines[2].T @ found.reshape(len(found), -1)
+    return np.asarray(along_k.reshape(-1, *found.shape[1:]) > 0)

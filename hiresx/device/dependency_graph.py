@@ -171,10 +171,26 @@ def _memory_accesses(
                 number = numbers[id(array)] = len(extents)
                 extents.append(extent(array))
             of_call.append((number, write))
-    ends, found = np.unique(np.array(extents, np.int64), return_inverse=True)
-    pieces: list[tuple[int, int]] = [(int(a), int(b)) for a, b in found.reshape(-1, 2)]
-    each = {key: [(*pieces[number], write) for number, write in of_call] for key, of_call in places.items()}
+    # Only memory that a call writes makes calls depend on each other.
+    spans = np.array(extents, np.int64)
+    written = [*{number for some in places.values() for number, write in some if write}]
+    kept = np.flatnonzero(_overlap(spans, spans[written]))
+    ends, found = np.unique(spans[kept], return_inverse=True)
+    pieces: dict[int, list[int]] = dict(zip(kept.tolist(), found.reshape(-1, 2).tolist(), strict=True))
+    each = {
+        key: [(pieces[number][0], pieces[number][1], write) for number, write in of_call if number in pieces]
+        for key, of_call in places.items()
+    }
     return [[each[id(call)] for call in some] for some in entries], len(ends)
+
+
+def _overlap(spans: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return which of `spans` (n, 2), addresses of the first byte and of the byte after the last, overlap one of the
+    `others` (m, 2)."""
+    others = others[np.argsort(others[:, 0])]
+    furthest = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(others[:, 1])])
+    before = np.searchsorted(others[:, 0], spans[:, 1])  # how many begin before the end of each span
+    return np.asarray(furthest[before] > spans[:, 0])
 
 
 def _bytes(array: np.ndarray[Any, Any]) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from hiresx.decomposition.halo_copies import ROW, padded_shape, padding
 from hiresx.device.arguments import CHUNK
 from hiresx.device.fields import FIELDS, Field, Layout, declared_field
 from hiresx.equations import DIRECTIONS
+from hiresx.grid.blocks import Range
 
 
 class BlockState:
@@ -40,7 +41,8 @@ class BlockState:
         conserved = equations.conserved_names
         self.reference = np.array(reference if self.storage.carries else [0.0] * len(conserved))
         self.fields: dict[str, tuple[Any, ...]] = {
-            name: tuple(self._allocate(backend, declared_field(name)) for _ in range(count))
+            # Most of the fields that may exist are not those of this run.
+            name: tuple(self._allocate(backend, declared_field(name)) for _ in range(count)) if count else ()
             for name, count in layout.arrays.items()
         }
         self.q, self.r, self.metrics, self.jacobian = map(self.array, ("q", "r", "metrics", "jacobian"))
@@ -50,6 +52,8 @@ class BlockState:
         # state.
         for row in map(conserved.index, ("rho", "e")):
             self.q[row] = 1 - self.reference[row]
+        # The parts of faces that were connected to other blocks when the ghosts of the Jacobian were set; None before.
+        self.joined: set[tuple[str, Range]] | None = None
         self.dt_stride = 1 if layout.local_steps else 0
         # Views are made once: a backend caches the address of an array object.
         self.areas = tuple(self.metrics[DIRECTIONS * d : DIRECTIONS * (d + 1)] for d in range(DIRECTIONS))

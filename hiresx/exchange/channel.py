@@ -52,11 +52,11 @@ class Channel:
         self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool,
         messages: QuantityMessages, later: bool, apart: bool = False, kept: Kept | None = None,
     ):  # fmt: skip
-        self._kept = kept = kept or Kept()
+        self._kept = kept or Kept()
         self._program, self._width, self._later = program, width, later
         self._apart = apart
         self._outgoing, self._transports = messages.outgoing, messages.transports
-        ends = ("donor_direction", "direction", "sign") if directed else ()
+        ends: tuple[str, ...] = ("donor_direction", "direction", "sign") if directed else ()
 
         def lists(links: Iterable[HaloLink], *keys: str) -> list[tuple[HaloLink, Any, Any]]:
             found = merge_links(links, *keys)
@@ -70,16 +70,10 @@ class Channel:
         self._local: list[tuple[HaloLink, Any, Any]] = []
         self._local_rows: list[tuple[HaloLink, Any, int]] = []
         by_rows = self._kernel("copy_halo_rows") in program.signatures
-        local = merge_links(layout.local, "donor", "block", *ends)
-
-        def nodes_of(missing: list[int]) -> list[list[Any]]:
-            made = [(local[n], rows(local[n].to, local[n].source) if by_rows else None) for n in missing]
-            return lists_on_device(
-                backend, [[link.to, link.source] if own is None else [own.ravel()] for link, own in made]
-            )
-
-        found = kept.together([(("rows", by_rows, *link.keys), ()) for link in local], nodes_of)
-        for link, (nodes, *source) in zip(local, found, strict=True):
+        # Channels of the same kind have the same nodes.
+        if (by_rows, ends) not in layout.copies:
+            layout.copies[by_rows, ends] = self._local_nodes(backend, layout, by_rows, ends)
+        for link, (nodes, *source) in layout.copies[by_rows, ends]:
             if source:
                 self._local.append((link, nodes, *source))
             else:
@@ -101,6 +95,21 @@ class Channel:
         self._due: list[tuple[Peer, Transport]] = []
         self._left = 0  # requests not yet completed
         self.seconds_waited, self.exchanges = 0.0, 0
+
+    def _local_nodes(
+        self, backend: Backend, layout: HaloLayout, by_rows: bool, ends: tuple[str, ...]
+    ) -> list[tuple[HaloLink, list[Any]]]:
+        """Return the links between parts of this rank, each with its rows or its two lists of nodes on the device."""
+        local = merge_links(layout.local, "donor", "block", *ends)
+
+        def nodes_of(missing: list[int]) -> list[list[Any]]:
+            made = [(local[n], rows(local[n].to, local[n].source) if by_rows else None) for n in missing]
+            return lists_on_device(
+                backend, [[link.to, link.source] if own is None else [own.ravel()] for link, own in made]
+            )
+
+        found = self._kept.together([(("rows", by_rows, *link.keys), ()) for link in local], nodes_of)
+        return [*zip(local, found, strict=True)]
 
     def start(self, fields: ExchangedArrays) -> None:
         """Begin the exchange of the arrays `fields` with other ranks, and copy between the parts of this rank. If an

@@ -3,6 +3,7 @@ neighbour."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class Peer:
 class HaloLayout:
     """The sources of the ghosts of this rank. `local`: links between parts of this rank. `outgoing`: links from its
     parts to the points of the messages that it sends. `peers`: for each other rank the points that are sent and
-    received.
+    received. `copies`: the joined local links with their nodes on the device, by the way in which channels copy.
 
     `lists`: the lists of ghosts of all connections of this rank's parts. `places`: the position of each part of this
     rank in the list of its parts, by the number of the part. `owners`: the rank of each part.
@@ -56,6 +57,7 @@ class HaloLayout:
 
     def __init__(self, lists: Sequence[HaloList], places: Mapping[int, int], owners: Sequence[int]):
         """`places`: where in this rank's parts a block of the decomposition is. `owners`: the rank of every block."""
+        self.copies: dict[Hashable, list[tuple[HaloLink, list[Any]]]] = {}
         here = [(entry.donor in places, entry.block in places) for entry in lists]
         self.local = [
             _link(e, places[e.donor], places[e.block], e.destination, e.source)

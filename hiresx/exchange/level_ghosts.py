@@ -1,18 +1,22 @@
 """Exchange between levels of refinement: nodes of a coarser level are overwritten by values of the finer level, and
 ghosts of tiles are interpolated."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from hiresx.base.arrays import Size
 from hiresx.base.kept import Kept
 from hiresx.decomposition import Domain
-from hiresx.decomposition.level_donors import Injection, TileGhosts, find_level_donors, injections, level_rows
-from hiresx.decomposition.patched_donors import Rows
+from hiresx.decomposition.level_donors import Injection, LevelRows, Line, injections, level_rows
+from hiresx.decomposition.tile_ghosts import TileGhosts, find_level_donors, tile_targets
+from hiresx.device.call import Calls
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
-from hiresx.exchange.patched_ghosts import InterpolatedGhosts, PatchedExchange
+from hiresx.exchange.patched_ghosts import FLUX, STATE, InterpolatedGhosts, PatchedExchange
 from hiresx.exchange.rows import lists_on_device
 from hiresx.grid.patched import WIDTH
 from hiresx.mpi.communicator import Communicator
@@ -21,57 +25,64 @@ TAG = 5
 
 
 class LevelGhosts(PatchedExchange):
-    """Fills the ghosts of tiles that lie between nodes of the next coarser level. The kernels of patched faces
-    interpolate them, with sixth order in smooth flow and linearly at discontinuities. `domain`: the grid and its
-    levels. `states`: the parts of this rank. `kept`: cached results of an earlier solver."""
+    """Fills the ghosts of tiles that lie between nodes of the next coarser level. They are interpolated along the
+    normal of their face first and along the face then, with sixth order in smooth flow and linearly at discontinuities.
+    `domain`: the grid and its levels. `states`: the parts of this rank. `kept`: cached results of an earlier solver."""
 
     def __init__(
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState],
         kept: Kept,
     ):  # fmt: skip
-        self._kept = kept
         InterpolatedGhosts.__init__(
             self, backend, program, comm, domain, states, lambda: find_level_donors(domain.whole)
         )
         self._under = UnderFiner(backend, program, comm, domain, states, kept)
 
-    def _shares(self, domain: Domain, found: Sequence[TileGhosts]) -> Iterator[Rows]:
-        return level_rows(domain.whole, domain.cut, found, self._kept)
+    def _shares(self, domain: Domain, found: Sequence[TileGhosts]) -> Iterator[LevelRows]:
+        return level_rows(domain.whole, domain.cut, found)
 
-    def _weights(self, shares: Sequence[tuple[Rows, np.ndarray]]) -> list[tuple[Any, int]]:
-        # the kernel copies numbers of the state type
-        if not shares or self._states[0].storage.stored != self._real.name:
-            return super()._weights(shares)
-        return self._weights_of_lines([(share.weights, mine) for share, mine in shares])
+    def _targets(self, domain: Domain, found: Sequence[TileGhosts]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return tile_targets(domain.whole, domain.cut, found)
 
-    def _weights_of_lines(self, shares: Sequence[tuple[Any, np.ndarray]]) -> list[tuple[Any, int]]:
-        """Return the result of `_weights`, assembled on the device from the weights along lines. The weights of all
-        contributions are in one array, which few launches fill."""
-        backend, real = self._backend, self._real.name
-        ends = np.cumsum([0, *(len(mine) for _, mine in shares)]).tolist()
-        lines = [np.concatenate([own.lines[d] for own, _ in shares], axis=-1) for d in range(3)]
-        firsts = [np.cumsum([0, *(own.lines[d].shape[-1] for own, _ in shares)]) for d in range(3)]
-        columns = [
-            np.concatenate([own.columns[d, mine] + first for (own, mine), first in zip(shares, of, strict=False)])
-            for d, of in enumerate(firsts)
+    def _contributions(self, of: Sequence[tuple[int, Any, np.ndarray, np.ndarray, bool]]) -> "Sequence[_BoxedGive]":
+        lines: dict[Line, int] = {}  # the first column of each
+        columns = 0
+        for line in (line for _, share, *_ in of for line in share.lines):
+            if line not in lines:
+                lines[line] = columns
+                columns += len(line.start)
+        boxed = [_boxes(self._states[place], share, mine, to, lines) for place, share, mine, to, _ in of]
+        start = np.concatenate([np.zeros(0, int), *(line.start for line in lines)])
+        weights = np.concatenate([np.zeros((2, WIDTH, 0)), *(line.weights for line in lines)], axis=-1)
+        *lists, (first,) = lists_on_device(self._backend, [*([to, table] for to, table, _ in boxed), [start]])
+        along = {"columns": columns, "start": first, "weights": self._backend.to_device(weights.astype(self._real))}
+        return [
+            _BoxedGive(place, share.widths, values, to, {"box": box, "boxes": len(table), **along}, local)
+            for (place, share, _, _, local), (_, table, values), (to, box) in zip(of, boxed, lists, strict=True)
         ]
-        ((every, *of_ghosts),) = lists_on_device(backend, [[np.arange(ends[-1]), *columns]])
-        given = backend.to_device(np.concatenate([line.ravel() for line in lines]).astype(real))
-        made = backend.empty((2, 3, WIDTH, ends[-1]), real)
-        calls, first = [], 0
-        for d, (line, column) in enumerate(zip(lines, of_ghosts, strict=True)):
-            for weights in made:
-                along = given[first : first + line[0].size]
-                calls.append(
-                    self._program.call(
-                        "copy_halo", (ends[-1], WIDTH, 1), to=every, giving=column, source=along,
-                        source_sv=line.shape[-1], target=weights[d], target_sv=ends[-1], sign=1.0,
-                    )
-                )  # fmt: skip
-                first += line[0].size
-        self._program.prepare([calls])()
-        flat = made.reshape(-1)
-        return [(flat[begin:], ends[-1]) for begin in ends[:-1]]
+
+    def _give_calls(self, what: str, width: int, outgoing: Any, incoming: Any) -> Calls:
+        call, layers, shares = self._program.call, [], []
+        kind = {STATE: "", FLUX: "flux_"}.get(what, "field_")
+        variables = {"variables": width} if kind == "field_" else {}
+        ends = width * np.cumsum([0, *(g.values for g in self._gives)])
+        between = self._backend.empty((max(int(ends[-1]), 1),), str(self._real))
+        for g, (first, last) in zip(self._gives, pairwise(ends.tolist()), strict=True):
+            s = self._states[g.place]
+            given: dict[str, Any]
+            if what == STATE:
+                given = {"q": s.q}
+            elif what == FLUX:
+                _, wj, wk = g.widths
+                given = {"wj": wj, "wk": wk, "m": s.metrics, "flux": self._viscous[1][g.place]}
+            else:
+                given = {"field": s.array(what)}
+            common = {"n": g.values, **g.lists, **variables, "layers": between[first:last]}
+            strides = {"sj": s.strides[1], "sk": s.strides[2], "sv": s.variable_stride}
+            layers.append(call(f"level_{kind}layers", (g.values, 1, 1), **common, **strides, **given))
+            buffer = incoming if g.local else outgoing
+            shares.append(call(f"level_{kind}shares", (len(g.to), 1, 1), **common, to=g.to, buffer=buffer))
+        return [layers, shares]
 
     def close(self) -> None:
         super().close()
@@ -80,6 +91,42 @@ class LevelGhosts(PatchedExchange):
     def nodes(self) -> None:
         """Set the nodes that lie under a finer level to the values of that level. Collective."""
         self._under.take()
+
+
+@dataclass(frozen=True, eq=False)
+class _BoxedGive:
+    """Contributions of one part of this rank to boxes of ghosts. `values`: the number of values between the kernels of
+    kernels/level_ghosts.h. `to`: the places of the ghosts in the buffer. `lists`: arguments of both kernels."""
+
+    place: int
+    widths: Size
+    values: int
+    to: Any
+    lists: Mapping[str, Any]
+    local: bool
+
+
+def _boxes(
+    state: BlockState, share: LevelRows, mine: np.ndarray, to: np.ndarray, lines: Mapping[Line, int]
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the places in the buffer of the contributions number `mine` of `share`, box by box, the rows `level_box`
+    of kernels/level_ghosts.h, and the number of values between its kernels. `to`: the places by contribution. `lines`:
+    the first column of each line."""
+    rows, order, ghosts, values = [], [], 0, 0
+    for box, places in share.boxes_of(mine):
+        face = [d for d in range(3) if d != box.normal]
+        starts = [share.lines[d].start[box.columns[d]] for d in face]
+        first = [start.min() for start in starts]
+        width = [start.max() + share.widths[d] - lo for d, start, lo in zip(face, starts, first, strict=True)]
+        columns = [lines[line] + own for line, own in zip(share.lines, box.columns, strict=True)]
+        layers = columns[box.normal]
+        origin = state.origin + sum(lo * state.strides[d] for d, lo in zip(face, first, strict=True))
+        step = 1 if layers[-1] >= layers[0] else -1
+        of_face = [len(columns[d]) for d in face] + [columns[d][0] for d in face] + width + first
+        rows.append([ghosts, values, box.normal, origin, layers[0], step, *of_face])
+        order.append(places)
+        ghosts, values = ghosts + len(places), values + len(layers) * width[0] * width[1]
+    return to[np.concatenate(order)], np.array(rows), values
 
 
 class UnderFiner:

@@ -12,7 +12,8 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.decomposition import Domain, mirror_points, mirror_rows, patched_donors
-from hiresx.decomposition.level_donors import TileGhosts
+from hiresx.decomposition.tile_ghosts import TileGhosts
+from hiresx.device.call import Calls
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GAS
@@ -33,11 +34,10 @@ _Prepared = tuple[Callable[[], None], Callable[[], None], Any, Any, np.ndarray]
 @dataclass(frozen=True, eq=False)
 class _Give:
     """Contributions of one part of this rank, on the device: those to ghosts of this rank, in the buffer `incoming`, or
-    those to ghosts of other ranks, in `outgoing`. `apart`: the distance in `weights` of two weights of a ghost."""
+    those to ghosts of other ranks, in `outgoing`."""
 
     place: int
     count: int
-    apart: int
     widths: tuple[int, int, int]
     start: Any
     to: Any
@@ -95,15 +95,14 @@ class InterpolatedGhosts(ABC):
         self._made: dict[str, _Prepared] = {}
 
     def _prepare(self, domain: Domain, found: Sequence[Located]) -> None:
-        whole, cut, rank = domain.whole, domain.cut, self._comm.rank
+        cut, rank = domain.cut, self._comm.rank
         places = {state.index: n for n, state in enumerate(self._states)}
         owner = np.array([part.rank for part in cut.parts])
-        part, flat, along = patched_donors.targets(whole, cut, found)
+        part, flat, along = self._targets(domain, found)
+        counts = np.array([f.count for f in found])
+        ghosts = np.cumsum([0, *counts])
         # for each place, the ghost whose flow is taken there
-        ghosts = np.cumsum([0, *(f.index.shape[1] for f in found)])
-        of = np.concatenate(
-            [n + np.repeat(np.arange(f.index.shape[1]), f.per) for n, f in zip(ghosts[:-1], found, strict=True)]
-        )
+        of = np.repeat(np.arange(ghosts[-1]), np.repeat([f.per for f in found], counts))
         taker = owner[part[of]]
         self._real = real = np.dtype(self._states[0].real if self._states else np.float64)
 
@@ -136,15 +135,9 @@ class InterpolatedGhosts(ABC):
         self._own, self._held, self._leaving = received[rank], held, leaving
 
         device = self._backend.to_device
-        numbers: list[tuple[np.ndarray, ...]] = [
-            (share.start[mine], n + (0 if other == rank else out[other])) for share, mine, other, n in gives
-        ]
-        lists = lists_on_device(self._backend, numbers)
-        weights = self._weights([(share, mine) for share, mine, *_ in gives])
-        self._gives = [
-            _Give(places[share.part], len(mine), apart, share.widths, start, to, own, other == rank)
-            for (share, mine, other, _), (start, to), (own, apart) in zip(gives, lists, weights, strict=True)
-        ]
+        self._gives = self._contributions(
+            [(places[s.part], s, mine, n + out.get(other, 0), other == rank) for s, mine, other, n in gives]
+        )
         ghost = np.concatenate([g for _, g, _, _ in comes]) if comes else np.zeros(0, int)
         row = np.concatenate([into[giver] + n for giver, _, n, _ in comes]) if comes else np.zeros(0, int)
         order = np.argsort(ghost, kind="stable")
@@ -182,12 +175,22 @@ class InterpolatedGhosts(ABC):
         lists = lists_on_device(self._backend, numbers)
         self._takes = [_Take(*take, *own) for take, own in zip(takes, lists, strict=True)]
 
-    def _weights(self, shares: Sequence[tuple[patched_donors.Rows, np.ndarray]]) -> list[tuple[Any, int]]:
-        """Return the weights of the chosen ghosts of each contribution, as pairs of an array on the device and a
-        distance. The weight number m of the ghost number n has the place m * distance + n in the array."""
-        of_each = (share.weights_of(mine).reshape(36, -1) for share, mine in shares)
+    def _targets(self, domain: Domain, found: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return where the values of all ghosts are stored, as `patched_donors.targets` does."""
+        return patched_donors.targets(domain.whole, domain.cut, found)
+
+    def _contributions(self, of: Sequence[tuple[int, Any, np.ndarray, np.ndarray, bool]]) -> Sequence[Any]:
+        """Return contributions of parts of this rank, with their data on the device. `of`: for each the place of the
+        part in `states`, the entry of `_shares`, the numbers in it, their places in the buffer, and whether this is the
+        buffer of ghosts of this rank."""
+        lists = lists_on_device(self._backend, [[share.start[mine], to] for _, share, mine, to, _ in of])
+        weights = [
+            self._backend.to_device(share.weights_of(mine).reshape(36, -1).astype(self._real, copy=False))
+            for _, share, mine, *_ in of
+        ]
         return [
-            (self._backend.to_device(weights.astype(self._real, copy=False)), weights.shape[1]) for weights in of_each
+            _Give(place, len(mine), share.widths, start, places, own, local)
+            for (place, share, mine, _, local), (start, places), own in zip(of, lists, weights, strict=True)
         ]
 
     def _acceleration(self, state: BlockState) -> dict[str, Any]:
@@ -195,9 +198,9 @@ class InterpolatedGhosts(ABC):
         return {}
 
     @abstractmethod
-    def _shares(self, domain: Domain, found: Sequence[Any]) -> Iterator[patched_donors.Rows]:
-        """Return the contributions of all parts, in their order, to the flow at the places of all entries of
-        `found`."""
+    def _shares(self, domain: Domain, found: Sequence[Any]) -> Iterator[Any]:
+        """Return the contributions of all parts, in their order, to the flow at the places of all entries of `found`,
+        as `patched_donors.Rows` or in another form that `_contributions` and `_give_calls` know."""
 
     def state(self) -> None:
         """Fill the ghosts of the conservative state from the present values at the nodes."""
@@ -250,21 +253,7 @@ class InterpolatedGhosts(ABC):
         incoming = zeros((max(width * self._held, 1),), real)
         host = np.zeros(width * (self._held - self._own), self._real)
         call = self._program.call
-        give, take = [], []
-        for g in self._gives:
-            s = self._states[g.place]
-            extent, (wi, wj, wk) = (g.count, 1, 1), g.widths
-            box = {
-                "n": g.apart, "wi": wi, "wj": wj, "wk": wk, "sj": s.strides[1], "sk": s.strides[2],
-                "sv": s.variable_stride, "giving": g.start, "to": g.to, "weights": g.weights,
-                "buffer": incoming if g.local else outgoing,
-            }  # fmt: skip
-            if what == STATE:
-                give.append(call("patched_state", extent, **box, q=s.q))
-            elif what != FLUX:
-                give.append(call("patched_field", extent, **box, variables=width, field=s.array(what)))
-            else:
-                give.append(call("patched_flux", extent, **box, m=s.metrics, flux=self._viscous[1][g.place]))
+        take = []
         for t in self._takes:
             s = self._states[t.place]
             extent = (t.count, 1, 1)
@@ -278,7 +267,27 @@ class InterpolatedGhosts(ABC):
                 flux = self._viscous[0][t.place][t.direction]
                 take.append(call("patched_fluxes", extent, **lists, area=s.areas[t.direction], flux=flux))
         # Contributions have their own positions in a buffer, and ghosts have theirs in a field.
-        return self._program.prepare([give]), self._program.prepare([take]), outgoing, incoming, host
+        give = self._give_calls(what, width, outgoing, incoming)
+        return self._program.prepare(give), self._program.prepare([take]), outgoing, incoming, host
+
+    def _give_calls(self, what: str, width: int, outgoing: Any, incoming: Any) -> Calls:
+        """Return the launches that compute the contributions of one exchange."""
+        call, give = self._program.call, []
+        for g in self._gives:
+            s = self._states[g.place]
+            extent, (wi, wj, wk) = (g.count, 1, 1), g.widths
+            box = {
+                "n": g.count, "wi": wi, "wj": wj, "wk": wk, "sj": s.strides[1], "sk": s.strides[2],
+                "sv": s.variable_stride, "giving": g.start, "to": g.to, "weights": g.weights,
+                "buffer": incoming if g.local else outgoing,
+            }  # fmt: skip
+            if what == STATE:
+                give.append(call("patched_state", extent, **box, q=s.q))
+            elif what != FLUX:
+                give.append(call("patched_field", extent, **box, variables=width, field=s.array(what)))
+            else:
+                give.append(call("patched_flux", extent, **box, m=s.metrics, flux=self._viscous[1][g.place]))
+        return [give]
 
 
 def _by_number(numbers: np.ndarray) -> tuple[np.ndarray, list[int]]:
@@ -306,7 +315,7 @@ class PatchedExchange(InterpolatedGhosts):
             backend, program, comm, domain, states, lambda: patched_donors.find_donors(domain.whole, domain.extended)
         )
 
-    def _shares(self, domain: Domain, found: Sequence[Any]) -> Iterator[patched_donors.Rows]:
+    def _shares(self, domain: Domain, found: Sequence[Any]) -> Iterator[Any]:
         donor, xi = np.concatenate([f.donor for f in found]), np.concatenate([f.xi for f in found])
         maps = patched_donors.shape_maps(domain.whole)
         return patched_donors.interpolation_rows(domain.whole, domain.cut, maps, donor, xi)

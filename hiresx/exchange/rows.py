@@ -32,12 +32,12 @@ def rows(to: np.ndarray, source: np.ndarray) -> np.ndarray | None:
 
 
 def lists_on_device(backend: Backend, lists: Sequence[Sequence[np.ndarray]]) -> list[list[Any]]:
-    """Return lists of integers on the device, int32, in the groups of `lists`. They are copied together, since each
-    copy has a latency."""
+    """Return lists of integers on the device, int32 and one-dimensional, in the groups of `lists`. They are
+    copied together, since each copy has a latency."""
     single = [one for some in lists for one in some]
     if not single:
         return [[] for _ in lists]
-    whole = backend.to_device(np.concatenate([*single, [0]]).astype(np.int32))
-    ends = np.cumsum([0, *map(len, single)]).tolist()
+    whole = backend.to_device(np.concatenate([*map(np.ravel, single), [0]]).astype(np.int32))
+    ends = np.cumsum([0, *map(np.size, single)]).tolist()
     views = iter([whole[a:b] for a, b in pairwise(ends)])
     return [[next(views) for _ in some] for some in lists]

@@ -3,7 +3,7 @@
 Arrays are indexed [k, j, i]; every list of three (sizes, ranges, index triples) is in the order i, j, k.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -86,6 +86,19 @@ def intersection(a: Range, b: Range) -> Range | None:
     (b0, b1), (b2, b3), (b4, b5) = b
     i, j, k = (max(a0, b0), min(a1, b1)), (max(a2, b2), min(a3, b3)), (max(a4, b4), min(a5, b5))
     return (i, j, k) if i[0] < i[1] and j[0] < j[1] and k[0] < k[1] else None
+
+
+def common_boxes(some: Sequence[Range], others: Sequence[Range]) -> Iterator[tuple[int, int, Range]]:
+    """Yield all pairs of a box of `some` and one of `others` that share nodes: their numbers, and these nodes. The
+    pairs are sorted by the first number, then by the second."""
+    a, b = (np.array([*boxes]).reshape(-1, 3, 2) for boxes in (some, others))
+    low = np.maximum(a[:, None, :, 0], b[:, :, 0])
+    high = np.minimum(a[:, None, :, 1], b[:, :, 1])
+    place = np.nonzero((low < high).all(axis=2))
+    for n, m, (i, j, k), (i1, j1, k1) in zip(
+        *(at.tolist() for at in place), low[place].tolist(), high[place].tolist(), strict=True
+    ):
+        yield n, m, ((i, i1), (j, j1), (k, k1))
 
 
 def shift_range(box: Range, by: tuple[int, int, int]) -> Range:
@@ -243,12 +256,13 @@ class Block:
     @property
     def active(self) -> tuple[int, ...]:
         """Directions (0, 1, 2) with more than one node."""
-        return tuple(d for d in range(3) if self.size[d] > 1)
+        size = self.size
+        return tuple(d for d in range(3) if size[d] > 1)
 
     @property
     def faces(self) -> tuple[str, ...]:
         """The faces that need a boundary condition or a connection: those of directions with more than one node."""
-        return tuple(face for face in FACES if direction(face) in self.active)
+        return tuple(FACES[2 * d + upper] for d in self.active for upper in (0, 1))
 
     @property
     def coordinates(self) -> tuple[Nodes, Nodes, Nodes]:

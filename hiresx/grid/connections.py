@@ -3,6 +3,7 @@ block."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -57,8 +58,7 @@ class Connection:
     @property
     def donor_direction(self) -> int:
         """Direction of the donor block that corresponds to the direction normal to this block's face."""
-        d = direction(self.face)
-        return next(e for e in range(3) if self.matrix[e][d])
+        return _turn(self.matrix, self.face)[0]
 
     @property
     def sign(self) -> int:
@@ -66,9 +66,7 @@ class Connection:
         face. It accounts for the sense of the index, and for a change of handedness, since area vectors (grad xi)/J are
         x_eta cross x_zeta."""
         hands = 1 if self.rotation is None else round(float(np.linalg.det(self.rotation)))
-        return (
-            self.matrix[self.donor_direction][direction(self.face)] * round(float(np.linalg.det(self.matrix))) * hands
-        )
+        return _turn(self.matrix, self.face)[1] * hands
 
     @property
     def donor_face(self) -> str:
@@ -93,6 +91,15 @@ class Connection:
             d = next(d for d in range(3) if row[d])  # a signed permutation
             found[e] = row[d] * index[d] + offset
         return found
+
+
+@lru_cache(maxsize=1024)
+def _turn(matrix: IntMatrix, face: str) -> tuple[int, int]:
+    """Return the direction of the donor that corresponds to the direction normal to `face`, and the sign of the donor's
+    flux along it if no vector is rotated. `matrix`: that of a connection."""
+    d = direction(face)
+    e = next(e for e in range(3) if matrix[e][d])
+    return e, matrix[e][d] * round(float(np.linalg.det(matrix)))
 
 
 @dataclass(frozen=True)

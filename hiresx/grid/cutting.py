@@ -15,6 +15,7 @@ from hiresx.grid.blocks import (
     MINIMUM_NODES,
     Block,
     Range,
+    common_boxes,
     direction,
     face_range,
     intersection,
@@ -150,22 +151,17 @@ class _PieceFinder:
 
     def __init__(self, blocks: Sequence[Block], pieces: Sequence[Piece]):
         self._numbers = [[n for n, (whole, _) in enumerate(pieces) if whole == b] for b in range(len(blocks))]
-        self._ends = [np.array([pieces[n][1] for n in mine]).reshape(-1, 3, 2) for mine in self._numbers]
+        self._boxes = [[pieces[n][1] for n in mine] for mine in self._numbers]
 
     def __call__(self, wanted: Sequence[Piece]) -> list[list[tuple[int, Range]]]:
         """Return, for each box of a block, the pieces that intersect it, in their order: (number of the piece, the
         common nodes)."""
         found: list[list[tuple[int, Range]]] = [[] for _ in wanted]
-        for b, (numbers, ends) in enumerate(zip(self._numbers, self._ends, strict=True)):
+        for b, (numbers, boxes) in enumerate(zip(self._numbers, self._boxes, strict=True)):
             asked = [n for n, (block, _) in enumerate(wanted) if block == b]
-            if not (asked and numbers):
-                continue
-            boxes = np.array([wanted[n][1] for n in asked])[:, None]
-            low, high = np.maximum(ends[..., 0], boxes[..., 0]), np.minimum(ends[..., 1], boxes[..., 1])
-            box, piece = np.nonzero((low < high).all(axis=2))
-            shared = np.stack([low[box, piece], high[box, piece]], axis=2).tolist()
-            for n, m, (i, j, k) in zip(box.tolist(), piece.tolist(), shared, strict=True):
-                found[asked[n]].append((numbers[m], ((i[0], i[1]), (j[0], j[1]), (k[0], k[1]))))
+            if asked and numbers:
+                for n, m, shared in common_boxes([wanted[n][1] for n in asked], boxes):
+                    found[asked[n]].append((numbers[m], shared))
         return found
 
 

@@ -32,7 +32,7 @@ class HandOver:
         captured: Mapping[str, Mapping[str, Any]],
         ground: Domain,
     ):
-        self._comm = solver.comm
+        self._comm, self._backend = solver.comm, solver.backend
         move = partial(redistribute, parts=ground.cut.parts, comm=self._comm)
         solver.settle()
         self._values = solver.values()
@@ -58,9 +58,14 @@ class HandOver:
         self._waited = solver.halo.seconds_waited
         solver.close()
 
-    def free(self) -> None:
-        """Free the memory of the previous solver. No other object may refer to it any more."""
-        garbage.collect()  # solver, tasks and conditions refer to each other
+    def free(self, unused: int | None = None) -> None:
+        """Free the memory of the previous solver. No other object may refer to it any more. `unused`: the number of
+        bytes on the device that would be free then; if they are few, they are freed later. None: free them now."""
+        # Solver, tasks and conditions refer to each other.
+        if unused is None:
+            garbage.collect()
+        else:
+            garbage.collect_large(unused, self._backend.free_memory())
 
     def restore(self, solver: Solver, ground: Domain, held: Sequence[HeldBlock]) -> None:
         """Set the state of the new `solver` to that of the previous one. `ground`: the grid and decomposition of the

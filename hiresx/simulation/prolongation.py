@@ -22,7 +22,7 @@ from hiresx.decomposition.parts import Part
 from hiresx.decomposition.patched_donors import linear
 from hiresx.decomposition.refinement import joined_boxes
 from hiresx.equations.gas import Gas
-from hiresx.grid.blocks import Range, intersection, shift_range, slices, whole_box
+from hiresx.grid.blocks import Range, common_boxes, intersection, shift_range, slices, whole_box
 from hiresx.grid.cutting import within
 from hiresx.simulation.redistribution import fill
 from hiresx.solver import Solver
@@ -60,14 +60,17 @@ def carry_over(held: Sequence[HeldBlock], before: Levels, ground: Domain, solver
         nodes[...] = np.nan  # nodes that are not filled are detected
     fill([piece(one.tile, one.at(one.q, one.tile.box)) for one in held], parts, fresh, comm, solver.backend)
     old, now = hierarchy.of(before.tiles), hierarchy.of(whole.tiles)
+    of_array: dict[int, list[int]] = {}
+    for place, part in enumerate(parts):
+        of_array.setdefault(part.whole, []).append(place)
     for level in range(1, hierarchy.finest + 1):
-        windows = [
-            _CoarseNodes(place, shared, numbers[level - 1, b], whole.spaces[level - 1, b])
-            for b, lattice in enumerate(hierarchy.lattices[level])
-            for box in joined_boxes(lattice, now[level][b] & ~old[level][b])
-            for place, part in enumerate(parts)
-            if part.whole == numbers[level, b] and (shared := intersection(part.box, box)) is not None
-        ]
+        windows = []
+        for b, lattice in enumerate(hierarchy.lattices[level]):
+            new, places = [*joined_boxes(lattice, now[level][b] & ~old[level][b])], of_array.get(numbers[level, b], [])
+            windows += [
+                _CoarseNodes(places[m], shared, numbers[level - 1, b], whole.spaces[level - 1, b])
+                for _, m, shared in common_boxes(new, [parts[place].box for place in places])
+            ]
         if windows:
             coarser = [piece(tiles[n], nodes) for n, nodes in own.items() if tiles[n].level == level - 1]
             _prolong(windows, coarser, parts, own, solver)
@@ -190,5 +193,10 @@ def _share(apart: np.ndarray) -> np.ndarray:
 
 def _along(values: np.ndarray, weights: np.ndarray, d: int) -> np.ndarray:
     """Return values in which the nodes of a direction are replaced by their weighted sums."""
-    axis = 3 - d
-    return np.moveaxis(np.tensordot(weights, values, axes=(1, axis)), 0, axis)
+    axes = (3 - d, *(axis for axis in range(4) if axis != 3 - d))
+    lines = values.transpose(axes)
+    sums: np.ndarray = np.dot(weights, lines.reshape(len(lines), -1)).reshape(-1, *lines.shape[1:])
+    back = [0] * 4
+    for n, axis in enumerate(axes):
+        back[axis] = n
+    return sums.transpose(back)

@@ -91,8 +91,9 @@ class RecutRun(AttachedRun):
         self.attachments, self.blocks = [], []
         carried.close(self.solver)
         reused = self.solver.reusable(ground)
+        unused = self.solver.bytes - reused.bytes
         del self.solver, self._trace
-        carried.free()
+        carried.free(unused)
         fault = None
         try:
             self._build(ground, None, reused)
@@ -109,6 +110,9 @@ class RecutRun(AttachedRun):
         self.attachments = self._build_attachments()
         if opened:
             self._restore_attachments(Path("what was kept in memory"))
+            for attachment in self.attachments:
+                if isinstance(attachment, FieldOutput):
+                    attachment.resuming = True
             self._open_attachments(True)
         if fault is not None:
             raise fault

@@ -10,7 +10,7 @@ import numpy as np
 
 from hiresx.decomposition import Part
 from hiresx.decomposition.held_arrays import Piece, sizes
-from hiresx.grid.blocks import Range, intersection, slices
+from hiresx.grid.blocks import Range, common_boxes, slices
 from hiresx.grid.cutting import within
 from hiresx.mpi.communicator import Communicator
 from hiresx.output.saved import distributed_arrays
@@ -126,12 +126,12 @@ def _transfer(
 ) -> None:
     """Fill `into` with the array of the whole block number `block`. `held_by_rank`: the boxes of all pieces of it, by
     rank. `pieces`: those of this rank. `of_node`: bytes of a node."""
+    places = [n for n, part in enumerate(parts) if part.whole == block]
+    boxes = [parts[n].box for n in places]
     transfers = (
-        _Transfer(source, m, part.rank, n, slab, of_node * prod(sizes(slab)))
+        _Transfer(source, m, parts[places[n]].rank, places[n], slab, of_node * prod(sizes(slab)))
         for source, theirs in enumerate(held_by_rank)
-        for m, box in enumerate(theirs)
-        for n, part in enumerate(parts)
-        if part.whole == block and (common := intersection(box, part.box)) is not None
+        for m, n, common in common_boxes(theirs, boxes)
         for slab in _slabs(common, of_node)
     )
     for some in _rounds(transfers):

@@ -31,7 +31,7 @@ from hiresx.rhs.metrics import check_volumes, clear_inactive_areas, compute_in_b
 from hiresx.rhs.pole import set_pole_metrics
 from hiresx.rhs.terms import viscous_damping
 from hiresx.solver.case_configuration import check_reference, check_stress, configuration
-from hiresx.solver.held_blocks import HeldBlock, copy_metrics
+from hiresx.solver.held_blocks import HeldBlock, copy_metrics, shared_nodes
 from hiresx.solver.initial_flow import Flow
 
 # Number of bytes of an array of a block that is filled in one piece.
@@ -122,12 +122,20 @@ class LocalBlocks:
         with self.comm.together():
             self.extended = {s.index: domain.coordinates(s.part) for s in self.states}
             fresh = [state for state, old in zip(self.states, before, strict=True) if old is None]
-            for state in fresh:
+            new = [nodes for state in fresh if (nodes := nodes_of(self.decomposition, state.part)) is not None]
+            shared = shared_nodes(() if reused is None else reused.held, new) or [[] for _ in fresh]
+            for state, held in zip(fresh, shared, strict=True):
                 _fill_coordinates(backend, state)
-                self._fill_metrics(state, () if reused is None else reused.held)
+                self._fill_metrics(state, held)
             check_volumes(backend, self.program, fresh)
+            joined: dict[int, set[tuple[str, Range]]] = {}
+            for c in self.cut.connections:
+                joined.setdefault(c.block, set()).add((c.face, c.range))
             for state in self.states:
-                repeat_faces(state)  # also for blocks that stay, since other blocks may be adjacent to them now
+                # The ghosts that are not those of connections; of a block that stays these may be others now.
+                if state.joined != joined.get(state.index, set()):
+                    repeat_faces(state)
+                    state.joined = joined.get(state.index, set())
             for s in self.states if layout.has("damping_reach") or layout.has("transported_reach") else ():
                 viscous_damping.fill(backend, s, self.decomposition, case.implicit.damping_at_walls)
             if layout.has(wall_distance.FIELD):
@@ -139,8 +147,8 @@ class LocalBlocks:
                     grid_spacings.fill(backend, s, self.extended[s.index], walls)
         self.place = {state.index: n for n, state in enumerate(self.states)}
 
-    def _fill_metrics(self, state: BlockState, held: Sequence[HeldBlock]) -> None:
-        """Copy the metrics of nodes that blocks `held` have, and compute the others."""
+    def _fill_metrics(self, state: BlockState, held: Sequence[tuple[HeldBlock, Range]]) -> None:
+        """Copy the metrics of nodes that blocks `held` have (see `shared_nodes`), and compute the others."""
         tile, boxes = nodes_of(self.decomposition, state.part), [whole_box(state.size)]
         if tile is not None:
             boxes = copy_metrics(self.backend, held, state, tile)

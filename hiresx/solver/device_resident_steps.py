@@ -176,7 +176,7 @@ class DeviceResidentSteps:
         """Return `radii`, `found` and `few` of `StepRecording`. All recordings share them: one continues with the radii
         that another one left."""
         size = self._size
-        few = np.array([reduction.few for reduction in size.reductions], np.int32)
+        few = size.few
         if self._halo.memory is None:
             return list(size.calls), size.found, few
         calls, found, few = self._halo.memory.radii(size.found, few)

@@ -11,7 +11,7 @@ from hiresx.decomposition.levels import Tile
 from hiresx.decomposition.refinement import joined_boxes
 from hiresx.device.interface import Backend
 from hiresx.device.state import BlockState
-from hiresx.grid.blocks import Range, intersection, shift_range, slices, whole_box
+from hiresx.grid.blocks import Range, common_boxes, shift_range, slices, whole_box
 from hiresx.grid.cutting import within
 
 
@@ -37,18 +37,29 @@ class HeldBlock:
         return array[(..., *slices(shift_range(box, (hi - i, hj - j, hk - k))))]
 
 
-def copy_metrics(backend: Backend, held: Iterable[HeldBlock], state: BlockState, tile: Tile) -> list[Range]:
-    """Copy area vectors and Jacobian to `state`, whose nodes are `tile`, from the blocks `held` that contain some of
-    these nodes. Area vectors are copied with the ghosts behind these nodes. The copied values equal those that would be
-    computed, since they depend only on the coordinates of the level. Returns boxes of the other nodes, which were not
-    copied, in indexes that count from the first node of `state`."""
+def shared_nodes(held: Sequence[HeldBlock], tiles: Sequence[Tile]) -> list[list[tuple[HeldBlock, Range]]]:
+    """Return, for each of `tiles`, the blocks with metrics that have some of its nodes, each with these nodes in
+    indexes of the level."""
+    found: list[list[tuple[HeldBlock, Range]]] = [[] for _ in tiles]
+    for key in {(tile.level, tile.base) for tile in tiles}:
+        those = [n for n, tile in enumerate(tiles) if (tile.level, tile.base) == key]
+        there = [one for one in held if (one.tile.level, one.tile.base) == key and one.areas is not None]
+        for n, m, shared in common_boxes([tiles[n].box for n in those], [one.tile.box for one in there]):
+            found[those[n]].append((there[m], shared))
+    return found
+
+
+def copy_metrics(
+    backend: Backend, held: Iterable[tuple[HeldBlock, Range]], state: BlockState, tile: Tile
+) -> list[Range]:
+    """Copy area vectors and Jacobian to `state`, whose nodes are `tile`, from blocks that have some of these nodes (see
+    `shared_nodes`). Area vectors are copied with the ghosts behind these nodes. The copied values equal those that
+    would be computed, since they depend only on the coordinates of the level. Returns boxes of the other nodes, which
+    were not copied, in indexes that count from the first node of `state`."""
     to = HeldBlock.of(state, tile)
     copied = []
-    for one in held:
-        same = (one.tile.level, one.tile.base) == (tile.level, tile.base)
-        shared = intersection(one.tile.box, tile.box) if same else None
-        if shared is None or one.areas is None:
-            continue
+    for one, shared in held:
+        assert one.areas is not None
         copied.append(within(tile.box, shared))
         for d in state.active:
             box = with_ghosts(shared, tile.box, d, state.halo[d])

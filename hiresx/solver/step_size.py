@@ -1,17 +1,39 @@
 """The time step of the local blocks: from the case or from spectral radii, and its place on the device."""
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from hiresx.case import Case
-from hiresx.device.interface import Call
+from hiresx.device.interface import Backend, Call, Program
+from hiresx.device.state import BlockState
 from hiresx.equations import GAS_CONSERVED
 from hiresx.solver.block_states import LocalBlocks
 from hiresx.solver.state_cache import StateCache
 from hiresx.time.reduction import FEW, NORMS, Reduction
 from hiresx.time.step_rule import largest_step, step_towards
+
+
+class _Rows:
+    """Results of reductions on the device, one row for each of at most `size` blocks. `found`, `norms`: the rows of the
+    arguments `radii` and `norms` of `Reduction`. Solvers use them one after the other."""
+
+    def __init__(self, backend: Backend, real: str, size: int):
+        self.found = backend.zeros((size, 2, FEW), real)
+        self.norms = backend.zeros((size, NORMS), real)
+        self._of: dict[BlockState, int] = {}
+
+    def assign(self, states: Sequence[BlockState]) -> list[int]:
+        """Return the number of the row of each block. Blocks that had one keep it."""
+        there = {state: self._of[state] for state in states if state in self._of}
+        free = iter(sorted(set(range(len(self.found))).difference(there.values())))
+        self._of = {state: there[state] if state in there else next(free) for state in states}
+        return [*self._of.values()]
+
+    def reduction(self, backend: Backend, program: Program, state: BlockState, row: int) -> Reduction:
+        """Return the reductions of a block, with their results in a row."""
+        return Reduction(backend, program, state, self.found[row], self.norms[row])
 
 
 class StepSize:
@@ -23,11 +45,18 @@ class StepSize:
         self._case, self._blocks, self.state_cache = case, blocks, known
         backend, program = blocks.backend, blocks.program
         self._limit_steps = program.prepare(limits)
-        self.found = backend.zeros((len(blocks.states), 2, FEW), blocks.configuration.real)
-        self._norms = backend.zeros((len(blocks.states), NORMS), blocks.configuration.real)
+        # The launches for blocks that stay after a change of tiles write to the same rows as before.
+        size = 1 << max(len(blocks.states) - 1, 0).bit_length()
+        make = partial(_Rows, backend, blocks.configuration.real, size)
+        results = blocks.kept(("rows of reductions", size), (), make)
+        self._rows = results.assign(blocks.states)
+        count = max(self._rows, default=-1) + 1
+        self.found, self._norms = results.found[:count], results.norms[:count]
         self.reductions = [
-            Reduction(backend, program, state, *rows)
-            for state, *rows in zip(blocks.states, self.found, self._norms, strict=True)
+            blocks.kept(
+                ("reduction", id(results), row), (state,), partial(results.reduction, backend, program, state, row)
+            )
+            for state, row in zip(blocks.states, self._rows, strict=True)
         ]
         self.calls = [call for r in self.reductions for call in r.radii_calls(case.gas.reynolds)]
         self._launch = program.prepare(self.calls)
@@ -35,12 +64,12 @@ class StepSize:
         # one
         few = np.array([reduction.few for reduction in self.reductions], dtype=int).reshape(-1, 1, 1)
         places = np.arange(2)[:, None] * few + np.minimum(np.arange(FEW), few - 1)
-        self._places = places + 2 * FEW * np.arange(len(few)).reshape(-1, 1, 1)
+        self._places = places + 2 * FEW * np.array(self._rows, int).reshape(-1, 1, 1)
         self._on_device: float | None = None
 
     @cached_property
     def _seek_norms(self) -> Callable[[], None]:
-        return self._blocks.program.prepare([call for r in self.reductions for call in r.norm_calls()])
+        return self._blocks.program.prepare([call for r in self.reductions for call in r.norm_calls])
 
     def choose(self, factor: float, left: float, own: float | None = None) -> float:
         """Return the next time step, in L / c_ref, towards a time that is `left` away. It is at most `factor` times the
@@ -108,11 +137,18 @@ class StepSize:
             held = self._blocks.backend.to_host(self._norms)
         else:
             held = self.state_cache.norms()
-        found = [reduction.norms(rows) for reduction, rows in zip(self.reductions, held, strict=True)]
+        found = [reduction.norms(held[row]) for reduction, row in zip(self.reductions, self._rows, strict=True)]
         none = np.zeros(len(GAS_CONSERVED))
         sums = self._blocks.comm.sum(np.sum([none, *(f[0] for f in found)], axis=0))
         density, pressure = self._blocks.comm.min(np.min([[np.inf, np.inf], *(f[1:] for f in found)], axis=0))
         return np.sqrt(sums / self._blocks.decomposition.points), float(density), float(pressure)
+
+    @property
+    def few(self) -> np.ndarray:
+        """Number of radii in each row of `found`, int32; 0 in rows of no block."""
+        few = np.zeros(len(self.found), np.int32)
+        few[self._rows] = [reduction.few for reduction in self.reductions]
+        return few
 
     @property
     def bytes(self) -> int:

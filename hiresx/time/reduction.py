@@ -1,5 +1,6 @@
 """Sums, maxima and minima over a block, in an order that does not depend on the number of threads."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -74,10 +75,13 @@ class Reduction:
         self._found = norms[: QUANTITIES * self._threads].reshape(QUANTITIES, self._threads)
         self._radii, self.few = radii, min(FEW, self._threads)
         self._active = sum(1 << d for d in state.active)
+        self._known: dict[float | None, list[Call]] = {}  # launches for the radii, by the Reynolds number
 
     def radii_calls(self, reynolds: float | None) -> list[Call]:
         """Return the launches that compute the largest inviscid and viscous spectral radius of the block, in c_ref / L.
         `reynolds`: the Reynolds number, None in inviscid flow."""
+        if reynolds in self._known:
+            return self._known[reynolds]
         s, few, count = self._state, self.few, pieces(self._state.size)
         height = -(-s.size[2] // count)
         inverse_reynolds = 0.0 if reynolds is None else 1.0 / reynolds
@@ -103,6 +107,7 @@ class Reduction:
                 result=self._radii,
             )
         )  # fmt: skip
+        self._known[reynolds] = calls
         return calls
 
     def local_steps(self, reynolds: float | None, cfl: float, viscous_cfl: float) -> None:
@@ -119,8 +124,9 @@ class Reduction:
                 "axisymmetric_step", s.size, **s.place, **self._flow, inverse=s.inverse_radius, **limits, dt=s.dt
             )  # fmt: skip
 
+    @cached_property
     def norm_calls(self) -> list[Call]:
-        """Return the launches that compute the array `norms`, whose copy is the argument of the method `norms`."""
+        """The launches that compute the array `norms`, whose copy is the argument of the method `norms`."""
         s, count = self._state, self._columns
         return [
             self._program.call(

@@ -75,6 +75,17 @@ BOXES = {
         "motion": np.append(np.eye(3), [0.1, -0.1, 0.2]),
     }
 }
+# A box of ghosts of a tile: two layers along i, of two by four ghosts that read six by seven nodes.
+LEVELS: dict[str, dict[str, Any]] = {
+    f"level_{kind}{part}": {
+        "n": 2 * 6 * 7,
+        "columns": 4,
+        "start": np.array([0, 0, 1, 1], np.int32),
+        "box": np.array([0, 0, 0, ORIGIN, 0, 1, 4, 2, 0, 0, 7, 6, 0, 0], np.int32),
+    }
+    for kind in ("", "flux_", "field_")
+    for part in ("layers", "shares")
+}
 # Faces in three dimensions: a node, the four behind it and seven along each tangent.
 WATCHED: dict[str, dict[str, Any]] = {
     "face_flow": {
@@ -116,6 +127,7 @@ EXTENTS = {
     **{"outflow_rates": (SIZE[0], 1, 1), "outflow_sums": (5, 2, 1), "outflow_means": (10, 3, 1)},
     **dict.fromkeys(("patched_state", "patched_ghosts", "patched_flux", "patched_fluxes"), (SIZE[0], 1, 1)),
     **dict.fromkeys(("patched_field", "patched_field_ghosts"), (SIZE[0], 1, 1)),
+    **{name: (LEVELS[name]["n"] if "layers" in name else 2 * 2 * 4, 1, 1) for name in LEVELS},
     **dict.fromkeys(("level_sums", "level_parts", "level_ends", "level_states"), (SIZE[0], 1, 1)),
     "scalar_held": FACE,
     # three places for each of the second ones
@@ -171,7 +183,9 @@ def variants(signature: Signature, real: str) -> Iterator[dict[str, Any]]:
     switches = [name for kind, name in signature.arguments if name in SWITCHES and not is_pointer(kind)]
     optional = sorted(signature.optional - ASKED_FOR)
     for values, left_out in product(product(*(SWITCHES[name] for name in switches)), _subsets(optional)):
-        tables: Sequence[Mapping[str, Mapping[str, Any]]] = (LINES, SIGNALLED, WAVES, CHAINS, BOXES, WATCHED, PIECES)
+        tables: Sequence[Mapping[str, Mapping[str, Any]]] = (
+            LINES, SIGNALLED, WAVES, CHAINS, BOXES, LEVELS, WATCHED, PIECES,
+        )  # fmt: skip
         given = next((dict(some[signature.name]) for some in tables if signature.name in some), dict[str, Any]())
         chosen = given | dict(zip(switches, values, strict=True)) | dict.fromkeys(left_out)
         rng = np.random.default_rng(7)

@@ -10,12 +10,7 @@ KERNEL(patched_state, int i, int j, int k, int n, int wi, int wj, int wk, int sj
     real high[conserved_variables], low[conserved_variables], along[6];
     for (int v = 0; v < conserved_variables; ++v) high[v] = low[v] = real(0);
     const real *w = weights + i;
-    // Ghosts between levels often lie on a node along a direction: there one weight is 1 and the others are 0.
-    int first = wi, last = 0;
-    for (int a = 0; a < wi; ++a) {
-        along[a] = w[(long long)a * n];
-        if (along[a] != real(0)) first = first < a ? first : a, last = a + 1;
-    }
+    for (int a = 0; a < 6; ++a) along[a] = a < wi ? w[(long long)a * n] : real(0);
     for (int c = 0; c < wk; ++c)
         for (int b = 0; b < wj; ++b) {
             const real across = w[(long long)(6 + b) * n] * w[(long long)(12 + c) * n];
@@ -24,7 +19,8 @@ KERNEL(patched_state, int i, int j, int k, int n, int wi, int wj, int wk, int sj
             if (across != real(0))
                 for (int v = 0; v < conserved_variables; ++v) {
                     real sum = real(0);
-                    for (int a = first; a < last; ++a) sum += along[a] * p[v * sv + a];
+                    for (int a = 0; a < 6; ++a)
+                        if (along[a] != real(0)) sum += along[a] * p[v * sv + a];
                     high[v] += across * sum;
                 }
             if (over == real(0)) continue;
@@ -95,8 +91,7 @@ KERNEL(patched_field_ghosts, int i, int j, int k, const int *to, const int *begi
 }
 
 // Shares of the viscous fluxes through planes of constant x, y and z, which the fluxes through the three directions of
-// the grid give: buffer[to[i]][3 v + c], v = momentum, energy and the scalars. m: 9 metrics, zero for a direction of one node,
-// which nothing passes; flux: all of viscous_flux.
+// the grid give: buffer[to[i]][3 v + c], v = momentum, energy and the scalars.
 KERNEL(patched_flux, int i, int j, int k, int n, int wi, int wj, int wk, int sj, int sk, stride sv,
        const int *giving, const int *to, const real *weights, const work_real *m, const work_real *flux, real *buffer) {
     constexpr int width = 3 * gradient_variables;
@@ -109,27 +104,7 @@ KERNEL(patched_flux, int i, int j, int k, int n, int wi, int wj, int wk, int sj,
                 const long long p = giving[i] + a + (long long)b * sj + (long long)c * sk;
                 const real weight = w[(long long)a * n] * w[(long long)(6 + b) * n] * w[(long long)(12 + c) * n];
                 if (weight == real(0)) continue;
-                real area[3][3];
-                for (int d = 0; d < 3; ++d)
-                    for (int x = 0; x < 3; ++x) area[d][x] = m[(3 * d + x) * sv + p];
-                if (wj == 1) area[1][1] = real(1);
-                if (wk == 1) area[2][2] = real(1);
-                real column[3][3];
-                for (int d = 0; d < 3; ++d) {
-                    const real *e = area[(d + 1) % 3], *f = area[(d + 2) % 3];
-                    for (int x = 0; x < 3; ++x) {
-                        const int y = (x + 1) % 3, z = (x + 2) % 3;
-                        column[d][x] = e[y] * f[z] - e[z] * f[y];
-                    }
-                }
-                real determinant = real(0);
-                for (int x = 0; x < 3; ++x) determinant += area[0][x] * column[0][x];
-                const real scale = weight / determinant;
-                for (int d = 0; d < 3; ++d)
-                    for (int v = 0; v < gradient_variables; ++v) {
-                        const real through = scale * flux[(gradient_variables * d + v) * sv + p];
-                        for (int x = 0; x < 3; ++x) sum[3 * v + x] += through * column[d][x];
-                    }
+                add_cartesian_fluxes(weight, p, wj, wk, sv, m, flux, sum);
             }
     for (int v = 0; v < width; ++v) buffer[(long long)to[i] * width + v] = sum[v];
 }

@@ -5,9 +5,10 @@ import pytest
 
 from hiresx.case import Case
 from hiresx.decomposition import Part, domain, padded_shape
-from hiresx.decomposition.level_donors import find_level_donors, level_rows
+from hiresx.decomposition.level_donors import GhostBox, level_rows
 from hiresx.decomposition.levels import stencils
 from hiresx.decomposition.patched_donors import linear
+from hiresx.decomposition.tile_ghosts import find_level_donors
 from hiresx.grid.blocks import whole_box
 
 REGIONS = {
@@ -23,7 +24,7 @@ def halves(whole):
         yield from (Part(n, ((lo, hi), *rest)) for lo, hi in ((0, end // 2), (end // 2, end)))
 
 
-def made(region, periodic, parts):
+def made(region, periodic, parts, n=(24, 24, 1)):
     return domain(
         Case.from_dict(
             {
@@ -61,14 +62,24 @@ def test_shares_add_up_to_the_interpolation_of_every_ghost(region, periodic, par
         padded = np.full(padded_shape(ground.cut.blocks[p], halo), np.nan)
         padded[0, halo : halo + len(j), halo : halo + len(i)] = np.sin(i % n) + np.cos(2.0 * j)[:, None]
         values[p] = padded.ravel()
+    cut_blocks = ground.cut.blocks
     sums = np.zeros((2, sum(f.index.shape[1] for f in found)))
     for rows in level_rows(whole, ground.cut, found):
-        own, (wi, wj, _) = values[rows.part], rows.widths
-        row = padded_shape(ground.cut.blocks[rows.part], halo)[2]
-        nodes = rows.start + np.arange(wi)[:, None, None] + row * np.arange(wj)[:, None]
-        factors = rows.weights_of(np.arange(len(rows.ghost)))
-        weights = factors[:, 0, :wi, None] * factors[:, 1, None, :wj] * factors[:, 2, None, None, 0]
-        sums[:, rows.ghost] += (weights * own[nodes]).sum(axis=(1, 2))
+        of_part, seen = cut_blocks[rows.part], 0
+        own = values[rows.part].reshape(padded_shape(of_part, halo))
+        for box, places in rows.boxes_of(np.arange(len(rows.ghost))):
+            nodes, weights = [], []
+            for line, column, width, n in zip(rows.lines, box.columns, rows.widths, of_part.size, strict=True):
+                nodes.append(line.start[column][:, None] + np.arange(width) + (halo if n > 1 else 0))
+                weights.append(line.weights[:, :width, column])
+            flow = own[
+                nodes[2][:, None, None, :, None, None], nodes[1][:, None, None, :, None], nodes[0][:, None, None, :]
+            ]
+            found_there = np.einsum("zyxcba,wax,wby,wcz->wzyx", flow, *weights)
+            layers_first = np.moveaxis(found_there, 3 - box.normal, 1)
+            sums[:, rows.ghost[places]] += layers_first.reshape(2, -1)
+            seen += len(places)
+        assert seen == len(rows.ghost)
     number = 0
     assert found
     for entry in found:
@@ -87,3 +98,20 @@ def test_shares_add_up_to_the_interpolation_of_every_ghost(region, periodic, par
             wanted = np.einsum("wi,wj,ji->w", *weights, flow)
             assert sums[:, number] == pytest.approx(wanted, abs=1e-13)
             number += 1
+
+
+def test_some_ghosts_of_a_box_are_boxes():
+    """As where parts of a tile belong to several ranks: an angle of ghosts in each of two layers."""
+    box = GhostBox(1, (np.arange(10, 15), np.array([3, 2]), np.arange(20, 24)))
+    assert box.shape == (2, 4, 5)
+    chosen = np.zeros(box.shape, bool)
+    chosen[:, 1:, :2] = chosen[:, 2, :] = True
+    numbers = np.flatnonzero(chosen)
+    layer, k, i = np.nonzero(chosen)
+    found = [*box.boxes_of(numbers)]
+    assert len(found) > 1
+    assert sorted(np.concatenate([places for _, places in found])) == [*range(len(numbers))]
+    for own, places in found:
+        columns = np.stack(np.meshgrid(own.columns[1], own.columns[2], own.columns[0], indexing="ij")).reshape(3, -1)
+        wanted = box.columns[1][layer[places]], box.columns[2][k[places]], box.columns[0][i[places]]
+        np.testing.assert_array_equal(columns, wanted)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.ctypeslib import as_array
 
-from hiresx.device import graphs
+from hiresx.device import dependency_graph, graphs
 from hiresx.device.batches import BatchedLaunch
 from hiresx.device.call import Call
 from hiresx.device.dependency_graph import RecordingProgram
@@ -153,6 +153,14 @@ def test_what_is_read_is_not_overwritten_before(gpu):
     graph()
     graph()
     assert [before for _, before in stream.recorded] == [set(), {0}]
+
+
+def test_memory_that_nobody_writes_is_left_out():
+    x, y, z = arrays(3)
+    calls = [scale(x, y), scale(x[1:], z[:2]), scale(z[2:], y), scale(z[1:], x[3:])]
+    assert dependency_graph.dependencies(calls) == [[], [], [0], [0, 1]]
+    touched, _ = dependency_graph._memory_accesses(calls[:2], dependency_graph._bytes)
+    assert [[write for _, _, write in of_call] for (of_call,) in touched] == [[True], [True]]
 
 
 def test_one_launch_is_no_graph(gpu):

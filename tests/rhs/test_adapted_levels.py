@@ -142,8 +142,9 @@ def test_what_was_made_of_tiles_that_stay_is_used_again_and_gives_the_flow_of_a_
         return ((x - place[0]) ** 2 + (y - 0.8) ** 2 < 0.004).astype(float)
 
     def counted(*given):
-        made.append(pairs(*given))
-        return made[-1]
+        found = pairs(*given)
+        made.extend(found)
+        return found
 
     pairs = level_donors._pairs
     choose_tiles(monkeypatch, disc)

@@ -12,8 +12,9 @@ from hiresx.decomposition.quadrature import face_weights
 from hiresx.device.cpu import CpuBackend
 from hiresx.device.native import NativeBackend
 from hiresx.errors import HiresxError
-from hiresx.exchange.patched_ghosts import InterpolatedGhosts
 from hiresx.mpi.communicator import single_process
+from hiresx.output.fields import field_output
+from hiresx.output.fields.content import Content
 from hiresx.output.watch.monitors import outflow_check
 from hiresx.rhs import metrics
 from hiresx.simulation import prolongation
@@ -132,23 +133,6 @@ def test_nodes_of_new_tiles_have_the_flow_at_their_place(monkeypatch):
     assert max(np.abs(b.state("rho") - spot(b.x, b.y, b.z)[0]).max() for b in new) < 0.003
 
 
-@pytest.mark.parametrize("n", [(40, 36, 1), (24, 20, 18)])
-def test_weights_made_on_the_device_are_those_of_the_host(monkeypatch, n):
-    simulation = moved_ball(monkeypatch, n)
-    ghosts = simulation.solver._ghosts.patched
-    made = [*ghosts._gives]
-    monkeypatch.setattr(type(ghosts), "_weights", InterpolatedGhosts._weights)
-    ghosts._prepare(simulation._ground, ghosts.located)
-    for one, give in zip(made, ghosts._gives, strict=True):
-        assert one.weights is not give.weights and give.apart == give.count == one.count
-        np.testing.assert_array_equal(weights_of(one), weights_of(give))
-
-
-def weights_of(give):
-    """The weights (36, ghosts) of a contribution, as the kernels read them."""
-    return np.asarray(give.weights).ravel()[np.arange(36)[:, None] * give.apart + np.arange(give.count)]
-
-
 def test_launches_of_blocks_that_stay_are_used_again(monkeypatch):
     simulation = moved_ball(monkeypatch, (64, 56, 1), levels=2)
     before = dict(zip(simulation.solver.states, simulation.solver.terms.inviscid, strict=True))
@@ -215,3 +199,31 @@ def test_a_change_that_fails_leaves_tiles_and_states_as_they_were(monkeypatch):
     for state, q in zip(simulation.solver.states, states, strict=True):
         assert np.array_equal(state.interior(state.q), q)
     assert simulation.adapt() and tiles(simulation) != before
+
+
+def test_what_is_written_is_laid_out_at_the_next_output_and_not_at_each_change(monkeypatch, tmp_path):
+    made = []
+
+    def counted(*given):
+        made.append(given)
+        return Content(*given)
+
+    monkeypatch.setattr(field_output, "Content", counted)
+    simulation = Simulation(
+        adapted(steps=40, refine={"margin": 0, "levels": 1, "every": 4}, output={"every_steps": 40}), initial=spot,
+        backend="cpu", out=tmp_path,
+    )  # fmt: skip
+    simulation.run(progress=False)
+    assert simulation.adaptations.changes > 1 and len(made) == 2
+    assert {path.name for path in tmp_path.glob("fields_0*.nc")} == {"fields_000000.nc", "fields_000040.nc"}
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_ghosts_of_the_jacobian_of_a_block_that_stays_are_set_where_its_joins_have_changed(monkeypatch, changed):
+    simulation = moved_ball(monkeypatch, (40, 36, 1))
+    state = simulation.solver.states[0]
+    state.jacobian[..., 0, 0] = np.nan  # a ghost beside two faces, which no connection fills
+    if changed:
+        state.joined = set()
+    assert simulation.adapt() and simulation.solver.states[0] is state
+    assert np.isnan(state.jacobian[..., 0, 0]).all() != changed

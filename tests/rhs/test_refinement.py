@@ -297,6 +297,6 @@ def test_all_ghosts_of_tiles_are_given_and_taken_side_by_side():
     """The shares go to one buffer, and the ghosts of a block to one array."""
     case = refined([40, 36, 1], [{"level": 1, "i": [9, 14], "j": [9, 14]}], {"steps": 1, "cfl": 0.5})
     calls = Simulation(case, backend="emulated").solver.system.launches()
-    for name, least in (("patched_state", 1), ("patched_ghosts", 2)):
+    for name, least in (("level_layers", 1), ("level_shares", 1), ("patched_ghosts", 2)):
         found = [some for some in calls if any(call.name == name for call in flatten_calls([some]))]
         assert found and all(isinstance(some, list) and len(some) >= least for some in found)

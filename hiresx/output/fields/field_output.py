@@ -105,7 +105,7 @@ class FieldOutput(Attachment):
     def __init__(self, case: Any, directory: str | Path | None):
         check(case)
         self.directory = None if directory is None else Path(directory)
-        self._case, self._dump = case, case.model_dump(mode="json")
+        self._case = case
         output = case.output
         self._outputs = []
         for table, _ in _tables(case):
@@ -125,8 +125,8 @@ class FieldOutput(Attachment):
         self._writer = JointWriter(self._comm)
         self._files = 0
         self._workers = 1
-        # Whether the run continues soon after `finish`, which then writes nothing.
-        self.pausing = False
+        # Whether the run continues soon after `finish`, which then writes nothing, and whether it has continued so.
+        self.pausing = self.resuming = False
 
     @property
     def next_time(self) -> float:
@@ -144,13 +144,14 @@ class FieldOutput(Attachment):
         continues from a checkpoint (`restarted`) writes only outputs that are due now and do not exist yet."""
         continued = restarted or solver.steps > 0
         self._comm, self._writer = solver.comm, JointWriter(solver.comm)
-        if self.directory is not None:
+        if self.directory is not None and not self.resuming:
             directories.make_directory(self.directory, self._comm)
             files.on_root(self._comm, lambda: self._clear(solver.steps if continued else -1))
         if solver.backend.name == "cuda":
             # With a GPU the cores of the host are free; with a CPU the solver uses them.
             self._workers = max(1, min(_WORKERS, len(os.sched_getaffinity(0)) - 1))
-        for output in self._outputs:
+        # Between two changes of the tiles often nothing is written.
+        for output in self._outputs if not self.resuming else ():
             output.content = self._content(output, solver)
         if restarted:
             due = [output for output in self._outputs if output.due(solver)]
@@ -215,7 +216,8 @@ class FieldOutput(Attachment):
                 formats.format_of(kind).clear(self.directory, output.name, after)
 
     def _content(self, output: _Output, solver: Any) -> Content:
-        about = output.variables, output.precision, self._case.output.formats, self._dump, solver
+        dump = self._case.model_dump(mode="json")
+        about = output.variables, output.precision, self._case.output.formats, dump, solver
         content = Content(output.name, output.spec, *about)
         if self.directory is not None:
             check_names([piece.name for piece in content.about.pieces])
@@ -231,18 +233,14 @@ class FieldOutput(Attachment):
         if self.directory is None or not outputs:
             return
         solver.settle()  # gradients at cuts use ghosts
-        self._writer.submit(
-            _FieldsWork([_Files(_content_of(output), self.directory, solver, self._workers) for output in outputs])
-        )
+        contents = []
+        for output in outputs:
+            output.content = output.content or self._content(output, solver)
+            contents.append(output.content)
+        self._writer.submit(_FieldsWork([_Files(one, self.directory, solver, self._workers) for one in contents]))
         self._files += len(outputs) * len(self._case.output.formats)
         for output in outputs:
             output.written = solver.steps
-
-
-def _content_of(output: _Output) -> Content:
-    """Return the content of an output, which exists once a run has begun."""
-    assert output.content is not None
-    return output.content
 
 
 class _Files(Work):

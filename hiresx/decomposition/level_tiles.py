@@ -1,0 +1,146 @@
+"""The tiles of a level of refinement as blocks, with their connections and conditions."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from hiresx.base.arrays import triple
+from hiresx.case.boundaries import PatchedFace
+from hiresx.case.refine import REFINABLE
+from hiresx.decomposition.levels import may_end, patches_of
+from hiresx.decomposition.parts import Part
+from hiresx.decomposition.patches import Decomposition, Patch
+from hiresx.errors import HiresxError
+from hiresx.grid import Block, Connection
+from hiresx.grid.blocks import Range, direction, face_range, intersection, rectangles_of_face, slices, whole_box
+from hiresx.grid.cutting import Piece, cut_connections, cuts, within
+
+
+@dataclass(frozen=True, eq=False)
+class LevelTiles:
+    """The tiles `pieces` of a level as blocks, with their connections and patches. Blocks are numbered from `first` on,
+    and patches from `place` on, among those of all levels."""
+
+    pieces: list[Piece]
+    first: int
+    place: int
+    blocks: list[Block]
+    connections: list[Connection]
+    patches: list[Patch]
+
+    @classmethod
+    def of(
+        cls, fine: Decomposition, pieces: list[Piece], level: int, kept: Callable[[np.ndarray], np.ndarray]
+    ) -> "LevelTiles":
+        """Return the tiles `pieces` of the blocks of `fine`, numbered from 0 on. `kept`: see `with_tiles`."""
+        halo, count, blocks = fine.stencil.halo, dict[int, int](), list[Block]()
+        for b, box in pieces:
+            count[b] = count.get(b, -1) + 1
+            block = fine.blocks[b]
+            blocks.append(block.part(f"{block.name}-level{level}-{count[b]}", box, kept))
+        joined = [
+            *cuts(fine.blocks, pieces, halo),
+            *cut_connections(fine.blocks, fine.connections, pieces, halo),
+        ]
+        patches = [replace(patch, block=n) for n, patch in _physical(fine, pieces)]
+        held: list[dict[str, list[Range]]] = [{} for _ in pieces]
+        parts: list[Connection | Patch] = [*joined, *patches]
+        for one in parts:
+            held[one.block].setdefault(one.face, []).append(one.range)
+        for n, (b, box) in enumerate(pieces):
+            for face, range_ in _free_faces(blocks[n], held[n]):
+                _check_end(fine, b, box, face)
+                patches.append(Patch(n, face, range_, _patched_face(face), 0))
+        return cls(pieces, 0, 0, blocks, joined, patches).behind(0, 0)
+
+    def behind(self, first: int, place: int) -> "LevelTiles":
+        """Return the same tiles, numbered from `first` and `place` on."""
+        more = first - self.first
+        return replace(
+            self,
+            first=first,
+            place=place,
+            connections=[c.renumbered(more) for c in self.connections] if more else self.connections,
+            patches=[
+                Patch(patch.block + more, patch.face, patch.range, patch.condition, n)
+                for n, patch in enumerate(self.patches, place)
+            ],
+        )
+
+
+def with_level(made: Decomposition, tiles: LevelTiles) -> Decomposition:
+    """Return `made` with further blocks, the tiles of a level."""
+    all_blocks = (*made.blocks, *tiles.blocks)
+    return replace(
+        made,
+        blocks=all_blocks,
+        connections=(*made.connections, *tiles.connections),
+        patches=(*made.patches, *tiles.patches),
+        parts=(*made.parts, *(Part(b, whole_box(all_blocks[b].size)) for b in range(tiles.first, len(all_blocks)))),
+    )
+
+
+@cache
+def _patched_face(face: str) -> PatchedFace:
+    """Return the condition of faces behind which there are nodes of the coarser level."""
+    return PatchedFace.model_validate({"faces": (face,)})
+
+
+def _physical(fine: Decomposition, pieces: Sequence[Piece]) -> Iterator[tuple[int, Patch]]:
+    """Yield the patches of the blocks on the nodes of tiles, as patches of the tiles."""
+    of_block = patches_of(fine)
+    for n, (b, box) in enumerate(pieces):
+        for patch in of_block.get(b, ()):
+            shared = intersection(box, patch.range)
+            if shared is None:
+                continue
+            if patch.condition.type not in REFINABLE:
+                raise HiresxError(
+                    f"refine: a tile of block '{fine.blocks[b].name}' lies on face {patch.face} with the condition "
+                    f'"{patch.condition.type}", which does not support refinement',
+                    "keep the refined regions away from it: tiles of refine.tile nodes cover the regions whole",
+                )
+            yield n, replace(patch, range=within(box, shared))
+
+
+def _free_faces(block: Block, held: Mapping[str, Sequence[Range]]) -> Iterator[tuple[str, Range]]:
+    """Yield the faces of a tile, as ranges, behind which there are nodes of the coarser level. `held`: the ranges of
+    each face behind which there is something else."""
+    for face in block.faces:
+        whole, taken = face_range(face, block.size), held.get(face)
+        if not taken:
+            yield face, whole
+            continue
+        if whole in taken:
+            continue
+        d = direction(face)
+        lines = [e for e in range(3) if e != d and block.size[e] > 1]
+        if len(lines) == 1:
+            # The gaps between the ranges on a line, as `rectangles_of_face` finds them.
+            (e,) = lines
+            at = whole[e][0]
+            for lo, hi in sorted([*(range_[e] for range_ in taken), (whole[e][1], whole[e][1])]):
+                if lo > at:
+                    yield face, triple((at, lo) if f == e else ends for f, ends in enumerate(whole))
+                at = max(at, hi)
+            continue
+        free = np.ones([hi - lo for lo, hi in reversed(whole)], bool)
+        for range_ in taken:
+            free[slices(triple((0, 1) if e == d else ends for e, ends in enumerate(range_)))] = False
+        for part in rectangles_of_face(face, whole, free):
+            yield face, part
+
+
+def _check_end(fine: Decomposition, b: int, box: Range, face: str) -> None:
+    """Raises HiresxError for a level that ends on a connection of blocks."""
+    d, block = direction(face), fine.blocks[b]
+    if box[d][0 if face.endswith("min") else 1] not in (0, block.size[d]):
+        return
+    if all(may_end(c, fine.blocks) for c in fine.connections if (c.block, c.face) == (b, face)):
+        return
+    raise HiresxError(
+        f"refine: a level ends on face {face} of block '{block.name}', where that is joined to another",
+        "let the region reach over the join, by a tile and more, or keep it away from there",
+    )

@@ -1,0 +1,161 @@
+// Ghosts of tiles, interpolated from the next coarser level (hiresx/exchange/level_ghosts.py). They form boxes, and the
+// weights are products of weights along each direction. The first of two kernels interpolates along the normal of the
+// face, at the nodes along the face that the second reads. The second interpolates along the face.
+//
+// Column c of the lines has its first node start[c] in the part and weights[(2, 6)][columns], of the interpolation and of
+// the linear one. Between the kernels are layers[variables][n].
+#include "interpolated.h"
+
+// Numbers of a box in the lists. `ghosts`, `values`: the first of its ghosts, and of its values between the kernels.
+// Along both directions of the face: `columns` and the `first_column` of its ghosts, `width` and `first` of the nodes that
+// are read. `layer`, `step`: the column of the first layer, and its distance to that of the next. `origin`: the flat index
+// of the first node that is read, with node 0 along the normal.
+struct level_box {
+    int ghosts, values, normal, origin, layer, step;
+    int columns[2], first_column[2], width[2], first[2];
+};
+
+// The last box whose first item is not behind item i.
+HD const level_box &box_of(const int *box, int boxes, int level_box::*first, int i) {
+    const level_box *all = reinterpret_cast<const level_box *>(box);
+    int low = 0, high = boxes;
+    while (high - low > 1) {
+        const int middle = (low + high) / 2;
+        (all[middle].*first <= i ? low : high) = middle;
+    }
+    return all[low];
+}
+
+// Of value i between the kernels: the column of its layer, the first node that is read, and the stride to the next.
+struct level_line {
+    int column, node, along;
+};
+
+HD level_line line_of(const int *box, int boxes, const int *start, int i, int sj, int sk) {
+    const level_box &b = box_of(box, boxes, &level_box::values, i);
+    const int at = i - b.values, row = at / b.width[0], layer = row / b.width[1];
+    const int along = b.normal == 0 ? 1 : b.normal == 1 ? sj : sk, column = b.layer + layer * b.step;
+    const int node = b.origin + (at - row * b.width[0]) * (b.normal == 0 ? sj : 1) +
+                     (row - layer * b.width[1]) * (b.normal == 2 ? sj : sk);
+    return {column, node + start[column] * along, along};
+}
+
+// The sixth-order values of the state, then the linear ones.
+KERNEL(level_layers, int i, int j, int k, int n, int boxes, int columns, int sj, int sk, stride sv, const int *box,
+       const int *start, const real *weights, const_state_field<conserved_variables> q, real *layers) {
+    const level_line line = line_of(box, boxes, start, i, sj, sk);
+    real value[2 * conserved_variables];
+    for (int v = 0; v < 2 * conserved_variables; ++v) value[v] = real(0);
+    for (int a = 0; a < 6; ++a) {
+        const real high = weights[a * columns + line.column], low = weights[(6 + a) * columns + line.column];
+        if (high == real(0) && low == real(0)) continue;
+        const auto p = q + line.node + (long long)a * line.along;
+        for (int v = 0; v < conserved_variables; ++v) {
+            const real own = p[v * sv];
+            value[v] += high * own, value[conserved_variables + v] += low * own;
+        }
+    }
+    for (int v = 0; v < 2 * conserved_variables; ++v) layers[(long long)v * n + i] = value[v];
+}
+
+// Viscous fluxes through planes of constant x, y and z (patched_flux).
+KERNEL(level_flux_layers, int i, int j, int k, int n, int boxes, int columns, int wj, int wk, int sj, int sk, stride sv,
+       const int *box, const int *start, const real *weights, const work_real *m, const work_real *flux, real *layers) {
+    constexpr int variables = 3 * gradient_variables;
+    const level_line line = line_of(box, boxes, start, i, sj, sk);
+    real value[variables];
+    for (int v = 0; v < variables; ++v) value[v] = real(0);
+    for (int a = 0; a < 6; ++a) {
+        const real high = weights[a * columns + line.column];
+        if (high != real(0)) add_cartesian_fluxes(high, line.node + (long long)a * line.along, wj, wk, sv, m, flux, value);
+    }
+    for (int v = 0; v < variables; ++v) layers[(long long)v * n + i] = value[v];
+}
+
+// Linear values of a field of so many variables.
+KERNEL(level_field_layers, int i, int j, int k, int n, int boxes, int columns, int sj, int sk, stride sv, const int *box,
+       const int *start, const real *weights, int variables, const_work_field<1> field, real *layers) {
+    const level_line line = line_of(box, boxes, start, i, sj, sk);
+    for (int v = 0; v < variables; ++v) {
+        real value = real(0);
+        for (int a = 0; a < 6; ++a) {
+            const real low = weights[(6 + a) * columns + line.column];
+            if (low != real(0)) value += low * field[v * sv + line.node + (long long)a * line.along];
+        }
+        layers[(long long)v * n + i] = value;
+    }
+}
+
+// Adds to value[0..variables-1] of a ghost what the layers give, with these weights along both directions of the face.
+template <int variables>
+HD void add_along_face(const real *first, const real *second, int columns, int width, int n, const real *layers,
+                       real *value) {
+    real weight[6];
+    UNROLLED for (int a = 0; a < 6; ++a) weight[a] = first[a * columns];
+    ROLLED for (int b = 0; b < 6; ++b) {
+        const real across = second[b * columns];
+        if (across == real(0)) continue;
+        real sum[variables];
+        UNROLLED for (int v = 0; v < variables; ++v) sum[v] = real(0);
+        UNROLLED for (int a = 0; a < 6; ++a)
+            if (weight[a] != real(0))
+                UNROLLED for (int v = 0; v < variables; ++v)
+                    sum[v] += weight[a] * layers[(long long)v * n + b * width + a];
+        UNROLLED for (int v = 0; v < variables; ++v) value[v] += across * sum[v];
+    }
+}
+
+// Of ghost i: its columns along the face, the place of the first value that it reads, and the width of a row of these.
+struct level_ghost {
+    int first, second, place, width;
+};
+
+HD level_ghost ghost_of(const int *box, int boxes, const int *start, int i) {
+    const level_box &b = box_of(box, boxes, &level_box::ghosts, i);
+    const int at = i - b.ghosts, row = at / b.columns[0], layer = row / b.columns[1];
+    const int first = b.first_column[0] + at - row * b.columns[0];
+    const int second = b.first_column[1] + row - layer * b.columns[1];
+    const int line = layer * b.width[1] + start[second] - b.first[1];
+    return {first, second, b.values + line * b.width[0] + start[first] - b.first[0], b.width[0]};
+}
+
+// Shares of the state, n variables: buffer[to[i]][0..n-1] of the sixth-order value, [n..2n-1] of the linear one.
+KERNEL(level_shares, int i, int j, int k, int n, int boxes, int columns, const int *box, const int *start, const int *to,
+       const real *weights, const real *layers, real *buffer) {
+    constexpr int variables = conserved_variables;
+    const level_ghost ghost = ghost_of(box, boxes, start, i);
+    ROLLED for (int set = 0; set < 2; ++set) {
+        const real *w = weights + (long long)set * 6 * columns;
+        real value[variables];
+        for (int v = 0; v < variables; ++v) value[v] = real(0);
+        add_along_face<variables>(w + ghost.first, w + ghost.second, columns, ghost.width, n,
+                                  layers + (long long)set * variables * n + ghost.place, value);
+        real *out = buffer + (2LL * to[i] + set) * variables;
+        for (int v = 0; v < variables; ++v) out[v] = value[v];
+    }
+}
+
+// Shares of the viscous fluxes, as patched_flux gives them.
+KERNEL(level_flux_shares, int i, int j, int k, int n, int boxes, int columns, const int *box, const int *start,
+       const int *to, const real *weights, const real *layers, real *buffer) {
+    constexpr int variables = 3 * gradient_variables;
+    const level_ghost ghost = ghost_of(box, boxes, start, i);
+    real value[variables];
+    for (int v = 0; v < variables; ++v) value[v] = real(0);
+    add_along_face<variables>(weights + ghost.first, weights + ghost.second, columns, ghost.width, n,
+                              layers + ghost.place, value);
+    for (int v = 0; v < variables; ++v) buffer[(long long)to[i] * variables + v] = value[v];
+}
+
+// Shares of a field, as patched_field gives them.
+KERNEL(level_field_shares, int i, int j, int k, int n, int boxes, int columns, const int *box, const int *start,
+       const int *to, const real *weights, const real *layers, int variables, real *buffer) {
+    const level_ghost ghost = ghost_of(box, boxes, start, i);
+    const real *w = weights + 6 * columns;
+    for (int v = 0; v < variables; ++v) {
+        real value = real(0);
+        add_along_face<1>(w + ghost.first, w + ghost.second, columns, ghost.width, n,
+                          layers + (long long)v * n + ghost.place, &value);
+        buffer[(long long)to[i] * variables + v] = value;
+    }
+}

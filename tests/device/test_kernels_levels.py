@@ -1,0 +1,74 @@
+"""The kernels of ghosts of tiles beside those of patched faces, which read all nodes of a ghost at once."""
+
+import numpy as np
+import pytest
+from kernels_alone import ORIGIN, POINTS, SHAPE, STRIDES, conservative, primitive, program, random
+
+KERNELS = ("half_point.h", "metrics.h", "interpolated.h", "boundary/patched.h", "level_ghosts.h")
+# For three boxes: the normal, and the columns along i, j and k. Layers along j go towards its first node.
+BOXES = [
+    (0, [0, 1], range(4, 9), range(10, 13)),
+    (1, range(1, 4), [9, 8, 7], range(11, 14)),
+    (2, range(3), range(5, 8), [10, 11, 12]),
+]
+START = np.array([0, 0, 1, 1, 0, 0, 1, 1, 1, 1, 0, 0, 1, 1], np.int32)
+HALFWAY = np.array([3, -25, 150, 150, -25, 3]) / 256
+
+
+def weights_of_lines(rng):
+    """(2, 6, columns): on a node in every second column, halfway in the others, and in some a part of the stencil."""
+    weights = np.zeros((2, 6, len(START)))
+    weights[0, :, ::2], weights[1, 2:4, ::2] = HALFWAY[:, None], 0.5
+    weights[:, 2, 1::2] = 1.0
+    weights[:, 4:, 6] = weights[:, :2, 10] = 0.0
+    return weights * rng.uniform(0.9, 1.1, len(START))
+
+
+@pytest.mark.parametrize("what", ["state", "flux", "field"])
+def test_boxes_have_the_shares_of_their_ghosts_one_by_one(backend, what):
+    rng = random(5)
+    made, weights = program(backend, KERNELS, viscosity="constant"), weights_of_lines(rng)
+    rows, giving, of_ghosts, values = [], [], [], 0
+    for normal, *columns in BOXES:
+        columns = [np.array(some) for some in columns]
+        face = [d for d in range(3) if d != normal]
+        first = [START[columns[d]].min() for d in face]
+        width = [START[columns[d]].max() + 6 - lo for d, lo in zip(face, first, strict=True)]
+        layers = columns[normal]
+        origin = ORIGIN + sum(lo * STRIDES[d] for d, lo in zip(face, first, strict=True))
+        of_face = [len(columns[d]) for d in face] + [columns[d][0] for d in face] + width + first
+        rows.append([len(giving), values, normal, origin, layers[0], layers[1] - layers[0], *of_face])
+        values += len(layers) * width[0] * width[1]
+        for layer in layers:
+            for second in columns[face[1]]:
+                for one in columns[face[0]]:
+                    own = [0, 0, 0]
+                    own[normal], own[face[0]], own[face[1]] = layer, one, second
+                    giving.append(ORIGIN + sum(START[c] * s for c, s in zip(own, STRIDES, strict=True)))
+                    of_ghosts.append(weights[:, :, own].transpose(0, 2, 1))
+    count, width = len(giving), {"state": 10, "flux": 12, "field": 3}[what]
+    q = conservative(primitive(rng, *SHAPE))
+    m = np.eye(3).reshape(9, 1, 1, 1) + rng.uniform(-0.2, 0.2, (9, *SHAPE))
+    given = {
+        "state": {"q": q},
+        "flux": {"wj": 6, "wk": 6, "m": m, "flux": rng.normal(size=(12, *SHAPE))},
+        "field": {"field": rng.normal(size=(3, *SHAPE))},
+    }[what]
+    variables = {"variables": width} if what == "field" else {}
+    to = rng.permutation(count).astype(np.int32)
+    strides = {"sj": STRIDES[1], "sk": STRIDES[2], "sv": POINTS}
+    wanted, found, layers = np.zeros((count, width)), np.full((count, width), np.nan), np.full((width, values), np.nan)
+    made.launch(
+        f"patched_{what}", (count, 1, 1), n=count, **({"wi": 6, "wj": 6, "wk": 6} | given), **strides, **variables,
+        giving=np.array(giving, np.int32), to=to, weights=np.ascontiguousarray(np.stack(of_ghosts, axis=-1)),
+        buffer=wanted,
+    )  # fmt: skip
+    kind = "" if what == "state" else f"{what}_"
+    common = {
+        "n": values, "boxes": len(rows), "columns": len(START), "box": np.array(rows, np.int32).ravel(), "start": START,
+        "weights": weights, "layers": layers, **variables,
+    }  # fmt: skip
+    made.launch(f"level_{kind}layers", (values, 1, 1), **common, **strides, **given)
+    made.launch(f"level_{kind}shares", (count, 1, 1), **common, to=to, buffer=found)
+    assert np.abs(wanted).max() > 0.1
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-14 * np.abs(wanted).max())

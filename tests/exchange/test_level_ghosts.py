@@ -1,0 +1,60 @@
+"""The ghosts of tiles of a flow that is linear in the indexes of the grid, which both interpolations keep."""
+
+import numpy as np
+import pytest
+
+from hiresx.case import Case
+from hiresx.decomposition import Part, domain
+from hiresx.device import backend
+from hiresx.grid.blocks import whole_box
+from hiresx.solver import Solver
+from hiresx.solver.initial_flow import initial_flow
+
+REGIONS = [
+    {"level": 1, "i": [4, 11], "j": [0, 11], "k": [8, 15]},
+    {"level": 2, "i": [13, 14], "j": [13, 14], "k": [1, 2]},
+]
+
+
+def halves(whole):
+    """Every block as two parts along j."""
+    for n, block in enumerate(whole.blocks):
+        first, (_, end), last = whole_box(block.size)
+        yield from (Part(n, (first, ends, last)) for ends in ((0, end // 2), (end // 2, end)))
+
+
+@pytest.mark.parametrize("where", ["cpu", "emulated"])
+@pytest.mark.parametrize("parts", [None, lambda whole: [*halves(whole)]], ids=["whole", "halves"])
+def test_a_linear_flow_goes_on_behind_tiles(where, parts):
+    case = Case.from_dict(
+        {
+            "grid": {"generator": "box", "n": [24, 24, 24], "lower": [0.0] * 3, "upper": [1.0] * 3},
+            "boundary": [{"faces": "all", "type": "slip-wall"}],
+            "refine": {"tile": 8, "region": REGIONS},
+            "initial": {"state": {"rho": 1.0, "u": 0.0, "v": 0.0, "p": 1.0}},
+            "time": {"steps": 1, "cfl": 0.5},
+        }
+    )
+    ground = domain(case, parts=parts)
+    solver = Solver(case, backend(where), domain=ground, flow=initial_flow(case))
+
+    def linear(state):
+        tile = ground.whole.levels.tiles[state.part.whole]
+        k, j, i = (np.arange(n) - halo for n, halo in zip(state.shape, reversed(state.halo), strict=True))
+        at = [
+            (n + lo + first) / 2**tile.level
+            for n, (lo, _), (first, _) in zip((i, j, k), state.part.box, tile.box, strict=True)
+        ]
+        slope = at[0] + 2 * at[1][:, None] - 3 * at[2][:, None, None]
+        return np.stack([of + 0.01 * slope for of in (3.0, 0.1, -0.2, 0.3, 9.0)])
+
+    for state in solver.states:
+        state.q[...] = np.nan
+        state.interior(state.q)[...] = state.interior(linear(state))
+    patched = solver._ghosts.patched
+    patched.state()
+    assert {take.direction for take in patched._takes} == {0, 1, 2}
+    for take in patched._takes:
+        state = solver.states[take.place]
+        found, wanted = (q.reshape(5, -1)[:, take.to] for q in (state.q, linear(state)))
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-13)
