@@ -28,6 +28,11 @@ constexpr double ridge = 0.05;
 // which it is round-off that varies: where nothing leaves all nodes count alike, and sound comes straight.
 constexpr double faintest = sizeof(real) == 4 ? 1e-4 : 1e-10;
 
+// Where gas enters, its entropy is kept at the node on lines that shrink towards the face: none of it where the spacings grow
+// inwards by less than the first factor from cell to cell, all from the second on. Elsewhere it follows the nodes inwards, as
+// its ghosts repeat the node; from a factor of 1.5 on these carry no information from the face, and entropy grows.
+constexpr double entropy_from = 1.3, entropy_to = 1.5;
+
 // Gradients of u, v, w, p in x, y, z. (di, dj, dk): strides, 0 for a direction with one node. Returns the share of
 // the relation above: less than 1 where density or pressure jumps within reach, for there gradients along the face say
 // nothing; the rest is for an entering field without a slope.
@@ -179,7 +184,7 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
     // Where gas enters no pattern leaves, and its velocity along the face is drawn to the mean one. This holds where
     // the mean flow or the gas itself enters faster than Mach 0.1, which eddies alone seldom do; below that speed both
     // treatments work.
-    real n[3][3], entered = real(0), faint = real(0);
+    real n[3][3], entered = real(0), faint = real(0), still = real(0);
     int crossed = 0;
     for (int f = 0; f < 3; ++f) {
         for (int c = 0; c < 3; ++c) n[f][c] = real(0);
@@ -191,6 +196,7 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         const real in = inflow_share(smaller(normal, dot(patch + 6, n[f])), sound, real(0.1));
         entered = larger(entered, in);
         const real local = smaller(in, inflow_share(normal, sound, real(0)));
+        const real comes = inflow_share(real(4) * normal, sound, real(0));  // all of it from Mach 0.01 on
         const real push = real(hold_shear) * local * patch[2] * sound * s.rho, mean = dot(patch + 10, n[f]);
         for (int c = 0; c < 3; ++c) {
             const real along = patch[10 + c] - mean * n[f][c] - (velocity[c] - normal * n[f][c]);
@@ -198,7 +204,16 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
             r[(c + 1) * sv + p] += push * along / jacobian[p];
             r[4 * sv + p] += push * along * velocity[c] / jacobian[p];
         }
+        const int step = code % 8 < 2 ? di : code % 8 < 4 ? dj : dk;
+        if (comes > real(0))
+            still = larger(still, comes * shrinking_share(m + 3 * (code % 8 / 2) * sv, jacobian, p, code % 2 ? -step : step,
+                                                          sv, entropy_from, entropy_to));
     }
+    // What this changes, entropy at constant pressure and velocity, is no part of the relation for the wave.
+    const real entropy = still * (rate[0] - pressure_rate / (sound * sound)) / jacobian[p];
+    r[p] -= entropy;
+    for (int c = 0; c < 3; ++c) r[(c + 1) * sv + p] -= entropy * velocity[c];
+    r[4 * sv + p] -= entropy * kinetic;
     // The relation is for the rate without the damping along the face, which stays.
     for (int d = 0; d < 3; ++d) {
         const int step = d == 0 ? di : d == 1 ? dj : dk;
