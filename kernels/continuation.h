@@ -75,8 +75,9 @@ HD void continue_cubically(const_state_pointer q, long long p, int sn, stride sv
 
 // Makes `whole` of the quartics of the cubics behind a face, less where the fourth difference is large (of density, momentum
 // and energy over rho, rho c and rho c^2). By cubics the rates of the nodes at the face are of third order.
+// `straight` of the result is drawn to the straight line through the nodes 0 and 2.
 HD void add_quartic(const_state_pointer q, long long p, int sn, stride sv, real whole,
-                    real increment[ghost_layers][gas_variables]) {
+                    real increment[ghost_layers][gas_variables], real straight = real(0)) {
     real state[4][gas_variables], fourth[gas_variables];
     const real share = smooth_share(q, p, sn, sv, state);
     const real rho = state[0][0], sound2 = gas_gamma * primitive(state[0]).p / rho;
@@ -87,6 +88,10 @@ HD void add_quartic(const_state_pointer q, long long p, int sn, stride sv, real 
     const real quartic = share * quartic_share(square / (rho * rho * sound2)) * whole;
     for (int l = 0; l < ghost_layers; ++l)
         for (int v = 0; v < gas_variables; ++v) increment[l][v] += quartic * real(quartic_weight(l + 1)) * fourth[v];
+    if (straight <= real(0)) return;
+    for (int l = 0; l < ghost_layers; ++l)
+        for (int v = 0; v < gas_variables; ++v)
+            increment[l][v] += straight * (share * real(0.5 * (l + 1)) * (state[0][v] - state[2][v]) - increment[l][v]);
 }
 
 // A share that grows with the largest factor by which the spacings of the grid line, seen from the face, grow from cell to cell

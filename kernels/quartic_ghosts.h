@@ -18,15 +18,3 @@ HD real viscous_share(const_state_pointer q, long long p, stride sv, const real 
     return (void)q, (void)p, (void)sv, (void)area, (void)viscous_area, real(0);
 #endif
 }
-
-// Draws `part` of the increments of leaving fields to the straight line through the nodes 0 and 2, and to the node on the face
-// where density or pressure jumps.
-HD void draw_straight(const_state_pointer q, long long p, int sn, stride sv, real part,
-                      real increment[ghost_layers][gas_variables]) {
-    if (part <= real(0)) return;
-    real nodes[4][gas_variables];
-    const real half = real(0.5) * smooth_share(q, p, sn, sv, nodes);
-    for (int l = 0; l < ghost_layers; ++l)
-        for (int v = 0; v < gas_variables; ++v)
-            increment[l][v] += part * (half * real(l + 1) * (nodes[0][v] - nodes[2][v]) - increment[l][v]);
-}

@@ -184,7 +184,7 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
     // Where gas enters no pattern leaves, and its velocity along the face is drawn to the mean one. This holds where
     // the mean flow or the gas itself enters faster than Mach 0.1, which eddies alone seldom do; below that speed both
     // treatments work.
-    real n[3][3], entered = real(0), faint = real(0), still = real(0);
+    real n[3][3], entered = real(0), faint = real(0);
     int crossed = 0;
     for (int f = 0; f < 3; ++f) {
         for (int c = 0; c < 3; ++c) n[f][c] = real(0);
@@ -196,7 +196,6 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         const real in = inflow_share(smaller(normal, dot(patch + 6, n[f])), sound, real(0.1));
         entered = larger(entered, in);
         const real local = smaller(in, inflow_share(normal, sound, real(0)));
-        const real comes = inflow_share(real(4) * normal, sound, real(0));  // all of it from Mach 0.01 on
         const real push = real(hold_shear) * local * patch[2] * sound * s.rho, mean = dot(patch + 10, n[f]);
         for (int c = 0; c < 3; ++c) {
             const real along = patch[10 + c] - mean * n[f][c] - (velocity[c] - normal * n[f][c]);
@@ -204,16 +203,8 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
             r[(c + 1) * sv + p] += push * along / jacobian[p];
             r[4 * sv + p] += push * along * velocity[c] / jacobian[p];
         }
-        const int step = code % 8 < 2 ? di : code % 8 < 4 ? dj : dk;
-        if (comes > real(0))
-            still = larger(still, comes * shrinking_share(m + 3 * (code % 8 / 2) * sv, jacobian, p, code % 2 ? -step : step,
-                                                          sv, entropy_from, entropy_to));
     }
-    // What this changes, entropy at constant pressure and velocity, is no part of the relation for the wave.
-    const real entropy = still * (rate[0] - pressure_rate / (sound * sound)) / jacobian[p];
-    r[p] -= entropy;
-    for (int c = 0; c < 3; ++c) r[(c + 1) * sv + p] -= entropy * velocity[c];
-    r[4 * sv + p] -= entropy * kinetic;
+    const real entropy_rate = (rate[0] - pressure_rate / (sound * sound)) / jacobian[p];
     // The relation is for the rate without the damping along the face, which stays.
     for (int d = 0; d < 3; ++d) {
         const int step = d == 0 ? di : d == 1 ? dj : dk;
@@ -282,4 +273,20 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         for (int c = 0; c < 3; ++c) r[(c + 1) * sv + p] += density * velocity[c] - push * n[f][c];
         r[4 * sv + p] += wave * real(1.0 / (HX_GAMMA - 1.0)) + kinetic * density - push * dot(velocity, n[f]);
     }
+    // Where gas enters, fully from Mach 0.01 on, its entropy stays, at constant pressure and velocity.
+    real still = real(0);
+    for (int f = 0; f < 3; ++f) {
+        const int code = faces[f * n1 + i];
+        if (code < 0) continue;
+        const int d = code % 8 / 2, step = (code % 2 ? -1 : 1) * (d == 0 ? di : d == 1 ? dj : dk);
+        real outward[3];
+        outward_normal(m, p, sv, code % 8, outward);
+        const real comes = inflow_share(real(4) * dot(velocity, outward), sound, real(0));
+        if (comes <= real(0)) continue;
+        still = larger(still, comes * shrinking_share(m + 3 * d * sv, jacobian, p, step, sv, entropy_from, entropy_to));
+    }
+    if (still <= real(0)) return;
+    r[p] -= still * entropy_rate;
+    for (int c = 0; c < 3; ++c) r[(c + 1) * sv + p] -= still * entropy_rate * velocity[c];
+    r[4 * sv + p] -= still * entropy_rate * kinetic;
 }
