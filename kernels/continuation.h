@@ -75,8 +75,9 @@ HD void continue_cubically(const_state_pointer q, long long p, int sn, stride sv
 
 // Makes `whole` of the quartics of the cubics behind a face, less where the fourth difference is large (of density, momentum
 // and energy over rho, rho c and rho c^2). By cubics the rates of the nodes at the face are of third order.
+// `straight` of the result is drawn to the straight line through the nodes 0 and 2.
 HD void add_quartic(const_state_pointer q, long long p, int sn, stride sv, real whole,
-                    real increment[ghost_layers][gas_variables]) {
+                    real increment[ghost_layers][gas_variables], real straight = real(0)) {
     real state[4][gas_variables], fourth[gas_variables];
     const real share = smooth_share(q, p, sn, sv, state);
     const real rho = state[0][0], sound2 = gas_gamma * primitive(state[0]).p / rho;
@@ -87,16 +88,26 @@ HD void add_quartic(const_state_pointer q, long long p, int sn, stride sv, real 
     const real quartic = share * quartic_share(square / (rho * rho * sound2)) * whole;
     for (int l = 0; l < ghost_layers; ++l)
         for (int v = 0; v < gas_variables; ++v) increment[l][v] += quartic * real(quartic_weight(l + 1)) * fourth[v];
+    if (straight <= real(0)) return;
+    for (int l = 0; l < ghost_layers; ++l)
+        for (int v = 0; v < gas_variables; ++v)
+            increment[l][v] += straight * (share * real(0.5 * (l + 1)) * (state[0][v] - state[2][v]) - increment[l][v]);
 }
 
-// The share of cubics through every second node: none of them where the spacings of the grid line, seen from the face, grow
-// by less than the first factor from cell to cell, and all of it from the second on. A field that enters is carried from
-// a given node along cells that it crosses ever more slowly. With ghosts by polynomials through neighbouring nodes its
-// differences at the first nodes inwards are downwind ones, and waves there grow: by cubics from a ratio of 1.14, by quartics
-// from 1.05 (eigenvalues of the linear scheme). By every second node none grow, whatever the spacings.
+// A share that grows with the largest factor by which the spacings of the grid line, seen from the face, grow from cell to cell
+// among the first ones: 0 up to `from`, 1 from `to` on.
+//
+// By default that of cubics through every second node. A field that enters is carried from a given node along cells that it
+// crosses ever more slowly. With ghosts by polynomials through neighbouring nodes its differences at the first nodes inwards
+// are downwind ones, and waves there grow: by cubics from a factor of 1.14, by quartics from 1.05 (eigenvalues of the linear
+// scheme). By every second node none grow, whatever the spacings.
 constexpr double shrinks_from = 1.05, shrinks_to = 1.1;
+// That of continuations for steep lines in viscous flow, where modes at subsonic faces grow by polynomials through neighbouring
+// nodes, whatever the time step (docs/numerics.md, "Metrics").
+constexpr double steep_from = 1.5, steep_to = 2;
 constexpr int cells_seen = 4;
-HD real shrinking_share(const work_real *m, const work_real *jacobian, long long p, int sn, stride sv) {
+HD real shrinking_share(const work_real *m, const work_real *jacobian, long long p, int sn, stride sv,
+                        double from = shrinks_from, double to = shrinks_to) {
     real steepest = real(0), before = real(0);
     for (int l = 0; l <= cells_seen; ++l) {
         const long long at = p + (long long)l * sn;
@@ -105,5 +116,5 @@ HD real shrinking_share(const work_real *m, const work_real *jacobian, long long
         if (l > 0) steepest = larger(steepest, before / nodes_per_length);
         before = nodes_per_length;
     }
-    return larger(real(0), smaller(real(1), (steepest - real(shrinks_from)) * real(1 / (shrinks_to - shrinks_from))));
+    return larger(real(0), smaller(real(1), (steepest - real(from)) * real(1 / (to - from))));
 }

@@ -240,7 +240,9 @@ class SubsonicOpenFace(OpenFace):
         self._close_subsonic("subsonic_scalar_state")
 
     def viscous_flux(self, fluxes: Any) -> None:
-        self._close_subsonic("subsonic_scalar_flux", flux=fluxes[self._direction][self._row : self._row + 1])
+        metrics = {"m": self.state.areas[self._direction], "jacobian": self.state.jacobian}
+        rows = fluxes[self._direction][self._row : self._row + 1]
+        self._close_subsonic("subsonic_scalar_flux", **metrics, flux=rows)
 
 
 class ScalarSupersonicOutflow(OpenFace):

@@ -17,4 +17,5 @@ class SubsonicFace(FaceCondition):
         self._launch("subsonic_ghost_state", self._box, **self._face, q=self.state.q)
 
     def viscous_flux(self, fluxes: Any) -> None:
-        self._launch("subsonic_flux", self._box, **self._face, q=self.state.q, flux=fluxes[self._direction])
+        s, d = self.state, self._direction
+        self._launch("subsonic_flux", self._box, **self._face, m=s.areas[d], jacobian=s.jacobian, q=s.q, flux=fluxes[d])

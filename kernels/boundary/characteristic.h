@@ -18,7 +18,11 @@ KERNEL(characteristic, int i, int j, int k, int o, int s1, int s2, int sn, strid
     for (int d = 0; d < 3; ++d) inward[d] = direction * m[d * sv + p];
     CharacteristicSpace<real> space = CharacteristicSpace<real>::at(state, inward);
     continue_cubically(q, p, sn, sv, increment);
-    add_quartic(q, p, sn, sv, viscous_share(q, p, sv, inward, inverse_reynolds * jacobian[p]), increment);
+    const real viscous = viscous_share(q, p, sv, inward, inverse_reynolds * jacobian[p]);
+    // On steep lines what leaves where gas enters, fully from Mach 0.1 on, goes on straight.
+    real straight = larger(real(0), smaller(real(1), real(10) * space.un / space.sound)) * viscous;
+    if (straight > real(0)) straight *= shrinking_share(m, jacobian, p, sn, sv, steep_from, steep_to);
+    add_quartic(q, p, sn, sv, viscous, increment, straight);
     for (int l = 1; l <= ghost_layers; ++l) {
         for (int v = 0; v < gas_variables; ++v)
             difference[v] = target[(v * (1 + ghost_layers) + l) * layer + at] - state[v];

@@ -28,6 +28,11 @@ constexpr double ridge = 0.05;
 // which it is round-off that varies: where nothing leaves all nodes count alike, and sound comes straight.
 constexpr double faintest = sizeof(real) == 4 ? 1e-4 : 1e-10;
 
+// Where gas enters, its entropy is kept at the node on lines that shrink towards the face: none of it where the spacings grow
+// inwards by less than the first factor from cell to cell, all from the second on. Elsewhere it follows the nodes inwards, as
+// its ghosts repeat the node; from a factor of 1.5 on these carry no information from the face, and entropy grows.
+constexpr double entropy_from = 1.3, entropy_to = 1.5;
+
 // Gradients of u, v, w, p in x, y, z. (di, dj, dk): strides, 0 for a direction with one node. Returns the share of
 // the relation above: less than 1 where density or pressure jumps within reach, for there gradients along the face say
 // nothing; the rest is for an entering field without a slope.
@@ -199,6 +204,7 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
             r[4 * sv + p] += push * along * velocity[c] / jacobian[p];
         }
     }
+    const real entropy_rate = (rate[0] - pressure_rate / (sound * sound)) / jacobian[p];
     // The relation is for the rate without the damping along the face, which stays.
     for (int d = 0; d < 3; ++d) {
         const int step = d == 0 ? di : d == 1 ? dj : dk;
@@ -267,4 +273,20 @@ KERNEL(outflow_rates, int i, int j, int k, int n1, const int *nodes, const int *
         for (int c = 0; c < 3; ++c) r[(c + 1) * sv + p] += density * velocity[c] - push * n[f][c];
         r[4 * sv + p] += wave * real(1.0 / (HX_GAMMA - 1.0)) + kinetic * density - push * dot(velocity, n[f]);
     }
+    // Where gas enters, fully from Mach 0.01 on, its entropy stays, at constant pressure and velocity.
+    real still = real(0);
+    for (int f = 0; f < 3; ++f) {
+        const int code = faces[f * n1 + i];
+        if (code < 0) continue;
+        const int d = code % 8 / 2, step = (code % 2 ? -1 : 1) * (d == 0 ? di : d == 1 ? dj : dk);
+        real outward[3];
+        outward_normal(m, p, sv, code % 8, outward);
+        const real comes = inflow_share(real(4) * dot(velocity, outward), sound, real(0));
+        if (comes <= real(0)) continue;
+        still = larger(still, comes * shrinking_share(m + 3 * d * sv, jacobian, p, step, sv, entropy_from, entropy_to));
+    }
+    if (still <= real(0)) return;
+    r[p] -= still * entropy_rate;
+    for (int c = 0; c < 3; ++c) r[(c + 1) * sv + p] -= still * entropy_rate * velocity[c];
+    r[4 * sv + p] -= still * entropy_rate * kinetic;
 }

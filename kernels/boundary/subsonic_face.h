@@ -4,8 +4,8 @@
 // These nodes then obey the equations without friction and conduction along that line, as Poinsot & Lele (Journal of
 // Computational Physics 101 (1992) 104) ask of stress and heat flux at an outflow. For the nodes inwards the state on the
 // face is one that is given: the closure there is that of no-slip walls, velocity and temperature by quartics and the flux
-// by a cubic. Where density or pressure jumps, these are drawn back to a straight line and to a constant. Monitors need the
-// ghosts for gradients of the velocity without viscosity, too.
+// by a cubic, on steep lines through every second node. Where density or pressure jumps, these are drawn back to a straight
+// line and to a constant. Monitors need the ghosts for gradients of the velocity without viscosity, too.
 #include "../compact.h"
 #include "../continuation.h"
 
@@ -67,24 +67,32 @@ KERNEL(subsonic_ghost_state, int i, int j, int k, int o, int s1, int s2, int sn,
     store_ghost_state(q, p, sn, sv, ghosts);
 }
 
-// The ghosts of a normal flux f, by a cubic. The last one, which only the difference at the face's node uses, is set such
+// The ghosts of a normal flux f, by cubics. The last one, which only the difference at the face's node uses, is set such
 // that this difference is zero.
-HD void close_flux(work_real *f, int sn, real share) {
+HD void close_flux(work_real *f, int sn, real share, real steep) {
     constexpr real one = difference_weights[0], two = difference_weights[1], three = difference_weights[2];
     const real at_face = f[0];
     real ghosts[difference_reach];
     extrapolated([&](int l) { return real(f[l * sn]); }, 3, ghosts);
-    for (int l = 0; l < difference_reach - 1; ++l) f[-(l + 1) * sn] = at_face + share * (ghosts[l] - at_face);
+    for (int l = 0; l < difference_reach - 1; ++l) {
+        real ghost = ghosts[l];
+        if (steep > real(0)) {
+            real second = at_face;
+            for (int a = 1; a <= 3; ++a) second += real(cubic_weight(l + 1, a, 2)) * (real(f[2 * a * sn]) - at_face);
+            ghost += steep * (second - ghost);
+        }
+        f[-(l + 1) * sn] = at_face + share * (ghost - at_face);
+    }
     const real others = one * (real(f[sn]) - real(f[-sn])) + two * (real(f[2 * sn]) - real(f[-2 * sn]));
     f[-3 * sn] = real(f[3 * sn]) + others / three;
 }
 
-KERNEL(subsonic_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, const_state_field<gas_variables> q,
-       work_field<gas_gradients> flux) {
+KERNEL(subsonic_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, const_work_field<3> m,
+       const_work_field<1> jacobian, const_state_field<gas_variables> q, work_field<gas_gradients> flux) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
     real state[4][gas_variables];
-    const real share = smooth_share(q, p, sn, sv, state);
-    for (int v = 0; v < gas_gradients; ++v) close_flux(flux + v * sv + p, sn, share);
+    const real share = smooth_share(q, p, sn, sv, state), steep = shrinking_share(m, jacobian, p, sn, sv, steep_from, steep_to);
+    for (int v = 0; v < gas_gradients; ++v) close_flux(flux + v * sv + p, sn, share, steep);
 }
 
 #if HX_SCALARS
@@ -101,9 +109,11 @@ KERNEL(subsonic_scalar_state, int i, int j, int k, int o, int s1, int s2, int sn
 }
 
 KERNEL(subsonic_scalar_flux, int i, int j, int k, int o, int s1, int s2, int sn, stride sv, int transported,
-       const_state_field<gas_variables> q, const_state_field<1> scalar, work_field<1> flux) {
+       const_work_field<3> m, const_work_field<1> jacobian, const_state_field<gas_variables> q,
+       const_state_field<1> scalar, work_field<1> flux) {
     const long long p = o + (long long)i * s1 + (long long)j * s2;
-    close_flux(flux + p, sn, ScalarLine(q, scalar, p, sn, sv, transported).share);
+    const real share = ScalarLine(q, scalar, p, sn, sv, transported).share;
+    close_flux(flux + p, sn, share, shrinking_share(m, jacobian, p, sn, sv, steep_from, steep_to));
 }
 #endif
 #endif

@@ -51,10 +51,11 @@ KERNEL(total_inflow_ghost, int i, int j, int k, int o, int s1, int s2, int sn, s
     const real shrinking = shrinking_share(m, jacobian, p, sn, sv);
     if (shrinking <= real(0)) return;
     real nodes[4][gas_variables];
-    const real smooth = smooth_share(q, p, 2 * sn, sv, nodes);
+    const real smooth = smooth_share(q, p, 2 * sn, sv, nodes), steep = shrinking_share(m, jacobian, p, sn, sv, steep_from, steep_to);
     for (int l = 1; l <= ghost_layers; ++l) {
         cubic_increment<2>(nodes, smooth, l, ghost);
         for (int v = 0; v < gas_variables; ++v) {
+            ghost[v] += steep * (smooth * real(0.5) * real(l) * (nodes[0][v] - nodes[1][v]) - ghost[v]);
             const real there = q[v * sv + p - (long long)l * sn];
             ghost[v] = there + shrinking * (state[v] + ghost[v] - there);
         }
