@@ -229,7 +229,7 @@ def declarations(text: str) -> list[tuple[Signature, int]]:
 
     Raises ValueError for an argument of an unsupported type or whose name is a keyword of Python, for a field of
     unknown size, for a point kernel that does not begin with int i, int j, int k, for two kernels of one name, for a
-    body without an end, and for a tile kernel without the constant <name>_own.
+    body without an end, and for a kernel with memory of its block, but without the constant <name>_own.
     """
     text = _COMMENT.sub(_blank, text)
     sizes = _sizes(text)
@@ -258,12 +258,13 @@ def declarations(text: str) -> list[tuple[Signature, int]]:
         optional = frozenset(parameter.rpartition(" ")[2] for parameter in parameters if _OPTIONAL.search(parameter))
         kind = cast(Kind, match[1])
         own = sizes.get(f"{name}_own", 0)
-        if kind == "TILE_KERNEL" and not own:
+        end = _body_end(name, text, match.end())
+        if not own and (kind == "TILE_KERNEL" or "BLOCK_MEMORY(" in text[match.end() : end]):
             raise ValueError(f"kernel {name}: {name}_own, the reals of its block, is not known: no sum of products")
         holds = {called: count for called, count in holds.items() if count}
         written = ", ".join(compress(parameters, there))
         signature = Signature(name, arguments, written, kind, shared, holds, own, passed, optional, aligned)
-        found[name] = signature, _body_end(name, text, match.end())
+        found[name] = signature, end
     return list(found.values())
 
 

@@ -23,17 +23,19 @@ HD void regularised_flux(const T *mean, const T *jump, const T *m, const Fields 
     const T through = m[0] * s.u + m[1] * s.v + m[2] * s.w, square = m[0] * m[0] + m[1] * m[1] + m[2] * m[2];
     const T half = real(0.5) * (absolute(through) + square_root(absolute(gas_gamma * s.p * s.volume) * square));
 #if HX_COMPRESSIVE
+    flux_of(mean, s, m, f);
+    for (int v = 0; v < gas_variables; ++v) f[v] = f[v] - half * jump[v];
+    // last, when registers are free
     T stress[tensor_entries], force[3];
     for (int n = 0; n < tensor_entries; ++n) stress[n] = real(0.5) * (fields(0, n) + fields(1, n));
     tensor_times(stress, m, force);
-    flux_of(mean, s, m, f);
     for (int c = 0; c < 3; ++c) f[c + 1] = f[c + 1] + force[c];
     f[4] = f[4] + (s.u * force[0] + s.v * force[1] + s.w * force[2]);
 #else
     s.p = s.p + real(0.5) * (fields(0, 0) + fields(1, 0));
     flux_of(mean, s, m, f);
-#endif
     for (int v = 0; v < gas_variables; ++v) f[v] = f[v] - half * jump[v];
+#endif
 }
 
 // Where the positivity limiter looks at the flux. What is interpolated differs from both nodes by about four times as much

@@ -225,6 +225,32 @@ def test_a_mark_anywhere_around_a_chunk_of_a_line(d):
         assert changed.tolist() == list(range(max(s - 3, 0), min(s + 4, n)))
 
 
+def test_a_line_across_the_ends_of_chunks_of_the_marching_kernel():
+    """Chunks of nine planes have a mark for eight planes and one for the last, and the next chunk begins with another
+    one. A node or ghost anywhere on a line along k, whose sensor is above 0, changes the rates of all nodes that its
+    flux reaches, whichever of these marks and chunks they belong to."""
+    q = conservative(0.2 * states()[0] + np.array([0.8, 0.3, 0.2, -0.1, 0.9])[:, None, None, None])
+    q, area = (np.concatenate([a, a], axis=1) for a in (q, geometry()[0][6:]))
+    kernels = program("emulated", HEADERS, inviscid="hybrid", sensor="jump")
+    (ni, nj, _), (_, sj, sk), n, planes, own = SIZE, STRIDES, q.shape[1] - 6, 9, (4, 5)
+    begins = sorted({*range(0, n, planes), *range(8, n, planes)})
+    assert len(begins) == 5
+    for s in range(-3, n + 3):
+        sensor, rates = np.zeros((2, *q.shape[1:])), np.zeros_like(q)
+        sensor[0, 3 + s, 3 + own[1], 3 + own[0]] = 0.5
+        marks = np.zeros(q.shape[1:], np.int8)
+        if 0 <= s < n:
+            ti, tj = wrappers.TILE
+            first = max(begin for begin in begins if begin <= s)
+            marks[3 + first, 3 + own[1] // tj * tj, 3 + own[0] // ti * ti] = 1
+        kernels.launch(
+            "sweep_across", (ni, nj, -(-n // 4)), o=ORIGIN, s2=sj, sd=sk, n=n, chunk=4, sv=q[0].size, q=q, m=area,
+            sensor=sensor[0], tiles=marks, march=planes, viscous_flux=None, r=rates, first=0, walls=0, sums=None,
+        )  # fmt: skip
+        changed = np.flatnonzero(rates[:, 3:-3, 3 + own[1], 3 + own[0]].any(0))
+        assert changed.tolist() == list(range(max(s - 3, 0), min(s + 4, n)))
+
+
 def second_difference(a: np.ndarray, axis: int) -> np.ndarray:
     before, at, after = (np.roll(a, s, axis) for s in (1, 0, -1))
     return np.abs(before - 2 * at + after) / (before + 2 * at + after)

@@ -108,9 +108,12 @@ def test_what_a_block_that_marches_keeps(interpolation, reach):
     assert dynamic_shared_memory(found["split_march"], "float64") == wanted
 
 
-def test_a_tile_kernel_of_unknown_size_is_refused():
+@pytest.mark.parametrize("kind", ["TILE_KERNEL", "ROW_KERNEL"])
+def test_a_kernel_of_unknown_size_is_refused(kind):
+    """Without the size a launch would give its block no memory."""
+    text = f"{kind}(a, int i, int j, int k) {{ {{}} BLOCK_MEMORY(kept, a_own); }}"
     with pytest.raises(ValueError, match="a_own, the reals of its block, is not known"):
-        kernels.declarations("constexpr int a_own = 3 * (2 + 1);\nTILE_KERNEL(a, int i, int j, int k) {}")
+        kernels.declarations(f"constexpr int a_own = 3 * (2 + 1);\n{text}")
 
 
 def test_what_it_launches():
