@@ -7,9 +7,9 @@ from arrangements import saved, shaken
 from multiblock import Arrangement
 from ranks import run_ranks
 from same_everywhere import same_everywhere
-from wholes import whole
+from wholes import off_on_ranks
 
-from hiresx import Case, Simulation
+from hiresx import Case, Simulation, load
 from hiresx.grid import Grid
 
 STATE = {"rho": 1.0, "u": 0.5, "v": 0.2, "w": 0.1, "p": 1 / 1.4}
@@ -194,3 +194,10 @@ def test_moving_levels():
         assert sum(p.size for *_, p in others) == sum(p.size for p in alone.values())
         for tile, nodes, p in others:
             np.testing.assert_allclose(p, alone[tile][nodes], rtol=0, atol=1e-12)
+
+
+def test_axisymmetric_flow():
+    """The bow shock of a sphere, by ranks of the emulated backend and by one of the CPU."""
+    coarse = ["grid.n_around=25", "grid.n_normal=17"]
+    case = load("sphere", "axisymmetric", overrides=[*coarse, 'scheme.flux="roe_h"', "time.end=100.0"])
+    assert max(run_ranks(2, off_on_ranks, case, 20, "emulated")) < 1e-12
