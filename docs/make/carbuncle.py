@@ -59,8 +59,9 @@ def quirk(flux: str, where: str = "cpu", way: int = 150, odd_even: bool = False)
         rho, u, p = (np.where(x < 20, behind[name], ahead) for name, ahead in (("rho", 1.0), ("u", 0.0), ("p", P)))
         return rho * noise, u, 0.0, 0.0, p
 
+    time = {"cfl": 0.5, "end": way / MACH}
     run = Simulation(
-        box((way + 40, 12, 1), boundary, "" if odd_even else "y", scheme={"flux": flux}, time={"cfl": 0.5, "end": way / MACH}),
+        box((way + 40, 12, 1), boundary, "" if odd_even else "y", scheme={"flux": flux}, time=time),
         where,
         initial=start,
         grid=Grid((Block("duct", *(a[None] for a in (x, y, 0 * x))),)) if odd_even else None,
@@ -93,8 +94,9 @@ def density_error(flux: str, case: str) -> float:
 def oblique_contact(flux: str) -> float:
     """Mean error of the density, after 40 units of time over the sound speed and spacing, of gas twice as dense at rest
     in a square whose sides are diagonals of the grid."""
+    everywhere, time = [{"faces": "all", "type": "periodic"}], {"cfl": 0.5, "end": 40.0}
     run = Simulation(
-        box((32, 32, 1), [{"faces": "all", "type": "periodic"}], "xy", scheme={"flux": flux}, time={"cfl": 0.5, "end": 40.0}),
+        box((32, 32, 1), everywhere, "xy", scheme={"flux": flux}, time=time),
         "cpu",
         initial=(lambda x, y, z: (1.0 + (abs(x - 15.5) + abs(y - 15.5) < 10), 0.0, 0.0, 0.0, P)),
     )
@@ -111,7 +113,8 @@ def measured(flux: str) -> dict[str, float]:
     }
     for nodes in (33, 25, 17):
         run = cylinder(flux, nodes)
-        found[f"Mach 20 cylinder, 129 x {nodes} nodes: stagnation pressure off by"] = abs(robustness_runs.pitot_error(run))
+        error = abs(robustness_runs.pitot_error(run))
+        found[f"Mach 20 cylinder, 129 x {nodes} nodes: stagnation pressure off by"] = error
         found[f"the same, 129 x {nodes}: asymmetry of the density"] = asymmetry(run)
     found["Noh: error of the density"] = density_error(flux, "noh")
     found["Sod, 200 points: error of the density"] = density_error(flux, "sod")

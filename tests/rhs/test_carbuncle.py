@@ -48,7 +48,10 @@ def test_the_stagnation_line_of_a_blunt_body(flux):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("cure", "without", "factor"), [("hllc_lm", "hllc", 1.01), ("rotated_rhll", "roe", 1.1), ("roe_h", "roe", 1.01)])
+@pytest.mark.parametrize(
+    ("cure", "without", "factor"),
+    [("hllc_lm", "hllc", 1.01), ("rotated_rhll", "roe", 1.1), ("roe_h", "roe", 1.01)],
+)
 def test_contacts_stay_sharp(cure, without, factor):
     """In Sod's tube about as without the cure, and in a layer at rest but for what the weights leave of its jumps.
     Velocities beside a contact that moves differ a little, so that the rotated flux takes some of HLL there."""
