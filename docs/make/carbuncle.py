@@ -7,6 +7,7 @@ prints the table of docs/robustness.md. All runs use the weights `js`.
 
 import argparse
 from collections.abc import Sequence
+from typing import Any
 
 import markdown_tables
 import numpy as np
@@ -23,7 +24,7 @@ P = 1 / GAMMA
 FLUXES = ("roe", "hllc", "hllc_lm", "rotated_rhll", "roe_h")
 
 
-def box(nodes: Sequence[int], boundary: list, periodic: str, **changes) -> Case:
+def box(nodes: Sequence[int], boundary: list[dict[str, Any]], periodic: str, **changes: Any) -> Case:
     """A box of `nodes` with a spacing of 1."""
     grid = {"generator": "box", "n": list(nodes), "lower": [0.0] * 3, "upper": [1.0 * n for n in nodes[:2]] + [0.0]}
     return Case.from_dict(
@@ -45,7 +46,7 @@ def quirk(flux: str, where: str = "cpu", way: int = 150, odd_even: bool = False)
     shock = normal_shock(MACH, GAMMA)
     density = (GAMMA + 1) * MACH**2 / ((GAMMA - 1) * MACH**2 + 2)
     behind = {"rho": density, "u": MACH * (1 - 1 / density), "p": P * shock.pressure}
-    boundary = [
+    boundary: list[dict[str, Any]] = [
         {"faces": ["imin"], "type": "supersonic-inflow", "state": behind},
         {"faces": ["imax"], "type": "supersonic-outflow"},
         {"faces": ["jmin", "jmax"], "type": "slip-wall" if odd_even else "periodic"},
@@ -54,7 +55,7 @@ def quirk(flux: str, where: str = "cpu", way: int = 150, odd_even: bool = False)
     if odd_even:
         y[6] += 1e-3 * (-1) ** np.arange(way + 40)
 
-    def start(x, y, z):
+    def start(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> tuple[Any, ...]:
         noise = 1 if odd_even else 1 + 1e-3 * np.random.default_rng(1).uniform(-1, 1, x.shape)
         rho, u, p = (np.where(x < 20, behind[name], ahead) for name, ahead in (("rho", 1.0), ("u", 0.0), ("p", P)))
         return rho * noise, u, 0.0, 0.0, p

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from arrangements import saved, shaken
 from multiblock import Arrangement
+from patched_grids import beside
+from patched_grids import case as patched_case
 from ranks import run_ranks
 from same_everywhere import same_everywhere
 from wholes import off_on_ranks
@@ -87,6 +89,16 @@ def test_jumps_behind_the_ends_of_a_level():
     (state,) = fine[:1]
     for d in (0, 1):
         np.testing.assert_allclose(ghosts(run, d, state), (0.1, 0.2)[d] / 64, rtol=1e-6)
+
+
+def test_jumps_behind_patched_faces():
+    """They are those of the face: the directions of the block behind it may be others."""
+    blocks = beside((8, 12), (8, 12), (-1.0, 0.0, 1.0))
+    run = started(patched_case([], {"steps": 1, "cfl": 0.5}, scheme={"flux": "roe_h"}), rough, grid=Grid(blocks))
+    right = run.solver.states[1]
+    field = right.interior(run.backend.to_host(right.array("jumps_across")))[0]
+    assert field[..., 0].min() > 0
+    np.testing.assert_array_equal(ghosts(run, 0, right), field[..., 0])
 
 
 def ghosts(run: Simulation, d: int, state=None) -> np.ndarray:
