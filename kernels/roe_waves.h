@@ -1,5 +1,6 @@
 // Roe's linearisation (1981): the means of two states, and the dissipation of its waves along the unit normal n with
 // Harten's entropy fix on the acoustic fields: |lambda| < d is replaced by (lambda^2 + d^2)/(2d), d = 0.1 (|un~| + a~).
+// raised(|lambda|): what a flux makes of the absolute eigenvalues.
 template <class T> struct RoeMeans {
     T rho, u, v, w, enthalpy, a2, a;
 };
@@ -17,8 +18,9 @@ HD RoeMeans<T> roe_means(const T *ql, const T *qr, const Primitive<T> &l, const 
 }
 
 // g: sum over the waves along n of |lambda| times the wave's part of qr - ql.
-template <class T>
-HD void roe_dissipation(const RoeMeans<T> &s, const Primitive<T> &l, const Primitive<T> &r, const T *n, T *g) {
+template <class T, class Raised>
+HD void roe_dissipation(const RoeMeans<T> &s, const Primitive<T> &l, const Primitive<T> &r, const T *n,
+                        const Raised &raised, T *g) {
     const T u = s.u, v = s.v, w = s.w, enthalpy = s.enthalpy, a = s.a, rho = s.rho;
     T kinetic = real(0.5) * (u * u + v * v + w * w), un = n[0] * u + n[1] * v + n[2] * w;
     T du = r.u - l.u, dv = r.v - l.v, dw = r.w - l.w, dp = r.p - l.p, drho = r.rho - l.rho;
@@ -29,6 +31,7 @@ HD void roe_dissipation(const RoeMeans<T> &s, const Primitive<T> &l, const Primi
     T lm = absolute(un - a), lp = absolute(un + a), l0 = absolute(un);
     lm = select(lm < d, (lm * lm + d * d) * inverse, lm);
     lp = select(lp < d, (lp * lp + d * d) * inverse, lp);
+    lm = raised(lm), lp = raised(lp), l0 = raised(l0);
     minus = minus * lm, plus = plus * lp, entropy = entropy * l0;
     T shear = rho * l0;
     g[0] = minus + plus + entropy;
@@ -37,4 +40,16 @@ HD void roe_dissipation(const RoeMeans<T> &s, const Primitive<T> &l, const Primi
     g[3] = minus * (w - a * n[2]) + plus * (w + a * n[2]) + entropy * w + shear * (dw - dun * n[2]);
     g[4] = minus * (enthalpy - a * un) + plus * (enthalpy + a * un) + entropy * kinetic
            + shear * (u * du + v * dv + w * dw - un * dun);
+}
+
+// Roe's flux through the area vector m.
+template <class T, class Raised> HD void roe_flux(const T *ql, const T *qr, const T *m, const Raised &raised, T *f) {
+    T area = square_root(m[0] * m[0] + m[1] * m[1] + m[2] * m[2] + no_area), inverse_area = real(1) / area;
+    T n[3] = {m[0] * inverse_area, m[1] * inverse_area, m[2] * inverse_area};
+    Primitive<T> l = primitive(ql), r = primitive(qr);
+    T g[gas_variables], fl[gas_variables], fr[gas_variables];
+    roe_dissipation(roe_means(ql, qr, l, r), l, r, n, raised, g);
+    flux_of(ql, l, m, fl);
+    flux_of(qr, r, m, fr);
+    for (int k = 0; k < gas_variables; ++k) f[k] = real(0.5) * (fl[k] + fr[k] - area * g[k]);
 }

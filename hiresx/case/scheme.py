@@ -92,9 +92,11 @@ class Scheme(Table):
 
     def needed_fields(self, case: Any) -> Mapping[str, int]:
         entropic = ("entropic_pressure", "entropic_iterate", "entropic_start", "entropic_source")
+        fields, across = (kernels.trait("flux", self.flux, what, silent=0) for what in ("flux_fields", "reads_across"))
         return {
             "shock_sensor": int(self.inviscid == "hybrid"),
-            "flux_fields": kernels.trait("flux", self.flux, "flux_fields", silent=0),
+            "flux_fields": 0 if across else fields,
+            "jumps_across": across,
             **dict.fromkeys(entropic, int(self.inviscid == "regularised")),
             **dict.fromkeys(("entropic_stress", "stress_limit"), int(self.regularised.stress == "compressive")),
         }

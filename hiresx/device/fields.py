@@ -86,7 +86,7 @@ class Layout:
 
     def exchanged_bytes(self, viscous: bool) -> int:
         """Return the bytes that are sent for each ghost in a stage of a `viscous` or inviscid flow."""
-        return sum(field.variables(self) * field.size(self) for field in self.exchanged_fields(viscous))
+        return sum(field.width(self) * field.size(self) for field in self.exchanged_fields(viscous))
 
     def _per_point(self) -> "Iterator[tuple[Field, int]]":
         for field in FIELDS:
@@ -111,6 +111,9 @@ class Field:
     - `shown`: a description, for a field that output may have.
     - `mirrored`: whether ghosts of physical faces have the values of the mirrored nodes, so that the slope is 0 at the
       face. Otherwise they have the values on the face.
+    - `directed`: whether the components belong to the directions of the grid. Ghosts behind a face then receive the
+      component of the direction of the face alone, from that of the donor, and with its sign changed if the directions
+      of the two blocks are opposite. Behind patched faces they have the values on the face.
     - `lies_in`: the field whose memory it shares.
     - `chunked`: whether its address is a multiple of 16 bytes, for kernels that read 16 bytes at once
       (kernels/implicit/chunks.h).
@@ -129,6 +132,7 @@ class Field:
     halo: Halo | None = None
     shown: str = ""
     mirrored: bool = False
+    directed: bool = False
     lies_in: str | None = None
     chunked: bool = False
 
@@ -148,6 +152,10 @@ class Field:
         if callable(self.components):
             return self.components(layout)
         return 1 if self.components is None else self.components
+
+    def width(self, layout: Layout) -> int:
+        """Return the numbers that each ghost receives, in blocks of a `layout`."""
+        return 1 if self.directed else self.variables(layout)
 
     def count(self, layout: Layout) -> int:
         """Return the number of arrays of this field in blocks of a `layout`; 0 if the run does not have the field."""
@@ -213,6 +221,8 @@ FIELDS: tuple[Field, ...] = (
     Field("rough", "mark", optional=True),
     # further node data of the numerical flux that its header declares; a term computes them
     Field("flux_fields", "work", NEEDED, halo="term"),
+    # the jumps beside a node across each direction, for the H-correction (hiresx.rhs.terms.h_correction)
+    Field("jumps_across", "work", DIRECTIONS, optional=True, halo="term", directed=True),
     # the share of the interpolated states in the hybrid inviscid fluxes (hiresx.rhs.terms.shock_sensor)
     Field(
         "shock_sensor",

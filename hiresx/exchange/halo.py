@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hiresx.base.kept import Kept
 from hiresx.decomposition import Decomposition, halo_lists
-from hiresx.device.fields import Layout
+from hiresx.device.fields import Field, Layout
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations.storage import precision_of
@@ -70,11 +70,12 @@ class HaloExchange:
         kept = kept or Kept()
         in_stages = known.exchanged_fields("viscous_flux" in program.signatures)
         fields = (*in_stages, *known.fields_exchanged_once())
-        widths, kinds = [field.variables(known) for field in fields], [field.kind(known) for field in fields]
-        directed = [field.halo == "fluxes" for field in fields]
+        widths, kinds = [field.width(known) for field in fields], [field.kind(known) for field in fields]
+        fluxes = [field.halo == "fluxes" for field in fields]
+        directed = [field.directed or flux for field, flux in zip(fields, fluxes, strict=True)]
         self._peers = layout.peers
         # Bytes per point in an exchange of the state and its accompanying fields, and in an exchange of the fluxes.
-        bytes_ = list(zip(directed, BufferLayout(kinds, widths).bytes_per_point, strict=True))[: len(in_stages)]
+        bytes_ = list(zip(fluxes, BufferLayout(kinds, widths).bytes_per_point, strict=True))[: len(in_stages)]
         self._bytes = tuple(sum(size for along, size in bytes_ if along == wanted) for wanted in (False, True))
         # Seconds waited in the exchange that preceded this one in the run.
         self.waited_before = 0.0
@@ -113,14 +114,14 @@ class HaloExchange:
         arrays = {
             field.name: (
                 channel,
-                _arrays(states, [s.array(field.name) for s in states], self._strides, momentum if n == 0 else None),
+                _arrays(states, field, self._strides, momentum if n == 0 else None),
             )
             for n, (field, channel) in enumerate(zip(fields, self._channels, strict=True))
-            if not directed[n]
+            if not fluxes[n]
         }
         self._by_name = {field.name: arrays.pop(field.name) for field in fields if field.halo in ("term", "metrics")}
         self._with_state = list(arrays.values())
-        self._of_fluxes = [channel for channel, along in zip(self._channels, directed, strict=True) if along]
+        self._of_fluxes = [channel for channel, along in zip(self._channels, fluxes, strict=True) if along]
         self._flux_arrays: Sequence[Sequence[Any]] | None = None
 
     def start_state(self) -> None:
@@ -214,10 +215,15 @@ class HaloExchange:
 
 
 def _arrays(
-    states: Sequence[BlockState], arrays: Sequence[Any], strides: Sequence[int], vectors: Sequence[Any] | None
+    states: Sequence[BlockState], field: Field, strides: Sequence[int], vectors: Sequence[Any] | None
 ) -> ExchangedArrays:
-    """Return the access to one array for each part. `vectors`: the arrays from the first component of a vector on."""
+    """Return the access to the array of a field of each part, or to the components of a directed one. `vectors`: the
+    arrays from the first component of a vector on."""
+    arrays = [state.array(field.name) for state in states]
     found = None if vectors is None else (lambda part, _: vectors[part])
+    if field.directed:
+        rows = [[array[d : d + 1] for d in range(len(array))] for array in arrays]
+        return ExchangedArrays(lambda part, direction: rows[part][direction], strides, found, states)
     return ExchangedArrays(lambda part, _: arrays[part], strides, found, states)
 
 

@@ -88,6 +88,11 @@ class LevelGhosts(PatchedExchange):
         super().close()
         self._under.close()
 
+    def field(self, name: str) -> None:
+        """Fill the ghosts of the field `name` of tiles, whose directions are those of the coarser level."""
+        if self.any:
+            self._exchange(name)
+
     def nodes(self) -> None:
         """Set the nodes that lie under a finer level to the values of that level. Collective."""
         self._under.take()

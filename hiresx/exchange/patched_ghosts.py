@@ -14,6 +14,7 @@ from hiresx.case import Case
 from hiresx.decomposition import Domain, mirror_points, mirror_rows, patched_donors
 from hiresx.decomposition.tile_ghosts import TileGhosts
 from hiresx.device.call import Calls
+from hiresx.device.fields import declared_field
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GAS
@@ -325,8 +326,9 @@ class PatchedExchange(InterpolatedGhosts):
         nodes.)"""
 
     def field(self, name: str) -> None:
-        """Fill the ghosts of the field `name` behind patched faces."""
-        if self.any:
+        """Fill the ghosts of the field `name` behind patched faces, except those of a directed field: the directions
+        of the donors may be others."""
+        if self.any and not declared_field(name).directed:
             self._exchange(name)
 
     def fluxes(self, fluxes: Sequence[Sequence[Any]], work: Sequence[Any]) -> None:

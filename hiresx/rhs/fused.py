@@ -9,7 +9,7 @@ import numpy as np
 from hiresx.device.interface import Call
 from hiresx.grid.blocks import direction, side
 from hiresx.rhs.chunks import line_chunk, row_chunk
-from hiresx.rhs.inviscid import InviscidPlan
+from hiresx.rhs.inviscid import InviscidPlan, flux_arguments
 
 
 class Fused(InviscidPlan):
@@ -45,7 +45,7 @@ class Fused(InviscidPlan):
             "sv": s.variable_stride, "q": s.q, "m": s.areas[d], "viscous_flux": carried.get(d), "r": s.r,
             "first": int(first), "sums": self.sums(d) if walls else None,
             "walls": sum(1 << (side(face) > 0) for face in walls if direction(face) == d),
-            **self.flux_arguments,
+            **flux_arguments(s, d),
         }  # fmt: skip
         if s.strides[d] == 1:
             rows, planes = s.size[1:]

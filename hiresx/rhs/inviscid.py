@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from hiresx import kernels
-from hiresx.device.fields import Layout
+from hiresx.device.fields import Layout, declared_field
 from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.equations import DIRECTIONS, GAS, GAS_CONSERVED, Equations
@@ -22,14 +22,18 @@ _GAS = len(GAS_CONSERVED)
 def flux_fields(layout: Layout) -> dict[str, str]:
     """Return the fields that the fluxes of a `layout` read besides the flow, by the names of the arguments of kernels:
     the fields of the numerical flux, the entropic stress or pressure, and the sensor of the hybrid scheme."""
-    of_flux = next((name for name in ("entropic_stress", "entropic_pressure") if layout.has(name)), "flux_fields")
+    before = "entropic_stress", "entropic_pressure", "jumps_across"
+    of_flux = next((name for name in before if layout.has(name)), "flux_fields")
     read = {"fields": of_flux, "sensor": "shock_sensor"}
     return {argument: name for argument, name in read.items() if layout.has(name)}
 
 
-def flux_arguments(state: BlockState) -> dict[str, Any]:
-    """Return the arguments of kernels for the fields that the fluxes read besides the flow."""
-    return {argument: state.array(name) for argument, name in flux_fields(state.layout).items()}
+def flux_arguments(state: BlockState, d: int) -> dict[str, Any]:
+    """Return the arguments of kernels for the fields that the fluxes along the direction `d` read besides the flow."""
+    return {
+        argument: state.array(name)[d : d + 1] if declared_field(name).directed else state.array(name)
+        for argument, name in flux_fields(state.layout).items()
+    }
 
 
 class InviscidPlan(ABC):
@@ -67,7 +71,6 @@ class InviscidPlan(ABC):
         self.crowd = crowd
         self.program, self.state, self.interpolation, self.walls = program, state, interpolation, walls
         self.viscous_fluxes = viscous_fluxes or {}
-        self.flux_arguments = flux_arguments(state)
         early, behind = ([d for d in state.active if (d in late) == wanted] for wanted in (False, True))
         self.early: list[Call] = self.together(early, True)
         self.late: list[Call] = self.together(behind, not early)
@@ -117,7 +120,7 @@ class Pencils(InviscidPlan):
             self.program.call(
                 self.sweep, None, q=s.q, m=s.areas[d], viscous_flux=carried.get(d), r=s.r, sums=self.sums(d),
                 sv=s.variable_stride, o=s.origin, sd=s.strides[d], nd=s.size[d], s1=s1, n1=n1, s2=s2, n2=n2,
-                first=int(first), **self.flux_arguments,
+                first=int(first), **flux_arguments(s, d),
             )
         ]  # fmt: skip
 
@@ -164,7 +167,7 @@ class Decomposed(InviscidPlan):
         rough = {} if (marks := s.array("rough")) is None else {"rough": marks}
         visit("interpolate", -1, last, sd=sd, q=s.q, m=area, minus=minus, plus=plus, **rough)
         visit("physical_flux", -around, around, q=s.q, m=area, f=flux, pressure=pressure)
-        states = {"minus": minus, "plus": plus} | rough | self.flux_arguments
+        states = {"minus": minus, "plus": plus} | rough | flux_arguments(s, d)
         visit("numerical_flux", -1, 0, sd=sd, q=s.q, m=area, f=flux, pressure=pressure, **states)
         visit("flux_difference", 0, 0, sd=sd, flux=minus, r=s.r, first=int(first))
         visit_walls(minus)

@@ -129,7 +129,7 @@ class NoSlip(FaceCondition):
                 self._launch(
                     "wall_edge", (e.nodes, 1, 1), **self._wall, o=s.origin + np.dot(e.first, s.strides),
                     s1=s.strides[e.along], sn=self._nodes["sn"], sd=s.strides[e.across], upper=int(e.upper),
-                    sv=s.variable_stride, m=s.areas[e.across], q=s.q, r=s.r, **flux_arguments(s),
+                    sv=s.variable_stride, m=s.areas[e.across], q=s.q, r=s.r, **flux_arguments(s, e.across),
                 )  # fmt: skip
 
     def viscous_flux(self, fluxes: Any) -> None:

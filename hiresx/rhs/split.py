@@ -8,7 +8,7 @@ from hiresx.device.wrappers import TILE
 from hiresx.grid.blocks import direction
 from hiresx.rhs.chunks import ENDS, LANES, march_chunk
 from hiresx.rhs.fused import Fused
-from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes
+from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes, flux_arguments
 
 
 class SplitPencils(Pencils):
@@ -31,7 +31,7 @@ class SplitDecomposed(InviscidPlan):
         calls = [
             self.program.call(
                 "split_numerical_flux", (ni, nj, nk), **s.place | {"o": s.origin - sd}, sd=sd, sv=s.variable_stride,
-                q=s.q, m=s.areas[d], flux=flux, **self.flux_arguments,
+                q=s.q, m=s.areas[d], flux=flux, **flux_arguments(s, d),
             ),
             self.program.call(
                 "flux_difference", s.size, **s.place, sd=sd, sv=s.variable_stride, flux=flux, r=s.r, first=int(first)
@@ -57,7 +57,7 @@ class SplitFused(Fused):
         return frozenset()
 
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:
-        march = [self._march(directions, first)] if directions and "sensor" not in self.flux_arguments else []
+        march = [self._march(directions, first)] if directions and not self.state.layout.has("shock_sensor") else []
         return [*march, *super().together(directions, False)]
 
     def with_sensor(self, sensor: Call) -> Call:
@@ -94,14 +94,14 @@ class SplitFused(Fused):
         hybrid and the split flux, where the sensor is above 0, and those that sum mass fluxes at walls. `first`:
         whether no direction has written the rates `r` yet."""
         s, calls = self.state, []
-        if "sensor" in self.flux_arguments:
+        if s.layout.has("shock_sensor"):
             calls.append(self.sweep(d, False, frozenset()))
         for face in sorted(face for face in self.walls if direction(face) == d):
             extent, nodes = face_nodes(s, face)
             calls.append(
                 self.program.call(
                     "split_face_mass", extent, **nodes, sv=s.variable_stride, q=s.q, m=s.areas[d], sums=self.sums(d),
-                    **self.flux_arguments,
+                    **flux_arguments(s, d),
                 )
             )  # fmt: skip
         return calls

@@ -37,7 +37,7 @@ template <class T> HD void numerical_flux(const T *ql, const T *qr, const T *m, 
     flux_of(qr, r, m, fr);
     flux_of(ql, l, n1, hl);
     flux_of(qr, r, n1, hr);
-    roe_dissipation(mean, l, r, n2, roe);
+    roe_dissipation(mean, l, r, n2, [](T speed) { return speed; }, roe);
     for (int k = 0; k < gas_variables; ++k) {
         const T hll = lean * (hr[k] - hl[k]) - spread * (qr[k] - ql[k]);
         f[k] = real(0.5) * (fl[k] + fr[k] - area * (a1 * hll + a2 * roe[k]));

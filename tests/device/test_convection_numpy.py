@@ -188,7 +188,7 @@ def averages(a, b):
     return weights[0] * weights[1], mean[:3], mean[3], sound
 
 
-def roe(a, b, m):
+def roe(a, b, m, least=0.0):
     rho, velocity, _, sound = averages(a, b)
     # a conservative state with Roe's velocity and enthalpy: its eigenvectors are those of the matrix of Roe
     p = rho * sound**2 / alone.GAMMA
@@ -201,6 +201,7 @@ def roe(a, b, m):
     speeds = [abs(un - sound), *[abs(un)] * 3, abs(un + sound)]
     for n in (0, 4):  # Harten's
         speeds[n] = np.where(speeds[n] < limit, (speeds[n] ** 2 + limit**2) / (2 * limit), speeds[n])
+    speeds = [np.maximum(speed, least) for speed in speeds]
     spread = np.einsum("nij,nj->in", basis, np.stack(speeds, axis=1) * strengths)
     return 0.5 * (physical_flux(*a, m) + physical_flux(*b, m) - area * spread)
 
@@ -274,9 +275,18 @@ def local_lax_friedrichs(a, b, m):
     return 0.5 * (physical_flux(*a, m) + physical_flux(*b, m) - np.maximum(*speeds) * (b[1] - a[1]))
 
 
+ETA = alone.random(9).uniform(0, 2, 400)
+
+
+def raised_roe(a, b, m):
+    """Roe's flux whose eigenvalues are at least the larger ETA, of either sign, of both nodes."""
+    return roe(a, b, m, np.maximum(ETA[:-1], ETA[1:])[2:-2])
+
+
 FLUXES = {
     "steger_warming": steger_warming, "van_leer": van_leer, "local_lax_friedrichs": local_lax_friedrichs, "hllc": hllc,
     "roe": roe, "hllc_lm": partial(hllc, low_mach=True), "rotated_rhll": rotated,
+    "roe_h": raised_roe,
 }  # fmt: skip
 
 
@@ -288,9 +298,10 @@ def test_numerical_flux_with_its_correction(flux):
     m, f = rng.normal(size=(3, n)) * [[0.2], [1.0], [4.0]], rng.normal(size=(5, n))
     m[:] = m[:, :1] * (1 + 0.1 * rng.normal(size=(3, n)))
     minus, plus, one = a[1].copy(), b[1].copy(), np.ones((5, n))
+    fields = {"fields": (ETA * (-1) ** np.arange(n))[None]} if flux == "roe_h" else {}
     alone.program("emulated", ("half_point.h", "inviscid.h"), flux=flux).launch(
         "numerical_flux", (n - 5, 1, 1), o=2, sj=0, sk=0, sd=1, sv=n, q=plus, m=m, f=f, pressure=one, minus=minus,
-        plus=plus,
+        plus=plus, **fields,
     )  # fmt: skip
     half = metric_at_half(m)
     kept = slice(2, n - 3)

@@ -27,6 +27,8 @@ from hiresx.errors import HiresxError
 GHOSTS, HALOS = "ghosts", "halos"
 # The field that some numerical fluxes read (hiresx.device.fields).
 FLUX_FIELDS = "flux_fields"
+# The same of fluxes that read a field of their own along each direction, and do not read it in others.
+JUMPS_ACROSS = "jumps_across"
 # The sensor by which hybrid fluxes are blended.
 SHOCK_SENSOR = "shock_sensor"
 # The coefficient of the eddy viscosity, for models that compute it from the flow.
@@ -104,7 +106,7 @@ def check_flux_fields(flux: str, terms: Sequence[Term]) -> None:
     """Raises HiresxError if the numerical `flux` reads a field, declared in its header, that none of the `terms`
     computes."""
     count = kernels.trait("flux", flux, FLUX_FIELDS, silent=0)
-    if count and not any(FLUX_FIELDS in term.gives for term in terms):
+    if count and not any({FLUX_FIELDS, JUMPS_ACROSS} & {*term.gives} for term in terms):
         raise HiresxError(
             f"kernels/flux/{flux}.h reads {count} number{'s' * (count > 1)} of every node as fields(offset, n), and no "
             f"term of hiresx/rhs/terms/ gives them in this case",

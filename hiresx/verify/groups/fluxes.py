@@ -8,7 +8,8 @@ of the flux.
 - Turned and mirrored: F(Ra, Rb; Rm) = R F(a, b; m) for rotations and reflections R.
 - Wall: between a state and its mirror image there is no flux of mass and energy.
 - Supersonic: the flux is that of the upwind state. This is not required of local Lax-Friedrichs, which averages both
-  states, nor of the rotated flux, whose directions differ from that of the face.
+  states, nor of the rotated flux, whose directions differ from that of the face, nor of `roe_h`, whose eigenvalues are
+  raised to 1.
 - Contact: if pressure and normal velocity are the same on both sides, the flux of HLLC, HLLC-LM, Roe and the rotated
   one is that of the upwind state.
 """
@@ -25,9 +26,10 @@ from hiresx.verify.checks import Check, Workbench, at_most
 
 LONG = False
 PAIRS = 4096
-# Fluxes that preserve contacts and shear layers, and fluxes that do not use the upwind state alone.
+# Fluxes that preserve contacts and shear layers, and fluxes that do not use the upwind state alone. The checks set the
+# field that `roe_h` reads to 1; where it is 0 the flux is that of Roe.
 SHARP = ("hllc", "hllc_lm", "roe", "rotated_rhll")
-MEAN = ("local_lax_friedrichs", "rotated_rhll")
+MEAN = ("local_lax_friedrichs", "rotated_rhll", "roe_h")
 
 
 def numerical(bench: Workbench, flux: str, left: np.ndarray, right: np.ndarray, area: np.ndarray) -> np.ndarray:
