@@ -75,6 +75,9 @@ def test_the_cut_goes_on_beyond_the_tip(grid):
     assert block.regions["wing"] == (("jmin", ((8, 40), (0, 1), (0, EDGE + 1))),)
     # The line about which nodes turn by half a revolution lies in the middle between two nodes.
     assert block.x[-1, 0, 23] == block.x[-1, 0, 24] and block.x[-1, 0, 22] > block.x[-1, 0, 23]
+    # It is not swept.
+    straight = block.z[:, 0, 24] > SPAN + 0.04
+    assert straight.sum() >= 5 and np.ptp(block.x[straight, 0, 24]) < 1e-12
 
 
 OTHERS = [pytest.param(flux, marks=pytest.mark.slow) for flux in kernels.choices("flux") if flux != "hllc"]
