@@ -12,12 +12,12 @@ class WingCH(Generator):
     """C-H-grid about half a swept, tapered wing without twist; scale L is its root chord.
 
     The root lies in the plane z = 0 with its chord on the x axis from 0 to 1, y is upwards. Beyond the tip the wing
-    ends in a cap, whose edge in plan view is that of the body of revolution of the last section. The thickness of the
-    section decreases to zero at this edge. The section along the stream is that of the ONERA M6 wing with a closed
-    trailing edge. i runs from the outflow along the lower side of the cut behind the
-    trailing edge, around the section and back along the upper side; j from there to the outer boundary, a half ellipse
-    in planes of constant z; k along the span. The two sides of the cut are connected. Beyond the tip the cut begins at
-    the leading edge. Regions for the boundary conditions: "wing", "root", "far-field" and "outflow".
+    ends in a round cap. Its edge in plan view is that of the body of revolution of the last section about its chord,
+    but less far out where the half thickness is below 0.03 chords. The section along the stream is that of the ONERA M6
+    wing with a closed trailing edge. i runs from the outflow along the lower side of the cut behind the trailing edge,
+    around the section and back along the upper side; j from there to the outer boundary, a half ellipse in planes of
+    constant z away from the tip; k along the span. The two sides of the cut are connected. Beyond the tip the cut
+    begins at the leading edge. Regions for the boundary conditions: "wing", "root", "far-field" and "outflow".
     """
 
     generator: Literal["wing-c-h"] = "wing-c-h"
@@ -30,8 +30,8 @@ class WingCH(Generator):
         "straight edge at the tip",
     )
     tip: Positive = Field(
-        description="least length over which the thickness decreases to zero, in L: the length at the leading and "
-        "trailing edge. Elsewhere it is the root of the sum of its square and that of the distance of the edge"
+        description="length over which the thickness decreases to zero at the leading and trailing edge, in L. "
+        "Elsewhere it is the root of the sum of its square and that of the distance of the edge from the tip"
     )
     n_airfoil: Annotated[int, Field(ge=8, multiple_of=2)] = Field(
         description="nodes on a section, from the trailing edge around to the trailing edge, an even number: the "

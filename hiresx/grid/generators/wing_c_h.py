@@ -47,10 +47,11 @@ SECTION = (
 NEAR, FAR = 0.7, 8.0
 # Distance from the edge of the wing within which planes of nodes bulge, in root chords.
 BULGE = 0.3
-# Half thickness in chords below which the edge of the wing lies clearly less than this beyond the span.
+# Half thickness in chords at which the edge lies beyond the tip by the half thickness over the root of 2.
 ROUND = 0.012
-# Length over which the end of the wing is smoothed along the span, over the distance from the section.
-SMOOTHING = 0.5
+# Length over which the end of the wing is smoothed along the span, over the distance from the section. With 0.5 planes
+# of 1.1 million nodes fold at the edge.
+SMOOTHING = 0.25
 
 
 def generate(spec: WingCH) -> Grid:
@@ -125,9 +126,10 @@ def _decrease(s: np.ndarray) -> np.ndarray:
 
 def _tip(spec: WingCH, span: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return z and the weight of the nodes about the whole section, both (nk, nj, ni), from the `nodes` (nj, ni) about
-    it. The edge of the wing lies at `semi_span` plus the half thickness. Planes of nodes bulge by this length near the
-    tip. The weight at other distances from the section is smoothed along the span, over a length that is proportional
-    to the distance."""
+    it. The edge of the wing lies at `semi_span` plus the half thickness. The thickness decreases to it as that of an
+    ellipse where the cap is long, and smoothly towards the leading and trailing edge, where it is short. Planes of
+    nodes bulge by the length of the cap near the tip. The weight at other distances from the section is smoothed along
+    the span, over a length that is proportional to the distance."""
     on = slice(spec.n_wake, -spec.n_wake)
     distance = abs(nodes - nodes[0])[:, on].mean(axis=1)
     half = abs(nodes[0].imag) * spec.taper
@@ -138,7 +140,8 @@ def _tip(spec: WingCH, span: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray,
     z = span[:, None, None] + cap * bulge
     length = np.hypot(cap, spec.tip)
     inside = np.clip(1 - (spec.semi_span + cap - z[:, 0]) / length, 0, 1)
-    ends = (1 - inside**4) ** 2
+    round_share = cap / length
+    ends = round_share * np.sqrt(1 - inside**2) + (1 - round_share) * _decrease(inside)
     widths = np.broadcast_to(SMOOTHING * distance[:, None], (len(distance), len(span)))
     return z, np.stack([diffuse(span, column, widths).T for column in ends.T], axis=-1)
 
