@@ -29,6 +29,9 @@ class WingCH(Generator):
         description="distance of the edge of the cap from the tip, over the half thickness of the last section. 0: a "
         "straight edge at the tip",
     )
+    roundness: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.0, description="share of an ellipse in the decrease of the thickness to the edge; 0: a smooth sharp edge"
+    )
     tip: Positive = Field(
         description="length over which the thickness decreases to zero at the leading and trailing edge, in L. "
         "Elsewhere it is the root of the sum of its square and that of the distance of the edge from the tip"

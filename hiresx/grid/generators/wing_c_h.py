@@ -140,8 +140,8 @@ def _tip(spec: WingCH, span: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray,
     z = span[:, None, None] + cap * bulge
     length = np.hypot(cap, spec.tip)
     inside = np.clip(1 - (spec.semi_span + cap - z[:, 0]) / length, 0, 1)
-    round_share = cap / length
-    ends = round_share * np.sqrt(1 - inside**2) + (1 - round_share) * _decrease(inside)
+    round_share = spec.roundness * cap / length
+    ends = round_share * np.sqrt(1 - inside**2) + (1 - round_share) * (1 - inside**4) ** 2
     widths = np.broadcast_to(SMOOTHING * distance[:, None], (len(distance), len(span)))
     return z, np.stack([diffuse(span, column, widths).T for column in ends.T], axis=-1)
 
