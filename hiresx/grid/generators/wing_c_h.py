@@ -49,8 +49,8 @@ NEAR, FAR = 0.7, 8.0
 BULGE = 0.3
 # Half thickness in chords at which the edge lies beyond the tip by the half thickness over the root of 2.
 ROUND = 0.012
-# Length over which the end of the wing is smoothed along the span, over the distance from the section. With 0.5 planes
-# of 1.1 million nodes fold at the edge.
+# Length over which a cap is smoothed along the span, over the distance from the section. With 0.5 planes of 1.1 million
+# nodes fold at the edge.
 SMOOTHING = 0.25
 
 
@@ -106,7 +106,7 @@ class WingSection(Outline):
 
 def _planes(spec: WingCH, span: np.ndarray, section: WingSection) -> np.ndarray:
     """Return the nodes (nk, nj, ni) about the same section in each plane, in chords."""
-    beyond = np.maximum(span - spec.semi_span, 0) if spec.first_spacing_doubles else np.zeros_like(span)
+    beyond = np.maximum(span - _edge(spec), 0) if spec.first_spacing_doubles else np.zeros_like(span)
     distances, which = np.unique(beyond / _planform(spec, span)[1], return_inverse=True)
     found = np.array([_symmetric(c_grid(spec, section, beside)) for beside in distances])
     return found[which]
@@ -126,41 +126,46 @@ def _decrease(s: np.ndarray) -> np.ndarray:
 
 def _tip(spec: WingCH, span: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return z and the weight of the nodes about the whole section, both (nk, nj, ni), from the `nodes` (nj, ni) about
-    it. The edge of the wing lies at `semi_span` plus the half thickness. The thickness decreases to it as that of an
-    ellipse where the cap is long, and smoothly towards the leading and trailing edge, where it is short. Planes of
-    nodes bulge by the length of the cap near the tip. The weight at other distances from the section is smoothed along
-    the span, over a length that is proportional to the distance."""
+    it. The thickness decreases as that of an ellipse where the cap is long, and smoothly where it is short or missing.
+    Planes of nodes bulge by the length of the cap near the tip. The weight at other distances from the section is
+    smoothed along the span, over a length that is proportional to the distance."""
     on = slice(spec.n_wake, -spec.n_wake)
     distance = abs(nodes - nodes[0])[:, on].mean(axis=1)
     half = abs(nodes[0].imag) * spec.taper
     # Even about the leading edge, where the half thickness has a kink as a function of i, and without slope at the
     # trailing edge.
     cap = spec.cap * half**2 / np.hypot(half, ROUND * spec.taper)
-    bulge = _decrease(abs(span - spec.semi_span) / BULGE)[:, None, None] * _decrease(distance / BULGE)[:, None]
+    bulge = _decrease(abs(span - _edge(spec)) / BULGE)[:, None, None] * _decrease(distance / BULGE)[:, None]
     z = span[:, None, None] + cap * bulge
     length = np.hypot(cap, spec.tip)
-    inside = np.clip(1 - (spec.semi_span + cap - z[:, 0]) / length, 0, 1)
-    round_share = spec.roundness * cap / length
-    ends = round_share * np.sqrt(1 - inside**2) + (1 - round_share) * (1 - inside**4) ** 2
-    widths = np.broadcast_to(SMOOTHING * distance[:, None], (len(distance), len(span)))
+    inside = np.clip(1 - (_edge(spec) + cap - z[:, 0]) / length, 0, 1)
+    sharp = (1 - inside**4) ** 2 if spec.cap else _decrease(inside)
+    ends = sharp + cap / length * (np.sqrt(1 - inside**2) - sharp)
+    smoothing = SMOOTHING if spec.cap else 1.0
+    widths = np.broadcast_to(smoothing * distance[:, None], (len(distance), len(span)))
     return z, np.stack([diffuse(span, column, widths).T for column in ends.T], axis=-1)
 
 
+def _edge(spec: WingCH) -> float:
+    """Return z of the edge of the wing at the trailing edge."""
+    return spec.semi_span if spec.cap else spec.semi_span + spec.tip
+
+
 def _planform(spec: WingCH, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return x of the leading edge, and the chord. Both become constant over the length `tip` on each side of the
-    tip."""
-    reach = 2 * spec.tip
-    s = np.clip((z - spec.semi_span) / reach + 0.5, 0.0, 1.0)
+    """Return x of the leading edge, and the chord. Both become constant: with a cap over the length `tip` on each side
+    of the edge, otherwise over a semi-span beyond it."""
+    start, reach = (_edge(spec) - spec.tip, 2 * spec.tip) if spec.cap else (_edge(spec), spec.semi_span)
+    s = np.clip((z - start) / reach, 0.0, 1.0)
     # The integral of 1 - s^3 (10 - 15 s + 6 s^2).
     beyond = reach * (s - s**4 * (2.5 - 3 * s + s * s))
-    along = np.minimum(z, spec.semi_span - spec.tip) + beyond
+    along = np.minimum(z, start) + beyond
     return np.tan(np.radians(spec.sweep)) * along, 1 - (1 - spec.taper) / spec.semi_span * along
 
 
 def _span(spec: WingCH) -> np.ndarray:
     """Return z (nk,): uniform over the tip, growing from there to both sides, inwards up to a largest spacing."""
     on, over, beyond = spec.cells
-    first, inner = spec.tip / over, spec.semi_span - spec.tip
+    first, inner = spec.tip / over, _edge(spec) - spec.tip
     if first * on >= inner:
         raise HiresxError(
             f"grid.tip = {spec.tip:g} in {over} cells makes spacings of {first:g}, of which {on} are longer than "
@@ -188,4 +193,4 @@ def _span(spec: WingCH) -> np.ndarray:
     inside = inner - inwards[::-1]
     outwards = nodes_from_centre(beyond, spec.far_field, first, "grid.tip over its cells")
     over_tip = inner + first * np.arange(over)
-    return np.concatenate([inside, over_tip, spec.semi_span + outwards])
+    return np.concatenate([inside, over_tip, _edge(spec) + outwards])
