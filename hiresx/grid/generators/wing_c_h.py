@@ -4,10 +4,11 @@ Regions: "wing" (jmin, both nodes of the trailing edge and the edge of the tip i
 (jmax and kmax) and "outflow" (imin and imax). The rest of jmin are the two sides of the cut, behind the trailing edge
 and beyond the tip, connected to each other.
 
-In planes of constant z the nodes are those of `hiresx.grid.parabolic`. Beyond the tip the section is a line, z0 its
-first point. There z - z0 = w^2/2 has a branch point, about which nodes turn by half a revolution only: it lies in the
-middle between two nodes of j = 0, so that all coordinates and flows are smooth functions of i and j over the cut, even
-in w, and the Jacobian |w|^2 is positive at all nodes. The face between these two nodes has no area.
+In planes of constant z the nodes are those of `hiresx.grid.parabolic`; near a cap these planes bulge. Beyond the tip
+the section is a line, z0 its first point. There z - z0 = w^2/2 has a branch point, about which nodes turn by half a
+revolution only: it lies in the middle between two nodes of j = 0, so that all coordinates and flows are smooth
+functions of i and j over the cut, even in w, and the Jacobian |w|^2 is positive at all nodes. The face between these
+two nodes has no area.
 """
 
 from functools import partial
