@@ -22,7 +22,7 @@ GAMMA = 1.4
 
 def sections(folder: Path) -> list[tuple[float, np.ndarray, np.ndarray]]:
     """For each station: eta, x/c (n,) from the trailing edge along the lower side to the upper one, and Cp (n,);
-    between planes of nodes linearly."""
+    along the span linearly between nodes."""
     run = hiresx.open(folder)
     parameters = run.case["parameters"]
     speed, span = np.hypot(parameters["u"], parameters["v"]), parameters["semi_span"]
@@ -32,9 +32,7 @@ def sections(folder: Path) -> list[tuple[float, np.ndarray, np.ndarray]]:
     cp = (p - 1 / GAMMA) / (0.5 * speed**2)
     found = []
     for eta in STATIONS:
-        k = int(np.searchsorted(z[:, 0], eta * span)) - 1
-        share = (eta * span - z[k, 0]) / (z[k + 1, 0] - z[k, 0])
-        at, own = ((1 - share) * a[k] + share * a[k + 1] for a in (x, cp))
+        at, own = (np.array([np.interp(eta * span, *line) for line in zip(z.T, a.T, strict=True)]) for a in (x, cp))
         chord = 1 - (1 - parameters["taper"]) * eta
         leading = np.tan(np.radians(run.case["grid"]["sweep"])) * eta * span
         found.append((eta, (at - leading) / chord, own))

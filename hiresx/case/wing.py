@@ -11,19 +11,30 @@ from hiresx.case.model import Listed, Points, Positive, Stencil, case_error
 class WingCH(Generator):
     """C-H-grid about half a swept, tapered wing without twist; scale L is its root chord.
 
-    The root lies in the plane z = 0 with its chord on the x axis from 0 to 1, y is upwards. Beyond the tip the
-    thickness of the section decreases over the length `tip` to a sharp edge. The section along the stream is that of
-    the ONERA M6 wing with a closed trailing edge. i runs from the outflow along the lower side of the cut behind the
-    trailing edge, around the section and back along the upper side; j from there to the outer boundary, a half ellipse
-    in planes of constant z; k along the span. The two sides of the cut are connected. Beyond the tip the cut begins at
-    the leading edge. Regions for the boundary conditions: "wing", "root", "far-field" and "outflow".
+    The root lies in the plane z = 0 with its chord on the x axis from 0 to 1, y is upwards. Beyond the last section
+    the thickness decreases over the length `tip` to a straight sharp edge, or the wing ends in a `cap`. The section
+    along the stream is that of the ONERA M6 wing with a closed trailing edge. i runs from the outflow along the lower
+    side of the cut behind the trailing edge, around the section and back along the upper side; j from there to the
+    outer boundary, a half ellipse in planes of constant z; k along the span. The two sides of the cut are connected.
+    Beyond the tip the cut begins at the leading edge. Regions for the boundary conditions: "wing", "root", "far-field"
+    and "outflow".
     """
 
     generator: Literal["wing-c-h"] = "wing-c-h"
     semi_span: Positive = Field(description="distance from the root to the last section with full thickness, in L")
     taper: Annotated[float, Field(gt=0.2, le=1)] = Field(description="chord of that section, in L")
     sweep: Annotated[float, Field(ge=0, le=45)] = Field(description="sweep of the leading edge, in degrees")
-    tip: Positive = Field(description="length beyond that section over which the thickness decreases to zero, in L")
+    cap: bool = Field(
+        False,
+        description="whether the wing ends in a cap in place of a straight edge. The edge of the cap lies beyond the "
+        "section at `semi_span` by the half thickness t of that section, times t/sqrt(t^2 + (0.012 c)^2) with the "
+        "chord c there. From a length before the edge on, the square root of the squares of this distance and `tip`, "
+        "the thickness decreases to it, as that of an ellipse where the section is thick",
+    )
+    tip: Positive = Field(
+        description="length over which the thickness decreases to zero, in L: beyond that section, or with a cap from "
+        "before that section on"
+    )
     n_airfoil: Annotated[int, Field(ge=8, multiple_of=2)] = Field(
         description="nodes on a section, from the trailing edge around to the trailing edge, an even number: the "
         "leading edge lies between two"

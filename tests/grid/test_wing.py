@@ -46,6 +46,29 @@ def test_the_wing_has_its_planform_and_its_section(grid):
     assert (block.y[EDGE:, 0] == 0).all() and (block.y[EDGE - 1, 0, 9:-9] != 0).all()
 
 
+def test_the_edge_of_a_cap_is_that_of_a_body_of_revolution():
+    """In plan view; less than it where the section is thin, and not at all at the trailing edge. The leading edge of
+    the cut beyond it is not swept."""
+    span, edge = KEYS["semi_span"], 16
+    made = build(WingCH(**KEYS | {"cap": True, "cells": [12, 4, 6]}))
+    check_jacobian(made)
+    (block,) = made.blocks
+    x, _, z = (c[edge, 0, 24:-8] for c in block.coordinates)
+    along = (x - x[0]) / (x[-1] - x[0])
+    for place, half, least in ((0.2187, 0.0449, 0.95), (0.3761, 0.0487, 0.95), (0.8638, 0.0165, 0.75)):
+        reach = (np.interp(place, along, z) - span) / 0.562
+        assert least * half < reach < half
+    assert z[-1] == pytest.approx(span, abs=1e-12) and (block.z[0] == 0).all() and (np.diff(block.z, axis=0) > 0).all()
+    # The plane before the edge, at the thickest place.
+    half, length = block.y[0, 0, 36] * 0.562, np.hypot(z[12] - span, 0.04)
+    inside = 1 - (z[12] - block.z[edge - 1, 0, 36]) / length
+    share = (z[12] - span) / length
+    expected = share * np.sqrt(1 - inside**2) + (1 - share) * (1 - inside**4) ** 2
+    assert block.y[edge - 1, 0, 36] == pytest.approx(expected * half, rel=0.02)
+    straight = block.z[:, 0, 24] > span + 0.04
+    assert straight.sum() >= 5 and np.ptp(block.x[straight, 0, 24]) < 1e-12
+
+
 def test_the_cut_goes_on_beyond_the_tip(grid):
     (block,) = grid.blocks
     covered = np.zeros((block.size[2], block.size[0]), int)
@@ -74,11 +97,12 @@ def test_a_uniform_flow_stays_over_the_branch_line(grid, flux):
         "grid": {"file": "none"}, "initial": {"state": STREAM}, "boundary": far_field, "gas": tables["gas"],
         "scheme": {"flux": flux}, "time": {"local": True, "cfl": 0.5, "steps": 2},
     }  # fmt: skip
-    simulation = Simulation(Case.from_dict(case), backend="cpu", grid=grid)
-    simulation.solver.step()
-    (block,) = simulation.blocks
-    for name, value in STREAM.items():
-        assert abs(block.state(name) - value).max() < 1e-13
+    for made in (grid, build(WingCH(**KEYS | {"cap": True}))):
+        simulation = Simulation(Case.from_dict(case), backend="cpu", grid=made)
+        simulation.solver.step()
+        (block,) = simulation.blocks
+        for name, value in STREAM.items():
+            assert abs(block.state(name) - value).max() < 1e-13
 
 
 def test_the_first_distance_grows_behind_the_trailing_edge_and_beyond_the_tip():

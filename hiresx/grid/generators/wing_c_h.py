@@ -4,10 +4,11 @@ Regions: "wing" (jmin, both nodes of the trailing edge and the edge of the tip i
 (jmax and kmax) and "outflow" (imin and imax). The rest of jmin are the two sides of the cut, behind the trailing edge
 and beyond the tip, connected to each other.
 
-In planes of constant z the nodes are those of `hiresx.grid.parabolic`. Beyond the tip the section is a line, z0 its
-first point. There z - z0 = w^2/2 has a branch point, about which nodes turn by half a revolution only: it lies in the
-middle between two nodes of j = 0, so that all coordinates and flows are smooth functions of i and j over the cut, even
-in w, and the Jacobian |w|^2 is positive at all nodes. The face between these two nodes has no area.
+In planes of constant z the nodes are those of `hiresx.grid.parabolic`; near a cap these planes bulge. Beyond the tip
+the section is a line, z0 its first point. There z - z0 = w^2/2 has a branch point, about which nodes turn by half a
+revolution only: it lies in the middle between two nodes of j = 0, so that all coordinates and flows are smooth
+functions of i and j over the cut, even in w, and the Jacobian |w|^2 is positive at all nodes. The face between these
+two nodes has no area.
 """
 
 from functools import partial
@@ -45,6 +46,13 @@ SECTION = (
 # Distances from the middle of the chord, in root chords, between which the influence of planform and sweep decreases to
 # zero.
 NEAR, FAR = 0.7, 8.0
+# Distance from the edge of the wing within which planes of nodes bulge, in root chords.
+BULGE = 0.3
+# Half thickness in chords at which the edge lies beyond the tip by the half thickness over the root of 2.
+ROUND = 0.012
+# Length over which a cap is smoothed along the span, over the distance from the section. With 0.5 planes of 1.1 million
+# nodes fold at the edge.
+SMOOTHING = 0.25
 
 
 def generate(spec: WingCH) -> Grid:
@@ -54,13 +62,13 @@ def generate(spec: WingCH) -> Grid:
     Raises HiresxError for spacings that do not fit the counts."""
     span = _span(spec)
     whole_section, line = (_planes(spec, span, WingSection(share)) for share in (1.0, 0.0))
-    local = line + _share(spec, span, whole_section[0])[:, :, None] * (whole_section - line)
-    leading, chord = (m[:, None, None] for m in _planform(spec, span))
+    z, share = _tip(spec, span, whole_section[0])
+    local = line + share * (whole_section - line)
+    leading, chord = _planform(spec, z)
     # 1 near the wing, 0 far away from it
-    faded = _thickness(np.log(abs(local - 0.5) / NEAR) / np.log(FAR / NEAR))
+    faded = _decrease(np.log(abs(local - 0.5) / NEAR) / np.log(FAR / NEAR))
     x = leading * faded + (1 + (chord - 1) * faded) * local.real
     y = (1 + (chord - 1) * faded) * local.imag
-    z = np.broadcast_to(span[:, None, None], x.shape)
     nk, nj, ni = x.shape
     along, tip, wake = (0, ni), sum(spec.cells[:2]) + 1, spec.n_wake
     regions: Regions = {
@@ -99,7 +107,7 @@ class WingSection(Outline):
 
 def _planes(spec: WingCH, span: np.ndarray, section: WingSection) -> np.ndarray:
     """Return the nodes (nk, nj, ni) about the same section in each plane, in chords."""
-    beyond = np.maximum(span - spec.semi_span - spec.tip, 0) if spec.first_spacing_doubles else np.zeros_like(span)
+    beyond = np.maximum(span - _edge(spec), 0) if spec.first_spacing_doubles else np.zeros_like(span)
     distances, which = np.unique(beyond / _planform(spec, span)[1], return_inverse=True)
     found = np.array([_symmetric(c_grid(spec, section, beside)) for beside in distances])
     return found[which]
@@ -111,43 +119,61 @@ def _symmetric(nodes: np.ndarray) -> np.ndarray:
     return np.concatenate([nodes[:, : half - 1 : -1].conj(), nodes[:, half:]], axis=1)
 
 
-def _thickness(s: np.ndarray) -> np.ndarray:
-    """Return the factor of the thickness: 1 on the wing, and beyond it a smooth decrease from 1 at s = 0 to 0 at s =
-    1."""
+def _decrease(s: np.ndarray) -> np.ndarray:
+    """Return a smooth decrease from 1 at s = 0 to 0 at s = 1, of the shape of `s`."""
     s = np.clip(s, 0.0, 1.0)
     return np.asarray(1 - s**3 * (10 - 15 * s + 6 * s * s))
 
 
-def _share(spec: WingCH, span: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """Return the weight of the nodes about the whole section at each node along the span, (nk, nj): the end of the wing
-    is smoothed over the mean distance of the nodes from the section."""
+def _tip(spec: WingCH, span: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return z and the weight of the nodes about the whole section, both (nk, nj, ni), from the `nodes` (nj, ni) about
+    it. The thickness decreases as that of an ellipse where the cap is long, and smoothly where it is short or missing.
+    Planes of nodes bulge by the length of the cap near the tip. The weight at other distances from the section is
+    smoothed along the span, over a length that is proportional to the distance."""
     on = slice(spec.n_wake, -spec.n_wake)
     distance = abs(nodes - nodes[0])[:, on].mean(axis=1)
-    ends = _thickness((span - spec.semi_span) / spec.tip)
-    return diffuse(span, ends, np.broadcast_to(distance[:, None], (len(distance), len(span)))).T
+    half = abs(nodes[0].imag) * spec.taper
+    # Even about the leading edge, where the half thickness has a kink as a function of i, and without slope at the
+    # trailing edge.
+    cap = spec.cap * half**2 / np.hypot(half, ROUND * spec.taper)
+    bulge = _decrease(abs(span - _edge(spec)) / BULGE)[:, None, None] * _decrease(distance / BULGE)[:, None]
+    z = span[:, None, None] + cap * bulge
+    length = np.hypot(cap, spec.tip)
+    inside = np.clip(1 - (_edge(spec) + cap - z[:, 0]) / length, 0, 1)
+    sharp = (1 - inside**4) ** 2 if spec.cap else _decrease(inside)
+    ends = sharp + cap / length * (np.sqrt(1 - inside**2) - sharp)
+    smoothing = SMOOTHING if spec.cap else 1.0
+    widths = np.broadcast_to(smoothing * distance[:, None], (len(distance), len(span)))
+    return z, np.stack([diffuse(span, column, widths).T for column in ends.T], axis=-1)
+
+
+def _edge(spec: WingCH) -> float:
+    """Return z of the edge of the wing at the trailing edge."""
+    return spec.semi_span if spec.cap else spec.semi_span + spec.tip
 
 
 def _planform(spec: WingCH, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return x of the leading edge, and the chord. Beyond the tip both become constant over a semi-span."""
-    reach = spec.semi_span
-    s = np.clip((z - spec.semi_span - spec.tip) / reach, 0.0, 1.0)
+    """Return x of the leading edge, and the chord. Both become constant: with a cap over the length `tip` on each side
+    of the edge, otherwise over a semi-span beyond it."""
+    start, reach = (_edge(spec) - spec.tip, 2 * spec.tip) if spec.cap else (_edge(spec), spec.semi_span)
+    s = np.clip((z - start) / reach, 0.0, 1.0)
     # The integral of 1 - s^3 (10 - 15 s + 6 s^2).
     beyond = reach * (s - s**4 * (2.5 - 3 * s + s * s))
-    along = np.minimum(z, spec.semi_span + spec.tip) + beyond
+    along = np.minimum(z, start) + beyond
     return np.tan(np.radians(spec.sweep)) * along, 1 - (1 - spec.taper) / spec.semi_span * along
 
 
 def _span(spec: WingCH) -> np.ndarray:
     """Return z (nk,): uniform over the tip, growing from there to both sides, inwards up to a largest spacing."""
     on, over, beyond = spec.cells
-    first = spec.tip / over
-    if first * on >= spec.semi_span:
+    first, inner = spec.tip / over, _edge(spec) - spec.tip
+    if first * on >= inner:
         raise HiresxError(
             f"grid.tip = {spec.tip:g} in {over} cells makes spacings of {first:g}, of which {on} are longer than "
             f"grid.semi_span = {spec.semi_span:g}",
             "give more cells over the tip, or fewer on the wing",
         )
-    distance = np.linspace(0, spec.semi_span, 4001)
+    distance = np.linspace(0, inner, 4001)
     free = np.hypot(first, np.log(spec.stretching) * distance)
 
     def cell_numbers(largest: float) -> np.ndarray:
@@ -159,13 +185,13 @@ def _span(spec: WingCH) -> np.ndarray:
             f"{on} cells are too few on the wing for spacings that grow by {spec.stretching:g} from {first:g}",
             f"give {int(cell_numbers(1e9)[-1]) + 1} or more as the first of grid.cells, or a larger grid.stretching",
         )
-    low, high = 0.5 * spec.semi_span / on, 1e3 * spec.semi_span
+    low, high = 0.5 * inner / on, 1e3 * inner
     for _ in range(100):
         middle = np.sqrt(low * high)
         low, high = (middle, high) if cell_numbers(middle)[-1] > on else (low, middle)
     inwards = np.interp(np.arange(1, on + 1), cell_numbers(high), distance)
-    inwards[-1] = spec.semi_span
-    inside = spec.semi_span - inwards[::-1]
+    inwards[-1] = inner
+    inside = inner - inwards[::-1]
     outwards = nodes_from_centre(beyond, spec.far_field, first, "grid.tip over its cells")
-    over_tip = spec.semi_span + first * np.arange(over)
-    return np.concatenate([inside, over_tip, spec.semi_span + spec.tip + outwards])
+    over_tip = inner + first * np.arange(over)
+    return np.concatenate([inside, over_tip, _edge(spec) + outwards])
