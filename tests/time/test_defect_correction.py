@@ -79,5 +79,5 @@ def test_what_does_not_go_together_is_refused(overrides, named):
 
 def test_a_stall_without_a_linear_residual_says_so():
     place = {"block": "wing", "node": [1, 2, 3], "equation": "e"}
-    told = stall({"linear_drop": np.nan, "share": 1.0, "drop": 100.0, "cfl": 5.0, "largest": place}, 1e10)
+    told = stall({"linear_drop": np.nan, "share": 1.0, "drop": 100.0, "cfl": 5.0, "largest": place}, 1e10, None)
     assert "no linear residual known; a smaller implicit.largest_cfl" in told

@@ -475,6 +475,7 @@ def test_a_cfl_number_that_collapses_ends_the_run(monkeypatch):
     monkeypatch.setattr(solver.integrator, "_newton", lambda system, cfl, before: tried.append(cfl))
     with pytest.raises(HiresxError, match=r"CFL number fell to .* in the equation of .* of block 'channel'") as raised:
         solver.step()
+    assert "take more implicit.krylov; there" in raised.value.hint
     assert raised.value.everywhere and tried[0] == 2.0 and min(tried) >= 2e-3 and len(tried) < 9
 
 
@@ -488,10 +489,16 @@ def test_mass_that_nothing_determines_is_told():
 
 
 @pytest.mark.parametrize(
-    ("linear_drop", "share", "advice"),
-    [(0.2, 0.5, "not solved"), (0.01, 0.5, "a smaller time.cfl"), (0.01, 1.0, "more time.steps")],
+    ("linear_drop", "share", "sweeps", "advice"),
+    [
+        (0.2, 0.5, None, "not solved: more implicit.krylov, a smaller implicit.largest_cfl"),
+        (0.2, 0.5, 3, "not solved: more implicit.krylov, implicit.sweeps left out or raised, a smaller"),
+        (0.01, 0.5, None, "a smaller time.cfl"),
+        (0.01, 1.0, None, "more time.steps"),
+    ],
 )
-def test_what_to_do_about_a_stall_follows_from_its_cause(linear_drop, share, advice):
+def test_what_to_do_about_a_stall_follows_from_its_cause(linear_drop, share, sweeps, advice):
     place = {"block": "wing", "node": [1, 2, 3], "equation": "e"}
-    told = stall({"linear_drop": linear_drop, "share": share, "drop": 100.0, "cfl": 5.0, "largest": place}, 1e10)
+    report = {"linear_drop": linear_drop, "share": share, "drop": 100.0, "cfl": 5.0, "largest": place}
+    told = stall(report, 1e10, sweeps)
     assert advice in told and "node (i, j, k) = (1, 2, 3) of block 'wing'" in told
