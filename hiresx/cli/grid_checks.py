@@ -22,6 +22,7 @@ from hiresx.grid.motions import format_vector
 from hiresx.grid.quality import folded_cells
 from hiresx.output.fields import field_output
 from hiresx.rhs import boundary, compact, grid_spacings, precursor, recycling, spatial_filter, wall_distance
+from hiresx.solver.case_configuration import check_stress, configuration
 from hiresx.solver.sweeps import check_lines
 
 # Ratio of neighbouring spacings above which a remark is worth it: a pulse of sound eight cells wide leaves 6e-5 of its
@@ -57,6 +58,7 @@ def check_grid(case: Case) -> CheckedGrid:
         refuse_underflow(case, found["block"], found["volume_min"]["value"], found["volume_min"]["node"])
     field_output.check_grid(case, built.blocks)
     decomposition = decompose(case, built)
+    check_stress(configuration(case), decomposition)
     boundary.check(decomposition.patches)
     precursor.check(case, decomposition)
     recycling.check(case, decomposition)
