@@ -25,7 +25,6 @@ from hiresx.errors import HiresxError
 from hiresx.estimate.resources import _vectors
 from hiresx.grid import build
 from hiresx.output.watch import history
-from hiresx.output.watch.monitors.implicit_convergence import stall
 from hiresx.rhs import closed, frozen
 from hiresx.solver import Solver
 from hiresx.solver.coloured_arrays import of_lines
@@ -486,19 +485,3 @@ def test_mass_that_nothing_determines_is_told():
 
     assert "do not determine the mass" in said("couette")[0]
     assert said("bump") == said("couette", "time.integrator=ssp_rk3", "time.end=1.0") == []
-
-
-@pytest.mark.parametrize(
-    ("linear_drop", "share", "sweeps", "advice"),
-    [
-        (0.2, 0.5, None, "not solved: more implicit.krylov, a smaller implicit.largest_cfl"),
-        (0.2, 0.5, 3, "not solved: more implicit.krylov, implicit.sweeps left out or raised, a smaller"),
-        (0.01, 0.5, None, "a smaller time.cfl"),
-        (0.01, 1.0, None, "more time.steps"),
-    ],
-)
-def test_what_to_do_about_a_stall_follows_from_its_cause(linear_drop, share, sweeps, advice):
-    place = {"block": "wing", "node": [1, 2, 3], "equation": "e"}
-    report = {"linear_drop": linear_drop, "share": share, "drop": 100.0, "cfl": 5.0, "largest": place}
-    told = stall(report, 1e10, sweeps)
-    assert advice in told and "node (i, j, k) = (1, 2, 3) of block 'wing'" in told
