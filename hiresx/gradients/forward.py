@@ -162,9 +162,9 @@ def _parse_request(
     base = family.case()
     check_steady(base)
     parameters = [parameter(base, key) for key in by]
-    for one in parameters if step is not None else ():
+    for one in parameters:
         scale = abs(one.value) or 1.0
-        if not RESOLVED * scale <= step <= scale / RESOLVED:
+        if step is not None and not RESOLVED * scale <= step <= scale / RESOLVED:
             raise HiresxError(
                 f"--step {step:g}: {one.key} = {one.value:.10g} and its changes by this step are not resolved together "
                 "in double precision",

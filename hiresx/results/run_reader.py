@@ -225,7 +225,7 @@ class Run:
                 return found[step]
             raise HiresxError(f"{self.path} has no {subset} of step {step}", f"there are {_abbreviate(steps)}")
         times = {path: field_file.read_time(path) for path in found.values()}
-        return list(times)[nearest_time(list(times.values()), which, f"{self.path} has no {subset}")]
+        return list(times)[nearest_time(list(times.values()), float(which), f"{self.path} has no {subset}")]
 
     @check_types
     def plot(self, *variables: str, which: Which = -1, subset: str = "fields", **how: Any) -> tuple[Any, Any]:
