@@ -34,6 +34,22 @@ def masked_place(given: Any) -> str:
     return str([int(n) for n in np.argwhere(mask)[0]]) if np.any(mask) else ""
 
 
+def check_reals(given: Any) -> np.ndarray:
+    """Return `given`, a number, an array or a list of numbers, as an array of the type that it has. Raises ValueError,
+    with what is wrong, for masked entries, for rows of different lengths, and for what holds no real numbers: complex
+    numbers, texts, dates, objects."""
+    if place := masked_place(given):
+        raise ValueError(f"is masked at {place}")
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError) as error:  # a TypeError of arrays that lie on a GPU
+        raise ValueError("has rows of different lengths" if isinstance(error, ValueError) else f"{error}") from None
+    if array.dtype.kind not in "biuf":
+        kind = f"is an array of type {array.dtype.name}, not of real numbers"
+        raise ValueError(kind if array.ndim else f"= {given!r:.60} is not a real number")
+    return array
+
+
 def prime_factors(number: int) -> list[int]:
     """Return the prime factors of a positive `number` in increasing order, each as often as it divides the number: 2,
     2, 3 for 12. The list is empty for 1."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hiresx.base.arrays import masked_place
+from hiresx.base.arrays import check_reals
 from hiresx.base.termination_signals import SIGNALLED
 from hiresx.case.error_messages import did_you_mean
 from hiresx.case.validation import check_state
@@ -183,6 +183,17 @@ def evaluate_scalar_profile(
     )[0]
 
 
+def _on(shape: tuple[int, ...], name: str, part: Any) -> Quantity:
+    """Return what a function gives for the quantity `name` as waves or an array of `shape`. Raises ValueError."""
+    if isinstance(part, Waves):
+        return part.on(shape)
+    try:
+        reals = check_reals(part)
+    except ValueError as error:
+        raise ValueError(f"{name} {error}") from None
+    return np.array(np.broadcast_to(reals.astype(float), shape))
+
+
 def _evaluate(
     call: Callable[..., Any], values: Mapping[str, Any], places: tuple[np.ndarray, ...], t: float | None,
     quantities: Sequence[str], kind: str, wanted: str, user: Callable[..., Any] | None = None,
@@ -201,15 +212,7 @@ def _evaluate(
                 raise ValueError(f"{len(parts)} values")
             if t is None and swings(parts):
                 raise ValueError("waves, where nothing depends on time")
-            if any(not isinstance(part, Waves) and np.iscomplexobj(part) for part in parts):
-                raise ValueError("complex values")
-            masked = {name: masked_place(part) for name, part in zip(quantities, parts, strict=True)}
-            if any(masked.values()):
-                raise ValueError(", ".join(f"{name} is masked at {at}" for name, at in masked.items() if at))
-            state = [
-                part.on(shape) if isinstance(part, Waves) else np.array(np.broadcast_to(np.asarray(part, float), shape))
-                for part in parts
-            ]
+            state = [_on(shape, name, part) for name, part in zip(quantities, parts, strict=True)]
         except (TypeError, ValueError) as error:
             raise HiresxError(f"{place} returned something else than {kind}: {error_text(error)}", wanted) from error
     when = f", at t = {t:.6g}," if t else ""

@@ -31,6 +31,12 @@ MOST_SWEEPS, UNSTEADY_SWEEPS = 10, 5
 STEADY_DAMPING, STEADY_EPSILON = 0.25, 1e-2
 
 
+def more_solved(sweeps: int | None) -> str:
+    """Return the keys with which the linear equations of steady flow are solved further. `sweeps`: implicit.sweeps; if
+    it is None, every step finds the number, and more sweeps than that diverge."""
+    return "more implicit.krylov" + ("" if sweeps is None else ", implicit.sweeps left out or raised")
+
+
 class Implicit(Table):
     """Newton's method. With `time.integrator = "implicit"` it computes steady flow, by pseudo-time steps of each node.
     With `"bdf2"`, `"esdirk3"` or `"esdirk4"` it computes unsteady flow, and solves each stage of a time step. The

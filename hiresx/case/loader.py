@@ -345,7 +345,7 @@ def _overrides(overrides: Sequence[str] | Mapping[str, Any]) -> Iterator[_Overri
             text = "" if value is None else f"{key}={format_value(plain(value))}"
             yield _Override(text, _keys(key, str(key)), plain(value))
         return
-    if isinstance(overrides, str) or not all(isinstance(text, str) for text in overrides):
+    if not isinstance(overrides, list | tuple) or not all(isinstance(text, str) for text in overrides):
         raise HiresxError(
             f"overrides: {overrides!r:.80} is neither a list of texts nor a dictionary",
             'write for instance overrides=["time.cfl=0.4"] or overrides={"time.cfl": 0.4}',

@@ -13,12 +13,10 @@ if TYPE_CHECKING:
     from hiresx.case.schema import Case
 
 
-def check_arguments(case: "Case", initial: Any, profiles: Any, monitors: Any, grid: Any) -> None:
-    """Check arguments of `hiresx.Simulation`. Raises HiresxError for an `initial` that is no function, `monitors` that
-    are no list of functions, a `grid` that has no blocks, `profiles` that are no dictionary of functions, and the first
-    of their names that no boundary condition and no sponge of the case uses: it would be ignored."""
-    if initial is not None and not callable(initial):
-        raise HiresxError(f"initial: {initial!r:.60} is not a function", "give f(x, y, z, *, ...) -> (rho, u, v, w, p)")
+def check_arguments(case: "Case", profiles: Any, monitors: Any, grid: Any) -> None:
+    """Check arguments of `hiresx.Simulation`. Raises HiresxError for `monitors` that are no list of functions, a `grid`
+    that has no blocks, `profiles` that are no dictionary of functions, and the first of their names that no boundary
+    condition and no sponge of the case uses: it would be ignored."""
     if not isinstance(monitors, Sequence) or not all(map(callable, monitors)):
         raise HiresxError("monitors: not a list of functions", "write for instance monitors=[f]")
     if grid is not None and not hasattr(grid, "blocks"):

@@ -6,7 +6,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hiresx.base.arrays import masked_place
+from hiresx.base.arrays import check_reals
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -34,8 +34,11 @@ class Waves:
     ):
         for name, given in (("mean", [mean]), ("frequency", [frequency]), ("cos", cos), ("sin", sin)):
             parts = given if isinstance(given, list | tuple) else [given]
-            if place := next(filter(None, map(masked_place, parts)), ""):
-                raise ValueError(f"{name}: is masked at {place}")
+            try:
+                for part in parts:
+                    check_reals(part)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
         self.mean = np.asarray(mean, float)
         self.frequency = np.array(frequency, float)
         if self.frequency.ndim != 1 or not np.isfinite(self.frequency).all():

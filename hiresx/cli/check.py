@@ -116,11 +116,13 @@ def check(
                 c["transform"],
                 c["layout"],
                 "-" if c["gap"] is None else c["gap"],
+                _extreme(c["stretching"]),
                 c["motion"],
             )
             for c in report["connections"]
         ]
-        columns = ["of", "nodes i, j, k", "goes on in", "nodes i, j, k", "transform", "layout", "largest gap", "motion"]
+        columns = ["of", "nodes i, j, k", "goes on in", "nodes i, j, k", "transform", "layout", "largest gap"]
+        columns += ["stretching", "motion"]
         nodes = sum(c["nodes"] for c in report["connections"])
         terminal.table(f"Connections: all {nodes} nodes match", columns, rows)
     if report["patched"]:
@@ -276,6 +278,7 @@ def _connection(blocks: Any, proof: Any) -> dict[str, Any]:
         "motion": str(c.motion),
         "nodes": proof.nodes,
         "gap": proof.gap if proof.layout == "shared" else None,
+        "stretching": {"value": proof.stretching, "node": proof.steepest},
     }
 
 

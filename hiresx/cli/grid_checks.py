@@ -2,11 +2,12 @@
 `hiresx launch --dry-run`."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hiresx import grid
+from hiresx.base.plural import plural
 from hiresx.case import Case
 from hiresx.decomposition import decompose, extended_coordinates, patched_donors
 from hiresx.decomposition.ghost_layers import GhostLayers
@@ -14,11 +15,14 @@ from hiresx.decomposition.patched_donors import Coordinates
 from hiresx.decomposition.patches import Decomposition, poles
 from hiresx.estimate.volumes import refuse_underflow
 from hiresx.grid import Grid
+from hiresx.grid.blocks import Block
 from hiresx.grid.connectivity_check import ConnectionCheck
 from hiresx.grid.doubled import refuse_doubled
 from hiresx.grid.motions import format_vector
+from hiresx.grid.quality import folded_cells
 from hiresx.output.fields import field_output
 from hiresx.rhs import boundary, compact, grid_spacings, precursor, recycling, spatial_filter, wall_distance
+from hiresx.solver.case_configuration import check_stress, configuration
 from hiresx.solver.sweeps import check_lines
 
 # Ratio of neighbouring spacings above which a remark is worth it: a pulse of sound eight cells wide leaves 6e-5 of its
@@ -54,6 +58,7 @@ def check_grid(case: Case) -> CheckedGrid:
         refuse_underflow(case, found["block"], found["volume_min"]["value"], found["volume_min"]["node"])
     field_output.check_grid(case, built.blocks)
     decomposition = decompose(case, built)
+    check_stress(configuration(case), decomposition)
     boundary.check(decomposition.patches)
     precursor.check(case, decomposition)
     recycling.check(case, decomposition)
@@ -72,7 +77,7 @@ def check_grid(case: Case) -> CheckedGrid:
         "computed by itself, nothing of one reaches the other"
         for pair in pairs
     ]
-    warnings += stretching_notes(quality)
+    warnings += [*stretching_notes(quality), *joint_notes(built.blocks, proofs), *folded_notes(built.blocks)]
     return CheckedGrid(built, quality, decomposition, proofs, interfaces, extended, warnings)
 
 
@@ -80,12 +85,40 @@ def stretching_notes(quality: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield a warning for each block whose spacing along a grid line changes by more than `STEEP` from a cell to the
     next. `quality`: as `hiresx.grid.quality` returns it. Lines that end in one point have no ratio."""
     for block in quality:
-        ratio = block["stretching"]["value"]
-        if STEEP < ratio < math.inf:
-            i, j, k = block["stretching"]["node"]
-            place = format_vector(block["stretching"]["position"])
+        found = block["stretching"]
+        yield from _steep(f"block '{block['block']}'", "", found["value"], found["node"], found["position"])
+
+
+def joint_notes(blocks: Sequence[Block], proofs: Sequence[ConnectionCheck]) -> Iterator[str]:
+    """Yield a warning for each connection across which the spacing changes by more than `STEEP`, one for both ways."""
+    said = set()
+    for proof in proofs:
+        c = proof.connection
+        if frozenset({(c.block, c.face), (c.donor, c.donor_face)}) not in said:
+            across = f" across the connection of face {c.face} to block '{blocks[c.donor].name}'"
+            place = blocks[c.block].node(*proof.steepest)
+            for note in _steep(f"block '{blocks[c.block].name}'", across, proof.stretching, proof.steepest, place):
+                said.add(frozenset({(c.block, c.face), (c.donor, c.donor_face)}))
+                yield note
+
+
+def _steep(who: str, where: str, ratio: float, node: Sequence[int], place: Iterable[float]) -> Iterator[str]:
+    if STEEP < ratio < math.inf:
+        i, j, k = node
+        yield (
+            f"{who}: the spacing along a grid line changes by a factor of {ratio:.3g}{where} at node (i, j, k) = "
+            f"({i}, {j}, {k}), (x, y, z) = {format_vector(place)}: above {STEEP:g} the scheme loses accuracy there; "
+            "let spacings change by a factor of 1.2 or less from a cell to the next"
+        )
+
+
+def folded_notes(blocks: Sequence[Block]) -> Iterator[str]:
+    """Yield a warning for each block with cells of negative volume although its Jacobian is positive at all nodes."""
+    for block in blocks:
+        if (found := folded_cells(block)) is not None:
+            count, node = found
             yield (
-                f"block '{block['block']}': the spacing along a grid line changes by a factor of {ratio:.3g} at node "
-                f"(i, j, k) = ({i}, {j}, {k}), (x, y, z) = {place}: above {STEEP:g} the scheme loses accuracy there; "
-                "let spacings change by a factor of 1.2 or less from a cell to the next"
+                f"block '{block.name}': {plural(count, 'cell')} with a negative volume, the first at node (i, j, k) = "
+                f"{node}, (x, y, z) = {format_vector(block.node(*node))}: grid lines fold over each other or cross "
+                "there; untangle the grid"
             )

@@ -36,7 +36,7 @@ def read(
         raise HiresxError("--centre, --azimuth and --azimuths belong to an --arc, and there is none", "leave them out")
     assert observers is not None
     if observers.lower().endswith(".csv"):
-        table = lines.read_table(Path(observers), "x")
+        table = lines.read_table(Path(observers), "x", "y,z")
         if not set("xyz") <= table.keys():
             raise HiresxError(f"{observers} is no table of observers", "its columns are x, y, z, numbers in L")
         return np.stack([table[axis] for axis in "xyz"], axis=1)

@@ -173,7 +173,7 @@ class _Outcome:
                 key, _, at = self.already
                 terminal.note(f"{directory} is already {_where(*self.already)}: nothing was done")
                 if key:
-                    again = f"hiresx run --restart {quote(directory)} --set {key}=..."
+                    again = checkpoint.command_to_continue(directory, f"{key}=...")
                     terminal.note(f"to go on, with a value above {at:g}: {again}")
             if json:
                 terminal.print_json({"directory": str(directory), **done})
@@ -198,7 +198,8 @@ class _Outcome:
             parts.append(f"what was computed is in {directory}")
             if checkpoint.list_checkpoints(directory):
                 # with the same settings the flow would blow up again
-                parts.append(_way_on(directory, getattr(self.fault, "again", "")))
+                if (again := getattr(self.fault, "again", "")) is not None:
+                    parts.append(_way_on(directory, again))
                 if fault.hint == CORRECT_FUNCTION:
                     parts.append(f"the restart takes functions from {directory / 'case'}: correct them there")
         hint = "; ".join(part for part in parts if part)
@@ -208,12 +209,13 @@ class _Outcome:
 def _way_on(directory: Path, again: str) -> str:
     """Return a text that says how to continue a run from its checkpoints. `again`: the setting that this needs,
     KEY=VALUE."""
+    from hiresx.output.saved import checkpoint
     from hiresx.sweeps import folder
 
     if again and (directory.parent / folder.NAME).is_file():
         # with another value it would no longer be the run of this name in the sweep
         return f"the run is one of the sweep in {directory.parent}: try {again} as another value of the sweep, or apart"
-    return f"to go on: hiresx run --restart {quote(directory)}{f' --set {again}' if again else ''}"
+    return f"to go on: {checkpoint.command_to_continue(directory, again)}"
 
 
 def _run_new(request: _RunRequest) -> _Outcome:
@@ -310,7 +312,10 @@ def _run_steps(simulation: "Simulation", request: _RunRequest) -> dict[str, Any]
     taken = simulation.step_count - before
     if request.comm.root and request.steps is not None and taken < request.steps and simulation.step_count == most:
         terminal.note(f"ended at time.steps = {most} after {taken} of the {request.steps} steps of --steps")
-        terminal.note(f"to go on: hiresx run --restart {quote(str(simulation.out))} --set time.steps=...")
+        from hiresx.output.saved import checkpoint
+
+        if command := checkpoint.command_to_continue(simulation.out or "", "time.steps=..."):
+            terminal.note(f"to go on: {command}")
     return done
 
 
@@ -398,14 +403,15 @@ def output_directory(out: Path | None, case: "Case") -> Path:
 
 def refuse_existing_run(out: Path) -> None:
     """Raises HiresxError if the folder `out` contains a run. The message says so if a process is computing this run."""
-    from hiresx.output.saved import directories
+    from hiresx.output.saved import checkpoint, directories
 
     if os.path.lexists(out / "run.json"):
         with directories.lock_directory(out):
             pass
+        command = checkpoint.command_to_continue(out)
         raise HiresxError(
             f"{out} holds a run already",
-            f"name another folder with --out DIR, remove this one, or continue it: hiresx run --restart {quote(out)}",
+            f"name another folder with --out DIR, or remove this one{command and f', or continue it: {command}'}",
         )
 
 

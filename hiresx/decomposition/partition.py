@@ -129,8 +129,8 @@ def _make_partition(
     return Partition(tuple(parts), method, costs(made, neighbourhood.contacts(made), rank, speed))
 
 
-def check_weights(ranks: int, weights: Sequence[float]) -> None:
-    """Raises HiresxError unless `weights` has one positive number for each of the ranks."""
+def check_weights(ranks: int, weights: Sequence[float] | None) -> None:
+    """Raises HiresxError unless `weights` is None or has one positive number for each of the ranks."""
     _speed(ranks, weights)
 
 

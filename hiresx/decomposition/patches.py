@@ -195,7 +195,9 @@ def _check_touching(grid: Grid, placed: Sequence[PlacedCondition], conditions: S
             if condition.type == "periodic" and contact.closes:
                 continue
             common = intersection(range_, contact.range)
-            if common is None or any(common[e][1] - common[e][0] < 2 for e in active if e != normal):
+            if common is None or any(
+                common[e][1] - common[e][0] < min(2, range_[e][1] - range_[e][0]) for e in active if e != normal
+            ):
                 continue
             name = grid.blocks[b].name
             raise HiresxError(

@@ -15,13 +15,16 @@ from hiresx.gradients import numbers
 from hiresx.gradients.adjoint import AdjointSolver
 from hiresx.gradients.flow import Say, SteadyFlow
 from hiresx.gradients.parameters import CaseFamily, Parameter, check_steady, parameter
-from hiresx.gradients.tangent import Tangent, TangentSolver, difference
+from hiresx.gradients.tangent import LARGEST, Tangent, TangentSolver, difference
 from hiresx.mpi.communicator import Communicator, world
 from hiresx.rhs import closed
 from hiresx.time.ode_system import Vector
 
 # A flow of the check is converged when its residual is at most so many times that of the flow itself.
 AS_FAR = 10.0
+# The smallest ratio of step and parameter, and of parameter and step. In the smallest step round-off of the parameter
+# alone is 2e-6 of the step.
+RESOLVED = 1e-10
 
 
 @dataclass(frozen=True)
@@ -158,7 +161,16 @@ def _parse_request(
     family = CaseFamily(case, chosen, overrides)
     base = family.case()
     check_steady(base)
-    return family, [parameter(base, key) for key in by]
+    parameters = [parameter(base, key) for key in by]
+    for one in parameters:
+        scale = abs(one.value) or 1.0
+        if step is not None and not RESOLVED * scale <= step <= scale / RESOLVED:
+            raise HiresxError(
+                f"--step {step:g}: {one.key} = {one.value:.10g} and its changes by this step are not resolved together "
+                "in double precision",
+                f"give a step from {RESOLVED * scale:g} to {scale / RESOLVED:g}, e.g. {LARGEST * scale:g}, or none",
+            )
+    return family, parameters
 
 
 def _check_mass(flow: SteadyFlow) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hiresx.case import Case
+from hiresx.case.implicit_table import more_solved
 from hiresx.equations.storage import EXTENDED
 from hiresx.errors import HiresxError
 from hiresx.gradients.flow import ONCE, Say, SteadyFlow
@@ -64,7 +65,6 @@ class TangentSolver:
     precision. Collective."""
 
     drop, further = DROP, FURTHER
-    hint = "take more implicit.krylov and implicit.sweeps, or a smaller implicit.largest_cfl (docs/gradients.md)"
 
     def __init__(self, family: CaseFamily, flow: SteadyFlow, say: Say, extended: bool = False):
         self._extended, self._further = extended, self.further if extended else 1.0
@@ -73,6 +73,12 @@ class TangentSolver:
         self._x = flow.state()
         self._value, self._right, self._update, self._before = (self._system.vector() for _ in range(4))
         self._prepare()
+
+    @property
+    def hint(self) -> str:
+        """What to do about linear equations that are not solved."""
+        more = more_solved(self._flow.case.implicit.sweeps)
+        return f"take {more}, or a smaller implicit.largest_cfl (docs/gradients.md)"
 
     def _prepare(self) -> None:
         """Prepare what solves the linear equations."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hiresx.base.arrays import masked_place, triple
+from hiresx.base.arrays import check_reals, triple
 from hiresx.equations.stencil import Stencil
 from hiresx.errors import HiresxError
 from hiresx.grid.stored_coordinates import Nodes, StoredCoordinates
@@ -172,12 +172,13 @@ class Block:
         for name in "xyz":
             array = getattr(self, name)
             if not isinstance(array, StoredCoordinates):
-                if place := masked_place(array):
+                try:
+                    given = check_reals(array)
+                except ValueError as error:
                     raise HiresxError(
-                        f"block '{self.name}': {name} is masked at {place}, in the order k, j, i",
-                        "give every node a place: a block has no holes; cut the grid around them",
-                    )
-                given = np.asarray(array)
+                        f"block '{self.name}': {name} {error}",
+                        "give every node [k, j, i] a real number: a block has no holes; cut the grid around them",
+                    ) from None
                 with np.errstate(invalid="ignore"):  # a nan is reported below with its node; the cast must not warn
                     array = given.astype(np.float64, copy=False)
             if array.ndim != 3 or array.shape != np.shape(self.x):

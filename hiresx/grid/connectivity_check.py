@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 
+from hiresx.base.arrays import triple
 from hiresx.equations.stencil import DIFFERENCE_REACH
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, direction, format_size, layer, side
@@ -31,12 +32,16 @@ OF_STEP = 0.25
 @dataclass(frozen=True)
 class ConnectionCheck:
     """The result of the check of one connection. `layout`: "shared" or "offset". `gap`: the largest distance of nodes
-    that should coincide, in L (0 in the offset layout). `nodes`: the number of compared nodes."""
+    that should coincide, in L (0 in the offset layout). `nodes`: the number of compared nodes. `stretching`: the
+    largest ratio (1 or more) of neighbouring spacings along the grid lines that pass the face. `steepest`: the node
+    (i, j, k) of the face on that line."""
 
     connection: Connection
     layout: str
     gap: float
     nodes: int
+    stretching: float
+    steepest: tuple[int, int, int]
 
 
 def check_connections(blocks: Sequence[Block], connections: Sequence[Connection]) -> list[ConnectionCheck]:
@@ -97,7 +102,12 @@ def _check(blocks: Sequence[Block], c: Connection) -> ConnectionCheck:
             f"{where}: a right-handed block meets a left-handed one",
             f"reverse one index direction of block '{blocks[left].name}'",
         )
-    return ConnectionCheck(c, layout, float(gap.max()) if gap is not None else 0.0, bad.size)
+    ratio = _stretching(blocks, c, layout)
+    node = np.unravel_index(np.argmax(ratio), ratio.shape)
+    steepest = triple(int(n) + first for n, (first, _) in zip(node, c.range, strict=True))
+    return ConnectionCheck(
+        c, layout, float(gap.max()) if gap is not None else 0.0, bad.size, float(ratio.max()), steepest
+    )
 
 
 def _where(blocks: Sequence[Block], c: Connection) -> str:
@@ -197,17 +207,28 @@ def _find_breaks(blocks: Sequence[Block], c: Connection) -> np.ndarray:
 
 
 def _over_seam(blocks: Sequence[Block], c: Connection) -> list[np.ndarray]:
-    """For the offset layout, return four planes of nodes (3, ni, nj, nk) in the order in which grid lines pass them,
-    two on each side."""
+    """Return four planes of nodes (3, ni, nj, nk) in the order in which grid lines pass them, the last two in the
+    block and the next two in the donor."""
     index, outward = _face_nodes(c), np.zeros((3, 1, 1, 1), dtype=int)
     outward[direction(c.face)] = side(c.face)
     own = [blocks[c.block].node(*index - n * outward) for n in (1, 0)]
     return own + [c.motion(blocks[c.donor].node(*c.donors(index + n * outward))) for n in (1, 2)]
 
 
+def _stretching(blocks: Sequence[Block], c: Connection, layout: str) -> np.ndarray:
+    """Return the ratios (ni, nj, nk) of neighbouring spacings at a connection; in the shared layout these are the last
+    one before the face and the first one behind it. A line that is collapsed to a point has the ratio 1."""
+    before, first, second = seam_steps(blocks, c)
+    ratio = np.ones(first.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for a, b in [(before, first), (first, second)][: 1 + (layout == "offset")]:
+            ratio = np.fmax(ratio, np.maximum(a / b, b / a))
+    return ratio
+
+
 def seam_steps(blocks: Sequence[Block], c: Connection) -> list[np.ndarray]:
-    """Return the lengths (ni, nj, nk) of three steps of the grid lines through connection `c`, which has the offset
-    layout: the last step before the seam, the step across it, and the first step behind it."""
+    """Return the lengths (ni, nj, nk) of three steps of the grid lines through connection `c`: the last one before the
+    face and the next two. In the offset layout the second one crosses the seam."""
     planes = _over_seam(blocks, c)
     return [np.linalg.norm(planes[n + 1] - planes[n], axis=0) for n in range(3)]
 

@@ -23,6 +23,9 @@ FLAT = 1e-12
 # A single node is displaced if its positions extrapolated along all grid lines agree to this fraction of its
 # displacement.
 AGREE = 0.5
+# Differences of sixth order have the wrong sign beside a jump of the spacing by more than 9.6.
+STEEPEST = 5.0
+SMOOTH = "let spacings change by a factor of 1.2 or less from a cell to the next, also across faces of blocks"
 # A grid line turns back where the cosine of the angle between two successive steps is below minus this.
 TURNED = 0.98
 
@@ -156,6 +159,14 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
                 f"the grid line along {AXES[d]} turns back on itself there, the block is wrapped around a sharp edge",
                 "cut the block there, or begin it off the edge",
             )
+    box = slices(triple((max(n - REACH, 0), min(n + REACH + 1, m)) for n, m in zip(node, block.size, strict=True)))
+    around = RawBlock(block.name, *block.at(box))
+    if volume_extremes(around)[0] > 0:
+        ratio, d = max((float(_stretching(list(around.coordinates), d).max()), d) for d in block.active)
+        jump = f"spacings along {AXES[d]} change by a factor of {ratio:.3g} from a cell to the next"
+        bend = "grid lines bend sharply in the block, or cells of another size follow behind its face"
+        what = jump if ratio > STEEPEST else bend
+        return f"no cell is folded there, but {what}: differences of sixth order have the wrong sign", SMOOTH
     return "grid lines fold over each other there", "untangle the grid there"
 
 
@@ -222,19 +233,38 @@ def _turns_back(block: Block, node: tuple[int, int, int], d: int) -> bool:
 def volume_extremes(block: Block) -> tuple[float, float]:
     """Return the smallest and the largest volume of the cells of a block (in 2-D area, in 1-D length), each computed
     from the edges at the cell's lower corner."""
-    found = []
-    with np.errstate(over="ignore", invalid="ignore"):  # a file may contain any finite number
-        for nodes in slabs(block.x, block.y, block.z, overlap=int(block.size[2] > 1)):
-            cells = tuple(max(n - 1, 1) for n in nodes[0].shape)
-            edges = [np.zeros((3, *cells)) for _ in range(3)]
+    found = [bound for _, volume in _cell_volumes(block) for bound in (float(volume.min()), float(volume.max()))]
+    return float(np.min(found)), float(np.max(found))
+
+
+def folded_cells(block: Block) -> tuple[int, tuple[int, int, int]] | None:
+    """Return the number of cells with a negative volume (see `volume_extremes`) and the lower corner (i, j, k) of the
+    first one; None if there are none."""
+    least = -FLAT * volume_extremes(block)[1]
+    count, node = 0, None
+    for first, volume in _cell_volumes(block):
+        if (bad := volume < least).any():
+            count += int(bad.sum())
+            k, j, i = (int(n) for n in np.argwhere(bad)[0])
+            node = node or (i, j, k + first)
+    return None if node is None else (count, node)
+
+
+def _cell_volumes(block: Block) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield slabs of k of a block: (first k, volumes of its cells)."""
+    first, overlap = 0, int(block.size[2] > 1)
+    for nodes in slabs(block.x, block.y, block.z, overlap=overlap):
+        cells = tuple(max(n - 1, 1) for n in nodes[0].shape)
+        edges = [np.zeros((3, *cells)) for _ in range(3)]
+        with np.errstate(over="ignore", invalid="ignore"):  # a file may contain any finite number
             for d in range(3):
                 if d in block.active:
                     edges[d] = np.stack([np.diff(c, axis=2 - d)[tuple(map(slice, cells))] for c in nodes])
                 else:
                     edges[d][d] = 1.0
             volume = _volume(edges)
-            found += [float(volume.min()), float(volume.max())]
-    return float(np.min(found)), float(np.max(found))
+        yield first, volume
+        first += nodes[0].shape[0] - overlap
 
 
 def hands(block: Block) -> str:

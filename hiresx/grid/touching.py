@@ -48,7 +48,7 @@ def drop_chance_contacts(grid: Grid) -> tuple[Grid, list[str]]:
     narrow = [c for c in grid.connections if _is_narrow(grid.blocks, c)]
     if not narrow:
         return grid, []
-    pairs = {_faces(t) for t in touching(grid)}
+    pairs = {_faces(t) for t in touching(grid, holes=False)}
     chance = {n for n, c in enumerate(narrow) if {(c.block, c.face), (c.donor, c.donor_face)} in pairs}
     dropped = [narrow[n] for n in chance]
     words = []
@@ -69,8 +69,9 @@ def _faces(contact: Touching) -> frozenset[tuple[int, str | None]]:
     return frozenset({(contact.block, contact.face), (contact.other, contact.other_face)})
 
 
-def touching(grid: Grid) -> list[Touching]:
-    """Return all faces, or parts of faces, that lie on another block or inside it but have no connection."""
+def touching(grid: Grid, holes: bool = True) -> list[Touching]:
+    """Return all faces, or parts of faces, that lie on another block or inside it but have no connection. `holes`:
+    whether these include parts of any width within a connection."""
     with np.errstate(all="ignore"):
         surfaces = [
             _Surface(grid, b, face)
@@ -82,6 +83,7 @@ def touching(grid: Grid) -> list[Touching]:
         found: list[Touching] = []
         coarse: dict[int, np.ndarray] = {}
         for own in surfaces:
+            found += _holes(own) if holes else ()
             if not own.free.any():
                 continue
             for other in surfaces:
@@ -111,8 +113,14 @@ class _Surface:
         self.lie = _lie(nodes)
         self.spacing = _spacing(self.outward, self.lie, 1 in nodes.shape[:2])
         held = np.zeros(shape, dtype=bool)
+        # For each node 1 + the position in `joins` of the map that takes it to another face, 0 for none.
+        self.joins: list[tuple[Any, ...]] = []
+        self.joined = np.zeros(shape, dtype=int)
         for c in grid.connections:
             if (c.block, c.face) == (b, face):
+                join = (c.donor, c.donor_face, c.matrix, c.offset)
+                self.joins += [join] * (join not in self.joins)
+                self.joined[tuple(slice(*c.range[e]) for e in self.across)] = 1 + self.joins.index(join)
                 # The line of nodes at the rim of a range belongs to another connection, but its cells belong to this
                 # one.
                 part = [(max(c.range[e][0] - 1, 0), c.range[e][1] + 1) for e in self.across]
@@ -175,6 +183,18 @@ def _bend(nodes: np.ndarray, axis: int) -> np.ndarray:
         inner[axis] = slice(1, -1)
         size[tuple(inner)] = np.linalg.norm(np.diff(nodes, 2, axis=axis), axis=-1)
     return size
+
+
+def _holes(own: _Surface) -> Iterator[Touching]:
+    """Yield the nodes of a face that are not joined, while both neighbours on a grid line are, by one map: nodes that
+    are out of place on one of the two faces."""
+    for n, (block, face, *_) in enumerate(own.joins, 1):
+        nodes = np.zeros(own.joined.shape, dtype=bool)
+        for axis in (0, 1):
+            here, at = np.moveaxis(own.joined, axis, 0), np.moveaxis(nodes, axis, 0)
+            at[1:-1] |= (here[1:-1] == 0) & (here[:-2] == n) & (here[2:] == n)
+        if nodes.any():
+            yield _report(own, block, face, _of_cells(nodes.astype(float)) > 0)
 
 
 def _between(own: _Surface, other: _Surface) -> list[Touching]:

@@ -14,7 +14,7 @@ from hiresx.output.show import lines
 _SAME_ANGLE = 0.5
 # Factor by which tables round the middles of bands: 0.2 is 10^-0.7 = 0.1995.
 _ROUNDED = 1.01
-_STROUHAL, _ANGLE = "strouhal", "angle_"
+_STROUHAL, _ANGLE, _EXAMPLE = "strouhal", "angle_", "angle_30,angle_60"
 
 
 class MeasuredSpectra(NamedTuple):
@@ -27,20 +27,29 @@ class MeasuredSpectra(NamedTuple):
 
 def read(path: str | Path) -> MeasuredSpectra:
     """Return the spectra in a CSV file with the columns `strouhal`, `angle_30`, `angle_60` and so on. Raises
-    HiresxError for a file without these columns, and for Strouhal numbers that are not positive and ascending."""
-    table = lines.read_table(Path(path), _STROUHAL)
+    HiresxError for a file without these columns, for an angle with two columns, for levels that are not finite, and for
+    Strouhal numbers that are not positive and ascending."""
+    table = lines.read_table(Path(path), _STROUHAL, _EXAMPLE)
     levels = {}
     try:
         for name in table:
             if name != _STROUHAL:
-                levels[float(name.removeprefix(_ANGLE))] = table[name]
+                angle = float(name.removeprefix(_ANGLE))
+                if angle in levels:
+                    raise HiresxError(f"{path}: two columns are for the angle {angle:g}", "remove one of them")
+                levels[angle] = table[name]
     except ValueError:
         levels = {}
     if not levels or _STROUHAL not in table:
-        raise HiresxError(f"{path} is no table of measured spectra", "name its columns strouhal,angle_30,angle_60,...")
+        raise HiresxError(f"{path} is no table of measured spectra", f"name its columns {_STROUHAL},{_EXAMPLE},...")
     strouhal = table[_STROUHAL]
     if not (strouhal[0] > 0 and (np.diff(strouhal) > 0).all()):
-        raise HiresxError(f"{path}: its Strouhal numbers are not positive and ascending", "sort the lines")
+        raise HiresxError(
+            f"{path}: its Strouhal numbers are not positive and ascending",
+            "sort the lines, each with another Strouhal number above 0",
+        )
+    if bad := [angle for angle, values in levels.items() if not np.isfinite(values).all()]:
+        raise HiresxError(f"{path}: a level at {bad[0]:g} degrees is not finite", "remove the line, or correct it")
     return MeasuredSpectra(strouhal, levels)
 
 
@@ -65,11 +74,17 @@ def compare(data: Any, measured: MeasuredSpectra) -> dict[str, Any]:
     first, last = measured.strouhal[0], measured.strouhal[-1]
     chosen = data["band_resolved"].values & (middles >= first / _ROUNDED) & (middles <= last * _ROUNDED)
     angles = [angle for angle in measured.levels if np.abs(own - angle).min() <= _SAME_ANGLE]
-    if not angles or not chosen.any():
+    if not angles:
         raise HiresxError(
-            f"nothing to compare: {'no resolved third octave' if angles else 'no angle of an observer'} is measured",
-            f"measured: {first:g} to {last:g} at {', '.join(f'{angle:g}' for angle in measured.levels)} degrees; see "
-            "--arc, --velocity, --length and --segments",
+            "nothing to compare: no angle of an observer is measured",
+            f"measured: {', '.join(f'{angle:g}' for angle in measured.levels)} degrees off the x axis; put observers "
+            "there, by --arc or --observers",
+        )
+    if not chosen.any():
+        raise HiresxError(
+            "nothing to compare: no resolved third octave is measured",
+            f"measured: Strouhal numbers {first:g} to {last:g}; --velocity and --length define them, longer segments "
+            "(--segments) resolve lower ones",
         )
     density = data["mean_band_level" if averaged else "band_level"].values - 10 * np.log10(edges[1] - edges[0])
     computed = np.stack([density[int(np.abs(own - angle).argmin())][chosen] for angle in angles])

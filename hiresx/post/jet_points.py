@@ -53,7 +53,7 @@ def read_points(paths: Sequence[str | Path]) -> list[MeasuredPoints]:
     cell, or St, the Strouhal number of the screech, or both. Raises HiresxError for other files."""
     found = []
     for path in map(Path, paths):
-        table = lines.read_table(path, "Mj")
+        table = lines.read_table(path, "Mj", "Ls,St")
         columns = {str(key): (table["Mj"], table[key]) for key in ("Ls", "St") if key in table}
         if not columns:
             raise HiresxError(f"{path} has neither a column Ls nor St", "name its columns: Mj,Ls,St")

@@ -165,7 +165,7 @@ def spectrum(
 
 def _points(path: Path, column: str) -> Curve:
     """Return the curve in a CSV file. Raises HiresxError if it does not exist."""
-    table = lines.read_table(path, "f")
+    table = lines.read_table(path, "f", column)
     for name in (column, "level"):
         if name in table:
             return path.stem, table["f"], table[name], -1, 0

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import xarray
 
+from hiresx.base.argument_types import check_types
 from hiresx.errors import HiresxError
 from hiresx.output.fields import cut
 from hiresx.output.fields.derived import VARIABLES
@@ -49,6 +50,7 @@ class OfTree:
             found.append({name: np.asarray(block[name].values, dtype=float) for name in ("x", "y", "z", *names)})
         return found
 
+    @check_types
     def line(self, where: str, *names: str) -> Any:
         """Return the variables `names` along the line `where`, such as "y=0" (in three dimensions "y=0,z=0"), as an
         xarray.Dataset over the coordinate that varies. Values are interpolated linearly along grid lines. If the line
@@ -74,6 +76,7 @@ class OfTree:
         made = xarray.Dataset(held, {along: (along, drawn.values[along], text), **others}, {"where": where})
         return made.assign_attrs(gaps=[int(n) for n in drawn.gaps])
 
+    @check_types
     def plot(self, *names: str, plane: str | None = None, line: str | None = None) -> tuple[Any, Any]:
         """Plot the variables `names` (default: the first one). A plane flow is drawn in colours, a three-dimensional
         one on `plane` ("z=0") or on its three mid-planes. If `line` ("y=0") is given, curves along that line are drawn.
@@ -102,6 +105,7 @@ class OfDataset:
     def __init__(self, held: Any):
         self._held = held
 
+    @check_types
     def plot(self, *names: str) -> tuple[Any, Any]:
         """Plot curves of the variables `names` (default: all) over time or along the line. The dataset of a block is
         drawn like a tree that contains only this block. Returns Figure and Axes."""

@@ -1,13 +1,14 @@
 """A run that was opened to look at: its record, fields, series, histories and averages."""
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hiresx.base.argument_types import check_types
 from hiresx.case.error_messages import did_you_mean
 from hiresx.errors import HiresxError
 from hiresx.output.fields import field_file
@@ -17,8 +18,11 @@ from hiresx.output.watch import surface_file, wall_file
 from hiresx.results import needs, place_datasets, trees
 
 AVERAGES = "averages.nc"
+# A step or a time.
+Which = int | float | np.integer | np.floating
 
 
+@check_types
 def open(run: str | Path) -> "Run":
     """Return the run in the folder `run`. Raises HiresxError if there is none, or if xarray is missing."""
     return Run(run)
@@ -78,7 +82,8 @@ class Run:
         them."""
         return list(histories.histories(self.path))
 
-    def fields(self, which: int | float = -1, variables: Iterable[str] | None = None, subset: str = "fields") -> Any:
+    @check_types
+    def fields(self, which: Which = -1, variables: Iterable[str] | None = None, subset: str = "fields") -> Any:
         """Return the fields of one time: an xarray.DataTree with a node for each block and variables over k, j, i.
         Values are read from the file when they are used.
 
@@ -89,6 +94,7 @@ class Run:
         """
         return trees.fields([self.file(which, subset)], _as_list(variables))
 
+    @check_types
     def series(
         self,
         variables: Iterable[str] | None = None,
@@ -106,6 +112,7 @@ class Run:
         files = self.files(start, end, every, subset)
         return trees.fields(files, _as_list(variables), series=True, blocks=_as_list(blocks))
 
+    @check_types
     def files(self, start: float = -np.inf, end: float = np.inf, every: int = 1, subset: str = "fields") -> list[Path]:
         """Return the field files of every n-th time (n = `every`) from `start` to `end`. `subset`: as in `fields`.
         Raises HiresxError if there are none."""
@@ -127,9 +134,7 @@ class Run:
         Raises HiresxError for an unknown name."""
         xarray = needs.xarray()
         there = histories.histories(self.path)
-        if name not in there:
-            raise HiresxError(f'{self.path} has no history "{name}"', did_you_mean(name, list(there), "histories"))
-        table = histories.read(there[name])
+        table = histories.read(self._file_of(name, there, "history", did_you_mean(name, list(there), "histories")))
         time, step = table.data["time"], table.data["step"]
         clock = "time" if (np.diff(time) > 0).all() else "sample"
         about = {key: {"long_name": c.long_name, "units": c.units} for key, c in table.columns.items()}
@@ -161,10 +166,8 @@ class Run:
         """Open the stored surface `name` (a table [[surface]] of the case). Raises HiresxError if the run has no such
         surface, or if its file is truncated."""
         there = surface_file.surfaces(self.path)
-        if name not in there:
-            hint = did_you_mean(name, list(there), "surfaces") if there else "add a [[surface]] to the case, and run it"
-            raise HiresxError(f'{self.path} has no surface "{name}"', hint)
-        return surface_file.read(there[name])
+        hint = did_you_mean(name, list(there), "surfaces") if there else "add a [[surface]] to the case, and run it"
+        return surface_file.read(self._file_of(name, there, "surface", hint))
 
     @property
     def walls(self) -> list[str]:
@@ -183,12 +186,16 @@ class Run:
         """Open the stored walls of the force `name`. Raises HiresxError if the run has none, or if the file is
         truncated."""
         there = wall_file.walls(self.path)
-        if name not in there:
-            hint = did_you_mean(name, list(there), "distributions along walls") if there else (
-                "add distribution = { every_time = ... } to the [[force]], and run it"
-            )  # fmt: skip
-            raise HiresxError(f'{self.path} has no distribution along the walls of "{name}"', hint)
-        return wall_file.read(there[name])
+        hint = did_you_mean(name, list(there), "distributions along walls") if there else (
+            "add distribution = { every_time = ... } to the [[force]], and run it"
+        )  # fmt: skip
+        return wall_file.read(self._file_of(name, there, "distribution along the walls of", hint))
+
+    def _file_of(self, name: str, there: Mapping[str, Path], what: str, hint: str) -> Path:
+        """Return the file of `name` among those of one kind, `there`. Raises HiresxError if there is none."""
+        if not isinstance(name, str) or name not in there:
+            raise HiresxError(f'{self.path} has no {what} "{name}"', hint)
+        return there[name]
 
     @property
     def averages(self) -> Any:
@@ -200,10 +207,10 @@ class Run:
             raise records.no_averages(self.path)
         return trees.averages(path)
 
-    def file(self, which: int | float = -1, subset: str = "fields") -> Path:
+    def file(self, which: Which = -1, subset: str = "fields") -> Path:
         """Return the field file that `which` selects, as in `fields`. `subset`: as for `fields`. Raises HiresxError if
         there is none, and for something else than a step or a time."""
-        if isinstance(which, bool) or not isinstance(which, int | float | np.integer | np.floating):
+        if isinstance(which, bool) or not isinstance(which, Which):
             raise HiresxError(
                 f"{which!r:.60} is neither a step nor a time", 'variables come second or by name: variables=["p"]'
             )
@@ -218,9 +225,10 @@ class Run:
                 return found[step]
             raise HiresxError(f"{self.path} has no {subset} of step {step}", f"there are {_abbreviate(steps)}")
         times = {path: field_file.read_time(path) for path in found.values()}
-        return list(times)[nearest_time(list(times.values()), which, f"{self.path} has no {subset}")]
+        return list(times)[nearest_time(list(times.values()), float(which), f"{self.path} has no {subset}")]
 
-    def plot(self, *variables: str, which: int | float = -1, subset: str = "fields", **how: Any) -> tuple[Any, Any]:
+    @check_types
+    def plot(self, *variables: str, which: Which = -1, subset: str = "fields", **how: Any) -> tuple[Any, Any]:
         """Plot `variables` of the fields that `which` and `subset` select, as in `fields`. `how`: plane="z=0" or
         line="y=0". Returns Figure and Axes."""
         return self.fields(which, variables or None, subset).hiresx.plot(*variables, **how)

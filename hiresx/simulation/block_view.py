@@ -1,11 +1,13 @@
 """One block of a simulation as its user sees it."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hiresx.base.arrays import masked_place
+from hiresx.base.argument_types import check_types
+from hiresx.base.arrays import check_reals
 from hiresx.case.functions import STATE
 from hiresx.case.validation import check_state
 from hiresx.device.fields import output_fields
@@ -30,9 +32,11 @@ class BlockView:
         """Return a copy of rho, u, v, w, p, a passive scalar, a field for output (hiresx.device.fields) or a derived
         variable (hiresx.output.fields.derived.VARIABLES), (nk, nj, ni). Gradients are one-sided at the edges of a part.
         Raises HiresxError for an unknown name."""
+        state = self._solver.primitives(self._index)
+        if not isinstance(name, str):
+            raise derived.unknown_variable(name, list(dict.fromkeys([*state, *derived.VARIABLES, *output_fields()])))
         if name in output_fields():
             return self._solver.field(self._index, name).reshape(self.x.shape)
-        state = self._solver.primitives(self._index)
         if name in state:
             return state[name]
         flow = derived.FlowState(
@@ -40,15 +44,16 @@ class BlockView:
         )
         return derived.evaluate([name], flow)[name]
 
+    @check_types
     def set_state(
         self, rho: ArrayLike, u: ArrayLike, v: ArrayLike, w: ArrayLike, p: ArrayLike,
-        scalars: Mapping[str, ArrayLike] | None = None,
+        scalars: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         """Replace the state by arrays (or numbers) that broadcast to (nk, nj, ni). Passive scalars that `scalars` omits
         keep their values. A rank may set any of its blocks: the conditions at faces and the values of shared nodes are
         imposed by the next `step`, `run`, `adapt` or `rebuild` of the simulation. Raises HiresxError, with the state
-        unchanged, for arrays of another shape or with masked entries, and for the first node whose values are not
-        finite, or whose rho or p is not positive."""
+        unchanged, for what holds no real numbers, for arrays of another shape or with masked entries, and for the first
+        node whose values are not finite, or whose rho or p is not positive."""
         state: dict[str, np.ndarray] = {}
         known = self._solver.layout.equations.scalars
         if unknown := [name for name in scalars or {} if name not in known]:
@@ -56,22 +61,20 @@ class BlockView:
             raise HiresxError(f'the case has no scalar "{unknown[0]}"', there)
         named = {**dict(zip(STATE, (rho, u, v, w, p), strict=True)), **(scalars or {})}
         for name, given in named.items():
-            if place := masked_place(given):
-                raise HiresxError(
-                    f"set_state of block '{self.name}': {name} is masked at {place}",
-                    "give every node a value: numpy.ma.filled, or set one where the mask is",
-                )
-            if given is None or isinstance(given, str | bytes):
+            try:
+                array = check_reals(given)
+            except ValueError as error:
                 there = ", ".join(f"{n} is '{part.name}'" for n, part in enumerate(self._solver.states))
                 raise HiresxError(
-                    f"set_state of block '{self.name}': {name} = {given!r} is not a number",
-                    f"give numbers or arrays; a block is chosen by `simulation.blocks[n]`, where {there}",
-                )
+                    f"set_state of block '{self.name}': {name} {error}",
+                    f"give a real number or an array of them, with a value at every node; a block is chosen by "
+                    f"`simulation.blocks[n]`, where {there}",
+                ) from None
             try:
-                state[name] = np.broadcast_to(np.asarray(given, dtype=float), self.x.shape)
-            except (TypeError, ValueError):
+                state[name] = np.broadcast_to(array.astype(float), self.x.shape)
+            except ValueError:
                 raise HiresxError(
-                    f"set_state of block '{self.name}': {name} has the shape {np.shape(given)}",
+                    f"set_state of block '{self.name}': {name} has the shape {array.shape}",
                     f"give numbers, or an array that broadcasts to {self.x.shape}",
                 ) from None
         places = np.asarray(self.x), np.asarray(self.y), np.asarray(self.z)

@@ -26,7 +26,8 @@ _VARIABLES = GAS_PRIMITIVE
 class BlowUp(HiresxError):
     """The error for a flow that has become invalid. `block` (name or number of the whole block) and `node` (i, j, k):
     the place. `rank`: the rank that has this node; None if no node is invalid yet. `again`: KEY=VALUE, a setting with
-    which a restart may get further. `is_finite`: whether density and pressure are still positive and finite."""
+    which a restart may get further; None if no restart can. `is_finite`: whether density and pressure are still
+    positive and finite."""
 
     placed = True
     is_finite = False
@@ -38,7 +39,7 @@ class BlowUp(HiresxError):
         block: int | None = None,
         node: tuple[int, int, int] | None = None,
         rank: int | None = None,
-        again: str = "",
+        again: str | None = "",
     ):
         super().__init__(message, hint)
         self.block, self.node, self.rank, self.again = block, node, rank, again
@@ -105,6 +106,7 @@ def find_in_source(solver: Solver) -> BlowUp | None:
         whole,
         (i, j, k),
         rank,
+        None,  # a restart computes with the same formula
     )
     error.everywhere = True
     return error

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hiresx.base.argument_types import check_types
 from hiresx.decomposition import Decomposition, Domain, Part
 from hiresx.decomposition.domain import cut_again
 from hiresx.decomposition.partition import partition
@@ -34,6 +35,7 @@ class RecutRun(AttachedRun):
         own = points_by_rank(ground.cut.parts, self.comm.size)[self.comm.rank]
         refuse_oversized(self.case, self.backend.name, int(own))
 
+    @check_types
     def rebuild(
         self,
         weights: Sequence[float] | None = None,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hiresx.base import garbage
+from hiresx.base.argument_types import check_types
 from hiresx.base.termination_signals import Requests
 from hiresx.base.threads import start_in_background
 from hiresx.case import Case
@@ -80,6 +81,7 @@ class Simulation(AdaptedRun):
     and for a checkpoint that is damaged or of another case or grid, with the difference.
     """
 
+    @check_types
     def __init__(
         self,
         case: Case | str | Path | None = None,
@@ -108,9 +110,8 @@ class Simulation(AdaptedRun):
             self.out: Path | None = Path(out) if out is not None else None if found is None else found.directory
             rebalance = parse_rule(rebalance)
             field_output.check(self.case)
-            check_arguments(self.case, initial, profiles or {}, monitors, grid)
-            if weights is not None:
-                check_weights(self.comm.size, weights)
+            check_arguments(self.case, profiles or {}, monitors, grid)
+            check_weights(self.comm.size, weights)
             if self.out is not None:
                 netcdf_library.library()
         self.resolved = self.case.model_dump(mode="json")

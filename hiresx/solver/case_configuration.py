@@ -73,13 +73,20 @@ def check_reference(chosen: Configuration, cut: Decomposition) -> None:
 
 def check_stress(chosen: Configuration, cut: Decomposition) -> None:
     """Raises HiresxError if the inviscid terms of `chosen` have a compressive stress and faces are patched or connected
-    by a rotation: what fills their ghosts does not rotate or reflect tensors."""
+    by a rotation, or if its model of turbulence filters the rate of strain and faces are connected by a rotation: what
+    fills their ghosts does not rotate or reflect tensors."""
     turned = any(connection.rotation is not None for connection in cut.connections)
     if chosen.stress == "compressive" and (turned or any(p.condition.type == "patched" for p in cut.patches)):
         raise HiresxError(
             'scheme.regularised.stress = "compressive": faces of the grid are '
             f"{'connected by a rotation' if turned else 'patched'}, over which the stress is not transferred",
             'take "isotropic"',
+        )
+    if chosen.turbulence == "dynamic_smagorinsky" and turned:
+        raise HiresxError(
+            'turbulence.model = "dynamic_smagorinsky": faces of the grid are connected by a rotation, over which the '
+            "rate of strain is not transferred",
+            'take another model, such as "sigma" or "wale"',
         )
 
 

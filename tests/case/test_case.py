@@ -385,7 +385,7 @@ def test_function_faults_at_loading(folder, functions, tables, expected):
         ("return 1, 0, 0, 0, x - 2", "returned p = -2 at (x, y, z) = (0, 0, 0)"),
         ("return 1, 0, 1e200 + 0 * x, 0, 1", "v = 1e+200, w = 0 at (x, y, z) = (0, 0, 0): the kinetic energy exceeds"),
         ("return 1e-320, 0, 0, 0, 1", "p = 1 at (x, y, z) = (0, 0, 0): the sound speed exceeds the range of double"),
-        ("return 1 + 0j * x, 0, 0, 0, 1", "something else than a state: complex values"),
+        ("return 1 + 0j * x, 0, 0, 0, 1", "something else than a state: rho is an array of type complex128"),
         ("return 1, 0, 0 / (x - 1), 0, 1", "returned v = nan at (x, y, z) = (1, 1, 1)"),
         ("return x[:, :, 1:], 0, 0, 0, 1", "something else than a state"),
         ("return missing", 'case.py, line 2: function "initial" failed: NameError'),

@@ -14,7 +14,7 @@ from hiresx.cli.check_inflow import notes_of_characteristic_inflows
 from hiresx.cli.check_levels import computed_grid
 from hiresx.cli.grid_checks import check_grid
 from hiresx.decomposition import decompose, levels
-from hiresx.grid import build
+from hiresx.grid import Block, Grid, build, write_plot3d
 
 CASE = """
 PLAN
@@ -176,6 +176,53 @@ p = 0.7
     said = [text for text in report["setup"]["warnings"] if "the spacing along a grid line" in text]
     assert status == 0 and bool(said) == warned == (report["grid"][0]["stretching"]["value"] > 2)
     assert not said or ("block 'box'" in said[0] and "node (i, j, k) = (11, 0, 0), (x, y, z) = (0.99" in said[0])
+
+
+@pytest.mark.parametrize(
+    ("xs", "said"),
+    [
+        (1 + 1.9 * np.linspace(0, 1, 11), []),
+        (1 + 3 * np.linspace(0, 1, 11), ["a factor of 3 across the connection of face imax to block 'block-2'"]),
+        (
+            np.concatenate([[1, 0.97], 1.1 + 0.1 * np.arange(9)]),
+            [
+                "changes by a factor of 4.33 at",
+                "3.33 across the connection",
+                "'block-2': 10 cells with a negative volume",
+            ],
+        ),
+        (np.arange(11.0) * 1e3 + 1, None),
+    ],
+)
+def test_what_is_wrong_at_the_joint_of_two_blocks_is_said(tmp_path, xs, said):
+    """Even blocks side by side: the second one has other spacings, or a line that turns back behind the joint."""
+
+    def block(name, x):
+        z, y, x = np.meshgrid([0.0], np.linspace(0, 1, 11), x, indexing="ij")
+        return Block(name, x, y, z)
+
+    write_plot3d(tmp_path / "g.x", Grid((block("a", np.linspace(0, 1, 11)), block("b", xs))))
+    (tmp_path / "case.toml").write_text("""
+grid.file = "g.x"
+boundary = [{ faces = "all", type = "slip-wall" }]
+[time]
+steps = 1
+cfl = 0.5
+[initial.state]
+rho = 1.0
+p = 0.7
+""")
+    status, out, _ = command("check", tmp_path, "--json")
+    if said is None:
+        said = json.loads(out)["error"]
+        assert status == 2 and "no cell is folded there" in said and "behind its face" in said
+        return
+    report = json.loads(out)
+    found = [text for text in report["setup"]["warnings"] if "spacing along" in text or "volume" in text]
+    assert len(found) == len(said) and all(words in text for words, text in zip(said, found, strict=True))
+    ratio = (xs[1] - xs[0]) / 0.1
+    for connection in report["connections"]:
+        assert connection["stretching"]["value"] == pytest.approx(max(abs(ratio), 1 / abs(ratio)))
 
 
 @pytest.mark.parametrize("nodes", [1, 7])

@@ -369,6 +369,10 @@ def test_wake_cut_is_matched():
         (lambda x, y, z: (x, np.where(x < 0.2, 0.5, y), z[::-1]), "left-handed, some of its cells without volume"),
         (lambda x, y, z: (x, y, np.where(y < 0.01, 0.5, z)), "a grid line along k has collapsed there"),
         (lambda x, y, z: (x[:, :, [0, 1, 2, 5, 4, 3, 6, 7, 8]], y, z), "grid lines fold over each other"),
+        (
+            lambda x, y, z: (x + 1e6 * np.maximum(x - 0.5, 0), y, z),
+            "no cell is folded .* spacings along i .* of 1e[+]06",
+        ),
         (lambda x, y, z: (x, y, 0 * z + 3.0), "the block is flat, all its nodes have one z"),
         (
             lambda x, y, z: (x, np.abs(y - 0.5) - z, (y - 0.5) * z),  # around the end of a thin plate

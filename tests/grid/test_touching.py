@@ -196,11 +196,18 @@ def traps():
     """name -> (blocks, further keys of [grid], boundary tables before the last, words)."""
     y, z, h = lines(0, 1, 17), lines(0, 1, 9), 1 / 12
     left = sheet(lines(0, 1, 13), y)
+    displaced, below = sheet(lines(1, 2, 13), y), sheet(lines(1, 2, 13), y, z)
+    displaced[1, 0, 7, 0] += 0.3 / 16
+    below[2, 5, 7, 0] += 0.3 / 8
     chance = np.concatenate([y[:8:2], y[8:10], lines(y[9], 1, 9)[1:]])
     periodic = [{"faces": ["imin", "imax"], "type": "periodic"}]
     on = "face imax of block 'block-1'.* lies on face imin of block '{}'.*not joined to it"
     return {
         "patched, two nodes coincide": ([left, sheet(lines(1, 2, 9), chance)], {}, [], on.format("block-2")),
+        "a node out of place": ([left, displaced], {}, [], "nodes i = 12:13, j = 6:9, k = 0:1, lies on face imin of"),
+        "a node out of place in space": (
+            [sheet(lines(0, 1, 13), y, z), below], {}, [], r"j = 6:17, k = 4:7, lies on face imin of .* \(20 c"
+        ),
         "gap of half a spacing": ([left, sheet(1 + h / 2 + lines(0, 1, 13), y)], {}, [], on.format("block-2")),
         "overlap": ([left, sheet(1 - 2.6 * h + lines(0, 1, 13), y)], {}, [], "lies inside block 'block-2'"),
         "one edge only": (
@@ -235,7 +242,7 @@ def test_no_trap_is_closed_off_in_silence(tmp_path, capsys, name, verb):
     said = " ".join(capsys.readouterr().err.split())
     assert re.search(words, said) and "meets another block" in said and "(x, y, z) =" in said
     assert "if that is a boundary, add a [[boundary]]" in said and "Traceback" not in said
-    if verb == "check":
+    if verb == "check" and "out of place" not in name:  # these need ranges
         met = {(t.block, t.face) for t in build(GridFile(file=str(tmp_path / "g.x"))).touching}
         named = [{"block": f"block-{b + 1}", "faces": [face], "type": "slip-wall"} for b, face in sorted(met)]
         case["boundary"] = [*named, {"faces": "all", "type": "slip-wall"}]

@@ -87,6 +87,7 @@ def test_a_reference_from_a_csv_file(tube, tmp_path):
         ("x,rho\n1,2,3\n", "line 2: 3 numbers under 2 names"),
         ("1,2\n", "line 1: 2 numbers under 0 names"),
         ("x,rho\n", "has no numbers"),
+        ("x,rho,rho,u\n1,2,3,4\n", "line 1: two columns are called rho"),
     ],
 )
 def test_references_that_cannot_be_read(tmp_path, text, message):

@@ -74,6 +74,10 @@ def test_a_tone_raises_its_band_at_its_angle(measured):
         ("strouhal,30\nx,1", "not numbers"),
         ("strouhal,p\n1,2", "no table of measured spectra"),
         ("strouhal\n1", "no table of measured spectra"),
+        ("strouhal,angle_30\n", "has no numbers\n  .*strouhal,angle_30,angle_60$"),
+        ("strouhal,angle_30,angle_30\n1,2,3", "two columns are called angle_30"),
+        ("strouhal,angle_30,angle_30.0\n1,2,3", "two columns are for the angle 30"),
+        ("strouhal,angle_30\n1,nan", "a level at 30 degrees is not finite"),
         ("strouhal,angle_30\n0,2\n1,3", "not positive and ascending"),
         ("strouhal,angle_30\n1,2\n0.5,3", "not positive and ascending"),
     ],
@@ -86,7 +90,11 @@ def test_other_tables_are_refused(tmp_path, text, said):
 
 
 @pytest.mark.parametrize(
-    ("angles", "strouhal", "said"), [([40.0], [0.2, 1.0], "no angle"), ([30.0], [3.0, 4.0], "no resolved third octave")]
+    ("angles", "strouhal", "said"),
+    [
+        ([40.0], [0.2, 1.0], "no angle of an observer is measured\n  .*40 degrees.*by --arc"),
+        ([30.0], [3.0, 4.0], "no resolved third octave is measured\n  .*3 to 4; --velocity and --length"),
+    ],
 )
 def test_spectra_without_a_common_band_are_refused(angles, strouhal, said):
     levels = {angle: np.zeros(2) for angle in angles}

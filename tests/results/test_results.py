@@ -214,6 +214,32 @@ def test_what_is_no_run_is_refused(tmp_path):
     assert "[average]" in caught.value.hint
 
 
+def test_arguments_of_another_type_are_refused_by_name(run):
+    tree, history = run.fields(), run.history("two")
+    for call, words in (
+        (lambda: hiresx.open(3), "run: 3 is not a text or a path"),
+        (lambda: run.fields(-1, 3), "variables: 3 is not a list of texts or None"),
+        (lambda: run.fields(-1, ["p", 3]), r"variables: \['p', 3\] is not"),
+        (lambda: run.fields(subset=None), "subset: None is not a text"),
+        (lambda: run.series(start="now"), "start: 'now' is not a number"),
+        (lambda: run.series(every=1.5), "every: 1.5 is not a whole number"),
+        (lambda: run.series(blocks=3), "blocks: 3 is not a list of texts"),
+        (lambda: run.files(every=None), "every: None is not a whole number"),
+        (lambda: run.history(["two"]), "no history \"\\['two'\\]\""),
+        (lambda: run.surface(np.ones(2)), "no surface"),
+        (lambda: run.wall({}), "no distribution along the walls"),
+        (lambda: run.plot(3), "variables: 3 is not a text"),
+        (lambda: tree.hiresx.line(0.5, "p"), "where: 0.5 is not a text"),
+        (lambda: tree.hiresx.line("y=0", ["p"]), r"names: \['p'\] is not a text"),
+        (lambda: tree.hiresx.plot("p", line=3), "line: 3 is not a text or None"),
+        (lambda: history.hiresx.plot(None), "names: None is not a text"),
+    ):
+        with pytest.raises(HiresxError, match=words) as caught:
+            call()
+        assert caught.value.hint
+    assert list(run.fields(np.int64(-1), iter(["p"]))["box"].data_vars) == ["p"]
+
+
 def test_a_missing_xarray_is_named_with_its_command(tmp_path, monkeypatch):
     two_blocks(tmp_path)
     monkeypatch.setitem(sys.modules, "xarray", None)

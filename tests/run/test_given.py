@@ -28,8 +28,13 @@ def test_a_state_that_is_none_is_refused_by_place():
         ((1, np.inf, 0, 0, P), "u = inf"),
         ((0, 0, 0, 0, P), "rho = 0"),
         ((1, 0, np.zeros(3), 0, P), r"v has the shape \(3,\)"),
-        (("much", 0, 0, 0, P), "rho = 'much' is not a number"),
-        ((None, 0, 0, 0, P), "rho = None is not a number"),
+        (("much", 0, 0, 0, P), "rho = 'much' is not a real number"),
+        ((None, 0, 0, 0, P), "rho = None is not a real number"),
+        ((1, 2 + 1j, 0, 0, P), r"u = \(2\+1j\) is not a real number"),
+        ((rho + 0j, 0, 0, 0, P), "rho is an array of type complex128"),
+        ((1, 0, [[1.0, 2.0], [3.0]], 0, P), "v has rows of different lengths"),
+        ((1, 0, 0, np.zeros(9, "datetime64[s]"), P), "w is an array of type datetime64"),
+        ((1, 0, 0, 0, np.array([P, None])), "p is an array of type object"),
     ):
         with pytest.raises(HiresxError, match=words) as error:
             block.set_state(*given)
@@ -40,7 +45,7 @@ def test_a_state_that_is_none_is_refused_by_place():
 
 def test_a_block_that_is_none_is_refused_with_those_that_are_there():
     run = Simulation(case(), "cpu")
-    with pytest.raises(HiresxError, match="rho = 'box' is not a number") as error:
+    with pytest.raises(HiresxError, match="rho = 'box' is not a real number") as error:
         run.blocks[0].set_state("box", 1, 0, 0, P)
     assert "simulation.blocks[n]`, where 0 is 'box'" in error.value.hint
     for block in ("box", 1, 0.0, None):
@@ -107,6 +112,8 @@ def test_masked_entries_are_refused_by_place():
         Simulation(case(), "cpu", initial=lambda x, y, z: (1, 0, 0, 0, rho))
     with pytest.raises(HiresxError, match=r"block 'a': y is masked at \[0, 2, 5\]"):
         Block("a", block.x, rho, block.z)
+    with pytest.raises(HiresxError, match="block 'a': z is an array of type complex128"):
+        Block("a", block.x, block.y, block.z + 0j)
     for given in ((rho, [1.0]), (1.0, [2.0], [rho])):
         with pytest.raises(ValueError, match=r"is masked at \[0, 2, 5\]"):
             Waves(*given)

@@ -12,7 +12,7 @@ from swept_case import SET, written
 
 from hiresx.case import functions, loader
 from hiresx.errors import HiresxError
-from hiresx.output.saved import files
+from hiresx.output.saved import files, record
 from hiresx.post import modes
 
 
@@ -93,6 +93,8 @@ def test_fields_for_paraview_alone_are_not_called_absent(tmp_path):
 def test_averages_that_have_not_begun_are_not_to_be_added(tmp_path):
     kept = {"status": "finished", "time": 2.0, "case": {"average": {"start": 10.0, "every": 1}}}
     (tmp_path / "run.json").write_text(json.dumps(kept))
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "checkpoint_000001_step_000009.hxc").touch()
     for words in (("post", "profile", tmp_path, "y=0.5"), ("plot", tmp_path / "averages.nc")):
         status, _, err = command(*words)
         said = " ".join(err.split())
@@ -125,3 +127,30 @@ def test_a_link_that_leads_nowhere_is_called_that(tmp_path):
     (tmp_path / "link").symlink_to("nowhere")
     error = files.io_error(tmp_path / "link", FileExistsError(errno.EEXIST, "File exists"))
     assert error.message.endswith("it is a symbolic link that leads to no directory")
+
+
+def test_a_restart_is_proposed_only_to_a_run_with_a_checkpoint(tmp_path):
+    keeps_none = ["--backend", "cpu", "--set", "checkpoint.keep=0"]
+    status, _, err = command("run", "sod", *keeps_none, "--set", "time.dt=10", "--out", "gone", cwd=tmp_path)
+    assert status == 3 and "at node" in err and "--restart" not in err
+    status, _, err = command("run", "sod", "--out", "gone", cwd=tmp_path)
+    assert status == 2 and "holds a run already" in err and "--restart" not in err
+    words = ("--set", "time.steps=1", "--set", "average={start=9.0, every=1}")
+    status, out, err = command("run", "sod", *keeps_none, *words, "--steps", "2", "--out", "short", cwd=tmp_path)
+    assert status == 0 and "ended at time.steps = 1" in err and "--restart" not in err
+    with pytest.raises(HiresxError) as error:
+        raise record.no_averages(tmp_path / "short")
+    assert "run it again" in error.value.hint
+    kept = json.loads((tmp_path / "short" / "run.json").read_text())
+    kept |= {"status": "running", "process": kept["process"] | {"since": 1}}
+    (tmp_path / "short" / "run.json").write_text(json.dumps(kept))
+    status, out, _ = command("info", "short", "--json", cwd=tmp_path)
+    assert json.loads(out)["status"] == "lost" and "to go on" not in json.loads(out)
+
+
+def test_no_restart_is_proposed_where_the_case_must_change(tmp_path):
+    """A restart computes with the formula that the run has."""
+    source = 'source.e="1 / (t - t)"'
+    status, _, err = command("run", "sod", "--backend", "cpu", "--set", source, "--out", "run", cwd=tmp_path)
+    assert status == 3 and "change the formula" in err and "--restart" not in err
+    assert list((tmp_path / "run" / "checkpoints").iterdir())

@@ -1,5 +1,6 @@
 """What a script gives that is no case, no number of steps, and no scalar: one clear error."""
 
+import numpy as np
 import pytest
 
 from hiresx import Case, HiresxError, Simulation, load
@@ -34,3 +35,43 @@ def test_a_scalar_that_the_case_does_not_have():
 def test_a_power_with_more_digits_than_there_is_time_for():
     with pytest.raises(HiresxError, match="nan everywhere"):
         Simulation(load("sod", overrides=['source.e="9**9**9"']), "cpu")
+
+
+@pytest.mark.parametrize("name", [3, ["p"], None, np.ones(2)])
+def test_a_state_by_what_is_no_name_says_which_names_there_are(name):
+    block = Simulation("sod", "cpu").blocks[0]
+    with pytest.raises(HiresxError, match="there is no variable") as error:
+        block.state(name)
+    assert "there are rho, u, v, w, p" in error.value.hint and "mach" in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"backend": 3}, "backend: 3 is not a text"),
+        ({"out": 1.5}, "out: 1.5 is not a text or a path or None"),
+        ({"weights": "1,1"}, "weights: '1,1' is not a list of numbers or None"),
+        ({"weights": ["1"]}, "is not a list of numbers"),
+        ({"transport": ["auto"]}, "is not a text"),
+        ({"parts": []}, r"parts: \[\] is not a function or None"),
+        ({"restart": 3}, "restart: 3 is neither a run nor a checkpoint"),
+        ({"rebalance": 2.5}, "rebalance: 2.5 is not a"),
+    ],
+)
+def test_arguments_of_a_simulation_of_another_type(given, words):
+    with pytest.raises(HiresxError, match=words) as error:
+        Simulation("sod", **{"backend": "cpu", **given})
+    assert error.value.hint
+
+
+def test_arguments_of_other_calls_of_another_type():
+    run = Simulation("sod", "cpu")
+    for call, words in (
+        (lambda: run.rebuild(weights=3), "weights: 3 is not a list of numbers"),
+        (lambda: run.rebuild(parts="equal"), "parts: 'equal' is not a function"),
+        (lambda: run.blocks[0].set_state(1, 0, 0, 0, 1, 3), "scalars: 3 is not a dictionary"),
+        (lambda: load("sod", overrides=3), "overrides: 3 is neither a list of texts nor a dictionary"),
+    ):
+        with pytest.raises(HiresxError, match=words):
+            call()
+    run.rebuild(weights=np.ones(1))

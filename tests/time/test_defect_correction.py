@@ -79,5 +79,20 @@ def test_what_does_not_go_together_is_refused(overrides, named):
 
 def test_a_stall_without_a_linear_residual_says_so():
     place = {"block": "wing", "node": [1, 2, 3], "equation": "e"}
-    told = stall({"linear_drop": np.nan, "share": 1.0, "drop": 100.0, "cfl": 5.0, "largest": place}, 1e10)
+    told = stall({"linear_drop": np.nan, "share": 1.0, "drop": 100.0, "cfl": 5.0, "largest": place}, 1e10, None)
     assert "no linear residual known; a smaller implicit.largest_cfl" in told
+
+
+@pytest.mark.parametrize(
+    ("linear_drop", "share", "sweeps", "advice"),
+    [
+        (0.2, 0.5, None, "not solved: more implicit.krylov, a smaller implicit.largest_cfl"),
+        (0.2, 0.5, 3, "not solved: more implicit.krylov, implicit.sweeps left out or raised, a smaller"),
+        (0.01, 0.5, None, "a smaller time.cfl"),
+        (0.01, 1.0, None, "more time.steps"),
+    ],
+)
+def test_what_to_do_about_a_stall_follows_from_its_cause(linear_drop, share, sweeps, advice):
+    place = {"block": "wing", "node": [1, 2, 3], "equation": "e"}
+    told = stall({"linear_drop": linear_drop, "share": share, "drop": 1.0, "cfl": 5.0, "largest": place}, 1e10, sweeps)
+    assert advice in told and "node (i, j, k) = (1, 2, 3) of block 'wing'" in told

@@ -219,6 +219,15 @@ def test_a_key_without_a_value_can_be_given_one(duct):
         ({"of": [3]}, r"of = \[3\] is not a list of names"),
         ({"by": [3]}, r"by = \[3\] is not a list of names"),
         ({"step": "a"}, "--step a: no step has this size"),
+        ({"step": 0}, "--step 0: no step has this size"),
+        ({"step": -1e-3}, "--step -0.001: no step has this size"),
+        ({"step": float("nan")}, "--step nan: no step has this size"),
+        (
+            {"step": 1e-30},
+            "--step 1e-30: parameters.back = 0.*not resolved together in double precision\n.*a step from",
+        ),
+        ({"step": 1e300}, "--step 1e[+]300: parameters.back"),
+        ({"step": 1e-12, "by": ["initial.state.v"]}, "--step 1e-12: initial.state.v = 0 and"),
         ({"case": {}}, "case is of the type dict"),
     ],
 )

@@ -8,6 +8,7 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -230,9 +231,9 @@ def check(names: Iterable[str], place: str = "output.variables", scalars: Iterab
             raise unknown_variable(name, known, where)
 
 
-def unknown_variable(name: str, known: Sequence[str], where: str = "") -> HiresxError:
+def unknown_variable(name: Any, known: Sequence[str], where: str = "") -> HiresxError:
     """Return the error for a `name` that is not in `known`. `where`: the beginning of the message."""
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(str(name), known, n=1)
     hint = f'did you mean "{near[0]}"? ' if near else ""
     return HiresxError(f'{where}there is no variable "{name}"', f"{hint}there are {', '.join(known)}")
 

@@ -54,6 +54,13 @@ def list_checkpoints(directory: str | Path) -> list[Path]:
     return sorted(found, key=_number, reverse=True)
 
 
+def command_to_continue(directory: str | Path, setting: str = "") -> str:
+    """Return the command that continues the run in `directory`, with `setting` (KEY=VALUE) if one is given; "" if the
+    run has no checkpoint."""
+    more = f" --set {setting}" if setting else ""
+    return f"hiresx run --restart {quote(directory)}{more}" if list_checkpoints(directory) else ""
+
+
 def _number(path: Path) -> int:
     found = _PATTERN.fullmatch(path.name)
     assert found is not None

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hiresx.base.json_types import to_json_types
-from hiresx.base.shell import quote
 from hiresx.errors import HiresxError
 from hiresx.output.saved import directories, files, process
 from hiresx.output.saved.machine_record import hardware, versions
@@ -126,10 +125,13 @@ def no_averages(directory: Path) -> HiresxError:
     kept = read_or_empty(directory)
     asked = (kept.get("case") or {}).get("average")
     if asked:
+        from hiresx.output.saved import checkpoint  # which imports this module
+
+        command = checkpoint.command_to_continue(directory, "time.end=...")
         return HiresxError(
             f"{directory} has no averages yet: the run is at time {kept.get('time') or 0.0:g}, and average.start is "
             f"{asked.get('start') or 0.0:g}",
-            f"continue it beyond that time: hiresx run --restart {quote(directory)} --set time.end=...",
+            f"continue it beyond that time: {command}" if command else "run it again, beyond that time",
         )
     return HiresxError(
         f"{directory} has no averages", "add [average] to the case (start = ..., every = ...) and run it again"

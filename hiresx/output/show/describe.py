@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from hiresx.base.shell import quote
 from hiresx.errors import HiresxError
 from hiresx.output.fields import coordinate_file
 from hiresx.output.fields import field_file as fields
@@ -90,8 +89,8 @@ def _run(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": "run", "title": case.get("title", "")}
     apart = ("case", "history", "stages", "ranks", "restarts", "process")
     found |= {key: value for key, value in entries.items() if key not in apart}
-    if found.get("status") == "lost":
-        found["to go on"] = f"hiresx run --restart {quote(path)}"
+    if found.get("status") == "lost" and (command := checkpoint.command_to_continue(path)):
+        found["to go on"] = command
     if len(entries.get("ranks") or ()) > 1:
         found["ranks"] = [_rank(rank, entries.get("wall_s")) for rank in entries["ranks"]]
     found["restarts"] = len(entries.get("restarts") or ())

@@ -153,11 +153,11 @@ def _exact(
     }
 
 
-def read_table(path: Path, along: str) -> dict[str, np.ndarray]:
+def read_table(path: Path, along: str, others: str = "rho,u,p") -> dict[str, np.ndarray]:
     """Return the columns of a CSV file by name, each (rows,). The header is the first line with names that include
-    `along`; it may begin with #.
+    `along`; it may begin with #. `others`: the names of other columns that hints give as an example.
 
-    Raises HiresxError with file and line for a line that cannot be read.
+    Raises HiresxError with file and line for a line that cannot be read, and for two columns of one name.
     """
     if kind := describe_path(path):
         raise HiresxError(f"cannot read the table {path}: it {kind}", "give a CSV file")
@@ -173,6 +173,8 @@ def read_table(path: Path, along: str) -> dict[str, np.ndarray]:
             continue
         if not rows and along in cells:
             header = cells
+            if twice := [name for n, name in enumerate(cells) if name and name in cells[:n]]:
+                raise HiresxError(f"{path}, line {number}: two columns are called {twice[0]}", "rename or remove one")
         elif not text.startswith("#"):
             try:
                 rows.append([float(cell) for cell in cells])
@@ -183,8 +185,10 @@ def read_table(path: Path, along: str) -> dict[str, np.ndarray]:
                 raise HiresxError(
                     f"{path}, line {number}: {plural(len(rows[-1]), 'number')} under "
                     f"{plural(len(header), 'name')} of columns",
-                    f"name the columns in the first line, as in {along},rho,u,p",
+                    f"name the columns in the first line, as in {along},{others}",
                 )
     if not rows:
-        raise HiresxError(f"{path} has no numbers", f"give a CSV file with the columns {along},rho,u,p")
+        raise HiresxError(
+            f"{path} has no numbers", f"give a CSV file with lines of numbers under the names {along},{others}"
+        )
     return dict(zip(header, np.array(rows).T, strict=True))

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.case.implicit_table import more_solved
 from hiresx.errors import HiresxError
 from hiresx.time.linearised import EXPLICIT_CFL, Linearised, ResidualPlace, Steady, linear_solver
 from hiresx.time.newton import newton_step
@@ -107,8 +108,8 @@ class NewtonSteady(Steady):
             f"the implicit integrator makes no progress: its CFL number fell to {cfl:.3g}, from time.cfl = "
             f"{self._linear.settings.cfl:g}, and no step from there lowers the residual {residual:.3g}, which is "
             f"largest in the equation of {place.equation} at node (i, j, k) = {place.node} of block '{place.block}'",
-            "start nearer to the steady flow, from a coarser or an explicit run, or take more implicit.krylov and "
-            "implicit.sweeps; there may be no steady flow (docs/implicit.md)",
+            "start nearer to the steady flow, from a coarser or an explicit run, or take "
+            f"{more_solved(self._linear.settings.sweeps)}; there may be no steady flow (docs/implicit.md)",
         )
         error.everywhere = True
         return error

@@ -8,6 +8,7 @@ from typing import Any
 
 from hiresx.base.plural import plural
 from hiresx.case import Case
+from hiresx.case.implicit_table import more_solved
 from hiresx.output.watch.history import Column
 from hiresx.output.watch.sampling import Monitor
 from hiresx.output.watch.watched import WatchedRun
@@ -103,7 +104,7 @@ class NewtonProgress(_OfReport):
             if integrator.converged:
                 self.notes.append(convergence(integrator.memory, self._drop, solver.steps))
             else:
-                self.notes.append(stall(report, self._drop))
+                self.notes.append(stall(report, self._drop, solver.case.implicit.sweeps))
         super().finish(solver)
 
 
@@ -118,14 +119,14 @@ def convergence(memory: Mapping[str, float], drop: float, steps: int) -> str:
     return f"the residual {fell} {plural(steps, 'step')}: the flow is steady"
 
 
-def stall(report: Mapping[str, Any], drop: float) -> str:
+def stall(report: Mapping[str, Any], drop: float, sweeps: int | None) -> str:
     """Return a message on an iteration that ended without convergence, with possible remedies. `report`: data on its
-    end. `drop`: the factor by which the case requires the residual to fall."""
+    end. `drop`: the factor by which the case requires the residual to fall. `sweeps`: implicit.sweeps of the case."""
     place = report["largest"]
     left = report["linear_drop"]
     solved = "no linear residual known" if math.isnan(left) else f"a linear residual of {left:.2g}"
     if left > 0.1:
-        advice = "the linear equations were not solved: more implicit.krylov or implicit.sweeps, a smaller largest_cfl"
+        advice = f"the linear equations were not solved: {more_solved(sweeps)}, a smaller implicit.largest_cfl"
     elif report["share"] < 1:
         advice = "steps were shortened to keep density and pressure: a smaller time.cfl, a start nearer to the end"
     elif math.isnan(left):
