@@ -162,7 +162,8 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
     box = slices(triple((max(n - REACH, 0), min(n + REACH + 1, m)) for n, m in zip(node, block.size, strict=True)))
     around = RawBlock(block.name, *block.at(box))
     if volume_extremes(around)[0] > 0:
-        ratio, d = max((float(_stretching(list(around.coordinates), d).max()), d) for d in block.active)
+        coordinates = [np.asarray(x) for x in around.coordinates]
+        ratio, d = max((float(_stretching(coordinates, d).max()), d) for d in block.active)
         jump = f"spacings along {AXES[d]} change by a factor of {ratio:.3g} from a cell to the next"
         bend = "grid lines bend sharply in the block, or cells of another size follow behind its face"
         what = jump if ratio > STEEPEST else bend
