@@ -154,7 +154,8 @@ class Refine(Table):
 
 
 def refine_errors(case: "Case") -> Iterator[Exception]:
-    """Yield the errors of a case whose settings exclude refinement."""
+    """Yield an exception for each setting of a case with `[refine]` that refinement does not support. Yields nothing if
+    the case has no `[refine]`."""
     if case.refine is None:
         return
     integrator, with_criterion, conservative = case.time.integrator, dict[str, bool](), dict[str, bool]()

@@ -28,12 +28,12 @@ class WingCH(Generator):
         False,
         description="whether the wing ends in a cap in place of a straight edge. The edge of the cap lies beyond the "
         "section at `semi_span` by the half thickness t of that section, times t/sqrt(t^2 + (0.012 c)^2) with the "
-        "chord c there. From a length before the edge on, the square root of the squares of this distance and `tip`, "
-        "the thickness decreases to it, as that of an ellipse where the section is thick",
+        "chord c there. The thickness decreases to zero at this edge over the length sqrt(d^2 + tip^2), where d is "
+        "that distance; where the section is thick, it decreases nearly as that of an ellipse",
     )
     tip: Positive = Field(
-        description="length over which the thickness decreases to zero, in L: beyond that section, or with a cap from "
-        "before that section on"
+        description="length over which the thickness decreases to zero, in L. Without a cap it begins at that "
+        "section; with a cap it begins before it (see `cap`)"
     )
     n_airfoil: Annotated[int, Field(ge=8, multiple_of=2)] = Field(
         description="nodes on a section, from the trailing edge around to the trailing edge, an even number: the "

@@ -25,10 +25,11 @@ def check(
     ] = None,
     json: options.Json = False,
 ) -> int:
-    """Validate a case without running it: grid quality, boundaries, sponges, the frequencies that the grid resolves,
-    memory, time step and cost; how ranks share it.
+    """Check a case without running it, and print the quality of its grid, its boundaries and sponges, the frequencies
+    that the grid resolves, memory, time step, cost, and the division among ranks.
 
-    Its case.py is executed, as by every command that reads a case.
+    The case's case.py is executed, as by every command that reads a case.
+    An error in the case ends the command with a message.
     """
     from hiresx.case import load
 

@@ -326,9 +326,9 @@ def _ranks_of_node(words: _Words, script: ScriptOptions, ranks: int | None, rank
 
 
 def make_batch(words: _Words, script: ScriptOptions, ranks: int | None, ranks_per_gpu: int = 1) -> "Batch":
-    """Return the content of a batch script for `ranks` ranks in all, or for the number of ranks in the options
-    `script`. `words`: the arguments of `hiresx run`. `ranks_per_gpu`: the number of ranks that share a GPU. Raises
-    HiresxError for options that batch scripts do not support."""
+    """Return the runs and resources of a batch job. `words`: the arguments of `hiresx run`. `script`: the options of
+    the script. `ranks`: number of ranks of the job; None: the number in `script`. `ranks_per_gpu`: number of ranks that
+    share a GPU. Raises HiresxError for options that batch scripts do not support."""
     from hiresx.launch import batch_script
 
     size, values = _ranks_of_node(words, script, ranks, ranks_per_gpu), words.values

@@ -229,8 +229,9 @@ def unrefinable_places(whole: "Decomposition") -> list[int]:
 
 
 def mirrors(whole: "Decomposition", patch: "Patch") -> list[Motion]:
-    """Return the reflections by which the coordinates are continued behind a plane of symmetry that ends half rings
-    around a pole, or that meets a no-slip wall at an edge. The list is empty for other patches."""
+    """Return the reflections that give the coordinates of the ghosts behind `patch`, a plane of symmetry in `whole`.
+    They are needed if half rings around a pole end at the plane, or if it meets a no-slip wall at an edge. Otherwise
+    the list is empty."""
     return _planes_of(whole, patch, [*_planes_through_poles(whole), *_planes_of_edges(whole)])
 
 
@@ -276,8 +277,9 @@ def _planes_of_edges(whole: "Decomposition") -> list[Motion]:
     return found
 
 
-def met_by_friction(whole: "Decomposition", patch: "Patch") -> list[Range]:
-    """Return the ranges of nodes of a patch at which no-slip walls on other faces of its block meet it."""
+def edges_at_no_slip_walls(whole: "Decomposition", patch: "Patch") -> list[Range]:
+    """Return the ranges of nodes of `patch` at which no-slip walls on other faces of its block meet it, in indexes of
+    this block. `whole`: the decomposition that contains the patch."""
     return [common for wall, common in met_by(whole, patch) if wall.condition.kernel == FRICTION]
 
 

@@ -55,7 +55,7 @@ class _Folders:
             self._open.discard(private)
 
     def end(self) -> None:
-        """Remove all folders, and allow no more."""
+        """Delete all temporary folders that this object made. A later call of `new` raises RuntimeError."""
         with self._lock:
             self._ended, left = True, [*self._open]
         for private in left:
@@ -272,9 +272,10 @@ def _digest(path: Path) -> str:
 
 @contextmanager
 def workplace() -> Iterator[Path]:
-    """Return a context with a private temporary folder on the cache's file system. Files made in it are renamed into
-    the cache, so that other processes never see incomplete files. Folders of processes that were killed are removed.
-    Raises HiresxError if the cache cannot be written to."""
+    """Return a context whose value is the path of a new private folder on the cache's file system. The caller writes
+    files there and renames them into the cache, so that other processes never see incomplete files. The folder is
+    deleted at the end. Folders of killed processes are deleted at the start. Raises HiresxError if the cache cannot be
+    written to."""
     path = directory()
     with _refusal(path):
         _sweep(path)

@@ -23,8 +23,10 @@ _STEP = 1e-6
 def amplitude_ratio(flux: str, points: float, waves: float, cfl: float, gamma: float = 1.4) -> complex:
     """Return the ratio of the computed to the exact complex amplitude of a plane sound wave (of its pressure), after it
     has travelled `waves` wavelengths through gas at rest with `points` nodes per wavelength. It is 1 for an exact
-    scheme. `flux`: a choice of scheme.flux. `cfl`: the CFL number, with the sound speed. `gamma`: ratio of specific
-    heats. Source: Fourier analysis of the linear scheme, see the module."""
+    scheme. The wave travels along a grid line with even spacings. The states are interpolated through five nodes with
+    the linear weights, and the time integrator is ssp_rk3. `flux`: a choice of scheme.flux. `cfl`: sound speed times
+    time step over spacing. `gamma`: ratio of specific heats. Source: Fourier analysis of the linear scheme, see the
+    module."""
     theta = 2 * np.pi / points
     left = np.sum(_LEFT * np.exp(1j * theta * np.arange(-2, 3)))
     right = np.exp(1j * theta) * np.conj(left)

@@ -326,8 +326,8 @@ class PatchedExchange(InterpolatedGhosts):
         nodes.)"""
 
     def field(self, name: str) -> None:
-        """Fill the ghosts of the field `name` behind patched faces, except those of a directed field: the directions
-        of the donors may be others."""
+        """Interpolate the ghosts of the field `name` behind patched faces from the neighbouring blocks. Fields with one
+        value for each grid direction are left out, since the directions of the neighbour may differ."""
         if self.any and not declared_field(name).directed:
             self._exchange(name)
 

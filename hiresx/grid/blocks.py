@@ -275,8 +275,8 @@ class Block:
         return np.stack([c[index] for c in self.coordinates])
 
     def node(self, i: Any, j: Any, k: Any) -> np.ndarray:
-        """Return the coordinates (x, y, z), in L, of the node with the indexes `i`, `j` and `k`. For arrays of indexes
-        of one shape, the result is an array (3, ...)."""
+        """Return the coordinates (x, y, z), in L, of the node with the indexes `i`, `j` and `k`, which begin with 0.
+        For arrays of indexes of one shape, the result is an array (3, ...)."""
         return self.at((k, j, i))
 
 

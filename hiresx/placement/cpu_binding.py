@@ -9,7 +9,7 @@ _last: list[tuple[frozenset[int], frozenset[int]]] = []
 
 
 def allowed_cpus() -> frozenset[int]:
-    """Return the CPUs that this process may use."""
+    """Return the numbers of the logical CPUs that this process may use. After `bind` these are those of before."""
     now = binding.bound_cpus()
     return _last[0][0] if _last and _last[0][1] == now else now
 

@@ -143,9 +143,10 @@ def expanded_jet(
     run: Run, ratio: float | None = None, mach: float | None = None, temperature: float | None = None,
     shape: jet_theory.Shape | None = None,
 ) -> jet_theory.ExpandedJet:  # fmt: skip
-    """Return the fully expanded jet of a run. `ratio`, `mach`, `temperature` and `shape`: the arguments
-    `pressure_ratio`, `exit_mach`, `total_temperature` and `shape` of `jet`. Those that are None are taken from the
-    parameters and the grid of the case."""
+    """Return the jet of a run after ideal expansion to the ambient pressure. `ratio`: exit over ambient pressure.
+    `mach`: Mach number at the exit. `temperature`: total over ambient temperature. `shape`: planar or round. What is
+    None is taken from the parameters and the grid of the case. Raises HiresxError if the pressure ratio is not known,
+    for another shape, or if the jet is not supersonic."""
     parameters = run.case.get("parameters") or {}
     ratio = parameters.get("pressure_ratio") if ratio is None else ratio
     mach = parameters.get("exit_mach", 1.0) if mach is None else mach

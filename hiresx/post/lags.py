@@ -20,8 +20,8 @@ class Correlation:
 
 
 def distances(places: np.ndarray) -> np.ndarray:
-    """Return the distances (places,) of `places` (places, 3) from the first of them along the line through them,
-    positive in the direction of the last."""
+    """Return the distances (places,) of `places` (places, 3) from the first of them along the line through them, in the
+    unit of `places`, positive in the direction of the last."""
     along = places[-1] - places[0]
     return (places - places[0]) @ along / max(float(np.linalg.norm(along)), 1e-300)
 

@@ -228,8 +228,10 @@ class LocalBlocks:
         return self.gas.primitive(q)
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the conservative state (n, nk, nj, ni) of each part, as the piece q.<whole block>, with the number type
-        of the run. If rounding errors are stored, yield them as the piece carry.<whole block>."""
+        """Yield the conservative variables of each part of a block on this rank, as they are stored, as the piece
+        `q.<number of the whole block>`: (n, nk, nj, ni) with n variables, in units of the case and the number type of
+        the run. With the precision "differences" these are the differences from the reference state, and their rounding
+        errors are also yielded, as `carry.<number of the whole block>` in the same shape."""
         for state in self.states:
             for name, array in state.restarting.items():
                 piece = LazyArray(

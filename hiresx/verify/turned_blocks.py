@@ -108,10 +108,9 @@ def turn_blocks(case: Case, whole: Decomposition, blocks: int, chance: np.random
     permuted and reversed at random. Boundary conditions name regions, and periodic conditions become connections.
     `chance`: the random generator.
 
-    No block ends within the halo width of the end of a wall that another block continues. The ghosts of the corner
-    there could be taken over two connections, and `extended_coordinates` uses that of the lower direction, where the
-    original block had ghosts of the wall. (The result of the planar jet differs by 1e-7 if a block ends one node from a
-    lip.) Cuts between ranks do not have this limit.
+    If a wall continues from one block into the next, no cut lies within the halo width of its end. Otherwise the ghosts
+    at that corner could be taken over either of two connections, and the result would differ from that of the undivided
+    block (by 1e-7 in the planar jet with a cut one node from a lip). Cuts between ranks do not have this limit.
     """
     parts = random_parts(whole, blocks, chance, nodes_beside_ends(whole))
     cut = split(whole, parts)

@@ -15,8 +15,9 @@ def current_process() -> dict[str, Any]:
 
 
 def has_ended(process: Mapping[str, Any] | None) -> bool:
-    """True if a process that `current_process` has described is known to have ended. False if this is unknown, for
-    instance because it ran on another host or in another container."""
+    """True if a process is known to have ended. `process`: its description by `current_process`, or None if there is
+    none. False if it runs, or if this cannot be known, for instance because it ran on another host or in another
+    container."""
     if not process or process.get("host") != platform.node() or not process.get("boot") or not process.get("since"):
         return False
     if process["boot"] != _boot():

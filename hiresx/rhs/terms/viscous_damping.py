@@ -8,7 +8,7 @@ import numpy as np
 from hiresx.case import Case
 from hiresx.case.implicit_table import viscous_damping
 from hiresx.decomposition import Decomposition
-from hiresx.decomposition.oblique_walls import groups, inward_rows, met_by_friction
+from hiresx.decomposition.oblique_walls import edges_at_no_slip_walls, groups, inward_rows
 from hiresx.decomposition.patches import Patch
 from hiresx.device.interface import Backend, Program
 from hiresx.device.state import BlockState
@@ -80,7 +80,9 @@ def _layered(whole: Decomposition) -> set[int]:
     """Return the numbers of the patches of `COMPUTED` that no-slip walls meet, and of those that continue them."""
     places = [n for n, patch in enumerate(whole.patches) if patch.condition.kernel == COMPUTED]
     together = groups(whole, places)
-    return {n for group in together if any(met_by_friction(whole, whole.patches[m]) for m in group) for n in group}
+    return {
+        n for group in together if any(edges_at_no_slip_walls(whole, whole.patches[m]) for m in group) for n in group
+    }
 
 
 def _thin(block: Block, patch: Patch) -> list[int]:

@@ -8,8 +8,8 @@ of the flux.
 - Turned and mirrored: F(Ra, Rb; Rm) = R F(a, b; m) for rotations and reflections R.
 - Wall: between a state and its mirror image there is no flux of mass and energy.
 - Supersonic: the flux is that of the upwind state. This is not required of local Lax-Friedrichs, which averages both
-  states, nor of the rotated flux, whose directions differ from that of the face, nor of `roe_h`, whose eigenvalues are
-  raised to 1.
+  states, nor of the rotated flux, whose directions differ from that of the face, nor of `roe_h`, whose absolute
+  eigenvalues these checks raise to at least 1, in the unit of the velocities of the states.
 - Contact: if pressure and normal velocity are the same on both sides, the flux of HLLC, HLLC-LM, Roe and the rotated
   one is that of the upwind state.
 """

@@ -68,6 +68,6 @@ CHECKS = [
     for flow, limits in LIMITS.items()
     for precision, limit in zip(OPTIONS, limits, strict=True)
 ] + [
-    _check(flow, "differences", LIMITS[flow][1], f"{flow}: differences, about its mean flow", MEAN)
+    _check(flow, "differences", LIMITS[flow][1], f"{flow}: differences, mean flow as scheme.reference", MEAN)
     for flow in ("vortex", "vortex, wavy grid")
 ]

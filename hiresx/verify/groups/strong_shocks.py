@@ -41,8 +41,8 @@ RUNS = {
 
 
 def least(name: str) -> Callable[[CompletedRun], float]:
-    """Return a measure of a run: the smallest value of the entry `name` of the records of the run (see
-    `Simulation.run`)."""
+    """Return a function of a completed run. It returns the smallest value of the entry `name` in the records of the
+    run (see `Simulation.run`)."""
 
     def measure(run: CompletedRun) -> float:
         return run.samples(name).min()
