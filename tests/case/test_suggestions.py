@@ -17,6 +17,7 @@ from hiresx.base import shell
 from hiresx.base.notify import notifications_to
 from hiresx.cli import execute
 from hiresx.device import compiler
+from hiresx.output.saved.checkpoint import FOLDER
 
 NAMES = ("a b", "x[1]", "$(touch pwned)", "it's", "-x", "a\nb", "#", "*")
 # A command with a name in it, in the text of a program.
@@ -54,6 +55,9 @@ def test_suggestions_that_hold_a_name(name, tmp_path, monkeypatch):
     assert edited[:3] == ["hiresx", "check", edited[2].rstrip(";")] or edited[2].endswith(";")
     assert Path(edited[2].removesuffix(";"), "case.toml").is_file()
     Path(name, "run.json").write_text("{}")
+    assert "continue it" not in said("run", "sod", "--out", name)
+    Path(name, FOLDER).mkdir()
+    Path(name, FOLDER, "checkpoint_1_step_1.hxc").touch()
     text = said("run", "sod", "--out", name)
     again = shlex.split(text.partition("continue it: ")[2])
     assert again[:3] == ["hiresx", "run", "--restart"] and Path(again[3], "run.json").is_file() and len(again) == 4
