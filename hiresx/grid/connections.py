@@ -56,9 +56,15 @@ class Connection:
         return Motion(self.rotation, self.translation)
 
     @property
+    def _turn(self) -> tuple[int, int]:
+        # a script may give lists or arrays
+        a, b, c = (tuple(map(int, row)) for row in self.matrix)
+        return _turn((a, b, c), self.face)
+
+    @property
     def donor_direction(self) -> int:
         """Direction of the donor block that corresponds to the direction normal to this block's face."""
-        return _turn(self.matrix, self.face)[0]
+        return self._turn[0]
 
     @property
     def sign(self) -> int:
@@ -66,7 +72,7 @@ class Connection:
         face. It accounts for the sense of the index, and for a change of handedness, since area vectors (grad xi)/J are
         x_eta cross x_zeta."""
         hands = 1 if self.rotation is None else round(float(np.linalg.det(self.rotation)))
-        return _turn(self.matrix, self.face)[1] * hands
+        return self._turn[1] * hands
 
     @property
     def donor_face(self) -> str:
