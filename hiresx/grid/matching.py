@@ -52,7 +52,7 @@ def _refuse_twins(blocks: Sequence[Block]) -> None:
 
 def _match_faces(blocks: Sequence[Block], faces: Sequence[Place]) -> list[Connection]:
     nodes, owner, index = _face_nodes(blocks, faces)
-    distance = _distance(blocks)
+    distance = matching_distance(blocks)
     if distance == 0:  # neighbours coincide: a grid without a valid Jacobian is not matched
         return []
     most = max(max(block.size) for block in blocks) if len(faces) < sum(len(block.faces) for block in blocks) else 0
@@ -92,7 +92,8 @@ def _face_nodes(blocks: Sequence[Block], faces: Sequence[Place]) -> tuple[Reals,
     return np.concatenate(nodes), np.concatenate(owner), np.concatenate(index, axis=1)
 
 
-def _distance(blocks: Sequence[Block]) -> float:
+def matching_distance(blocks: Sequence[Block]) -> float:
+    """Return the largest distance, in L, of nodes that coincide."""
     extent = max(max(block.extents) for block in blocks)
     smallest = float("inf")
     for block in blocks:

@@ -7,6 +7,7 @@ found, and their faces would become boundaries. A wall there would block the flo
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from hiresx.base.arrays import triple
 from hiresx.grid.blocks import MINIMUM_NODES, Block, direction, face_range, one_inside, slices
 from hiresx.grid.connections import Connection, Grid, Touching
 from hiresx.grid.connectivity_check import misfit, seam_steps
+from hiresx.grid.matching import matching_distance
 from hiresx.grid.motions import Motion
 from hiresx.grid.orientation import join, possible_matrices
 from hiresx.grid.singular import collapsed_direction
@@ -37,6 +39,9 @@ SHARED = 0.01
 TILE = 8
 # Largest number of cells of a face that are searched inside other blocks.
 SAMPLES = 256
+# Nodes at the end of a face are out of place if at most so many in a row are not joined, and if their distances from
+# the nodes to which the connection beside them would join them are below this multiple of the step to the joined node.
+ENDS, ASIDE = 3, 0.3
 # Number of nodes of a block among which the nearest one is found first; then the nodes around it are examined.
 COARSE = 20_000
 
@@ -83,7 +88,7 @@ def touching(grid: Grid, holes: bool = True) -> list[Touching]:
         found: list[Touching] = []
         coarse: dict[int, np.ndarray] = {}
         for own in surfaces:
-            found += _holes(own) if holes else ()
+            found += [*_holes(own), *_open_ends(grid, own)] if holes else ()
             if not own.free.any():
                 continue
             for other in surfaces:
@@ -114,13 +119,13 @@ class _Surface:
         self.spacing = _spacing(self.outward, self.lie, 1 in nodes.shape[:2])
         held = np.zeros(shape, dtype=bool)
         # For each node 1 + the position in `joins` of the map that takes it to another face, 0 for none.
-        self.joins: list[tuple[Any, ...]] = []
+        self.joins: list[Connection] = []
         self.joined = np.zeros(shape, dtype=int)
         for c in grid.connections:
             if (c.block, c.face) == (b, face):
-                join = (c.donor, c.donor_face, c.matrix, c.offset)
-                self.joins += [join] * (join not in self.joins)
-                self.joined[tuple(slice(*c.range[e]) for e in self.across)] = 1 + self.joins.index(join)
+                joint = replace(c, range=self.range)
+                self.joins += [joint] * (joint not in self.joins)
+                self.joined[tuple(slice(*c.range[e]) for e in self.across)] = 1 + self.joins.index(joint)
                 # The line of nodes at the rim of a range belongs to another connection, but its cells belong to this
                 # one.
                 part = [(max(c.range[e][0] - 1, 0), c.range[e][1] + 1) for e in self.across]
@@ -188,13 +193,39 @@ def _bend(nodes: np.ndarray, axis: int) -> np.ndarray:
 def _holes(own: _Surface) -> Iterator[Touching]:
     """Yield the nodes of a face that are not joined, while both neighbours on a grid line are, by one map: nodes that
     are out of place on one of the two faces."""
-    for n, (block, face, *_) in enumerate(own.joins, 1):
+    for n, joint in enumerate(own.joins, 1):
         nodes = np.zeros(own.joined.shape, dtype=bool)
         for axis in (0, 1):
             here, at = np.moveaxis(own.joined, axis, 0), np.moveaxis(nodes, axis, 0)
             at[1:-1] |= (here[1:-1] == 0) & (here[:-2] == n) & (here[2:] == n)
         if nodes.any():
-            yield _report(own, block, face, _of_cells(nodes.astype(float)) > 0)
+            yield _report(own, joint.donor, joint.donor_face, _of_cells(nodes.astype(float)) > 0)
+
+
+def _open_ends(grid: Grid, own: _Surface) -> Iterator[Touching]:
+    """Yield the nodes at the ends of a face that are not joined, while the next one on a grid line is, and that nearly
+    coincide with the nodes to which the same connection would join them: nodes that are out of place on one of the two
+    faces."""
+    index = np.indices([hi - lo for lo, hi in own.range]) + np.reshape([lo for lo, _ in own.range], (3, 1, 1, 1))
+    order = [e for e in range(3) if e not in own.across] + own.across
+    for n, joint in enumerate(own.joins, 1):
+        donor = grid.blocks[joint.donor]
+        ranges = face_range(joint.donor_face, donor.size)
+        to = joint.donors(index)
+        inside = np.all([(lo <= i) & (i < hi) for i, (lo, hi) in zip(to, ranges, strict=True)], axis=0)
+        held = np.array([np.clip(i, 0, size - 1) for i, size in zip(to, donor.size, strict=True)])
+        image = np.where(inside, joint.motion(donor.node(*held)), np.inf)
+        image = np.transpose(image, (0, *(1 + e for e in order)))[:, 0]
+        gap = np.linalg.norm(image - np.moveaxis(own.nodes, -1, 0), axis=0)
+        out = np.zeros(own.joined.shape, dtype=bool)
+        for axis, way in product((0, 1), (1, -1)):
+            joined, aside, nodes, found = (np.moveaxis(a, axis, 0)[::way] for a in (own.joined, gap, own.nodes, out))
+            for count in range(1, min(ENDS + 1, len(joined))):
+                step = np.linalg.norm(nodes[count] - nodes[count - 1], axis=-1)
+                ends = (joined[:count] == 0).all(axis=0) & (joined[count] == n)
+                found[:count] |= ends & (aside[:count] < ASIDE * step).all(axis=0)
+        if out.any() and gap[out].max() > matching_distance(grid.blocks):
+            yield _report(own, joint.donor, joint.donor_face, _of_cells(out.astype(float)) > 0)
 
 
 def _between(own: _Surface, other: _Surface) -> list[Touching]:

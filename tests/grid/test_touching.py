@@ -199,6 +199,9 @@ def traps():
     displaced, below = sheet(lines(1, 2, 13), y), sheet(lines(1, 2, 13), y, z)
     displaced[1, 0, 7, 0] += 0.3 / 16
     below[2, 5, 7, 0] += 0.3 / 8
+    corner, edge = sheet(lines(1, 2, 13), y), sheet(lines(1, 2, 13), y, z)
+    corner[0, 0, -2:, 0] += 0.2 / 12
+    edge[0, :, 0, 0] += 1e-3
     chance = np.concatenate([y[:8:2], y[8:10], lines(y[9], 1, 9)[1:]])
     periodic = [{"faces": ["imin", "imax"], "type": "periodic"}]
     on = "face imax of block 'block-1'.* lies on face imin of block '{}'.*not joined to it"
@@ -207,6 +210,12 @@ def traps():
         "a node out of place": ([left, displaced], {}, [], "nodes i = 12:13, j = 6:9, k = 0:1, lies on face imin of"),
         "a node out of place in space": (
             [sheet(lines(0, 1, 13), y, z), below], {}, [], r"j = 6:17, k = 4:7, lies on face imin of .* \(20 c"
+        ),
+        "nodes out of place at the end of a face": (
+            [left, corner], {}, [], "nodes i = 12:13, j = 14:17, k = 0:1, lies on face imin of"
+        ),
+        "an edge out of place in space": (
+            [sheet(lines(0, 1, 13), y, z), edge], {}, [], r"j = 0:2, k = 0:9, lies on face imin of .* \(8 c"
         ),
         "gap of half a spacing": ([left, sheet(1 + h / 2 + lines(0, 1, 13), y)], {}, [], on.format("block-2")),
         "overlap": ([left, sheet(1 - 2.6 * h + lines(0, 1, 13), y)], {}, [], "lies inside block 'block-2'"),
