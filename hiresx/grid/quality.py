@@ -146,8 +146,12 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
                 if lines
                 else f"this is no pole: leave the collapsed nodes out, or end the block before them; {PAGE}",
             )
+    box = slices(triple((max(n - REACH, 0), min(n + REACH + 1, m)) for n, m in zip(node, block.size, strict=True)))
+    around = RawBlock(block.name, *block.at(box))
+    folded = volume_extremes(around)[0] <= 0
     displaced = _find_displaced(block, node)
-    if displaced is not None:
+    # Along a single line, a jump of the spacing looks like a displaced node.
+    if displaced is not None and (folded or len(block.active) > 1):
         where = "({}, {}, {})".format(*displaced)
         return (
             f"node {where} is out of its place: where its neighbours would have it, all cells there are sound",
@@ -159,9 +163,7 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
                 f"the grid line along {AXES[d]} turns back on itself there, the block is wrapped around a sharp edge",
                 "cut the block there, or begin it off the edge",
             )
-    box = slices(triple((max(n - REACH, 0), min(n + REACH + 1, m)) for n, m in zip(node, block.size, strict=True)))
-    around = RawBlock(block.name, *block.at(box))
-    if volume_extremes(around)[0] > 0:
+    if not folded:
         coordinates = [np.asarray(x) for x in around.coordinates]
         ratio, d = max((float(_stretching(coordinates, d).max()), d) for d in block.active)
         jump = f"spacings along {AXES[d]} change by a factor of {ratio:.3g} from a cell to the next"

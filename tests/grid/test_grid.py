@@ -386,6 +386,13 @@ def test_why_a_jacobian_is_not_positive(change, words):
         check_jacobian(Grid((Block("b", *change(x, y, z)),)))
 
 
+def test_a_jump_of_the_spacing_of_a_single_line_is_no_displaced_node():
+    steps = np.concatenate([3.5 ** np.arange(-8.0, -4), 3.5 ** np.arange(-8.0, 0)])
+    x = np.concatenate([[0], np.cumsum(steps)]).reshape(1, 1, -1)
+    with pytest.raises(HiresxError, match="spacings along i change by a factor of"):
+        check_jacobian(Grid((Block("line", x, 0 * x, 0 * x),)))
+
+
 def test_a_plane_grid_in_another_plane():
     z, x = np.meshgrid(np.linspace(0, 1, 9), np.linspace(0, 1, 8), indexing="ij")
     with pytest.raises(HiresxError, match="the block is flat, all its nodes have one y"):
