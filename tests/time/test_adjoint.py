@@ -191,7 +191,8 @@ def test_of_an_update_the_best_multiple_is_taken(in_duct, monkeypatch):
 def test_of_a_bump_as_by_the_forward_method():
     by = ["grid.thickness", "boundary.1.pressure"]
     one, other = (
-        gradient("bump", BUMP_FORCES, by, "subsonic", BLOCKS, "cpu", step=1e-3, adjoint=way, extended=True) for way in (True, False)
+        gradient("bump", BUMP_FORCES, by, "subsonic", BLOCKS, "cpu", step=1e-3, adjoint=way, extended=True)
+        for way in (True, False)
     )
     for key in by:
         largest = max(abs(other.derivatives[name][key]) for name in BUMP_FORCES)
