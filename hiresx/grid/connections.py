@@ -57,9 +57,9 @@ class Connection:
 
     @property
     def _turn(self) -> tuple[int, int]:
-        # a script may give lists or arrays
+        # field files have lists, and a script may give arrays
         a, b, c = (tuple(map(int, row)) for row in self.matrix)
-        return _turn((a, b, c), self.face)
+        return _direction_and_sign((a, b, c), self.face)
 
     @property
     def donor_direction(self) -> int:
@@ -100,7 +100,7 @@ class Connection:
 
 
 @lru_cache(maxsize=1024)
-def _turn(matrix: IntMatrix, face: str) -> tuple[int, int]:
+def _direction_and_sign(matrix: IntMatrix, face: str) -> tuple[int, int]:
     """Return the direction of the donor that corresponds to the direction normal to `face`, and the sign of the donor's
     flux along it if no vector is rotated. `matrix`: that of a connection."""
     d = direction(face)

@@ -206,6 +206,8 @@ def _open_ends(grid: Grid, own: _Surface) -> Iterator[Touching]:
     """Yield the nodes at the ends of a face that are not joined, while the next one on a grid line is, and that nearly
     coincide with the nodes to which the same connection would join them: nodes that are out of place on one of the two
     faces."""
+    if own.joined.all():
+        return
     index = np.indices([hi - lo for lo, hi in own.range]) + np.reshape([lo for lo, _ in own.range], (3, 1, 1, 1))
     order = [e for e in range(3) if e not in own.across] + own.across
     for n, joint in enumerate(own.joins, 1):

@@ -97,14 +97,6 @@ def _decode_connections(text: str) -> dict[int, list["Connection"]]:
 
     found: dict[int, list[Connection]] = {}
     for block, face, range_, donor, matrix, offset, translation in json.loads(text):
-        joined = Connection(
-            block,
-            face,
-            triple(map(tuple, range_)),
-            donor,
-            triple(map(tuple, matrix)),
-            tuple(offset),
-            tuple(translation),
-        )
+        joined = Connection(block, face, triple(map(tuple, range_)), donor, matrix, tuple(offset), tuple(translation))
         found.setdefault(block, []).append(joined)
     return found
