@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hiresx import Case, Simulation
 from hiresx.decomposition import domain
 from hiresx.decomposition.partition import partition
 from hiresx.device import backend
@@ -33,3 +34,11 @@ def off_on_ranks(comm, case, steps: int, where: str = "cpu") -> float:
     found = difference(advanced(solver, steps), advanced(Solver(case, backend("cpu")), steps))
     solver.halo.close()
     return found
+
+
+def started(case: Case, flow, **options) -> Simulation:
+    """A run on the CPU whose time step is chosen and whose right-hand side is computed, without a step."""
+    run = Simulation(case, "cpu", initial=flow, **options)
+    run.solver.choose_dt()
+    run.solver.right_hand_side()
+    return run

@@ -11,7 +11,7 @@ from patched_grids import beside
 from patched_grids import case as patched_case
 from ranks import run_ranks
 from same_everywhere import same_everywhere
-from wholes import off_on_ranks
+from wholes import off_on_ranks, started
 
 from hiresx import Case, Simulation, load
 from hiresx.grid import Grid
@@ -31,13 +31,6 @@ def rough(x, y, z):
     waves = np.sin(2 * np.pi * (x + 2 * y)) * np.cos(2 * np.pi * z)
     behind = np.where(np.abs(np.mod(x + y, 1) - 0.5) < 0.2, 2.0, 1.0)
     return behind, 0.5 * np.sin(2 * np.pi * y), 0.3 * waves, 0.2 * waves, behind**2 / 1.4
-
-
-def started(case: Case, flow, **options) -> Simulation:
-    run = Simulation(case, "cpu", initial=flow, **options)
-    run.solver.choose_dt()
-    run.solver.right_hand_side()
-    return run
 
 
 def test_jumps_at_nodes():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from arrangements import shaken
 from same_everywhere import same_everywhere
-from wholes import whole
+from wholes import started, whole
 
 from hiresx import BlowUp, Case, HiresxError, Simulation, load
 from hiresx.estimate import estimate
@@ -35,13 +35,6 @@ def conserved_sums(run: Simulation) -> np.ndarray:
     (state,) = run.solver.states
     volume = 1 / run.solver.field(0, "jacobian")
     return (state.interior(run.backend.to_host(state.q)) * volume).reshape(5, -1).sum(1)
-
-
-def started(case: Case, flow, **options) -> Simulation:
-    run = Simulation(case, "cpu", initial=flow, **options)
-    run.solver.choose_dt()
-    run.solver.right_hand_side()
-    return run
 
 
 def test_right_hand_side_of_the_elliptic_equation():
