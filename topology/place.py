@@ -4,7 +4,7 @@ The result only depends on the machine and the byte matrix, so that every rank c
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,9 +168,7 @@ def plan(
     """
     if demand.ranks > MOST_RANKS:
         raise HiresxError(f"{demand.ranks} ranks on one host", f"plan for at most {MOST_RANKS}")
-    for name in strategies:
-        if name not in STRATEGIES:
-            raise HiresxError(f'no placement strategy "{name}"', f"the strategies are {', '.join(STRATEGIES)}")
+    check_strategies(strategies)
     if gpu_map is not None:
         if len(gpu_map) != demand.ranks:
             raise HiresxError(
@@ -225,6 +223,13 @@ def is_even(placement: Sequence[int], gpus: Sequence[int]) -> bool:
     by one at most."""
     ranks = [placement.count(gpu) for gpu in gpus]
     return sum(ranks) == len(placement) and max(ranks) - min(ranks) <= 1
+
+
+def check_strategies(names: Iterable[str]) -> None:
+    """Raises HiresxError for a name that is not one of the strategies."""
+    for name in names:
+        if name not in STRATEGIES:
+            raise HiresxError(f'no placement strategy "{name}"', f"the strategies are {', '.join(STRATEGIES)}")
 
 
 def place(machine: Machine, demand: Traffic, strategy: str = "optimal", **options: Any) -> tuple[int, ...]:

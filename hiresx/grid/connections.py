@@ -1,7 +1,7 @@
 """Connections: the donor nodes for the ghosts of a face that touches another block, or the opposite face of its own
 block."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -177,6 +177,8 @@ class Grid:
     touching: tuple[Touching, ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.blocks, Iterable) or not all(isinstance(block, Block) for block in self.blocks):
+            raise HiresxError(f"blocks: {self.blocks!r:.60} is not a list of blocks", "see the documentation of Grid")
         object.__setattr__(self, "blocks", tuple(self.blocks))
         object.__setattr__(self, "connections", tuple(self.connections))
         period = tuple(self.period) or tuple(dict[str, Vector | Motion]() for _ in self.blocks)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hiresx.base.argument_types import check_types
 from hiresx.base.whole_files import describe_path
 from hiresx.case.error_messages import format_value
 from hiresx.case.grid_file import GridFile, Rotation
@@ -51,6 +52,7 @@ def read(spec: GridFile, directory: Path | None = None) -> Grid:
     return replace(grid, period=tuple({**known, **period} for known in grid.period))
 
 
+@check_types
 def read_grid(path: Path, connectivity: Path | None = None) -> Grid:
     """Read the grid of a file, and a `connectivity` file if one is given, and change it to a form that the solver
     accepts (`hiresx.grid.plane`). The format of the file is detected. Raises HiresxError with the place of the error.

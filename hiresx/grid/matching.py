@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 
+from hiresx.base.argument_types import check_types
 from hiresx.base.arrays import Integers, Reals, triple
 from hiresx.errors import HiresxError
 from hiresx.grid.blocks import Block, Range, direction, face_range, rectangles, side
@@ -20,6 +21,7 @@ Place = tuple[int, str]  # number of a block, face
 AT_ONE_PLACE = 64
 
 
+@check_types
 def matched_connections(blocks: Sequence[Block]) -> list[Connection]:
     """Return the connections between faces (or parts of faces) whose nodes coincide one to one.
 

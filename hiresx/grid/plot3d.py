@@ -10,6 +10,7 @@ from typing import IO, Literal
 
 import numpy as np
 
+from hiresx.base.argument_types import check_types
 from hiresx.base.arrays import triple
 from hiresx.base.whole_files import writing
 from hiresx.errors import HiresxError
@@ -24,6 +25,7 @@ from hiresx.grid.stored_coordinates import Nodes
 SUBRECORD = 2**31 - 9
 
 
+@check_types
 def read_plot3d(path: str | os.PathLike[str]) -> list[Block]:
     """Read the blocks "block-1", "block-2", ... of a Plot3D file, with float64 coordinates as in the file and z = 0 for
     a 2-D file.
@@ -65,6 +67,7 @@ def raw_blocks(path: str | os.PathLike[str]) -> list[RawBlock]:
         raise HiresxError(f"{path}: {error.message}", error.hint) from None
 
 
+@check_types
 def write_plot3d(
     path: str | os.PathLike[str],
     grid: Grid,

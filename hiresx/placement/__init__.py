@@ -32,7 +32,7 @@ from hiresx.topology import memory, sysfs
 from hiresx.topology.cpus import format_list
 from hiresx.topology.discover import discover
 from hiresx.topology.machine import Machine
-from hiresx.topology.place import BUSY_UTILISATION
+from hiresx.topology.place import BUSY_UTILISATION, check_strategies
 
 __all__ = ["AUTO", "Placement", "Seat", "place"]
 
@@ -62,6 +62,7 @@ def place(
     """
     hosts = comm.hosts
     with comm.together():
+        check_strategies([] if strategy is None else [strategy])
         names = by_rank(backends, hosts)
         facts = gather(names[comm.rank] in (AUTO, "cuda"))
     known = comm.allgather(facts)
