@@ -37,11 +37,9 @@ _INTEL = {
 
 
 def parse_nccl_xml(text: str, name: str = "NCCL XML") -> Machine:
-    """Return the machine that a topology file of NCCL describes. GPUs are in the order of their attribute `dev` or,
-    without it, of their PCI bus ids. `name`: the name of the text for messages.
-
-    Raises HiresxError for other XML, for a truncated file, and for one with neither a GPU nor an adapter.
-    """
+    """Return the machine that a topology file of NVIDIA's NCCL describes. GPUs are in the order of their attribute
+    `dev` or, without it, of their PCI bus ids. `name`: the name of the text in error messages. Raises HiresxError for
+    other XML, for a truncated file, and for a file with neither a GPU nor a network adapter."""
     top = xml_tree.read(text, name, HINT)
     if top.tag != "system":
         raise HiresxError(f"{name}: the XML of <{top.tag[:40]}>, not NCCL's <system>", HINT)

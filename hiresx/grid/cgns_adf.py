@@ -26,6 +26,7 @@ class AdfNode(Node):
 
     @property
     def form(self) -> str:
+        """Name of the file format, with the version of ADF."""
         return self._file.form
 
     def _data_shape(self) -> tuple[tuple[int, ...], np.dtype] | None:
@@ -99,8 +100,8 @@ class _Others:
 
 @contextmanager
 def open_root(path: Path) -> Iterator[Node]:
-    """Open a file and yield its root node. Raises HiresxError, with the position of the byte, for a file that is
-    damaged."""
+    """Open a CGNS file in the older format ADF, and yield the root node of the tree. Raises HiresxError, with the
+    position of the byte, for a file that is damaged."""
     with ExitStack() as stack:
         others = _Others(stack)
         try:

@@ -19,13 +19,14 @@ from hiresx.grid.parabolic import Outline, c_grid
 
 
 def generate(spec: AirfoilC) -> Grid:
-    """Return the grid of an `airfoil-c` table (`hiresx.case.grids.AirfoilC`). Lengths are in chords.
+    """Return a C-grid around a NACA four-digit airfoil, with the parameters `spec` of the [grid] table. Lengths are in
+    chords.
 
-    The index i runs clockwise: from the outflow along the lower side of the cut, the lower surface, the leading edge,
-    the upper surface and the upper side of the cut to the outflow. The index j runs from the airfoil and the cut to the
-    outer boundary, which is a half ellipse that ends above and below the end of the cut. The index k runs along +z. The
-    period along z is `span`, and the node at the upper end is left out.
-    """
+    The index i runs clockwise: from the outflow along the lower side of the wake cut, the lower surface, the leading
+    edge, the upper surface and the upper side of the cut to the outflow. The index j runs from the airfoil and the cut
+    to the outer boundary, which is a half ellipse that ends above and below the end of the cut. The index k runs along
+    +z. The period along z is `span`, and the node at the upper end is left out. Raises HiresxError for spacings that do
+    not fit the numbers of nodes."""
     section = Section(spec.naca, spec.thickness, spec.camber, spec.trailing_edge == "extended")
     nodes = c_grid(spec, section)
 
@@ -89,6 +90,8 @@ class Section(Outline):
         return c * np.where(x < p, 2 * p * x - x * x, 1 - 2 * p + 2 * p * x - x * x), 2 * c * (p - x)
 
     def outline(self, s: np.ndarray) -> np.ndarray:
+        """Return the points x + i y of the airfoil surface and the wake cut at the parameters `s`; see
+        `Outline.outline`."""
         s, upper = np.abs(s), np.asarray(s) > 0
         x = np.minimum(s * s, 1.0)
         mean, slope = self._mean_line(x)
