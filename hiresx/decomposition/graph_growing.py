@@ -39,8 +39,9 @@ class GraphGrowing:
                     self._near[n][other] = self._near[n].get(other, 0) + nodes + CONTACT
 
     def partitions(self) -> Iterator[tuple[Boxes, np.ndarray]]:
-        """Yield partitions as (boxes, rank of each box (n,)). They differ in the box from which the parts grow, in the
-        direction of growth, and in how thin the boxes that are cut off a block may be."""
+        """Yield candidate distributions of the grid over the ranks, each as (boxes of nodes, rank of each box (n,)).
+        They differ in the box from which the region of a rank grows, in the direction of growth, and in how thin the
+        boxes that are cut off a block may be."""
         for seed in self._seeds():
             order = self._order(seed)
             for thin in THIN:

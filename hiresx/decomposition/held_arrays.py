@@ -40,10 +40,12 @@ class Piece:
 
 
 def sizes(box: Range) -> tuple[int, int, int]:
-    """Return the shape (nk, nj, ni) of a box."""
+    """Return the shape (nk, nj, ni) of an array over the nodes in `box`, which has half-open index ranges in the order
+    i, j, k."""
     return triple(last - first for first, last in reversed(box))
 
 
 def label(name: str, box: Range) -> str:
-    """Return the name under which a container stores the part of the array `name` with the nodes `box`."""
+    """Return the name under which a file stores the part of the array `name` at the nodes in `box`, such as
+    "rho[0:33,0:17,0:1]"."""
     return f"{name}[{','.join(f'{first}:{last}' for first, last in box)}]"

@@ -72,16 +72,17 @@ class MirrorSources:
 
     @property
     def count(self) -> int:
-        """Number of ghosts."""
+        """Number of ghost nodes."""
         return self.index.shape[1]
 
     @property
     def per(self) -> int:
-        """Number of places at which each ghost takes the flow: 1 behind a plane, 3 behind a curved wall."""
+        """Number of positions at which the flow is interpolated for each ghost node: 1 behind a plane wall, 3 behind a
+        curved wall."""
         return len(self.donor) // self.count
 
     def some(self, chosen: np.ndarray) -> "MirrorSources":
-        """Return the sources of those ghosts that the mask `chosen` (n,) selects."""
+        """Return the same data for only those ghost nodes for which the mask `chosen` (n,) is true."""
         places = np.repeat(chosen, self.per)
         of_places = {name: getattr(self, name)[places] for name in OF_PLACES}
         geometry = None if self.geometry is None else self.geometry[:, chosen]
@@ -89,8 +90,10 @@ class MirrorSources:
 
 
 def find_mirror_sources(whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]) -> list[MirrorSources]:
-    """Return the places from which the ghosts of walls that mirror the flow take their values. A wall may have two
-    entries: one for the ghosts beside its edges, one for the others. `extended`: see `extended_coordinates`."""
+    """Return the positions at which the flow is interpolated for the ghosts behind slip walls, symmetry planes and
+    axes, where the mirror images of the ghosts are not nodes. `whole`: the blocks, not divided among ranks. `extended`:
+    their coordinates with ghosts (`extended_coordinates`). A wall may have two entries: one for the ghosts beside its
+    edges, one for all others."""
     of_grid = _of_grid(whole)
     found = mirrored_places(of_grid)
     imaged = {(of_grid.patches[wall.place].block, face) for wall in found.values() for face, _ in wall.images}

@@ -53,7 +53,7 @@ class Refinement:
         self._cost = [self._price(r, 0, 0, 0) for r in range(count)]
 
     def run(self) -> np.ndarray:
-        """Return the improved ranks (n,) of the boxes."""
+        """Run the search, and return the rank of each box of nodes after the improvement, (n,)."""
         for _ in range(PASSES):
             highest = max(self._cost)
             steps = 0

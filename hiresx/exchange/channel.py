@@ -112,9 +112,9 @@ class Channel:
         return [*zip(local, found, strict=True)]
 
     def start(self, fields: ExchangedArrays) -> None:
-        """Begin the exchange of the arrays `fields` with other ranks, and copy between the parts of this rank. If an
-        earlier exchange is not finished, it is finished first. The present values are sent, even if they are changed
-        afterwards."""
+        """Begin to exchange the ghosts of the arrays `fields` with other ranks, and copy ghosts between the boxes of
+        this rank. If an earlier exchange is not finished, it is finished first. The present values are sent, even if
+        they are changed afterwards."""
         self.finish()
         self.exchanges += 1
         if self._transports:
@@ -180,13 +180,14 @@ class Channel:
             self._left = len(self._requests)
 
     def progress(self) -> None:
-        """Unpack the messages that have arrived, without waiting. MPI transfers long messages only during its calls:
-        frequent calls let the transfer overlap with computation."""
+        """Unpack the messages of other ranks that have arrived, without waiting. MPI transfers long messages only
+        during its calls, so frequent calls let the transfer overlap with computation."""
         if self._left and self._sent:
             self._take_completed()
 
     def finish(self) -> None:
-        """Wait for all messages of an exchange that was started, and unpack them. Do nothing if there is none."""
+        """Wait for all messages of the exchange that was started, and unpack them into the ghosts. Do nothing if no
+        exchange was started."""
         if self._fields is None:
             return
         self.flush()

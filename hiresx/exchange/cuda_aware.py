@@ -20,15 +20,17 @@ class CudaAware(Mpi):
         self._packed = gpu.moment()
 
     def stage(self, turn: int) -> None:
+        """Mark the point on the GPU's stream at which the messages are packed; see `Transport.stage`."""
         self._packed.record()
 
     def send(self, turn: int) -> list[Any]:
+        """Wait until the GPU has packed the messages, then start to send them by MPI; see `Transport.send`."""
         self._packed.synchronize()
         return super().send(turn)
 
 
 def obstacle(environment: Mapping[str, str] = os.environ) -> str | None:
-    """Return the reason why the MPI library of mpi4py cannot send GPU memory, as text. Return None if the library
+    """Return the reason, as text, why the MPI library of mpi4py cannot send from GPU memory; None if the library
     reports that it can. `environment`: the environment variables."""
     from mpi4py import MPI
 

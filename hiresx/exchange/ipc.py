@@ -19,9 +19,12 @@ class Ipc(Notification):
         self._packed = gpu.moment()
 
     def stage(self, turn: int) -> None:
+        """Mark the point on the GPU's stream at which the messages are packed; see `Transport.stage`."""
         self._packed.record()
 
     def publish(self, turn: int) -> None:
+        """Wait until the GPU has packed the messages, so that other processes can read them; see
+        `Notification.publish`."""
         # The kernels that unpacked the previous messages are also complete, because they were launched before. A peer
         # that receives this notification may therefore overwrite the buffer that they read.
         self._packed.synchronize()

@@ -25,19 +25,23 @@ class Mpi(Transport):
         ]
 
     def receive(self, turn: int) -> list[tuple[Any, Peer]]:
+        """Start to receive a message from each peer by MPI; see `Transport.receive`."""
         for request, _ in self._receives[turn]:
             request.Start()
         return self._receives[turn]
 
     def send(self, turn: int) -> list[Any]:
+        """Start to send the packed messages to all peers by MPI; see `Transport.send`."""
         for request in self._sends[turn]:
             request.Start()
         return self._sends[turn]
 
     def message(self, peer: Peer, turn: int) -> Any:
+        """Return the message that was received from `peer`; see `Transport.message`."""
         return self._incoming[turn][peer.rank]
 
     def close(self) -> None:
+        """Free the persistent MPI requests."""
         for turn in (0, 1):
             for request in [*self._sends[turn], *(request for request, _ in self._receives[turn])]:
                 request.Free()

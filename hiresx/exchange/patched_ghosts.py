@@ -1,6 +1,6 @@
-"""Ghosts that are interpolated between nodes: those of patched faces, from other blocks, and those behind oblique
-walls, from the same block. Every part computes its contribution to the interpolation, and the process that owns the
-ghost adds the contributions."""
+"""Ghosts whose values are interpolated between nodes: ghosts of patched faces (faces that touch other blocks without
+common nodes), and ghosts behind walls that grid lines meet obliquely. Every part of the grid computes its contribution
+to the interpolation, and the process that owns the ghost adds the contributions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -204,7 +204,8 @@ class InterpolatedGhosts(ABC):
         as `patched_donors.Rows` or in another form that `_contributions` and `_give_calls` know."""
 
     def state(self) -> None:
-        """Fill the ghosts of the conservative state from the present values at the nodes."""
+        """Interpolate the ghost values of the conservative variables from the present values at the nodes. Collective.
+        """
         if self.any:
             self._exchange(STATE)
 
@@ -322,18 +323,20 @@ class PatchedExchange(InterpolatedGhosts):
         return patched_donors.interpolation_rows(domain.whole, domain.cut, maps, donor, xi)
 
     def nodes(self) -> None:
-        """Do nothing: at patched faces no nodes are set before the ghosts are filled. (`LevelGhosts.nodes` does set
-        nodes.)"""
+        """Do nothing, since no nodes are set at patched faces before the ghosts are filled. (The method of the same
+        name in `LevelGhosts`, for refined grids, sets nodes.)"""
 
     def field(self, name: str) -> None:
-        """Interpolate the ghosts of the field `name` behind patched faces from the neighbouring blocks. Fields with one
-        value for each grid direction are left out, since the directions of the neighbour may differ."""
+        """Interpolate the ghosts of the field `name` behind patched faces (which touch other blocks without common
+        nodes) from the neighbouring blocks. Fields with one value for each grid direction are left out, since the
+        directions of the neighbour may differ. Collective."""
         if self.any and not declared_field(name).directed:
             self._exchange(name)
 
     def fluxes(self, fluxes: Sequence[Sequence[Any]], work: Sequence[Any]) -> None:
-        """Fill the ghosts of the viscous fluxes behind patched faces. `fluxes[part][direction]`: arrays that are
-        consecutive in `work[part]`."""
+        """Interpolate the ghosts of the viscous fluxes behind patched faces (which touch other blocks without common
+        nodes). `fluxes[part][direction]`: the flux arrays of each box of nodes of this rank, which follow each other in
+        memory in `work[part]`. Collective."""
         if self.any:
             self._viscous = fluxes, work
             self._exchange(FLUX)

@@ -29,22 +29,28 @@ class StagedTransport(Transport):
         self._packed, self._copied = gpu.moment(), gpu.moment()
 
     def receive(self, turn: int) -> list[tuple[Any, Peer]]:
+        """Start to receive messages from all peers into host memory; see `Transport.receive`."""
         return self._host.receive(turn)
 
     def stage(self, turn: int) -> None:
+        """Start to copy the packed messages from the GPU to host memory; see `Transport.stage`."""
         self._packed.record()
         self._gpu.copy_out(self._out[turn], self._packed, self._copied)
 
     def send(self, turn: int) -> list[Any]:
+        """Wait until the messages are in host memory, then start to send them; see `Transport.send`."""
         self._copied.synchronize()
         return self._host.send(turn)
 
     def message(self, peer: Peer, turn: int) -> Any:
+        """Start to copy the message of `peer` from host memory to the GPU, and return the array on the GPU; see
+        `Transport.message`."""
         into = self._into[turn][peer.rank]
         self._gpu.copy_in(into, self._host.message(peer, turn))
         return into
 
     def close(self) -> None:
+        """Free the resources of the transport between the hosts."""
         self._host.close()
 
 

@@ -212,7 +212,7 @@ class Block:
         """Return the nodes in `box` (half-open index ranges i, j, k) as a new block called `name`, without regions. The
         coordinates are views of this block's arrays; if `kept` is given, they are the results of `kept` for these
         views. The coordinates of this block must be in memory and finite, and the box must have enough nodes for a
-        block. Nothing of this is checked."""
+        block; these conditions are not checked."""
         found = copy(self)
         for axis in "xyz":
             object.__setattr__(found, axis, kept(getattr(self, axis)[slices(box)]))

@@ -26,7 +26,7 @@ class AdfNode(Node):
 
     @property
     def form(self) -> str:
-        """Name of the file format, with the version of ADF."""
+        """Name of the file format with the version of ADF and the byte order."""
         return self._file.form
 
     def _data_shape(self) -> tuple[tuple[int, ...], np.dtype] | None:

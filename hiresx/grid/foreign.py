@@ -57,7 +57,7 @@ class Lines:
 
     @property
     def all(self) -> list[tuple[int, str]]:
-        """All lines with content, each with its line number in the file (from 1)."""
+        """All lines that are neither empty nor comments, each with its line number in the file (from 1)."""
         return self._lines
 
     @property

@@ -228,7 +228,7 @@ class StoredCoordinates:
         return float(np.min(found)), float(np.max(found))
 
     def forget(self) -> None:
-        """Free the memory of the coordinates near the block edges, which are kept after reading."""
+        """Free the memory of the layers of nodes beside the block's faces, which are kept after reading."""
         self.__dict__.pop("_rims", None)
 
     def __getstate__(self) -> dict[str, Any]:
