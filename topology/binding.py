@@ -24,8 +24,8 @@ class Binding:
 
 
 def bound_cpus() -> frozenset[int]:
-    """Return the logical CPUs on which the main thread of this process may run, as the operating system reports them.
-    """
+    """Return the logical CPUs on which the main thread of this process may run, as the operating system reports
+    them."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")
     except OSError:

@@ -181,8 +181,8 @@ class Machine:
         return next((package.model for package in self.packages if package.model), "")
 
     def with_problems(self, *more: str) -> "Machine":
-        """Return a copy of this machine whose list of problems also contains the sentences `more`, without repetitions.
-        """
+        """Return a copy of this machine whose list of problems also contains the sentences `more`, without
+        repetitions."""
         return replace(self, problems=tuple(dict.fromkeys((*self.problems, *more))))
 
 

@@ -124,8 +124,8 @@ class ExchangeTime(Objective):
         return guide
 
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return the value of `guide` after each swap, (n,), and the number of operations; see `Objective.swap_values`.
-        """
+        """Return the value of `guide` after each swap, (n,), and the number of operations; see
+        `Objective.swap_values`."""
         tried = np.repeat(place[None], len(first), axis=0)
         row = np.arange(len(first))
         tried[row, first], tried[row, second] = place[second], place[first]

@@ -48,8 +48,8 @@ def _tree_json(branch: Branch, machine: Machine) -> dict[str, Any]:
 
 
 def renderables(machine: Machine) -> list["RenderableType"]:
-    """Return the report on a machine as a list of Rich renderables (texts, a tree, tables), in the order of printing.
-    """
+    """Return the report on a machine as a list of Rich renderables (texts, a tree, tables), in the order of
+    printing."""
     from rich.text import Text
 
     first = machine.host or machine.product or "a machine"

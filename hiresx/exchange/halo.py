@@ -125,8 +125,8 @@ class HaloExchange:
         self._flux_arrays: Sequence[Sequence[Any]] | None = None
 
     def start_state(self) -> None:
-        """Begin to exchange the ghosts of the conservative variables, and of the fields that are always sent with them.
-        """
+        """Begin to exchange the ghosts of the conservative variables, and of the fields that are always sent with
+        them."""
         for channel, arrays in self._with_state:
             channel.start(arrays)
 

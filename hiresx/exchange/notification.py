@@ -22,8 +22,8 @@ class Notification(Transport):
         self._sends = [mpi_comm.Send_init(nothing, peer.rank, tag) for peer in peers]
 
     def receive(self, turn: int) -> list[tuple[Any, Peer]]:
-        """Start to receive the notification that each peer sends when its message can be read; see `Transport.receive`.
-        """
+        """Start to receive the notification that each peer sends when its message can be read; see
+        `Transport.receive`."""
         for request, _ in self._receives:
             request.Start()
         return self._receives
@@ -37,8 +37,8 @@ class Notification(Transport):
 
     @abstractmethod
     def publish(self, turn: int) -> None:
-        """Make the packed messages in buffer set `turn` (0 or 1) visible to the other ranks, and return when they are.
-        """
+        """Make the packed messages in buffer set `turn` (0 or 1) visible to the other ranks, and return when they
+        are."""
 
     def message(self, peer: Peer, turn: int) -> Any:
         """Return the message of `peer`, which remains in the memory of this peer; see `Transport.message`."""

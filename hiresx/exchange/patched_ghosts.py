@@ -204,8 +204,8 @@ class InterpolatedGhosts(ABC):
         as `patched_donors.Rows` or in another form that `_contributions` and `_give_calls` know."""
 
     def state(self) -> None:
-        """Interpolate the ghost values of the conservative variables from the present values at the nodes. Collective.
-        """
+        """Interpolate the ghost values of the conservative variables from the present values at the nodes.
+        Collective."""
         if self.any:
             self._exchange(STATE)
 

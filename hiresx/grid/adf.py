@@ -111,8 +111,8 @@ class File:
             raise self.error(at, f"{what} is marked {found!r} instead of {tag!r}")
 
     def node(self, at: int) -> AdfHeader:
-        """Read the header of the ADF node that begins at byte `at`. Raises HiresxError if the bytes are no valid node.
-        """
+        """Read the header of the ADF node that begins at byte `at`. Raises HiresxError if the bytes are no valid
+        node."""
         data = self.take(at, NODE, "a node")
         self._check_tag(at, b"NoDe", "a node")
         self._check_tag(at + NODE - TAG, b"TaiL", "the end of a node")

@@ -29,8 +29,8 @@ Regions = dict[str, tuple[tuple[str, Range], ...]]
 
 
 def direction(face: str) -> int:
-    """Return the index direction normal to a block face: 0 for i, 1 for j, 2 for k. `face`: "imin", "imax", "jmin", ...
-    """
+    """Return the index direction normal to a block face: 0 for i, 1 for j, 2 for k. `face`: "imin", "imax", "jmin",
+    ..."""
     return FACES.index(face) // 2
 
 
@@ -61,8 +61,8 @@ def face_range(face: str, size: tuple[int, int, int]) -> Range:
 
 
 def whole_faces(block: "Block", *faces: str) -> tuple[tuple[str, Range], ...]:
-    """Return the complete `faces` of a block in the form of a region: a tuple of pairs (face, half-open node ranges).
-    """
+    """Return the complete `faces` of a block in the form of a region: a tuple of pairs (face, half-open node
+    ranges)."""
     return tuple((face, face_range(face, block.size)) for face in faces)
 
 

@@ -63,8 +63,8 @@ def kinds_of(path: Path) -> dict[str, str]:
 
 
 def describe_cgns(path: Path) -> str:
-    """Return a description of the CGNS file `path`: its file format (HDF5 or ADF) and the precision of its coordinates.
-    """
+    """Return a description of the CGNS file `path`: its file format (HDF5 or ADF) and the precision of its
+    coordinates."""
     with open_tree(path) as root:
         kinds = {
             array.kind

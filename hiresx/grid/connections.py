@@ -78,8 +78,8 @@ class Connection:
 
     @property
     def donor_face(self) -> str:
-        """Name of the donor block's face that touches this connection. The ghosts are copied from the nodes next to it.
-        """
+        """Name of the donor block's face that touches this connection. The ghosts are copied from the nodes next to
+        it."""
         e = self.donor_direction
         inwards = side(self.face) * self.matrix[e][direction(self.face)]
         return FACES[2 * e + (inwards < 0)]
@@ -146,8 +146,8 @@ class Touching:
 
     @property
     def closes(self) -> bool:
-        """Whether the two faces are the opposite ends of one block that forms a closed ring except for one grid step.
-        """
+        """Whether the two faces are the opposite ends of one block that forms a closed ring except for one grid
+        step."""
         ends = {self.face, self.other_face}
         return self.one_step and self.block == self.other and ends == {f"{self.face[0]}min", f"{self.face[0]}max"}
 

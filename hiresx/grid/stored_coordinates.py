@@ -51,8 +51,8 @@ class CoordinateSource(Protocol):
         """Numbers of nodes (nk, nj, ni)."""
 
     def read(self, box: Box) -> np.ndarray:
-        """Read a box of nodes. `box`: half-open index ranges (k, j, i). Returns an array [k, j, i] of the stored type.
-        """
+        """Read a box of nodes. `box`: half-open index ranges (k, j, i). Returns an array [k, j, i] of the stored
+        type."""
 
 
 @dataclass(frozen=True)
@@ -235,8 +235,8 @@ class StoredCoordinates:
         return {key: value for key, value in self.__dict__.items() if key != "_rims"}
 
     def min(self, axis: None = None, out: None = None) -> float:
-        """Return the smallest coordinate, in reference lengths. The arguments, which `numpy.min` passes, are ignored.
-        """
+        """Return the smallest coordinate, in reference lengths. The arguments, which `numpy.min` passes, are
+        ignored."""
         return self._extremes[0]
 
     def max(self, axis: None = None, out: None = None) -> float:

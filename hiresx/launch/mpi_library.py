@@ -109,8 +109,8 @@ def launcher_candidates(kind: str, path: str) -> Iterator[str]:
 
 
 def query_launcher(path: str) -> Mpirun:
-    """Return the MPI family and the version that the mpirun program `path` reports; both are "" if it does not answer.
-    """
+    """Return the MPI family and the version that the mpirun program `path` reports; both are "" if it does not
+    answer."""
     try:
         done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired):

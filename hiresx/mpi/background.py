@@ -107,8 +107,8 @@ class JointWriter:
 
     @property
     def has_failed(self) -> bool:
-        """Whether any background work has failed, even if its error was raised already. Nothing more is written then.
-        """
+        """Whether any background work has failed, even if its error was raised already. Nothing more is written
+        then."""
         return self._failed or self._writer.has_failed
 
     @property
