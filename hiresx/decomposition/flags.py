@@ -18,22 +18,22 @@ CRITERIA = ("density-curvature", "density-gradient", "vorticity")
 def marks(table: Refine, value: np.ndarray) -> np.ndarray:
     """Return an integer array that says what the refinement criterion demands at each node: 2 (refine) where `value`
     exceeds the threshold `refine`, 1 (keep refined) where it exceeds only `coarsen`, otherwise 0. `value`: the
-    criterion at the nodes, an array of any shape. `table`: the table [refine] of the case."""
+    criterion at the nodes, an array of any shape. `table`: the table [refine] of the case file."""
     return (value > table.coarsen_above).astype(np.int8) + (value > table.refine_above)
 
 
 def looked_at(table: Refine) -> int:
     """Return how many of the flow variables rho, u, v, w the refinement criterion reads: 1 (rho) or 4. `table`: the
-    table [refine] of the case."""
+    table [refine] of the case file."""
     return 4 if table.criterion == "vorticity" else 1
 
 
 def criterion(table: Refine, flow: Sequence[np.ndarray], nodes: Sequence[np.ndarray], beyond: np.ndarray) -> np.ndarray:
     """Evaluate the criterion for grid refinement at the nodes of a box, and return it as an array (nk, nj, ni).
-    `table`: the table [refine] of the case. `flow`: the flow variables that the criterion reads (`looked_at`). `nodes`:
-    the coordinates x, y, z. The arrays in `flow` and `nodes` have one node more on each side of every direction with
-    more than one node. `beyond` (3, 2): whether these further nodes are outside of the grid, along i, j, k and on each
-    side; if so, no differences along the grid line are computed at its last node.
+    `table`: the table [refine] of the case file. `flow`: the flow variables that the criterion reads (`looked_at`).
+    `nodes`: the coordinates x, y, z. The arrays in `flow` and `nodes` have one node more on each side of every
+    direction with more than one node. `beyond` (3, 2): whether these further nodes are outside of the grid, along i, j,
+    k and on each side; if so, no differences along the grid line are computed at its last node.
 
     "density-curvature" is the largest over the grid lines of half the second difference of density, divided by the sum
     of `floor` times density and the smaller of the first differences to the two next nodes (after Sun and Takayama,

@@ -39,7 +39,7 @@ Taken = list[np.ndarray]
 
 
 def refine(coarse: Decomposition, extended: Sequence[Extended], table: Refine) -> tuple[Decomposition, list[Extended]]:
-    """Add boxes of finer grid (tiles) to a decomposition in the regions that the table [refine] of the case names.
+    """Add boxes of finer grid (tiles) to a decomposition in the regions that the table [refine] of the case file names.
     `coarse`: the blocks of the original grid, not divided among ranks. `extended`: their coordinates, ghosts included.
     Returns the new decomposition, whose blocks are those of the grid followed by the tiles, and the coordinates with
     ghosts of all blocks. The tiles of a level lie inside the tiles of the next coarser level. The coarser tiles extend
@@ -275,9 +275,9 @@ def regions_taken(
     grids: Sequence[Decomposition], lattices: Sequence[Sequence[list[list[int]]]], table: Refine
 ) -> list[Taken]:
     """Return masks, by level and block, of the boxes of finer grid (tiles) in the regions that the table [refine] of
-    the case names, without the coarser tiles that must surround them. `grids`: for each level the blocks if they were
-    refined completely. `lattices`: the nodes at which tiles begin and end (`lattices_of`). Raises HiresxError for a
-    region that names no block, has no node, or has nodes beyond a block."""
+    the case file names, without the coarser tiles that must surround them. `grids`: for each level the blocks if they
+    were refined completely. `lattices`: the nodes at which tiles begin and end (`lattices_of`). Raises HiresxError for
+    a region that names no block, has no node, or has nodes beyond a block."""
     taken = [[np.zeros([len(ends) - 1 for ends in reversed(found)], bool) for found in lattice] for lattice in lattices]
     for n, region in enumerate(table.region):
         _take_region(n, region, grids, lattices, taken)

@@ -85,7 +85,6 @@ class LevelGhosts(PatchedExchange):
         return [layers, shares]
 
     def close(self) -> None:
-        """Free the resources of MPI. Collective."""
         super().close()
         self._under.close()
 

@@ -29,11 +29,11 @@ log = logging.getLogger(__name__)
 
 
 def read(spec: GridFile, directory: Path | None = None) -> Grid:
-    """Return the grid of a case that reads its grid from a file, with the changes that the [grid] table `spec` asks
-    for. All connections are checked node by node (`hiresx.grid.connectivity_check`). The key `period` applies to every
-    block. Whether the nodes of a block have this period is checked later, with its periodic boundary conditions.
-    `directory`: the folder to which the paths in the table are relative. Raises HiresxError, with the path and the
-    location, for a file that cannot be read and for a connection whose nodes do not match."""
+    """Return the grid of a case that reads its grid from a file, with the changes that the table [grid] of a case file
+    `spec` asks for. All connections are checked node by node (`hiresx.grid.connectivity_check`). The key `period`
+    applies to every block. Whether the nodes of a block have this period is checked later, with its periodic boundary
+    conditions. `directory`: the folder to which the paths in the table are relative. Raises HiresxError, with the path
+    and the location, for a file that cannot be read and for a connection whose nodes do not match."""
     path = Path(directory or "") / spec.file
     connectivity = None if spec.connectivity is None else Path(directory or "") / spec.connectivity
     grid, words = load_grid(spec, path, connectivity)
@@ -59,9 +59,9 @@ def read_grid(path: Path, connectivity: Path | None = None) -> Grid:
 
 
 def load_grid(spec: GridFile, path: Path, connectivity: Path | None) -> tuple[Grid, list[str]]:
-    """Return (the grid of the file `path`, sentences on the changes made to it). `spec`: the [grid] table of a case,
-    which says which parts of the file are read and how the grid is changed. `connectivity`: the connectivity file of a
-    Plot3D grid, or None. Raises HiresxError with the path."""
+    """Return (the grid of the file `path`, sentences on the changes made to it). `spec`: the table [grid] of a case
+    file, which says which parts of the file are read and how the grid is changed. `connectivity`: the connectivity file
+    of a Plot3D grid, or None. Raises HiresxError with the path."""
     grid, joined, read = read_raw(path, connectivity, spec.drop)
     try:
         grid, words = _prepare(grid, spec, joined)

@@ -45,8 +45,8 @@ def nodes_from_wall(cells: int, length: float, first: float, name: str) -> np.nd
 
 def distances_to_ellipse(spec: Cylinder | Sphere, t: np.ndarray) -> np.ndarray:
     """Return the distances from the origin (n_normal, m) of the nodes on m rays that lead from a circle to an ellipse.
-    `spec`: the [grid] table with the radius of the circle, the distances of the ellipse from it ahead and beside, and
-    the spacing at the circle. `t` (m,): the angles of the rays from the upstream axis, in radians."""
+    `spec`: the table [grid] of a case file with the radius of the circle, the distances of the ellipse from it ahead
+    and beside, and the spacing at the circle. `t` (m,): the angles of the rays from the upstream axis, in radians."""
     a, b = spec.radius + spec.standoff_axis, spec.radius + spec.standoff_side
     outer = a * b / np.hypot(b * np.cos(t), a * np.sin(t))
     cells = spec.n_normal - 1
@@ -125,7 +125,8 @@ def nodes_along_jet(spec: PlanarJet | RoundJet) -> tuple[np.ndarray, np.ndarray,
     """Return the coordinates x of the nodes along the axis of a jet whose nozzle ends at x = 0, as three arrays (n,) in
     reference lengths: nodes inside the nozzle (x < 0), nodes outside it upstream (x < 0), and nodes downstream from x =
     0 through the sponge (the damping zone). The spacing follows `spacing_into_sponge`. Each line ends at the first node
-    at or beyond its length. `spec`: the [grid] table. Raises HiresxError if a line upstream has too few nodes."""
+    at or beyond its length. `spec`: the table [grid] of a case file. Raises HiresxError if a line upstream has too few
+    nodes."""
     downstream = march(
         partial(spacing_into_sponge, spec.exit_spacing, spec.stretching[0], spec.length, spec.sponge_stretching),
         spec.length + spec.sponge_length,

@@ -19,8 +19,8 @@ from hiresx.grid.parabolic import Outline, c_grid
 
 
 def generate(spec: AirfoilC) -> Grid:
-    """Return a C-grid around a NACA four-digit airfoil, with the parameters `spec` of the [grid] table. Lengths are in
-    chords.
+    """Return a C-grid around a NACA four-digit airfoil, with the parameters `spec`, the table [grid] of a case file.
+    Lengths are in chords.
 
     The index i runs clockwise: from the outflow along the lower side of the wake cut, the lower surface, the leading
     edge, the upper surface and the upper side of the cut to the outflow. The index j runs from the airfoil and the cut

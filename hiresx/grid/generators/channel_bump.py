@@ -18,8 +18,8 @@ from hiresx.grid.spacing import nodes_from_centre, nodes_from_wall
 
 
 def generate(spec: ChannelBump) -> Grid:
-    """Return an H-grid of a channel with a bump on its lower wall, with the parameters `spec` of the [grid] table.
-    Lengths are in chords of the bump, which lies between x = 0 and x = 1.
+    """Return an H-grid of a channel with a bump on its lower wall, with the parameters `spec`, the table [grid] of a
+    case file. Lengths are in chords of the bump, which lies between x = 0 and x = 1.
 
     Along x the spacing on the bump is uniform. If `end_spacing` is given, it grows from both ends of the bump as a
     squared sine. Beyond the bump the nodes follow hyperbolic sines. Along y they follow a hyperbolic sine with the

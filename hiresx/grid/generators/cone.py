@@ -15,7 +15,8 @@ from hiresx.grid.spacing import nodes_from_centre, nodes_from_wall
 
 def generate(spec: Cone) -> Grid:
     """Return the grid of a pointed cone at zero incidence and of the axis ahead of it, for axisymmetric flow (of a
-    wedge, for plane flow), with the parameters `spec` of the [grid] table. Lengths are in reference lengths.
+    wedge, for plane flow), with the parameters `spec`, the table [grid] of a case file. Lengths are in reference
+    lengths.
 
     The tip is the origin, and the axis is y = 0. Along x the spacing is uniform on the cone and grows ahead of it. The
     index j runs from the axis and the cone to the outer boundary. The outer boundary is the straight line from y =

@@ -10,7 +10,7 @@ from hiresx.grid.spacing import distances_to_ellipse
 
 def generate(spec: Cylinder) -> Grid:
     """Return a body-fitted grid around the windward side of a circular cylinder at the origin, one block, with the
-    parameters `spec` of the [grid] table. Lengths are in reference lengths.
+    parameters `spec`, the table [grid] of a case file. Lengths are in reference lengths.
 
     The index i runs along the wall with the angle t from the upstream stagnation line (the negative x axis). The wall
     is radius * (-cos t, sin t). The index j runs along straight rays from the wall (jmin) to an ellipse (jmax), which

@@ -13,8 +13,8 @@ from hiresx.grid.spacing import nodes_from_wall
 
 
 def generate(spec: CylinderO) -> Grid:
-    """Return an O-grid all around a circular cylinder at the origin, with the parameters `spec` of the [grid] table.
-    Lengths are in reference lengths.
+    """Return an O-grid all around a circular cylinder at the origin, with the parameters `spec`, the table [grid] of a
+    case file. Lengths are in reference lengths.
 
     The index i runs clockwise around the wall from the downstream side (the positive x axis). It has n_around different
     nodes, of which the last one is connected to the first. The index j runs along rays from the wall to the outer

@@ -14,8 +14,8 @@ from hiresx.grid.diffusion import diffuse
 
 
 def generate(spec: Inlet) -> Grid:
-    """Return the grid of a plane supersonic inlet between two walls of straight segments, with the parameters `spec` of
-    the [grid] table. Lengths are in reference lengths.
+    """Return the grid of a plane supersonic inlet between two walls of straight segments, with the parameters `spec`,
+    the table [grid] of a case file. Lengths are in reference lengths.
 
     The grid lines along j are vertical. They are uniformly spaced between the corners of the walls, which are nodes.
     Along j the spacing is uniform. The kinks of a wall are smoothed: on the grid line at a given distance from the wall

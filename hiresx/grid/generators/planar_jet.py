@@ -28,8 +28,8 @@ from hiresx.grid.spacing import march, nodes_along_jet, spacing_into_sponge
 
 
 def generate(spec: PlanarJet) -> Grid:
-    """Return the grid of a planar jet out of a nozzle, four Cartesian blocks, with the parameters `spec` of the [grid]
-    table. Lengths are in nozzle heights. The nozzle ends at x = 0, and the jet axis is y = 0.
+    """Return the grid of a planar jet out of a nozzle, four Cartesian blocks, with the parameters `spec`, the table
+    [grid] of a case file. Lengths are in nozzle heights. The nozzle ends at x = 0, and the jet axis is y = 0.
 
     Along x the spacing grows to both sides of x = 0 as sqrt(exit_spacing^2 + (b x)^2), with b = ln(stretching). Along y
     it grows in the same way from the outside of the nozzle lip. In the sponge (the damping zone downstream) the growth

@@ -14,7 +14,7 @@ from hiresx.grid.spacing import nodes_from_centre, nodes_from_wall
 
 def generate(spec: Plate) -> Grid:
     """Return the grid of a flat plate along y = 0 with free flow ahead of its leading edge, one block, with the
-    parameters `spec` of the [grid] table. Lengths are in reference lengths.
+    parameters `spec`, the table [grid] of a case file. Lengths are in reference lengths.
 
     Along x the spacing grows from `leading_edge_spacing` at the leading edge by a hyperbolic sine to both sides. The
     leading edge is a node. The ni - 1 cells are divided between the two sides so that their growth is the same. Along y

@@ -38,8 +38,8 @@ SMALLEST, LARGEST = 0.08, 0.45
 
 
 def generate(spec: Any) -> Grid:
-    """Return the grid of a round jet out of a nozzle, with the parameters `spec` of the [grid] table, a
-    `hiresx.case.grids.RoundJet`. It is a butterfly grid: a square core around the axis, and a ring around the core.
+    """Return the grid of a round jet out of a nozzle, with the parameters `spec`, the table [grid] of a case file
+    (`hiresx.case.grids.RoundJet`). It is a butterfly grid: a square core around the axis, and a ring around the core.
     Lengths are in nozzle diameters. The nozzle ends at x = 0, and the jet axis is the x axis.
 
     Along x, and along r outside of the nozzle lip, the spacing is that of the planar jet

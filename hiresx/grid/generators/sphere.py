@@ -13,8 +13,8 @@ from hiresx.grid.spacing import distances_to_ellipse
 
 
 def generate(spec: Sphere) -> Grid:
-    """Return an O-grid around a sphere, or around its windward side, one block, with the parameters `spec` of the
-    [grid] table. Lengths are in reference lengths.
+    """Return an O-grid around a sphere, or around its windward side, one block, with the parameters `spec`, the table
+    [grid] of a case file. Lengths are in reference lengths.
 
     The index i runs along meridians with the angle t from the upstream pole on the negative x axis to `angle`. The
     index j runs along rays from the wall to the outer surface, an ellipsoid of revolution, which the table gives by its

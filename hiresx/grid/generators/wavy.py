@@ -12,7 +12,7 @@ from hiresx.grid.generators.box import box_nodes, box_period, unit_lines
 
 def generate(spec: Wavy) -> Grid:
     """Return the grid of a rectangular box whose nodes are displaced by a product of sine waves, with the parameters
-    `spec` of the [grid] table, in reference lengths.
+    `spec`, the table [grid] of a case file, in reference lengths.
 
     The node that would lie at X is displaced along coordinate c by amplitude_c times the product, over the directions d
     with more than one node, of sin(2 pi waves_d (X_d - lower_d) / L_d). With amplitude = [0.5, 0.5, 0] and waves = [1,

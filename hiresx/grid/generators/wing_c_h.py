@@ -56,8 +56,8 @@ SMOOTHING = 0.25
 
 
 def generate(spec: WingCH) -> Grid:
-    """Return a C-H-grid about half a swept wing, one block, with the parameters `spec` of the [grid] table. Lengths are
-    in root chords.
+    """Return a C-H-grid about half a swept wing, one block, with the parameters `spec`, the table [grid] of a case
+    file. Lengths are in root chords.
 
     The index i runs clockwise around the wing as seen from the tip. The index j runs outwards from the wing and the
     wake cut, and the index k along +z from the root. Raises HiresxError for spacings that do not fit the numbers of
