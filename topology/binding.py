@@ -13,8 +13,9 @@ from hiresx.topology.cpus import format_list, parse_list
 
 @dataclass(frozen=True)
 class Binding:
-    """The binding of a process to CPUs. `gpu`: the index of its GPU; None without one. `asked`: the requested CPUs.
-    `is_`: the CPUs to which it is bound now, by /proc. `by`: what bound it. `warnings`: warnings, as sentences."""
+    """The binding of a process to logical CPUs. `gpu`: the index of its GPU; None without one. `asked`: the requested
+    CPUs. `is_`: the CPUs to which it is bound now, as the operating system reports them. `by`: the function that bound
+    it, or "nothing". `warnings`: warnings, as sentences."""
 
     gpu: int | None
     asked: frozenset[int]

@@ -77,7 +77,7 @@ def traffic(matrix: ArrayLike, off_host: ArrayLike | None = None) -> Traffic:
 
 @dataclass(frozen=True)
 class CostedLink:
-    """A link with its cost. `name`: its name. `bandwidth`: in GB/s, in this direction. `shared`: whether the traffic of
+    """A link between devices in one direction. `name`: its name. `bandwidth`: in GB/s. `shared`: whether the traffic of
     several GPUs uses it."""
 
     name: str
@@ -87,9 +87,10 @@ class CostedLink:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimate of an exchange. The module explains `cost` and `seconds`. `loads`: bytes on each link, by its name.
-    `busiest`: the name of the link, or the pair of GPUs, that takes the longest time; "none" without traffic.
-    `busiest_bytes`: the bytes on it."""
+    """The estimate of an exchange of messages. `cost`: the sum over pairs of ranks of bytes over bandwidth plus
+    latency, in s. `seconds`: the duration if all messages are sent at once. (The module explains both.) `loads`: bytes
+    on each link, by its name. `busiest`: the name of the link, or the pair of GPUs, that takes the longest time; "none"
+    without traffic. `busiest_bytes`: the bytes on it."""
 
     cost: float
     seconds: float

@@ -25,8 +25,8 @@ class GpuGroup:
 def groups(machine: Machine) -> dict[str, Partition]:
     """Return the groups of GPUs that are close to each other, for each level of closeness: "NUMA", the PCIe levels
     "NODE", "PHB", "PXB", "PIX" and "PSB" (as in `nvidia-smi topo -m`), and "NV" for NVLink. Every GPU is in one group
-    of each level. Groups of NUMA nodes follow from the NUMA node and CPUs of each GPU, those of PCIe from the levels of
-    the pairs. In a group of "NV" each GPU has NVLink with every other one."""
+    of each level. Groups of NUMA nodes follow from the NUMA node and CPUs of each GPU, groups of PCIe levels from the
+    levels of all pairs. In a group of "NV" each GPU has NVLink with every other one."""
     found = {"NUMA": numa_groups(machine)}
     for level in ("NODE", "PHB", "PXB", "PIX", "PSB"):
         found[level] = pcie_groups(machine, level)
@@ -44,10 +44,10 @@ def pcie_groups(machine: Machine, level: str) -> Partition:
 
 def numa_groups(machine: Machine) -> Partition:
     """Return the groups of GPUs that are connected to the same NUMA node. Two GPUs are in one group if their NUMA nodes
-    are equal. If a node is not known, they are if their nearest CPUs are equal. If these are not known either, they are
-    if their PCIe level is NODE or closer. GPUs with the level SYS (different sockets) are always in two groups, if any
-    devices of the machine have a closer level: the cgroup of a job may restrict the CPUs and nodes of all GPUs to the
-    same few, but it does not change the levels."""
+    are equal. If a node is not known, the nearest CPUs of both must be equal. If these are not known either, the PCIe
+    level must be NODE or closer. GPUs with the level SYS (different sockets) are always in two groups, if any devices
+    of the machine have a closer level: the cgroup of a job may restrict the CPUs and nodes of all GPUs to the same few,
+    but it does not change the levels."""
     gpus = machine.gpus
     tell = levels_tell_nodes(machine)
 

@@ -169,7 +169,7 @@ def _library(names: tuple[str, ...]) -> HwlocLibrary:
             faults.append(str(error)[:100])
             continue
         return HwlocLibrary(ffi, handle, name)
-    raise HiresxError("libhwloc is not here" + (f": {faults[0]}" if faults else ""), "apt install libhwloc15")
+    raise HiresxError("libhwloc is not installed" + (f": {faults[0]}" if faults else ""), "apt install libhwloc15")
 
 
 @contextmanager

@@ -21,7 +21,7 @@ class Driver:
         try:
             self._c = ctypes.CDLL("libcuda.so.1") if library is None else library
         except OSError:
-            raise HiresxError("the CUDA driver is not here", "install the NVIDIA driver") from None
+            raise HiresxError("the CUDA driver is not installed", "install the NVIDIA driver") from None
 
     def _call(self, name: str, *arguments: Any) -> None:
         status = getattr(self._c, name)(*arguments)

@@ -318,7 +318,7 @@ def _check(machine: Machine) -> Machine:
     """Return the machine with all matrices completed. Raises _Fault if its entries are inconsistent."""
     count, adapters = len(machine.gpus), len(machine.nics)
     if count > MOST_GPUS or adapters > MOST_NICS:
-        raise _Fault(f"{plural(count, 'GPU')} and {adapters} network adapters are no one machine")
+        raise _Fault(f"{plural(count, 'GPU')} and {adapters} network adapters: too many for a machine")
     for n, gpu in enumerate(machine.gpus):
         if gpu.index != n:
             raise _Fault(f"gpus[{n}].index is not {n}")

@@ -91,7 +91,7 @@ def _machine(top: Element, root: Element, name: str) -> Machine:
     adapters = _adapters(objects)
     if len(devices) > MOST_GPUS or len(adapters) > MOST_NICS:
         raise HiresxError(
-            f"{name}: {plural(len(devices), 'GPU')} and {len(adapters)} network adapters are no one machine", HINT
+            f"{name}: {plural(len(devices), 'GPU')} and {len(adapters)} network adapters: too many for a machine", HINT
         )
     gpus = tuple(_gpu(n, node, numa) for n, node in enumerate(devices))
     nics = tuple(_nic(node, numa) for node in adapters)

@@ -62,7 +62,7 @@ def parse_nccl_xml(text: str, name: str = "NCCL XML") -> Machine:
         found = list(element.walk("net"))
         nets += [(element, net) for net in found] or [(element, None)]
     if len(gpus) > MOST_GPUS or len(nets) > MOST_NICS:
-        raise HiresxError(f"{name}: {len(gpus)} GPUs and {len(nets)} network adapters are no one machine", HINT)
+        raise HiresxError(f"{name}: {len(gpus)} GPUs and {len(nets)} network adapters: too many for a machine", HINT)
     numa, packages = _cpus(nodes)
     near = {node.index: node.cpus for node in numa}
     devices = tuple(_gpu(n, element, near) for n, element in enumerate(gpus))

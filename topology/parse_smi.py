@@ -320,7 +320,7 @@ def _refuse_others(text: str, name: str, gpus: dict[int, Row], peers: _Peers) ->
 
 def _refuse_p2p(name: str) -> None:
     raise HiresxError(
-        f"{name}: this is `nvidia-smi topo -p2p`, which says what may reach what, not how",
+        f"{name}: this is `nvidia-smi topo -p2p`, which says which GPUs reach each other, not how they are connected",
         "record the machine with: nvidia-smi topo -m > machine.txt",
     )
 

@@ -37,7 +37,7 @@ class Contacts(NamedTuple):
 
 
 def links_by_box(contacts: Contacts, count: int) -> list[list[tuple[int, int, int]]]:
-    """Return, for each of `count` boxes of nodes, the list of contacts through which it receives ghost values: tuples
+    """Return, for each of `count` boxes of nodes, the contacts through which it receives ghost values, as tuples
     (number of the sending box, face of the receiving box from 0 to 5, number of face nodes)."""
     links: list[list[tuple[int, int, int]]] = [[] for _ in range(count)]
     for to, source, face, nodes in zip(*(column.tolist() for column in contacts), strict=True):

@@ -45,7 +45,8 @@ class Domain:
 
     @property
     def mine(self) -> list[int]:
-        """Indexes in `cut.blocks` of the boxes that this rank computes."""
+        """Indexes of the boxes of nodes that this rank computes, in the lists `cut.parts` and `cut.blocks` of all
+        ranks."""
         return [n for n, part in enumerate(self.cut.parts) if part.rank == self.comm.rank]
 
     def coordinates(self, part: Part) -> Coordinates:

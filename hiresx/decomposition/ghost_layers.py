@@ -96,8 +96,8 @@ def coordinates_in_box(
     block: Block, ghosts: GhostLayers, halo: int, box: tuple[slice, slice, slice]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the coordinates x, y, z of the nodes and ghosts in a box of a block whose coordinates are left in the grid
-    file: arrays [k, j, i]. Coordinates of nodes are read from the file, those of ghosts are taken from `ghosts`. `box`:
-    slices [k, j, i] of the block with its `halo` ghost layers."""
+    file: arrays [k, j, i]. Coordinates of nodes are read from the file, coordinates of ghosts are taken from `ghosts`.
+    `box`: slices [k, j, i] of the block with its `halo` ghost layers."""
     ranges = [(s.start, s.stop) for s in box]
     result = np.empty((3, *(hi - lo for lo, hi in ranges)))
     pieces = []

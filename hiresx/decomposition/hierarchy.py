@@ -71,7 +71,7 @@ class Hierarchy:
     def of(self, tiles: Sequence[Tile]) -> list[Taken]:
         """Convert `tiles` (boxes of finer grid) to masks, by level and block, over all possible tiles. An entry of
         `tiles` may be one possible tile or several adjacent ones joined; entries of level 0, the original grid, are
-        left out. Raises ValueError for an entry that does not consist of possible tiles."""
+        left out. Raises ValueError for an entry that is not made of possible tiles."""
         taken = self.choice.none()
         for tile in tiles:
             if tile.level == 0:

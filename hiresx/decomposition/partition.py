@@ -50,7 +50,7 @@ def partition(decomposition: Decomposition, ranks: int, weights: Sequence[float]
 
 def best_partition(decomposition: Decomposition, ranks: int, weights: Sequence[float] | None = None) -> Partition:
     """Return the division of the blocks among `ranks` MPI ranks with the lowest estimated cost, and how it was found.
-    `weights`: the relative speeds of the ranks. The other arguments and the errors are those of `partition`."""
+    `weights`: the relative speeds of the ranks. Raises the errors of `partition`."""
     speed = _speed(ranks, weights)
     sizes = [block.size for block in decomposition.blocks]
     _check_room(decomposition, ranks)

@@ -48,8 +48,8 @@ class PatchedDonors:
 
 
 def shape_maps(whole: Decomposition) -> list[BlockMap]:
-    """Return, for each block, a map from indexes to space without coordinates. It gives the nodes and weights of
-    interpolations at known indexes, which depend only on the shape of the block. `whole`: the blocks, not divided among
+    """Return, for each block, an object that gives the nodes and weights of interpolations at known real indexes. These
+    depend only on the shape of the block, so the objects have no coordinates. `whole`: the blocks, not divided among
     ranks."""
     halo = whole.stencil.halo
     none = (np.empty((2 * halo + 1,) * 3),) * 3
@@ -78,9 +78,9 @@ def find_donors(whole: Decomposition, extended: Sequence[Coordinates | GhostLaye
 def find_interpolable(
     whole: Decomposition, extended: Sequence[Coordinates | GhostLayers]
 ) -> list[tuple[Patch, list[Range]]]:
-    """Return every patched face together with those of its nodes behind which all ghosts can be interpolated in another
-    block, as disjoint half-open index ranges. (A patched face touches other blocks without common nodes.) `extended`:
-    for each block its coordinates with ghosts."""
+    """Return, for every patched face (a face that touches other blocks without common nodes), the face nodes behind
+    which all ghosts can be interpolated in another block, as disjoint half-open index ranges. `whole`: the blocks, not
+    divided among ranks. `extended`: their coordinates with ghosts."""
     places = [n for n, patch in enumerate(whole.patches) if patch.condition.type == PATCHED]
     found = []
     here, maps = _in_memory(extended), block_maps(whole, extended)
@@ -221,8 +221,8 @@ class Rows:
     turn: np.ndarray | None = None
 
     def weights_of(self, chosen: np.ndarray) -> np.ndarray:
-        """Return the interpolation weights (2, 3, WIDTH, m) of the contributions with the numbers `chosen` (m,): first
-        those of high order, then linear ones, along i, j and k."""
+        """Return the interpolation weights (2, 3, 6, m) of the contributions with the numbers `chosen` (m,): weights of
+        high order, then weights of linear interpolation, each for the six nodes along i, j and k."""
         return self.weights if len(chosen) == len(self.ghost) else self.weights[..., chosen]
 
 

@@ -90,10 +90,10 @@ def with_tiles(
 def refine_domain(
     coarse: Decomposition, extended: Sequence[Sequence[np.ndarray] | GhostLayers], table: Refine
 ) -> tuple[Decomposition, list[Extended | GhostLayers]]:
-    """Add boxes of finer grid (tiles) to a decomposition as `refine` does, after further checks. Arguments and results
-    are those of `refine`. Raises HiresxError for blocks whose coordinates are left in the grid file, for a tile on a
-    wall whose ghosts take their values at mirrored positions or which has an edge, and, with `refine.conservative`, for
-    a tile at an inflow or outflow."""
+    """Add boxes of finer grid (tiles) to a decomposition as `refine` does, with further checks. Arguments and results
+    are the same as for `refine`. Raises HiresxError for blocks whose coordinates are left in the grid file, for a tile
+    on a wall whose ghosts take their values at mirrored positions or which has an edge, and, with
+    `refine.conservative`, for a tile at an inflow or outflow."""
     made, coordinates = refine(coarse, refuse_in_file(extended), table)
     for place in unrefinable_places(made):
         patch = made.patches[place]
@@ -330,7 +330,8 @@ def _take_region(
             taken[region.level][b][at] |= bool(inside[box].any())
     if not found:
         raise HiresxError(
-            f"refine.region.{n} holds no node of the grid", "give a box that the grid reaches into, in its own units"
+            f"refine.region.{n} holds no node of the grid",
+            "give a box that contains nodes, in the grid's unit of length",
         )
 
 

@@ -108,8 +108,8 @@ def _link(entry: HaloList, donor: int | None, block: int | None, to: np.ndarray,
 
 
 def merge_links(links: Iterable[HaloLink], *keys: str) -> list[HaloLink]:
-    """Join lists of copied nodes (links) that have equal values of the attributes `keys`, so that one kernel launch
-    copies the nodes of all. The other attributes of a joined link have no meaning."""
+    """Join lists of nodes to be copied (links) if they have equal values of the attributes `keys`, so that one kernel
+    launch copies the nodes of all joined lists. The other attributes of a joined list have no meaning."""
     groups: dict[tuple[object, ...], list[HaloLink]] = {}
     for link in links:
         groups.setdefault(tuple(getattr(link, key) for key in keys), []).append(link)

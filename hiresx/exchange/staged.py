@@ -50,7 +50,7 @@ class StagedTransport(Transport):
         return into
 
     def close(self) -> None:
-        """Free the resources of the transport between the hosts."""
+        """Free the resources of the transport that sends messages from host memory."""
         self._host.close()
 
 

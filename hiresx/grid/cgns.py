@@ -81,7 +81,7 @@ def _grid(path: Path, root: Node, left: Omissions) -> tuple[Grid, list[str]]:
     bases = root.children("CGNSBase_t")
     if len(bases) != 1:
         found = f"bases {', '.join(base.name for base in bases)}" if bases else "no base"
-        raise HiresxError(f"{path}: {found} where one is wanted", "keep one base in the file" if bases else HINT)
+        raise HiresxError(f"{path}: {found} where one is expected", "keep one base in the file" if bases else HINT)
     (base,) = bases
     cells, physical = base.numbers((2,))
     if not (1 <= cells <= 3 and cells <= physical <= 3):
@@ -92,7 +92,7 @@ def _grid(path: Path, root: Node, left: Omissions) -> tuple[Grid, list[str]]:
         raise base.error("has no zone")
     names = {zone.node.name: b for b, zone in enumerate(zones)}
     if len({zone.block.name for zone in zones}) != len(zones):
-        raise base.error("two zones have one name")
+        raise base.error("two zones have the same name")
     blocks = [zone.block for zone in zones]
     parts, homes = patches(base, zones, left)
     connections = [c for b, zone in enumerate(zones) for c in _connections(base, zone, b, blocks, names, left)]

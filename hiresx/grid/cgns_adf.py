@@ -61,7 +61,7 @@ class AdfNode(Node):
                     break
                 file, at = self._others.follow_link(file, header, place)
             else:
-                raise self.error(f"the link {name} leads in a circle")
+                raise self.error(f"the link {name} is part of a cycle of links")
             yield AdfNode(file, at, place, self._others)
 
 
@@ -93,7 +93,7 @@ class _Others:
                 at = dict(target.children(target.node(at))).get(part)
         if target is None or at is None:
             raise HiresxError(
-                f"{file.path}: {place}: the link leads nowhere", "put the file that it leads to back where it was"
+                f"{file.path}: {place}: the target of the link does not exist", "restore the file that it names"
             )
         return target, at
 

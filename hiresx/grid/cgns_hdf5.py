@@ -27,7 +27,7 @@ class Hdf5Node(Node):
 
     @property
     def form(self) -> str:
-        """Name of the file format."""
+        """Name of the file format, "HDF5"."""
         return "HDF5"
 
     def _data_shape(self) -> tuple[tuple[int, ...], np.dtype] | None:
@@ -62,7 +62,7 @@ class Hdf5Node(Node):
         target = group.get(" link")
         if not isinstance(target, h5py.Group):
             raise HiresxError(
-                f"{self.path}: {place}: the link leads nowhere", "put the file that it leads to back where it was"
+                f"{self.path}: {place}: the target of the link does not exist", "restore the file that it names"
             )
         return target
 

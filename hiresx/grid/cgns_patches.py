@@ -43,10 +43,10 @@ class Zone:
 
 @dataclass(frozen=True)
 class Omissions:
-    """The boundary patches and connections that are left out when the file `path` is read. `names`: those that the case
-    names, as PATCH or ZONE/PATCH. `broken`: if it is a dictionary, patches without valid nodes are left out and added
-    to it with the reason. `seen`: the names of all patches and connections that were read. `met`: those of `names` that
-    were found."""
+    """The boundary patches and connections that are left out when the file `path` is read. `names`: the names in the
+    key `grid.drop` of the case, as PATCH or ZONE/PATCH. `broken`: if it is a dictionary, patches without valid nodes
+    are left out and added to it with the reason. `seen`: the names of all patches and connections that were read.
+    `met`: the names in `names` that the file has."""
 
     path: Path
     names: tuple[str, ...] = ()

@@ -61,8 +61,8 @@ class Node:
         return HiresxError(f"{self.path}: {self.place or '/'}: {what}", hint)
 
     def children(self, label: str) -> "list[Node]":
-        """Return the child nodes with the CGNS label `label`, such as "Zone_t". Their order is that of creation if the
-        file records it, otherwise that of their names."""
+        """Return the child nodes with the CGNS label `label`, such as "Zone_t", in the order of their creation if the
+        file records this order, otherwise in the order of their names."""
         return [node for node in self._below() if node.label == label]
 
     def child(self, name: str) -> "Node | None":
@@ -136,12 +136,12 @@ class Node:
     def _of_kind(self, kinds: str) -> tuple[tuple[int, ...], np.dtype]:
         found = self._data_shape()
         if found is None or found[1].kind not in kinds:
-            raise self.error("has no data of the kind that is wanted")
+            raise self.error("has no data of the expected type")
         return found
 
     def _below(self) -> "Iterator[Node]":
         if self.place.count("/") > DEEPEST:
-            raise self.error("the tree is too deep: a link leads in a circle")
+            raise self.error("the tree is too deep: its links form a cycle")
         return self._all()
 
     def _cast(self, real: bool) -> np.ndarray:

@@ -35,7 +35,7 @@ class Units:
         for child in node.children("DimensionalUnits_t"):
             names = child.rows(WIDTH)
             if len(names) <= LENGTH:
-                raise child.error(f"names {plural(len(names), 'unit')}, 5 are wanted")
+                raise child.error(f"names {plural(len(names), 'unit')}, 5 are expected")
             if names[LENGTH] not in (*METRES, "Null", "UserDefined", ""):
                 raise child.error(f'"{names[LENGTH]}" is no unit of length', f"the standard knows {', '.join(METRES)}")
             found = replace(found, unit=names[LENGTH])

@@ -85,9 +85,8 @@ class Connection:
         return FACES[2 * e + (inwards < 0)]
 
     def ghosts(self, layers: int, size: tuple[int, int, int]) -> Integers:
-        """Return the indexes (3, ...) of the ghost nodes beyond the connected nodes of the face, in `layers` layers.
-        The first axis has i, j and k; the other axes run over these three indexes. `size`: (ni, nj, nk) of the block.
-        """
+        """Return the indexes i, j, k of the ghost nodes behind the connected face nodes, in `layers` layers: an integer
+        array (3, ...) whose further axes run along i, j and k. `size`: (ni, nj, nk) of the block."""
         d = direction(self.face)
         n = size[d]
         normal = np.arange(-layers, 0) if side(self.face) < 0 else np.arange(n, n + layers)
@@ -146,8 +145,8 @@ class Touching:
 
     @property
     def closes(self) -> bool:
-        """Whether the two faces are the opposite ends of one block that forms a closed ring except for one grid
-        step."""
+        """Whether the two faces are the opposite ends of one block that closes on itself except for one grid step
+        between them."""
         ends = {self.face, self.other_face}
         return self.one_step and self.block == self.other and ends == {f"{self.face[0]}min", f"{self.face[0]}max"}
 

@@ -31,7 +31,7 @@ class Motion:
 
     @property
     def inverse(self) -> "Motion":
-        """The motion that moves every point back."""
+        """The inverse motion, which moves every point back to its original position."""
         if self.rotation is None:
             return Motion(None, _vector(-np.array(self.translation)))
         back = np.array(self.rotation).T

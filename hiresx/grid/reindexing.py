@@ -42,7 +42,7 @@ class Reindexing:
         return m, c
 
     def array(self, values: Nodes) -> Nodes:
-        """Return an array [k, j, i] of node values of a block in the order of the new indexes."""
+        """Return node values of a block, an array [k, j, i], rearranged in the order of the new indexes."""
         if isinstance(values, StoredCoordinates) and (self.order, self.step, self.thin) == ((0, 1, 2), (1, 1, 1), ()):
             return values.reverse_axes(self.reverse[::-1])
         cut = [slice(0, 1) if old in self.thin else slice(None) for old in (2, 1, 0)]

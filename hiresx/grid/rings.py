@@ -53,13 +53,14 @@ class Ring:
     mirror: Motion | None = None
 
     def member(self, block: int) -> RingBlock:
-        """Return the entry of the ring that describes block number `block`."""
+        """Return the entry for block number `block` in this ring of blocks around a pole."""
         return next(m for m in self.members if m.block == block)
 
     def shares(self, member: RingBlock) -> tuple[float, float]:
-        """Return the weights, 1 or 1/2, of the first and the last node of a ring block in a mean over all nodes around
-        the pole. The weight is 1/2 if a neighbouring block of the ring has the same node. It is also 1/2 at the ends of
-        a half model, where every other node represents two nodes of the whole ring."""
+        """Return the weights, 1 or 1/2, of the first and the last node of one block in a mean over all nodes around a
+        pole (a line to which block faces have collapsed). `member`: the block's entry in this ring of blocks. The
+        weight is 1/2 if a neighbouring block of the ring has the same node. It is also 1/2 at the ends of a half model,
+        where every other node represents two nodes of the whole ring."""
         if self.mirror is not None and len(self.members) == 1:
             return 0.5, 0.5
         number = [m.block for m in self.members].index(member.block)
@@ -330,7 +331,7 @@ def check_opposite(where: str, blocks: Sequence[Block], found: Ring, b: int, fac
     mean = away.mean(axis=0)
     if not (((away - mean) * (other - mean)).sum(axis=1) < 0).all():
         raise HiresxError(
-            f"{where}: half a ring on from a node beside the pole on {face} of block '{blocks[b].name}' the nodes do "
-            "not lie on the other side of it",
+            f"{where}: a node next to the pole on {face} of block '{blocks[b].name}' and the node half a ring further "
+            "do not lie on opposite sides of the pole",
             f"spread the nodes evenly around the pole; {PAGE}",
         )

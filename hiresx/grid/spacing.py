@@ -18,7 +18,7 @@ def stretch(s: np.ndarray, cluster: str, ratio: float) -> np.ndarray:
     if ratio < 1.0:
         raise HiresxError(
             f"a stretching ratio of {ratio:g} (largest over smallest spacing) is below 1",
-            "give a ratio of 1 (uniform) or more, and choose with `cluster` where the nodes draw together",
+            "give a ratio of 1 (uniform) or more, and choose with `cluster` where the spacing is smallest",
         )
     if ratio == 1.0:
         return s

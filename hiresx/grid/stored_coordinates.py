@@ -96,7 +96,10 @@ class Bytes:
             while filled < count and begin < length:
                 got = os.preadv(file, [view[filled : filled + min(length - begin, count - filled)]], at + begin)
                 if not got:
-                    raise HiresxError(f"{self.path}: the file has become shorter while it was read", "leave it be")
+                    raise HiresxError(
+                        f"{self.path}: the file has become shorter while it was read",
+                        "do not change the grid file while a run reads it",
+                    )
                 filled, begin = filled + got, begin + got
             begin = 0
             if filled == count:

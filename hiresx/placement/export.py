@@ -104,7 +104,7 @@ def _shares(made: PlacementPlan) -> list[Cpus]:
             "the recording has no cores to bind ranks to", "record the machine with: hiresx topo --save machine.json"
         )
     if len(placement) > sum(1 for core in machine.cores if core & allowed):
-        raise HiresxError(f"{len(placement)} ranks are more than the cores there are", "plan for fewer ranks")
+        raise HiresxError(f"{len(placement)} ranks are more than the machine has cores", "plan for fewer ranks")
     ranks = {rank: PlacementFacts(machine.host, allowed) for rank in range(len(placement))}
     shares = cores.cut(machine, ranks, {rank: machine.gpus[gpu] for rank, gpu in enumerate(placement)})
     return [shares[rank].cpus for rank in ranks]

@@ -31,9 +31,9 @@ def choose(
     off_host: np.ndarray,
     strategy: str | None = None,
 ) -> dict[int, GpuChoice]:
-    """Choose a GPU for each rank of this host that computes on one. `facts`: what each of these ranks reports about
-    itself. `machines`: the topology of the host, for each set of GPUs that is visible to some rank. `bytes_` (n, n):
-    the bytes that each of all n ranks sends to each other rank in an exchange; `off_host` (n,): the bytes that each
+    """Choose a GPU for each rank of this host that computes on one. `facts`: for each of these ranks the GPUs that are
+    visible to it. `machines`: the topology of the host, for each set of GPUs that is visible to some rank. `bytes_` (n,
+    n): the bytes that each of all n ranks sends to each other rank in an exchange; `off_host` (n,): the bytes that each
     rank sends to other hosts. `strategy`: one of the strategies of `hiresx.topology.place`; None for the one with the
     shortest estimated exchange.
 
@@ -98,8 +98,8 @@ def _hidden_gpu_remarks(
 
 def complete(machine: Machine, facts: PlacementFacts) -> Machine:
     """Return the description `machine` if it contains all GPUs that CUDA shows to a process. Otherwise return a machine
-    with just these GPUs, whose links are unknown: in a container NVML may be missing and /sys hidden. `facts`: what the
-    process reports about itself."""
+    with just these GPUs, whose links are unknown: in a container NVML may be missing and /sys hidden. `facts`: the GPUs
+    that are visible to the process."""
     known = {gpu.address: gpu for gpu in machine.gpus}
     if set(known) >= set(facts.gpus):
         return machine
@@ -129,7 +129,7 @@ def complete(machine: Machine, facts: PlacementFacts) -> Machine:
 
 def idle(machine: Machine, facts: PlacementFacts) -> tuple[int, ...]:
     """Return the indexes of the GPUs that CUDA shows to a process and that no process uses. `machine`: the description
-    of the host. `facts`: what the process reports about itself."""
+    of the host. `facts`: the GPUs that are visible to the process."""
     machine = complete(machine, facts)
     return tuple(gpu for gpu in _idle(machine)[0] if machine.gpus[gpu].address in facts.gpus)
 

@@ -43,7 +43,7 @@ def comm() -> Communicator:
         from mpi4py import MPI
     except Exception as error:
         raise HiresxError(
-            f"ranks are asked through mpi4py, which {optional.describe_import_error('mpi4py', error)}",
+            f"the ranks communicate through mpi4py, which {optional.describe_import_error('mpi4py', error)}",
             "pip install 'hiresx[mpi]', then: mpirun -n 4 hiresx topo verify",
         ) from None
     return Communicator(MPI.COMM_WORLD)
