@@ -176,8 +176,8 @@ def nearest_nics(machine: Machine, gpu: int) -> tuple[int, ...]:
 
 
 def best_nics(machine: Machine, ranks: list[int]) -> tuple[int, ...]:
-    """Return the indexes of the network adapters with the smallest number in `ranks`, which has the distance of each
-    adapter as a rank number (0 is the closest). If any adapter of the machine has RDMA, only adapters with RDMA are
+    """Return the indexes of the network adapters with the smallest distance. `ranks`: for each adapter a number for its
+    distance, 0 for the closest level of connection. If any adapter of the machine has RDMA, only adapters with RDMA are
     considered."""
     rdma = any(nic.rdma for nic in machine.nics)
     some = [n for n, nic in enumerate(machine.nics) if nic.rdma or not rdma]

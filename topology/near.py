@@ -37,9 +37,9 @@ class Nearest:
 def nearest(gpu: int | str | None = None, machine: Machine | None = None) -> Nearest:
     """Return the network adapters, NUMA node and CPU cores nearest to a GPU. `gpu`: its index on the host (in the order
     of PCI addresses, as in NVML), its PCI address, or the UUID of a GPU or MIG slice. If `gpu` is None, the GPU on
-    which this process has a CUDA context is used; without one, the only GPU that CUDA shows to the process; otherwise
-    the CPUs to which the process is bound. `machine`: the description of a machine, by default of this one. No CUDA
-    context is created. Raises HiresxError for an unknown GPU."""
+    which this process has a CUDA context is used or, without a context, the only GPU that CUDA shows to the process. If
+    there is no such GPU, the result is for the CPUs to which the process is bound. `machine`: the description of a
+    machine, by default of this one. No CUDA context is created. Raises HiresxError for an unknown GPU."""
     if machine is None:
         from hiresx.topology.discover import discover
 

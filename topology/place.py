@@ -164,9 +164,10 @@ def plan(
 ) -> PlacementPlan:
     """Compute the placement of ranks on GPUs by each of the `strategies`, and return the placements with their
     estimated costs. `demand`: the bytes that ranks send to each other. `gpu_map`: a placement of the user, the GPU of
-    each rank, which is evaluated as well. `gpus`: indexes of the GPUs that may be used, by default all GPUs whose
-    utilisation and used memory do not exceed `busy_utilisation` and `busy_memory` in per cent. Raises HiresxError for
-    an unknown strategy, for an invalid `gpu_map`, and if no GPU can be used."""
+    each rank, which is evaluated as well. `gpus`: indexes of the GPUs that may be used. By default these are all GPUs
+    whose utilisation and used memory do not exceed `busy_utilisation` and `busy_memory` in per cent; if enough of them
+    are near the CPUs that this process may use, only these. Raises HiresxError for an unknown strategy, for an invalid
+    `gpu_map`, and if no GPU can be used."""
     if demand.ranks > MOST_RANKS:
         raise HiresxError(f"{demand.ranks} ranks on one host", f"plan for at most {MOST_RANKS}")
     for name in strategies:

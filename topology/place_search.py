@@ -79,8 +79,9 @@ class PairSum(Objective):
         return self.model.costs(self.demand, places)
 
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return the summed cost in seconds after each swap, (n,), and the number of operations; see
-        `Objective.swap_values`."""
+        """Return the summed cost in seconds after each of n swaps, (n,), and the number of arithmetic operations.
+        `place`: the GPU of each rank, followed by the GPUs on which a further rank could be placed. Swap m exchanges
+        `place[first[m]]` and `place[second[m]]`."""
         ranks, size = self.demand.ranks, len(place)
         sent, model, pairs = self.demand.bytes > 0, self.model, np.ix_(place, place)
         # Cost of the traffic of each rank to other hosts, for each of its possible GPUs.
@@ -124,8 +125,9 @@ class ExchangeTime(Objective):
         return guide
 
     def swap_values(self, place: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return the value of `guide` after each swap, (n,), and the number of operations; see
-        `Objective.swap_values`."""
+        """Return the value of `guide`, in seconds, after each of n swaps, (n,), and the number of arithmetic
+        operations. `place`: the GPU of each rank, followed by the GPUs on which a further rank could be placed. Swap m
+        exchanges `place[first[m]]` and `place[second[m]]`."""
         tried = np.repeat(place[None], len(first), axis=0)
         row = np.arange(len(first))
         tried[row, first], tried[row, second] = place[second], place[first]
@@ -175,8 +177,8 @@ class Search:
 
     def run(self, starts: Sequence[Sequence[int]], bound: float) -> Optimum:
         """Run the search and return the best placement found. `starts`: known placements (the GPU of each rank) from
-        which the search starts. `bound`: a known lower bound of the measure; the search ends if a placement reaches it.
-        """
+        which the search starts. `bound`: a known lower bound of the measure; nothing is searched if one of `starts`
+        reaches it."""
         index = {int(gpu): n for n, gpu in enumerate(self._gpus)}
         known = np.unique([[index[gpu] for gpu in start] for start in starts], axis=0)
         proven = bool(self.values(known).min() <= bound * (1 + SAME))
@@ -281,8 +283,9 @@ class Search:
 def exchange_bound(model: Model, demand: Traffic, gpus: list[int], share: int) -> float:
     """Return a lower bound, in seconds, of the duration of an exchange over all placements on `gpus` with at most
     `share` ranks on a GPU. `demand`: the bytes between the ranks. Each rank is considered alone: it is placed on its
-    best GPU, together with the `share` - 1 ranks with which it exchanges most. The bound is the larger of the time of
-    the link that all messages of the rank pass, and the time of its largest message, plus its latencies."""
+    best GPU, together with the `share` - 1 ranks with which it exchanges most. Its time is the larger of the time of
+    the link that all its messages pass, and the time of its largest message. The bound is the largest time of a rank
+    plus the largest sum of latencies of a rank."""
     pick = np.ix_(gpus, gpus)
     count, n = len(gpus), len(model.machine.gpus)
     if count == 1 and not demand.off_host.any():

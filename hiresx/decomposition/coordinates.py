@@ -33,17 +33,19 @@ def extended_coordinates(decomposition: Decomposition) -> list[tuple[np.ndarray,
     - behind a connection: at the position of its donor node, moved by the motion of the connection;
     - behind the axis of axisymmetric flow, if lines meet it at right angles: at the mirror image (x, -y, z) of the node
       before it;
-    - behind the plane of symmetry of half a ring around a pole: at its mirror image;
-    - behind a patched face, a no-slip wall, an open face (`hiresx.decomposition.open_faces`), and a wall whose ghosts
-      take the flow at mirrored positions (`hiresx.decomposition.oblique_walls`), where polynomials are safe: on a
-      polynomial through the nodes before it (`hiresx.grid.patched`);
+    - behind a plane of symmetry in which a pole lies (a line to which a block face has collapsed): at its mirror image;
+    - behind a patched face (which touches other blocks without common nodes), a no-slip wall, an open face
+      (`hiresx.decomposition.open_faces`), and a wall whose ghosts take the flow at their mirror images instead of nodes
+      (`hiresx.decomposition.oblique_walls`), where polynomials are safe: on a polynomial through the nodes before it
+      (`hiresx.grid.patched`);
     - behind any other physical boundary: at the point reflection x_{-m} = 2 x_0 - x_m.
 
     Singleton directions are extruded by unit steps along their axis (j along y, k along z). The ghosts of edges and
     corners are nodes behind a connection if there is one. Therefore a block that is cut has the same ghosts as the
     whole block. Several connections may lead to different nodes (at an edge where 3 or 5 blocks meet, or at the end of
     a C-grid's cut). Then a connection whose two sides do not share nodes has priority, because it is a cut through one
-    block; among others the order is i, j, k. A block that is left in its file has `GhostLayers` instead."""
+    block; among others the order is i, j, k. A block whose coordinates are left in the grid file has `GhostLayers`
+    instead of arrays."""
     blocks, halo = decomposition.blocks, decomposition.stencil.halo
     # Singleton directions have no ghosts before the extrusion at the end.
     depth = [np.array([halo if n > 1 else 0 for n in block.size]) for block in blocks]

@@ -384,9 +384,10 @@ def around_tiles(
 
 
 def along_lines(taken: np.ndarray, lines: Sequence[np.ndarray]) -> np.ndarray:
-    """Return a mask [k, j, i] of boxes that contain at least one of the `taken` nodes (or smaller boxes), given as a
-    mask [k, j, i]. `lines`: for i, j and k an array (nodes, boxes) that is above 0 where the box contains the node
-    along this direction."""
+    """Return a mask [k, j, i] of those boxes that contain at least one of the chosen nodes. `taken`: the mask [k, j, i]
+    of the chosen nodes. `lines`: for i, j and k an array (nodes, boxes) that is above 0 where a box contains a node
+    along this direction; a box contains a node if it does so along all three. (Smaller boxes may take the place of the
+    nodes.)"""
     found = lines[1].T @ (taken.astype(np.float32) @ lines[0])
     along_k = lines[2].T @ found.reshape(len(found), -1)
     return np.asarray(along_k.reshape(-1, *found.shape[1:]) > 0)

@@ -20,11 +20,12 @@ class CudaAware(Mpi):
         self._packed = gpu.moment()
 
     def stage(self, turn: int) -> None:
-        """Mark the point on the GPU's stream at which the messages are packed; see `Transport.stage`."""
+        """Record a CUDA event behind the kernels that pack the messages, for which `send` waits."""
         self._packed.record()
 
     def send(self, turn: int) -> list[Any]:
-        """Wait until the GPU has packed the messages, then start to send them by MPI; see `Transport.send`."""
+        """Wait until the GPU has packed the messages in buffer set `turn` (0 or 1), then start to send them by MPI from
+        GPU memory. Returns the MPI requests."""
         self._packed.synchronize()
         return super().send(turn)
 

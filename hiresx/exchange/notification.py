@@ -22,14 +22,15 @@ class Notification(Transport):
         self._sends = [mpi_comm.Send_init(nothing, peer.rank, tag) for peer in peers]
 
     def receive(self, turn: int) -> list[tuple[Any, Peer]]:
-        """Start to receive the notification that each peer sends when its message can be read; see
-        `Transport.receive`."""
+        """Start to receive the notification that each peer sends when its message in buffer set `turn` (0 or 1) can be
+        read. Returns pairs (request, peer)."""
         for request, _ in self._receives:
             request.Start()
         return self._receives
 
     def send(self, turn: int) -> list[Any]:
-        """Make the packed messages readable, and start to notify all peers by MPI; see `Transport.send`."""
+        """Make the packed messages in buffer set `turn` (0 or 1) readable, and start to notify all peers by MPI.
+        Returns the MPI requests."""
         self.publish(turn)
         for request in self._sends:
             request.Start()
@@ -41,7 +42,8 @@ class Notification(Transport):
         are."""
 
     def message(self, peer: Peer, turn: int) -> Any:
-        """Return the message of `peer`, which remains in the memory of this peer; see `Transport.message`."""
+        """Return the message of `peer`, which remains in the memory of this peer: an array of reals. `turn`: the buffer
+        set, 0 or 1."""
         return self._messages[turn][peer.rank]
 
     def close(self) -> None:

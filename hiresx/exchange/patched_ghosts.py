@@ -323,8 +323,8 @@ class PatchedExchange(InterpolatedGhosts):
         return patched_donors.interpolation_rows(domain.whole, domain.cut, maps, donor, xi)
 
     def nodes(self) -> None:
-        """Do nothing, since no nodes are set at patched faces before the ghosts are filled. (The method of the same
-        name in `LevelGhosts`, for refined grids, sets nodes.)"""
+        """Do nothing, since the nodes of patched faces need no values from other blocks. (Solvers call this method
+        before the ghosts are filled; `LevelGhosts.nodes`, for refined grids, sets nodes.)"""
 
     def field(self, name: str) -> None:
         """Interpolate the ghosts of the field `name` behind patched faces (which touch other blocks without common

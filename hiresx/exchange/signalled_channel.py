@@ -27,8 +27,8 @@ class SignalledChannel(Channel):
         self._taken: WeakKeyDictionary[ExchangedArrays, Callable[[], None]] = WeakKeyDictionary()
 
     def start(self, fields: ExchangedArrays) -> None:
-        """Begin to exchange the ghosts of the arrays `fields` with other ranks by kernel launches alone; see
-        `Channel.start`."""
+        """Begin to exchange the ghosts of the arrays `fields` with other ranks, and copy ghosts between the boxes of
+        this rank, by kernel launches alone. If an earlier exchange is not finished, it is finished first."""
         self.finish()
         self.exchanges += 1
         give = self._given.get(fields)

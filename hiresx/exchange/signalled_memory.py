@@ -140,10 +140,10 @@ class SignalledMemory:
         return SharedValues(signals, arrays[self._rank], self._addresses(arrays))
 
     def radii(self, found: Any, few: np.ndarray) -> tuple[list[Call], Any, np.ndarray]:
-        """Return the kernel launches that gather the spectral radii of all ranks for the time step, and the two arrays
-        that replace `found` and `few` after the launches. They must come after the launches that compute the radii of
-        this rank's blocks. `found`, `few`: the radii of this rank and their numbers of entries
-        (`hiresx.time.step_recording.StepRecording`)."""
+        """Return the kernel launches that gather the spectral radii of all ranks, from which the time step is computed,
+        and the two arrays that replace `found` and `few` after the launches. They must come after the launches that
+        compute the radii of this rank's blocks. `found` (blocks, 2, FEW): the radii, one for each thread that computes
+        a maximum over nodes. `few` (blocks,): the number of these threads."""
         offer = self.offer(2)
         assert offer is not None  # it is small, and requested once
         together = self._backend.zeros((self._size, *found.shape[1:]), str(found.dtype))

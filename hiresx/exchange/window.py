@@ -76,10 +76,11 @@ class Window(Notification):
         self._memory = memory
 
     def publish(self, turn: int) -> None:
-        """Make the packed messages in shared memory visible to the other ranks; see `Notification.publish`."""
+        """Make the packed messages in shared memory visible to the other ranks, by a memory barrier."""
         self._memory.sync()
 
     def message(self, peer: Peer, turn: int) -> Any:
-        """Return the message of `peer`, which remains in shared memory; see `Transport.message`."""
+        """Return the message of `peer`, which remains in shared memory: a view of an array of reals. `turn`: the buffer
+        set, 0 or 1."""
         self._memory.sync()
         return super().message(peer, turn)

@@ -37,7 +37,7 @@ def nodes_from_wall(cells: int, length: float, first: float, name: str) -> np.nd
     """Return positions (cells + 1,) from 0 to `length` along a hyperbolic sine, of which the second is `first`. Metrics
     beyond a wall use nodes that are extended by point reflection; a hyperbolic sine is an odd function, so that this
     extension is smooth. `name`: the name of the first spacing in error messages. Raises HiresxError if the first
-    spacing is larger than the uniform one."""
+    spacing is larger than the uniform one, or far too small for the number of cells."""
     rate = _rate(lambda b: np.sinh(b * cells) / (np.sinh(b) * cells), length / (first * cells), cells, name, first)
     n = np.arange(cells + 1)
     return length * (n / cells if rate == 0 else np.sinh(rate * n) / np.sinh(rate * cells))
@@ -59,7 +59,7 @@ def nodes_from_centre(cells: int, length: float, slope: float, name: str) -> np.
     """Return positions (cells + 1,) from 0 to `length` along a hyperbolic sine. `slope`: the derivative of the position
     with respect to the node number at 0. If two such lines are joined at 0, the slope is continuous and the curvature
     is zero there. `name`: the name of the slope in error messages. Raises HiresxError if the slope is larger than the
-    uniform spacing."""
+    uniform spacing, or far too small for the number of cells."""
     rate = _rate(lambda b: np.sinh(b * cells) / (b * cells), length / (slope * cells), cells, name, slope)
     n = np.arange(cells + 1)
     return length * (n / cells if rate == 0 else np.sinh(rate * n) / np.sinh(rate * cells))

@@ -84,14 +84,14 @@ class Communicator:
 
     @contextmanager
     def together(self, patience: float | None = None) -> Iterator[None]:
-        """Return a context in which an error on one rank is raised on all ranks, so that the other ranks do not wait
-        for it. All ranks enter the context. If several ranks fail, the error of the lowest rank is raised. Its
+        """Return a context that all ranks enter, and in which an error on one rank is raised on all ranks, so that no
+        rank waits for a rank that has failed. If several ranks fail, the error of the lowest rank is raised. Its
         attribute `everywhere` is set to True. Other exceptions, such as SystemExit, become a HiresxError. A signal is
         raised at once on the rank that received it.
 
-        `patience`: None if the ranks do not communicate within the context. If they do, other ranks may be waiting for
-        a rank that fails. This rank then waits at most `patience` seconds for them, and then raises its own error,
-        which ends the job."""
+        `patience`: None if the ranks do not communicate within the context. If they do, a rank that fails may have left
+        others waiting for its messages. It then waits at most `patience` seconds for them to leave the context, and
+        raises its own error, which ends the job."""
         if self.mpi_comm is None:
             yield
             return

@@ -90,8 +90,9 @@ class Section(Outline):
         return c * np.where(x < p, 2 * p * x - x * x, 1 - 2 * p + 2 * p * x - x * x), 2 * c * (p - x)
 
     def outline(self, s: np.ndarray) -> np.ndarray:
-        """Return the points x + i y of the airfoil surface and the wake cut at the parameters `s`; see
-        `Outline.outline`."""
+        """Return points x + i y of the airfoil surface and the wake cut, in chords, of the shape of `s`. The parameter
+        s is the signed square root of x along the mean line: s > 0 on the upper side, s < 0 on the lower side, |s| > 1
+        on the cut."""
         s, upper = np.abs(s), np.asarray(s) > 0
         x = np.minimum(s * s, 1.0)
         mean, slope = self._mean_line(x)

@@ -102,8 +102,8 @@ class WingSection(Outline):
         self.trailing_edge = float(self.unfold(1 + 0j, 1.0).real)
 
     def outline(self, s: np.ndarray) -> np.ndarray:
-        """Return the points x + i y of the wing surface and the wake cut at the parameters `s`; see
-        `Outline.outline`."""
+        """Return points x + i y of the wing section and the wake cut, in chords, of the shape of `s`. The parameter s
+        is the signed square root of x: s > 0 on the upper side, s < 0 on the lower side, |s| > 1 on the cut."""
         r = np.minimum(np.abs(s), 1.0)
         half = self.share * r * (1 - r * r) * chebval(2 * r - 1, SECTION)
         return np.asarray(s, float) ** 2 + 1j * np.where(np.asarray(s) > 0, half, -half)
