@@ -1,5 +1,5 @@
-"""A PNG picture of a machine: GPUs under their switches and NUMA nodes, the placement, and the load of each link as its
-width."""
+"""A picture of a machine: GPUs under their switches and NUMA nodes, the placement of ranks, and the load of each link
+as its width."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

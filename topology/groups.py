@@ -14,8 +14,8 @@ NESTED = ("NUMA", "NODE", "PHB", "PXB", "PIX", "PSB", "NV")
 
 @dataclass(frozen=True)
 class GpuGroup:
-    """A group of GPUs in which each two are connected at the level `level` or a closer one
-    (`hiresx.topology.connection_levels`). `gpus`: their indexes. `children`: the subgroups with a closer level."""
+    """A group of GPUs in which each two are connected at the level `level` (PIX, NODE, ...) or a closer one. `gpus`:
+    their indexes. `children`: the subgroups with a closer level."""
 
     level: str
     gpus: tuple[int, ...]

@@ -14,8 +14,9 @@ PORTABLE = 1  # CU_MEMHOSTREGISTER_PORTABLE: for all contexts
 
 
 class Driver:
-    """The CUDA driver and its GPUs, in CUDA's order. It creates no context. `library`: the loaded driver library, by
-    default that of the system. Raises HiresxError if there is no driver, and for a call that fails."""
+    """The CUDA driver and its GPUs, numbered in CUDA's order. It creates no context. `library`: the loaded driver
+    library, by default the library of the system. Raises HiresxError if there is no driver, and for a call that fails.
+    """
 
     def __init__(self, library: ctypes.CDLL | None = None):
         try:
@@ -93,8 +94,8 @@ class Driver:
 
 
 class Cuda(Driver):
-    """The initialised driver. It allocates no memory on a GPU before `context` is called for that GPU. `library`: the
-    loaded driver library, by default that of the system."""
+    """The initialised CUDA driver. It allocates no memory on a GPU before `context` is called for that GPU. `library`:
+    the loaded driver library, by default the library of the system."""
 
     def __init__(self, library: ctypes.CDLL | None = None):
         super().__init__(library)

@@ -1,4 +1,4 @@
-"""Reads a machine from a recording in any of the four formats."""
+"""Reads the description of a machine from a recording in any of four formats."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The check that a grid can be rotated about the x axis."""
+"""The check that a plane grid can be used for axisymmetric flow about the x axis."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

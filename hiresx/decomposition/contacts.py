@@ -12,8 +12,8 @@ from hiresx.grid.blocks import FACES
 
 
 class Boxes(NamedTuple):
-    """n boxes of nodes. `whole` (n,): for each box, the number of the whole block that contains it. `ranges` (n, 3, 2):
-    its half-open index ranges along i, j and k. Both are int64 arrays."""
+    """n boxes of nodes. `whole` (n,): for each box, the number of the block that contains it. `ranges` (n, 3, 2): its
+    half-open index ranges along i, j and k. Both are int64 arrays."""
 
     whole: np.ndarray
     ranges: np.ndarray
@@ -53,7 +53,7 @@ def boxes(parts: Sequence[Part]) -> Boxes:
 
 
 class Neighbourhood:
-    """Search for the contacts between boxes into which the blocks of a decomposition are cut."""
+    """A search for the contacts between the boxes of nodes into which the blocks of a decomposition are cut."""
 
     def __init__(self, decomposition: Decomposition):
         connections = decomposition.connections

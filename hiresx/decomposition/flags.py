@@ -1,4 +1,5 @@
-"""The criteria of `[refine]` at each node, and the tiles of finer levels that they select."""
+"""The criteria for grid refinement (the table [refine] of a case) at each node, and the boxes of finer grid (tiles)
+that they select."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -103,9 +104,10 @@ def _vorticity(velocity: Sequence[np.ndarray], nodes: Sequence[np.ndarray], beyo
 
 
 class Flags:
-    """Tiles of all levels that the refinement criterion selects. They are collected from boxes of nodes of the next
-    coarser levels. `above`: for each level and block, the tiles around a node at which the criterion exceeds `refine`.
-    `held`: the tiles that contain a node at which it exceeds `coarsen`. `hierarchy`: the levels of the grid."""
+    """The boxes of finer grid (tiles) of all levels that the refinement criterion selects. They are collected from
+    boxes of nodes of the next coarser levels. `above`: for each level and block, the mask of the tiles around a node at
+    which the criterion exceeds the threshold `refine`. `held`: the mask of the tiles that contain a node at which it
+    exceeds `coarsen`. `hierarchy`: the levels of the grid."""
 
     def __init__(self, hierarchy: Hierarchy):
         self._hierarchy, self._table = hierarchy, hierarchy.table

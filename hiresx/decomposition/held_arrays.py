@@ -14,8 +14,8 @@ from hiresx.grid.blocks import Range
 
 
 class LazyArray:
-    """An array that is computed when NumPy reads it: np.asarray calls `make`. `shape` and `dtype` are known before
-    that."""
+    """An array whose values are computed when NumPy reads them: np.asarray calls `make`. `shape` and `dtype` are known
+    before."""
 
     def __init__(self, shape: Sequence[int], dtype: Any, make: Callable[[], np.ndarray]):
         self.shape, self.dtype, self._make = tuple(shape), np.dtype(dtype), make
@@ -26,9 +26,10 @@ class LazyArray:
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of the distributed array `name`, namely `array` (..., nk, nj, ni) with the values at the nodes `box`. The
-    parts of all ranks make up the whole array, from node (0, 0, 0) on, with each node in one part. Raises ValueError if
-    the shape of `array` differs from the size of the box."""
+    """The values of a distributed array that one rank holds. `name`: the name of the array. `box`: half-open index
+    ranges of the nodes. `array` (..., nk, nj, ni): the values at these nodes. The pieces of all ranks make up the whole
+    array, from node (0, 0, 0) on, with each node in one piece. Raises ValueError if the shape of `array` differs from
+    the size of the box."""
 
     name: str
     box: Range

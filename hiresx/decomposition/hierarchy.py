@@ -36,11 +36,12 @@ Choosing = Callable[["Hierarchy"], Sequence[Taken]]
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """The levels of a grid from which tiles are chosen. `table`: [refine] of the case. `grid`: the grid without
-    refinement. `comm`: the ranks. `grids`: the whole blocks of every level, level 0 first. `nodes`: their coordinates
-    with ghosts, one copy on each host. `lattices`: for each level, block and direction, the nodes at which tiles begin
-    and end. `spaces`: for each (level, block) the `Space`. `choice`: the data for the choice of tiles. `present`: the
-    tiles that `with_tiles` made last, by level."""
+    """The levels of refinement of a grid, from which boxes of finer grid (tiles) are chosen. `table`: the table
+    [refine] of the case. `grid`: the grid without refinement. `comm`: the ranks. `grids`: for each level the blocks if
+    they were refined completely; level 0 is the original grid. `nodes`: their coordinates with ghosts, one copy on each
+    host. `lattices`: for each level, block and direction, the nodes at which tiles begin and end. `spaces`: for each
+    (level, block) its index range. `choice`: the data for the choice of tiles. `present`: the tiles that `with_tiles`
+    made last, by level."""
 
     comm: Communicator
     table: Refine

@@ -39,25 +39,25 @@ OF_PLACES = ("donor", "face", "xi", "base", "share", "turn")
 
 @dataclass(frozen=True, eq=False)
 class MirrorSources:
-    """The n ghosts behind one patch, and the places from which they take the flow. `place`: the number of the patch
-    among the patches of the whole blocks. `index` (3, n): the ghosts' nodes i, j, k in the whole block.
+    """The n ghosts behind one wall patch, and the positions at which the flow is interpolated for them. `place`: the
+    number of the patch. `index` (3, n): the indexes i, j, k of the ghosts in their block, not divided among ranks.
 
-    Each ghost takes the flow at `per` places, which follow each other in the arrays of per n places. `donor` (per n,):
-    the whole block in which the place lies. `face` (per n,): the number of this block's face along which the wall
-    continues. `xi` (per n, 3): the place in the index space of this block. `base` (per n, 3): the first node of the
-    interpolation, which may lie in a connected block. `share` (per n, 3): the weight of the polynomial through the last
-    five nodes (`hiresx.grid.blended`). `turn` (per n, 3, 3): the matrix by which a vector at the place is multiplied.
-    `moved`: the largest distance, in cells, by which a place outside the grid was moved into it.
+    The flow is interpolated at `per` positions for each ghost; the positions of one ghost after the other make arrays
+    of length per n. `donor` (per n,): the number of the block in which the position lies. `face` (per n,): the number
+    of this block's face along which the wall continues. `xi` (per n, 3): the position as real indexes i, j, k. `base`
+    (per n, 3): the first node of the interpolation, which may lie in a connected block. `share` (per n, 3): the weight
+    of the polynomial through the last five nodes (`hiresx.grid.blended`). `turn` (per n, 3, 3): the matrix by which a
+    vector at the position is multiplied. `moved`: the largest distance, in cells, by which a position outside the grid
+    was moved into it.
 
-    A ghost behind a plane or beside an edge has one place, its mirror image. `turn` then contains the reflection, and
-    `geometry` is None. A ghost behind a curved wall has three places: the mirror image, the foot of the normal, and a
-    third place on the normal. For the first layer of ghosts the third place is twice as far from the wall as the image.
-    For the other layers it is as far from the wall as the image of the first layer. `turn` then contains no reflection.
-    The rows of `geometry` (12, n) are the unit normal at the foot, into the flow (3), the distance of the image from
-    the wall, the derivative of the normal along the wall (6: xx, yy, zz, xy, xz, yz), the distance of the third place
-    divided by that of the image, and the square of the length of STAGNANT cells along the wall divided by the distance
-    of the image.
-    """
+    A ghost behind a plane or beside an edge has one position, its mirror image. `turn` then contains the reflection,
+    and `geometry` is None. A ghost behind a curved wall has three positions: the mirror image, the foot of the normal,
+    and a third position on the normal. For the first layer of ghosts the third position is twice as far from the wall
+    as the image. For the other layers it is as far from the wall as the image of the first layer. `turn` then contains
+    no reflection. The rows of `geometry` (12, n) are the unit normal at the foot, into the flow (3), the distance of
+    the image from the wall, the derivative of the normal along the wall (6: xx, yy, zz, xy, xz, yz), the distance of
+    the third position divided by the distance of the image, and the square of the length of STAGNANT cells along the
+    wall divided by the distance of the image."""
 
     place: int
     index: np.ndarray

@@ -27,9 +27,9 @@ REFINED, REFINED_BOXES = 12, 3000
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition of the blocks, with one or more parts for each rank. `parts`: in the order of the ranks. `method`:
-    how it was found: "grid" or "sections" for one block, "graph growing" for several blocks, or "whole blocks" for one
-    rank. `costs` (ranks,): see `hiresx.decomposition.rank_cost`."""
+    """A division of the blocks among the ranks. `parts`: boxes of nodes, one or more for each rank, in the order of the
+    ranks. `method`: how it was found: "grid" or "sections" for one block, "graph growing" for several blocks, or "whole
+    blocks" for one rank. `costs` (ranks,): the estimated cost of each rank (`hiresx.decomposition.rank_cost`)."""
 
     parts: tuple[Part, ...]
     method: str

@@ -20,9 +20,9 @@ TINY = 1e-9
 
 
 class Refinement:
-    """A search that improves a partition by moving boxes between ranks. `boxes`: the boxes. `contacts`: the pairs of
-    boxes that exchange ghosts. `rank` (n,): the rank that has each box. `speed`: speeds of the ranks, with the mean 1.
-    """
+    """A search that improves the division of a grid among ranks by moving boxes of nodes between ranks. `boxes`: the
+    boxes. `contacts`: the pairs of boxes that exchange ghosts. `rank` (n,): the rank of each box. `speed`: relative
+    speeds of the ranks, with the mean 1."""
 
     def __init__(self, boxes: Boxes, contacts: Contacts, rank: np.ndarray, speed: Sequence[float] | np.ndarray):
         sizes = boxes.sizes.tolist()

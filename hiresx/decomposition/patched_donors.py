@@ -26,11 +26,12 @@ Coordinates = Sequence[np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class PatchedDonors:
-    """The ghosts of a patched face and the places at which they take their values. `place`: the number of the patch of
-    the whole blocks. `index` (3, n): indexes i, j, k of the ghosts in the whole block, layer by layer. `donor` (n,):
-    the whole block in which each place lies. `xi` (n, 3): the place in the index space of this block. `off`: the
-    largest distance of a node of the face from the face of the donor, in cells of the donor. `beyond`: the largest
-    distance of a ghost that lies beyond the last nodes of the donor, in cells."""
+    """The ghosts of a patched face (which touches other blocks without common nodes), and the positions at which they
+    take their values. `place`: the number of the boundary patch. `index` (3, n): indexes i, j, k of the ghosts in their
+    block, layer by layer. `donor` (n,): the number of the block in which each position lies. `xi` (n, 3): the position
+    as real indexes i, j, k of this block. All blocks are not divided among ranks. `off`: the largest distance of a node
+    of the face from the face of the donor, in cells of the donor. `beyond`: the largest distance of a ghost that lies
+    beyond the last nodes of the donor, in cells."""
 
     place: int
     index: np.ndarray
@@ -204,14 +205,13 @@ def _nearest_on_faces(other: BlockMap, points: np.ndarray, skip: str | None) -> 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Contributions of the nodes of one part to interpolated ghost values. The value of a ghost is the sum of the
-    contributions of all parts.
+    """Contributions of the nodes of one part of the grid to interpolated ghost values. The value of a ghost is the sum
+    of the contributions of all parts.
 
-    `part`: the part that has the nodes. `ghost` (n,): the numbers of the ghosts. `start` (n,): flat index of the first
-    node in the padded array of the part. `widths`: the number of nodes in each direction. `weights` (2, 3, WIDTH, n):
+    `part`: the number of the part. `ghost` (n,): the numbers of the ghosts. `start` (n,): flat index of the first node
+    in the array with ghosts of the part. `widths`: the number of nodes in each direction. `weights` (2, 3, WIDTH, n):
     the weights along i, j and k, first of the interpolation of high order, then of linear interpolation, none of which
-    is negative. `turn` (n, 3, 3): the matrix by which vectors are multiplied; None for the unit matrix.
-    """
+    is negative. `turn` (n, 3, 3): the matrix by which vectors are multiplied; None for the unit matrix."""
 
     part: int
     ghost: np.ndarray

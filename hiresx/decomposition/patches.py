@@ -44,11 +44,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Patch:
-    """Part of a face with a physical boundary condition. `block`: number of the block. `face`: "imin" to "kmax".
+    """Nodes of a block face with one physical boundary condition. `block`: number of the block. `face`: "imin" to
+    "kmax".
 
     `range`: half-open node ranges (i, j, k), one node thick in the direction normal to the face. `condition`: the entry
-    of [[boundary]] (`hiresx.case.boundaries`). `place`: number of the patch of the whole blocks of which it is a part.
-    """
+    of [[boundary]] (`hiresx.case.boundaries`). `place`: for a patch of a block that was divided among ranks, the number
+    of the original patch."""
 
     block: int
     face: str
@@ -59,14 +60,14 @@ class Patch:
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """Blocks with their connections (periodic ones included) and physical patches.
+    """Blocks with their connections (periodic ones included) and boundary patches, before or after their division among
+    ranks.
 
-    `parts`: for each block, which part of which block of the grid it is, and the rank that computes it. Before the
-    blocks are partitioned, each is a whole block of rank 0. `stencil`: the widths of the stencils of the run, which
-    determine the number of ghost layers and the smallest parts. `axisymmetric`: whether y is the radius. `pushes`: unit
-    vectors along which a body force acts. `levels`: which of the whole blocks are tiles of finer levels, None without
-    refinement.
-    """
+    `parts`: for each block the box of the grid that it is (number of the grid's block, index ranges) and the rank that
+    computes it. Before the division, each is a whole block of rank 0. `stencil`: the widths of the stencils of the run,
+    which determine the number of ghost layers and the smallest boxes. `axisymmetric`: whether y is the radius.
+    `pushes`: unit vectors along which a body force acts. `levels`: which of the blocks are boxes of finer grid (tiles),
+    None without refinement."""
 
     blocks: tuple[Block, ...]
     connections: tuple[Connection, ...]

@@ -1,5 +1,5 @@
-"""Connections over poles: the ghosts behind a pole are the nodes on the opposite side of its ring, in the same block or
-in another one."""
+"""Connections over poles (block faces that have collapsed to a line): the ghosts behind a pole are the nodes on the
+opposite side of the ring of nodes around it, in the same block or in another one."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

@@ -1,5 +1,5 @@
-"""Refinement of a decomposition: the tiles of all levels become additional blocks, with their connections and
-conditions."""
+"""Refinement of a decomposition: boxes of finer grid (tiles) of all levels become additional blocks, with their
+connections and boundary conditions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

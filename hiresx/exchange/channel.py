@@ -27,10 +27,10 @@ NAP = 50e-6
 
 @dataclass(frozen=True, eq=False)
 class ExchangedArrays:
-    """Access to the arrays of a quantity, which do not change between exchanges. `array(part, direction)`: the array
-    with all variables. `strides[part]`: the distance of two variables in it, in reals. `vectors(part, direction)`: the
-    same array from the first component of the vector on. `owners[part]`: an object that exists as long as the arrays of
-    the part. If it is empty, the next solver does not use the launches again."""
+    """Access to the arrays whose ghosts are exchanged; they are the same in all exchanges. `array(part, direction)`:
+    the array with all variables. `strides[part]`: the distance of two variables in it, in reals. `vectors(part,
+    direction)`: the same array from the first component of the vector on. `owners[part]`: an object that exists as long
+    as the arrays of the part. If it is empty, the next solver does not use the kernel launches again."""
 
     array: Callable[[int, int], Any]
     strides: Sequence[int]
@@ -39,14 +39,14 @@ class ExchangedArrays:
 
 
 class Channel:
-    """The exchange of one quantity with `width` numbers per node between the parts of this rank and with other ranks.
+    """The exchange of the ghosts of one quantity with `width` numbers per node, between the boxes of nodes of this rank
+    and with other ranks.
 
     `directed`: whether the quantity is a flux along a grid direction; its sign then changes if the directions of two
-    blocks are opposite. `messages`: its buffers and transports. `later`: whether a launch returns before its kernel has
-    run; sending then waits for the kernel. `apart`: whether its number type differs from that of the state. `kept`: a
-    cache from which the rows of nodes are taken. `waited`: seconds spent waiting for other ranks. `exchanges`: the
-    number of exchanges that were started.
-    """
+    blocks are opposite. `messages`: the message buffers and transports of the quantity. `later`: whether a launch
+    returns before its kernel has run; sending then waits for the kernel. `apart`: whether its number type differs from
+    the type of the state. `kept`: a cache from which the rows of nodes are taken. `waited`: seconds spent waiting for
+    other ranks. `exchanges`: the number of exchanges that were started."""
 
     def __init__(
         self, backend: Backend, program: Program, layout: HaloLayout, width: int, directed: bool,

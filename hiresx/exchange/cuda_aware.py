@@ -12,8 +12,8 @@ from hiresx.exchange.mpi import Mpi
 
 
 class CudaAware(Mpi):
-    """Transport that passes arrays in GPU memory to an MPI library that can read and write there (CUDA-aware MPI). In
-    all else it works like `Mpi`. Its arguments are those of `Mpi`, and `gpu`, the GPU of this process."""
+    """Transport that passes arrays in GPU memory to an MPI library that can read and write there (CUDA-aware MPI). It
+    differs from `Mpi` in this only. `gpu`: the GPU of this process; the other arguments are described at `Mpi`."""
 
     def __init__(self, mpi_comm: Any, tag: int, peers: Sequence[Peer], buffers: MessageBuffers, gpu: Gpu):
         super().__init__(mpi_comm, tag, peers, buffers)

@@ -35,18 +35,18 @@ class Neighbour(NamedTuple):
 
 
 class HaloExchange:
-    """Fills the ghosts of connected faces of the parts `states` of this rank from the nodes that `cut.connections`
-    name. Ghosts beside edges and corners are not exchanged, since no kernel reads them.
+    """Fills the ghosts of connected faces from the donor nodes that the connections name. `cut`: the boxes of nodes of
+    all ranks with their connections. `states`: the arrays of the boxes of this rank. Ghosts beside edges and corners
+    are not exchanged, since no kernel reads them.
 
     One message per neighbour and exchange is sent by `transport` (`hiresx.exchange.choice.NAMES`), packed and unpacked
     by kernels. An exchange is started, then finished. Between these calls, kernels may run that do not read ghosts of
-    the faces `remote` (for each part, those with ghosts from another rank). The values at the start are sent. The
+    the faces `remote` (for each box, the faces with ghosts from another rank). The values at the start are sent. The
     fields to exchange are declared in `hiresx.device.fields`; each has a channel. `known`: the field layout of the
-    other ranks, needed on a rank without parts, which sends nothing. `kept`: rows of nodes of earlier exchanges.
+    other ranks, needed on a rank without boxes, which sends nothing. `kept`: rows of nodes of earlier exchanges.
 
     All ranks make the same calls in the same order; the constructor and `close` are collective. Raises HiresxError, on
-    all ranks, for a transport that cannot be used, with the reason, and if memory is lacking.
-    """
+    all ranks, for a transport that cannot be used, with the reason, and if memory is lacking."""
 
     def __init__(
         self,

@@ -62,12 +62,13 @@ class _Take:
 
 
 class InterpolatedGhosts(ABC):
-    """Fills ghosts of the parts `states` of this rank by interpolation of the flow at places between nodes. `found`: a
-    function that is called on rank 0 and returns the places of all ghosts. `any`: whether there are such ghosts.
+    """Fills ghosts by interpolation of the flow at positions between nodes. `states`: the arrays of the boxes of nodes
+    of this rank. `found`: a function that is called on rank 0 and returns the positions of all ghosts. `any`: whether
+    there are such ghosts.
 
-    Contributions of several parts to a ghost are added in the order of the parts. Results of the same partition are
-    therefore bit-identical; those of another partition differ by the round-off of these sums. All calls are collective.
-    """
+    Contributions of several boxes to a ghost are added in the order of the boxes. Results of the same partition are
+    therefore bit-identical; results of another partition differ by the round-off of these sums. All calls are
+    collective."""
 
     def __init__(
         self,
@@ -307,8 +308,9 @@ def _kernel(entry: Located) -> str:
 
 
 class PatchedExchange(InterpolatedGhosts):
-    """The ghosts of all patched faces. `domain`: the grid and its decomposition. `states`: the parts of this rank.
-    Raises HiresxError, on all ranks, for a node of a face behind which there is no other block."""
+    """The ghosts of all patched faces (which touch other blocks without common nodes). `domain`: the grid and its
+    decomposition. `states`: the arrays of the boxes of nodes of this rank. Raises HiresxError, on all ranks, for a node
+    of a face behind which there is no other block."""
 
     def __init__(
         self, backend: Backend, program: Program, comm: Communicator, domain: Domain, states: Sequence[BlockState]
@@ -343,8 +345,8 @@ class PatchedExchange(InterpolatedGhosts):
 
 
 class MirroredGhosts(InterpolatedGhosts):
-    """The ghosts of the state behind all walls whose ghosts take their values at mirrored places. `places`: the patches
-    of the whole blocks."""
+    """The ghosts of the state behind all walls whose ghosts take the flow at their mirror images, which are not nodes.
+    `places`: the numbers of the boundary patches."""
 
     def __init__(
         self,

@@ -37,9 +37,9 @@ def lagrange_blended(t: np.ndarray, share: np.ndarray, change: np.ndarray | None
 
 
 class BlendedMap(BlockMap):
-    """A `BlockMap` whose first three derivatives are continuous. `ended` (3, 2): whether there are no nodes beyond the
-    lower and the upper end of each direction. Near such an end, places are interpolated by the polynomial through all
-    six nodes."""
+    """A `BlockMap`, from indexes to coordinates of a block, whose first three derivatives are continuous. `ended` (3,
+    2): whether there are no nodes beyond the lower and the upper end of each direction. Near such an end, coordinates
+    are interpolated by the polynomial through all six nodes."""
 
     ended: np.ndarray
 

@@ -156,15 +156,14 @@ def format_range(range_: Iterable[tuple[int, int]]) -> str:
 class Block:
     """One structured block of nodes.
 
-    `x`, `y`, `z`: float64 (nk, nj, ni), in reference lengths. Those of a large file are `Stored` objects, which read
-    nodes when they are needed. If a direction has a single node, the block is 2-D (nk = 1, in the x-y plane) or 1-D (nj
-    = nk = 1, along x). `regions`: named parts of faces for the boundary conditions of a case: name -> ((face, node
-    range), ...). `rounding`: the largest rounding error of a coordinate in the precision in which it is given or was
-    stored, in L.
+    `x`, `y`, `z`: float64 (nk, nj, ni), in reference lengths. The coordinates of a large file are `StoredCoordinates`,
+    which read nodes when they are needed. If a direction has a single node, the block is 2-D (nk = 1, in the x-y plane)
+    or 1-D (nj = nk = 1, along x). `regions`: named parts of faces for the boundary conditions of a case: name ->
+    ((face, node range), ...). `rounding`: the largest rounding error of a coordinate in the precision in which it is
+    given or was stored, in reference lengths.
 
     Raises HiresxError for arrays of different shape, for coordinates that are masked, not finite or beyond 1e50, and
-    for a direction of 2 to 6 nodes.
-    """
+    for a direction of 2 to 6 nodes."""
 
     name: str
     x: Nodes

@@ -114,13 +114,12 @@ def _direction_and_sign(matrix: IntMatrix, face: str) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Touching:
-    """Nodes of an unconnected face that lie on the face `other_face` of the block `other`, or inside that block
+    """Nodes of a face without a connection that lie on the face `other_face` of the block `other`, or inside that block
     (`other_face` is None).
 
     `range`: half-open ranges of the nodes around all cells concerned. `cells`: the number of these cells. `place`: the
     centre of the first one. `one_step`: whether both faces are whole, and each grid line continues with the nodes of
-    the other face. `over`: whether both blocks lie on the same side of their faces, so that they overlap.
-    """
+    the other face. `over`: whether both blocks lie on the same side of their faces, so that they overlap."""
 
     block: int
     face: str

@@ -85,8 +85,9 @@ def nearest_nodes(block: Block, index: np.ndarray, points: np.ndarray) -> np.nda
 
 @dataclass(frozen=True)
 class Wrap:
-    """A direction in which a block is connected with itself. A node beyond the upper end of the block coincides with
-    the node `step` before it, and a node beyond the lower end with the node `step` after it."""
+    """An index direction in which a block closes on itself, as in an O-grid. A node beyond the upper end of the block
+    coincides with the node `step` nodes before it, and a node beyond the lower end with the node `step` nodes after it.
+    """
 
     step: int
 

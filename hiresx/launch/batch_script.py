@@ -23,7 +23,7 @@ class ArrayMember:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch job.
+    """A batch job for one run or for several runs (a job array).
 
     - `name`: the name of the job; characters that a scheduler may refuse are replaced.
     - `nodes`: the number of nodes. `ranks`, `gpus`: numbers per node.
@@ -31,11 +31,10 @@ class Batch:
     - `seconds`: the time limit.
     - `queue`: the partition or queue. `account`: the account that is charged.
     - `setup`: lines that make the program available (modules, environment).
-    - `run`: the arguments of `hiresx run` for a new run. `again`: those for a run that continues. Both are without
-      --out and --restart.
+    - `run`: the arguments of `hiresx run` for a new run. `again`: the arguments for a run that continues from a
+      checkpoint. Both are without --out and --restart.
     - `out`: the folder of the run.
-    - `members`: the runs of a job array, each with its own `out`.
-    """
+    - `members`: the runs of a job array, each with its own `out`."""
 
     name: str
     nodes: int

@@ -1,4 +1,4 @@
-"""The script for qsub of PBS (OpenPBS, PBS Professional)."""
+"""The batch script for qsub of PBS (OpenPBS, PBS Professional)."""
 
 from hiresx.base.shell import quote, quote_for_comment
 from hiresx.errors import HiresxError

@@ -1,4 +1,4 @@
-"""The script for sbatch."""
+"""The batch script for sbatch of Slurm."""
 
 from hiresx.base.shell import quote, quote_for_comment
 from hiresx.launch.batch_script import Batch, body

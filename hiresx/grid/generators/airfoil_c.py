@@ -61,13 +61,12 @@ class Section(Outline):
     cut begins along the mean line and turns into the direction of the chord. Points are complex numbers x + i y, in
     chords.
 
-    `thickness` and `camber`, in chords, replace those of the `digits`. `extended` says how the trailing edge is closed.
-    If it is false, the last coefficient of the thickness polynomial is -0.1036, and the thickness is zero at x = 1. If
-    it is true, the coefficient is -0.1015 as in the report, the thickness is zero at x = EXTENDED, and the section is
-    scaled to the chord 1.
+    `thickness` and `camber`, in chords, replace the values that the `digits` give. `extended` says how the trailing
+    edge is closed. If it is false, the last coefficient of the thickness polynomial is -0.1036, and the thickness is
+    zero at x = 1. If it is true, the coefficient is -0.1015 as in the report, the thickness is zero at x = EXTENDED,
+    and the section is scaled to the chord 1.
 
-    Source: Jacobs, Ward & Pinkerton, NACA Report 460 (1933).
-    """
+    Source: Jacobs, Ward & Pinkerton, NACA Report 460 (1933)."""
 
     def __init__(
         self, digits: str, thickness: float | None = None, camber: float | None = None, extended: bool = False

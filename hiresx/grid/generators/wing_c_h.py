@@ -92,8 +92,8 @@ def generate(spec: WingCH) -> Grid:
 
 
 class WingSection(Outline):
-    """The section of the wing with its thickness multiplied by `share`, from 0 to 1. If `share` is 0, it is a line from
-    x = 0 on."""
+    """The section of the wing with its thickness multiplied by `share`, from 0 to 1. If `share` is 0, the section is
+    the line y = 0 from x = 0 on."""
 
     def __init__(self, share: float):
         self.share = share
