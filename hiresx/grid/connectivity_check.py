@@ -53,8 +53,9 @@ def check_connections(blocks: Sequence[Block], connections: Sequence[Connection]
     - If they do not (offset layout), the grid line continues forwards from the block into the donor, with a step
       between 1/4 and 4 times its neighbours, and neighbouring lines do so in the same order.
     - The two blocks have the same handedness, and lie on opposite sides of the face.
-    - The donor's ghosts there are copied from the same nodes. Nodes on the border of a range are excepted, because they
-      may belong to another patch.
+    - Another connection leads back: at the same nodes, the ghosts of the donor are copied from this block, by the
+      inverse index map and motion. Nodes on the border of a range are excepted, because they may belong to another
+      patch.
 
     `hiresx.decomposition.decompose` checks that every node of a face belongs to one patch. Raises HiresxError with the
     block, the indexes (i, j, k), the coordinates of the node and the coordinates of the donor node."""
