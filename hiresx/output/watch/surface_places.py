@@ -1,4 +1,5 @@
-"""The geometry of a `[[surface]]`: its places, their areas with outward normals, and its end caps."""
+"""The geometry of a surface on which the flow is sampled (a table `[[surface]]` of the case): its points, their areas
+with outward normals, and its end caps."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,8 +31,7 @@ class Places:
     - `first`, `last` (n,): the surface that ends at `caps[m - 1]` has the number m; a point belongs to the surfaces
       with the numbers from `first` to `last`.
     - `block` (n,), `index` (n, 3): the nodes, if the points are nodes, else None.
-    - `gaps`: descriptions of the places where the surface is open.
-    """
+    - `gaps`: descriptions of the openings of a surface that is not closed."""
 
     at: np.ndarray
     areas: np.ndarray
@@ -44,13 +44,14 @@ class Places:
 
     @property
     def count(self) -> int:
-        """Number of places."""
+        """Number of points of the surface."""
         return len(self.at)
 
 
 def surface(key: str, spec: Spec, decomposition: Decomposition) -> Places:
-    """Return the points of the surface `spec` of the table `key`. Raises HiresxError for unknown blocks, regions and
-    ranges, for a shape that does not suit the dimensions of the grid, and for too many points."""
+    """Return the points, areas and normals of a surface on which the flow is sampled. `spec`: the table [[surface]] of
+    the case, whose name is `key`. `decomposition`: the blocks of the grid. Raises HiresxError for unknown blocks,
+    regions and ranges, for a shape that does not suit the dimensions of the grid, and for too many points."""
     who = f'{key} "{spec.name}"'
     dimensions = max(len(block.active) for block in decomposition.blocks)
     if dimensions == 1:

@@ -19,7 +19,7 @@ ARRIVED = 1e-4
 
 
 def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
-    """Build the monitor of the subsonic outflows, if the case has any."""
+    """Return the check of supersonic outflows in a list, which is empty if the case has no such boundary condition."""
     solver = simulation.solver
     patches = [patch for patch in solver.decomposition.patches if patch.condition.type == TYPE]
     return [SubsonicOutflow(solver, patches)] if patches else []
@@ -39,10 +39,10 @@ def _weights(solver: Solver, b: int, face: str) -> np.ndarray:
 
 
 class SubsonicOutflow(Attachment):
-    """Monitor that checks all nodes on supersonic outflows every `monitor.every` steps. It reports, once for each
-    condition, where the velocity normal to the face is below the speed of sound, since the condition reflects a part of
-    the flow there. Places where the flow still has its initial state are not reported. `patches`: the patches of this
-    rank's parts."""
+    """Check of all nodes on supersonic outflows every `monitor.every` steps. It reports, once for each condition, where
+    the velocity normal to the face is below the speed of sound, since the condition reflects waves there. Nodes where
+    the flow still has its initial state are not reported. `patches`: the areas of the faces that have this boundary
+    condition."""
 
     name = "subsonic outflow"
 
@@ -65,15 +65,20 @@ class SubsonicOutflow(Attachment):
 
     @property
     def notes(self) -> list[str]:
+        """Warnings about subsonic flow through outflow boundaries. The caller prints them and empties the list."""
         return self._notes
 
     def begin(self, solver: Solver, restarted: bool) -> None:
+        """Store the initial pressure at the outflow boundaries."""
         self._first = self._surface.measure().p
 
     def steps_left(self, solver: Solver) -> int:
+        """Return the number of time steps until the next check of the outflow boundaries."""
         return self._every - solver.steps % self._every
 
     def after_step(self, solver: Solver) -> None:
+        """Check the Mach number normal to the outflow boundaries if a check is due, and add a note where it is below 1.
+        Collective."""
         if solver.steps % self._every or not self._names or self._first is None:
             return
         flow = self._surface.measure()
