@@ -91,15 +91,15 @@ def farfield(
     decays with the square root of the distance; its observers lie in its plane.
 
     - `start`, `end`: first and last time of the samples to use, in L / c_ref; None for no limit.
-    - `caps`: for a surface with several end caps. Each cap closes another surface. The signals of these surfaces
-      are averaged ("average": Shur, Spalart & Strelets, Int. J. Aeroacoustics 4 (2005) 213; Mendez, Shoeybi, Lele &
-      Moin, ibid. 12 (2013) 1) or returned separately ("each").
+    - `caps`: for a surface with several end caps. Each cap closes a different surface. The signals of these surfaces are
+      averaged ("average": Shur, Spalart & Strelets, Int. J. Aeroacoustics 4 (2005) 213; Mendez, Shoeybi, Lele & Moin,
+      ibid. 12 (2013) 1) or returned separately ("each").
     - `ambient`: the ambient pressure in Pa. Signals are then in Pa and levels in dB re 20 uPa. Without it signals are
       in rho_ref c_ref^2, and levels in dB re this unit.
     - `still`: for runs that start from rest. The flow at the surface before the first sample is assumed to be that of
-      the first sample. Each observer then has another time window, from its first sound until it no longer
-      receives sound from the whole surface. All windows are equally long. `heard_from` is the start of the window, and
-      `time` is measured from it.
+      the first sample. Each observer then has another time window, from its first sound until it no longer receives
+      sound from the whole surface. All windows are equally long. `heard_from` is the start of the window, and `time` is
+      measured from it.
     - `segments`, `window`, `overlap`: for the spectra, see `welch.spectra`.
     - `length`, `velocity`: the scales of the Strouhal number f length / velocity, in L and c_ref. They also apply to
       the third octaves (`welch.third_octaves`).

@@ -45,8 +45,8 @@ class Record:
     - backend, points, steps, time (L / c_ref), last_step (or null), wall_s, ns_per_point_rhs, point_steps_per_s,
       bytes_per_point, stages (seconds by part of the step), versions, hardware.
     - grid_hash: SHA-256 of the coordinates.
-    - ranks: for each rank where it computes, its boxes of nodes, neighbours, transports and bytes per exchange, and at the
-      end its stages and the seconds that it waited for others.
+    - ranks: for each rank where it computes, its boxes of nodes, neighbours, transports and bytes per exchange, and at
+      the end its stages and the seconds that it waited for others.
     - restarts: from which checkpoint, and how the run had ended before.
     - retries: repetitions of steps after the flow became invalid.
     - epochs: changes of the partition during the run (see `hiresx.simulation.epochs.Epoch`).

@@ -44,8 +44,8 @@ def plot_run(
     - `reference`: a CSV file whose header names its columns (x, rho, ...), drawn with lines.
     - `against`: another run or field file, or several. Along a line their values are drawn, too. In pictures with
       colours the difference from one other run is drawn. Runs are compared at the latest time that all have, unless
-      `step` or a field file selects another. Field files are compared at the times that they have, and a file must
-      then be named for every run.
+      `step` or a field file selects another. Field files are compared at the times that they have, and a file must then
+      be named for every run.
     - `look`: size, colours, zoom, contour lines, also the plane.
     - `out`: a file (.png, .svg, .pdf) or a directory; by default a PNG in the folder of the fields.
 

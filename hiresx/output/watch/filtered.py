@@ -41,7 +41,8 @@ class FilteredNodes(Attachment):
       2 is complete.
     - `continued`: whether a run that continues has the sums of the earlier run.
     - `readers`: probes that receive complete samples. They are called with the number of the first sample, and the flow
-      (samples, variables, nodes), with the variables in the order of `names` and the nodes in the order of `columns` (m,).
+      (samples, variables, nodes), with the variables in the order of `names` and the nodes in the order of `columns`
+      (m,).
     - `by_itself`: whether the device takes samples without the host."""
 
     def __init__(self, solver: Solver, spec: SampledTable, nodes: SampledNodes):
