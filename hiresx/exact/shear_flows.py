@@ -75,11 +75,11 @@ def crocco_busemann(
     u: np.ndarray, *, T_wall: float | None, T_edge: float, u_edge: float, gamma: float, recovery: float = 1.0
 ) -> np.ndarray:
     """Return the temperature in a boundary layer from its velocity, by the Crocco-Busemann relation, in scales in which
-    the sound speed is sqrt(T). `u`: the velocities, an array of any shape, which is that of the result. `T_edge`,
-    `u_edge`: temperature and velocity at the edge of the layer. `T_wall`: temperature at the wall; None for an
-    adiabatic wall. `gamma`: ratio of specific heats. `recovery`: the recovery factor; 1 for Pr = 1, where the relation
-    is exact; sqrt(Pr) is the usual correction for other Prandtl numbers in a laminar layer. Source: Busemann (1931),
-    Crocco (1932); as in White, Viscous Fluid Flow, 3rd ed. (2006), chapter 7."""
+    the sound speed is sqrt(T). `u`: the velocities; the result has the shape of this array. `T_edge`, `u_edge`:
+    temperature and velocity at the edge of the layer. `T_wall`: temperature at the wall; None for an adiabatic wall.
+    `gamma`: ratio of specific heats. `recovery`: the recovery factor; 1 for Pr = 1, where the relation is exact;
+    sqrt(Pr) is the usual correction for other Prandtl numbers in a laminar layer. Source: Busemann (1931), Crocco
+    (1932); as in White, Viscous Fluid Flow, 3rd ed. (2006), chapter 7."""
     u = np.asarray(u, dtype=float)
     T_adiabatic = T_edge + recovery * 0.5 * (gamma - 1) * u_edge**2
     if T_wall is None:

@@ -25,9 +25,9 @@ _CONVERGED = 0.01
 @dataclass(frozen=True, eq=False)
 class Mode:
     """The fastest growing mode of a shear layer. `rate`: its growth rate. `frequency`: its angular frequency. Both are
-    in c/L, with the sound speed c and half the vorticity thickness L. `half_height`: half the height of the domain, in
-    L. The mode is normalised so that the largest |v| is 1. A call with an array y returns the complex amplitudes of
-    rho, u, v, p, an array (4, ...)."""
+    in c/L, with the sound speed c and half the vorticity thickness L. `half_height`: half the height of the domain,
+    divided by L. The mode is normalised so that the largest |v| is 1. A call with an array y returns the complex
+    amplitudes of rho, u, v, p, an array (4, ...)."""
 
     rate: float
     frequency: float

@@ -32,7 +32,7 @@ def amplification(run: Any, ahead: Range | None = None, behind: Range | None = N
     downstream, over which means are taken. By default `ahead` is the half of the upstream region that is nearer to the
     shock, and `behind` the far half of the region between the shock and the next sponge or the end of the grid.
 
-    The theory is that of isotropic vortical turbulence far downstream of the shock (Ribner, NACA report 1164, 1954) at
+    The theory holds for isotropic vortical turbulence far downstream of the shock (Ribner, NACA report 1164, 1954) at
     the measured upstream Mach number. Raises HiresxError for other averages, if the steepest rise of density is below 3
     %, if the upstream flow is subsonic, for intervals without nodes on their side of the shock, and if there is no
     turbulence downstream."""

@@ -95,8 +95,8 @@ def azimuthal(
 ) -> Result:
     """Return the power spectra of the azimuthal modes of signals on a ring of probes around the x axis, and the kinds
     of their tones. `run`: a folder or the result of `hiresx.open`. `signals`: "NAME.COLUMN", the history and its
-    column. `start`, `end`: first and last time, in L / c_ref. `segments`: see `welch.spectra`. `length`, `velocity`:
-    scales of the Strouhal number f length / velocity.
+    column. `start`, `end`: first and last time, in units of L / c_ref (length scale over sound speed). `segments`: see
+    `welch.spectra`. `length`, `velocity`: scales of the Strouhal number f length / velocity.
 
     For each tone of the mean spectrum the result has its modes and its kind: axisymmetric (m = 0 is largest), helical
     (m or -m alone) or flapping (both m and -m). It also has `carried`: whether the grid at the ring resolves the tone

@@ -51,8 +51,8 @@ STRESS_TERMS = {
 
 class HomogeneousMeans:
     """Operator for means over homogeneous directions of a block, and for derivatives of such means. `coordinates`: x, y
-    and z, each an array (nk, nj, ni), in L. `steps`: for each homogeneous axis (0: k, 1: j, 2: i) the vector (3,) from
-    a node to the next. A mean has one node along each of these axes."""
+    and z, each an array (nk, nj, ni), in units of the length scale L. `steps`: for each homogeneous axis (0: k, 1: j,
+    2: i) the vector (3,) from a node to the next. A mean has one node along each of these axes."""
 
     def __init__(self, coordinates: list[np.ndarray], steps: Mapping[int, np.ndarray]):
         self._over = tuple(axis - 3 for axis in steps)
@@ -91,8 +91,8 @@ class HomogeneousMeans:
 def statistics(node: Mapping[str, Any], place: HomogeneousMeans) -> dict[str, np.ndarray]:
     """Return means and moments of turbulence over time and the homogeneous directions, by name. Each is an array (...,
     nk, nj, ni) with one node along each homogeneous direction. `node`: the averages over time of a block in
-    averages.nc, with their groups "reynolds" and "favre" and that of the budget, if there is one. `place`: the operator
-    for means over the homogeneous directions. Differences between the time averages of nodes along homogeneous
+    averages.nc, with their groups "reynolds" and "favre" and the group of the budget, if there is one. `place`: the
+    operator for means over the homogeneous directions. Differences between the time averages of nodes along homogeneous
     directions are treated as fluctuations."""
     reynolds, favre = (node[kind] for kind in ("reynolds", "favre"))
     mean, density = place.mean, favre["rho"].values

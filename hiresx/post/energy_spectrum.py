@@ -21,8 +21,8 @@ def energy_spectrum(
 ) -> Result:
     """Return the spectrum E of the kinetic energy of a flow in a periodic box at each time, and scales of turbulence.
     `run`: a folder or the result of `hiresx.open`; its grid must be one block, periodic and uniform in all three index
-    directions. `start`, `end`: first and last time, in L / c_ref. `every`: if it is n, every n-th stored time is used.
-    `subset`: the name of an `[[output.subset]]`, by default the whole fields.
+    directions. `start`, `end`: first and last time, in units of L / c_ref (length scale over sound speed). `every`: if
+    it is n, every n-th stored time is used. `subset`: the name of an `[[output.subset]]`, by default the whole fields.
 
     A wave vector belongs to the shell of the nearest wave number. Wave numbers are multiples of the smallest spacing of
     wave numbers among the directions of the box. The sum of E times this spacing is the mean of (u'^2 + v'^2 + w'^2)/2

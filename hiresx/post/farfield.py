@@ -31,11 +31,11 @@ _LOOKED_AT = 64
 
 @dataclass(frozen=True, eq=False)
 class ObserverArc:
-    """Observers on an arc with the `radius` around `centre`, both in L, at `n` angles from the x axis, equally spaced
-    from `start` to `end`, in degrees. `azimuth` is the angle of the half plane of the arc about the x axis, in degrees:
-    0 is the half plane y > 0, 90 is z > 0. In a plane flow it is 0 or 180. If `azimuths` is above 1, there are that
-    many observers at each angle, equally spaced around the axis from `azimuth` on, and their levels are averaged as
-    well."""
+    """Observers on an arc with the `radius` around `centre`, both in units of the length scale L, at `n` angles from
+    the x axis, equally spaced from `start` to `end`, in degrees. `azimuth` is the angle of the half plane of the arc
+    about the x axis, in degrees: 0 is the half plane y > 0, 90 is z > 0. In a plane flow it is 0 or 180. If `azimuths`
+    is above 1, there are that many observers at each angle, equally spaced around the axis from `azimuth` on, and their
+    levels are averaged as well."""
 
     radius: float
     start: float
@@ -53,8 +53,8 @@ class ObserverArc:
 
     @property
     def places(self) -> np.ndarray:
-        """Coordinates x, y, z of each observer, in L, an array (n azimuths, 3). Raises HiresxError for a radius that is
-        not positive, and without observers."""
+        """Coordinates x, y, z of each observer, in units of the length scale L, an array (n azimuths, 3). Raises
+        HiresxError for a radius that is not positive, and without observers."""
         if not (self.radius > 0 and self.n >= 1 and self.azimuths >= 1):
             raise HiresxError(
                 "an arc has a radius above 0 and 1 observer and azimuth or more", "e.g. --arc 50,20,160,15"
@@ -86,14 +86,15 @@ def farfield(
 ) -> Result:
     """Return the sound pressure at observers outside of a surface on which a run recorded the flow, its spectra and
     levels. `run`: a folder or the result of `hiresx.open`. `surface`: the name of the surface. `observers`: coordinates
-    (m, 3), in L, or an arc. The method is the equation of Ffowcs Williams and Hawkings in a uniform stream of the Mach
-    number `mach` along x (`hiresx.post.fwh`; for a plane run `fwh_plane`). A plane run is uniform along z, so its sound
-    decays with the square root of the distance; its observers lie in its plane.
+    (m, 3), in units of the length scale L, or an arc. The method is the equation of Ffowcs Williams and Hawkings in a
+    uniform stream of the Mach number `mach` along x (`hiresx.post.fwh`; for a plane run `fwh_plane`). A plane run is
+    uniform along z, so its sound decays with the square root of the distance; its observers lie in its plane.
 
-    - `start`, `end`: first and last time of the samples to use, in L / c_ref; None for no limit.
-    - `caps`: for a surface with several end caps. Each cap closes a different surface. The signals of these surfaces are
-      averaged ("average": Shur, Spalart & Strelets, Int. J. Aeroacoustics 4 (2005) 213; Mendez, Shoeybi, Lele & Moin,
-      ibid. 12 (2013) 1) or returned separately ("each").
+    - `start`, `end`: first and last time of the samples to use, in units of L / c_ref (length scale over sound speed);
+      None for no limit.
+    - `caps`: for a surface with several end caps. Each cap closes a different surface. The signals of these surfaces
+      are averaged ("average": Shur, Spalart & Strelets, Int. J. Aeroacoustics 4 (2005) 213; Mendez, Shoeybi, Lele &
+      Moin, ibid. 12 (2013) 1) or returned separately ("each").
     - `ambient`: the ambient pressure in Pa. Signals are then in Pa and levels in dB re 20 uPa. Without it signals are
       in rho_ref c_ref^2, and levels in dB re this unit.
     - `still`: for runs that start from rest. The flow at the surface before the first sample is assumed to be that of

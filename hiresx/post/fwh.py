@@ -32,10 +32,10 @@ Flow = Callable[[slice], tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """A permeable surface for the equation of Ffowcs Williams and Hawkings: points `places` (n, 3) in L, outward unit
-    normals (n, 3), areas (n,). If it is open, such as a box without the end that the jet crosses, the contribution of
-    the missing side is neglected. `plane`: whether it is a line in a plane flow, whose areas are lengths; its z is that
-    of the plane."""
+    """A permeable surface for the equation of Ffowcs Williams and Hawkings: points `places` (n, 3) in units of the
+    length scale L, outward unit normals (n, 3), areas (n,). If it is open, such as a box without the end that the jet
+    crosses, the contribution of the missing side is neglected. `plane`: whether it is a line in a plane flow, whose
+    areas are lengths; its z is that of the plane."""
 
     places: np.ndarray
     normals: np.ndarray
@@ -44,7 +44,8 @@ class Surface:
 
     @property
     def cells(self) -> np.ndarray:
-        """Sizes of the cells of the surface (n,), in L: the square roots of the areas, or the lengths in plane flow."""
+        """Sizes of the cells of the surface (n,), in units of the length scale L: the square roots of the areas, or the
+        lengths in plane flow."""
         return self.areas if self.plane else np.sqrt(self.areas)
 
 
@@ -61,8 +62,8 @@ class Stream:
 
 def box(lower: np.ndarray, upper: np.ndarray, counts: tuple[int, ...]) -> Surface:
     """Return the surface of a box, divided into `counts` cells along x, y, z; each cell has a point in its middle.
-    `lower` and `upper`: the corners (3,) or (2,), in L. With two counts and corners (2,) it is the boundary of a
-    rectangle in the plane z = 0."""
+    `lower` and `upper`: the corners (3,) or (2,), in units of the length scale L. With two counts and corners (2,) it
+    is the boundary of a rectangle in the plane z = 0."""
     lower, upper, dimensions = np.asarray(lower, float), np.asarray(upper, float), len(counts)
     step = (upper - lower) / counts
     places, normals, areas = [], [], []
@@ -95,8 +96,9 @@ def pressure_by_group(
     """Return the sound pressure p' (groups, m, k) at m observers, separated by groups of surface points, and its times
     (m, k), in the scales of the case; the result is (times, p'). The sum over the groups is the total pressure. `time`
     (times,): equally spaced times of the samples. `flow`: a function that returns rho, velocity and pressure at a slice
-    of the points, so that only these are in memory. `observers` (m, 3): coordinates, in L. `stream`: the flow outside.
-    `group` (n,): number of the group of each surface point, from 0; by default there is one group.
+    of the points, so that only these are in memory. `observers` (m, 3): coordinates, in units of the length scale L.
+    `stream`: the flow outside. `group` (n,): number of the group of each surface point, from 0; by default there is one
+    group.
 
     `still`: number of samples at the beginning, `samples_before` or more, in which the flow at the surface is at rest.
     Each observer then has another time window. It begins when the observer receives the first sound of the nearest
@@ -131,8 +133,8 @@ def pressure_by_group(
 
 
 def check_step(time: np.ndarray, stream: Stream) -> float:
-    """Return the time between samples, in L / c_ref. `time` (n,): the times of the samples. Raises HiresxError for
-    samples at unequal intervals and for a `stream` that is not subsonic."""
+    """Return the time between samples, in units of L / c_ref (length scale over sound speed). `time` (n,): the times of
+    the samples. Raises HiresxError for samples at unequal intervals and for a `stream` that is not subsonic."""
     if not abs(stream.mach) < 1:
         raise HiresxError(f"a stream of Mach number {stream.mach:g} has no such far field", "it must be below 1")
     dt = float(time[-1] - time[0]) / (len(time) - 1)

@@ -54,7 +54,7 @@ def isosurface(
     - `by`: the variable that colours them; by default the value.
     - `which`: the step or time of the field, see `Run.fields`; by default the last one.
     - `subset`: the name of an `[[output.subset]]`, by default the whole fields.
-    - `clip`: (x0, x1, y0, y1, z0, z1) in L, the box that is drawn; by default the whole grid.
+    - `clip`: (x0, x1, y0, y1, z0, z1) in units of the length scale L, the box that is drawn; by default the whole grid.
     - `camera`: "azimuth,elevation[,zoom]", in degrees from +x towards +y and above the plane z = 0, or "xy", "xz",
       "yz".
     - `opacity`: above 0, at most 1. `look`: colours and size of the picture.

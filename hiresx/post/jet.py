@@ -44,8 +44,8 @@ def jet(
     """Return the shock cells, potential core, spreading, screech and convection velocity of an under-expanded jet,
     compared with formulas. `run`: a folder or the result of `hiresx.open`.
 
-    - `start`, `end`: the first and the last time of the probes to use, in L / c_ref. By default `start` is the time at
-      which the averages began.
+    - `start`, `end`: the first and the last time of the probes to use, in units of L / c_ref (length scale over sound
+      speed). By default `start` is the time at which the averages began.
     - `lips`: the history with a probe on each side of the nozzle's lip. `line`: the history of a probe along the shear
       layer (NAME or NAME.COLUMN). By default both are searched for.
     - `segments`: the number of segments of the spectra.

@@ -35,8 +35,8 @@ class Mean:
     """The mean flow of a jet. `x`, `p` and `u` (n,): coordinates x > 0 of points on the axis, pressure and velocity
     there. `station` (m,): coordinates x at which there is a half-width. `half_width` (m,): the distance from the axis
     at which the mean u is half of its value on the axis, averaged over both sides. `end`: the last `x`. Without
-    averages, `station` and `half_width` are empty. Lengths are in L, pressures in rho_ref c_ref^2, velocities in c_ref.
-    `source`: the file or the probe with the data."""
+    averages, `station` and `half_width` are empty. Lengths are in units of the length scale L, pressures in rho_ref
+    c_ref^2, velocities in c_ref. `source`: the file or the probe with the data."""
 
     x: np.ndarray
     p: np.ndarray
@@ -48,8 +48,8 @@ class Mean:
 
 
 def sponge_start(run: Run) -> float:
-    """Return the coordinate x, in L, at which the sponge downstream of the jet begins; infinity if the case has
-    none."""
+    """Return the coordinate x, in units of the length scale L, at which the sponge downstream of the jet begins;
+    infinity if the case has none."""
     starts = [
         s["start"]
         for s in run.case.get("sponge") or ()
@@ -60,9 +60,9 @@ def sponge_start(run: Run) -> float:
 
 def mean(run: Run, start: float | None = None, end: float | None = None) -> Mean:
     """Return the mean flow of the jet in a run. It is taken from the averages or, if there are none, from a probe along
-    the axis between the times `start` and `end` (in L / c_ref). Three-dimensional averages are also averaged over the
-    span if the grid is uniform along it; otherwise they are taken in the plane z = 0. Raises HiresxError for a run with
-    neither averages nor such a probe."""
+    the axis between the times `start` and `end` (in units of L / c_ref, length scale over sound speed).
+    Three-dimensional averages are also averaged over the span if the grid is uniform along it; otherwise they are taken
+    in the plane z = 0. Raises HiresxError for a run with neither averages nor such a probe."""
     limit = sponge_start(run)
     if (run.path / "averages.nc").is_file():
         return _of_averages(run, limit)
@@ -159,19 +159,20 @@ class Cells:
 
     @property
     def mean(self) -> float | None:
-        """Mean length of the shock cells, in L; None if there are no cells."""
+        """Mean length of the shock cells, in units of the length scale L; None if there are no cells."""
         return float(np.mean(self.lengths)) if self.lengths else None
 
     @property
     def deviation(self) -> float | None:
-        """Standard deviation of the lengths of the shock cells, in L; None for fewer than two cells."""
+        """Standard deviation of the lengths of the shock cells, in units of the length scale L; None for fewer than two
+        cells."""
         return float(np.std(self.lengths, ddof=1)) if len(self.lengths) > 1 else None
 
 
 def cells(flow: Mean, ambient: float, sheet: float, exit_pressure: float | None = None) -> Cells:
     """Return the shock cells of a jet, from the mean pressure on the axis. `flow`: the mean flow. `ambient`: ambient
-    pressure, in rho_ref c_ref^2. `sheet`: length of a cell by the vortex-sheet model, in L. `exit_pressure`: pressure
-    at the nozzle exit, in rho_ref c_ref^2; by default `ambient`.
+    pressure, in rho_ref c_ref^2. `sheet`: length of a cell by the vortex-sheet model, in units of the length scale L.
+    `exit_pressure`: pressure at the nozzle exit, in rho_ref c_ref^2; by default `ambient`.
 
     Positions are the extrema of a cubic spline. Extrema smaller than 3 % of the ambient pressure are ignored. Of maxima
     closer than 0.5 `sheet` the highest is used. The first rise must be at least 0.2 times the difference between exit
@@ -230,8 +231,9 @@ def _mismatch(length: float, rise: float, lengths: Sequence[float], least: float
 
 
 def core_end(flow: Mean, velocity: float) -> float | None:
-    """Return the coordinate x of the end of the potential core, in L: beyond it the mean u on the axis stays below 0.95
-    times `velocity`, the velocity of the fully expanded jet. None if there is no such x. `flow`: the mean flow."""
+    """Return the coordinate x of the end of the potential core, in units of the length scale L: beyond it the mean u on
+    the axis stays below 0.95 times `velocity`, the velocity of the fully expanded jet. None if there is no such x.
+    `flow`: the mean flow."""
     above = np.flatnonzero(flow.u >= CORE * velocity)
     if not above.size or above[-1] + 1 >= flow.u.size:
         return None

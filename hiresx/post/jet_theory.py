@@ -89,7 +89,7 @@ def spacing(jet: ExpandedJet) -> float:
 def strouhal(jet: ExpandedJet, convection: float, cell: float | None = None) -> float:
     """Return the Strouhal number of the screech of a jet by Powell's feedback loop, from its frequency f = uc / (Ls (1
     + uc/c)). `convection`: the convection velocity uc divided by Uj. `cell`: the length Ls of a shock cell, divided by
-    the nozzle's height or diameter; by default that of the vortex-sheet model."""
+    the nozzle's height or diameter; by default by the vortex-sheet model."""
     cell = spacing(jet) if cell is None else cell
     return jet.length * convection / (cell * (1 + convection * jet.velocity))
 

@@ -11,8 +11,8 @@ _ENOUGH = 0.3
 @dataclass(frozen=True, eq=False)
 class Correlation:
     """Correlation coefficients (points, lags) between signals at points along a line: of the values at t + lag with the
-    values of point number `reference` at t. `lag` (lags,): in L / c_ref. `distance` (points,): distance along the line
-    from its first point, in L."""
+    values of point number `reference` at t. `lag` (lags,): in units of L / c_ref (length scale over sound speed).
+    `distance` (points,): distance along the line from its first point, in units of the length scale L."""
 
     coefficients: np.ndarray
     lag: np.ndarray
@@ -29,10 +29,11 @@ def distances(places: np.ndarray) -> np.ndarray:
 
 def space_time(values: np.ndarray, dt: float, distance: np.ndarray, reference: int, longest: float) -> Correlation:
     """Return the correlation coefficients between signals at points along a line, for lags up to `longest` in both
-    directions. `values` (times, points): the signals. `dt`: the time between samples, in L / c_ref. `distance`
-    (points,): distance of each point from the first one, in L. `reference`: index of the point with which all others
-    are correlated. The products of each lag are divided by the root mean squares of the whole signals and by the number
-    of samples that overlap (unbiased). A periodic signal therefore has the correlation 1 after every period."""
+    directions. `values` (times, points): the signals. `dt`: the time between samples, in units of L / c_ref (length
+    scale over sound speed). `distance` (points,): distance of each point from the first one, in units of the length
+    scale L. `reference`: index of the point with which all others are correlated. The products of each lag are divided
+    by the root mean squares of the whole signals and by the number of samples that overlap (unbiased). A periodic
+    signal therefore has the correlation 1 after every period."""
     part = values - values.mean(axis=0)
     samples = len(part)
     most = min(round(longest / dt), samples // 2)
@@ -49,12 +50,12 @@ def space_time(values: np.ndarray, dt: float, distance: np.ndarray, reference: i
 
 def convection(values: np.ndarray, dt: float, distance: np.ndarray, reach: float, longest: float) -> np.ndarray:
     """Return the convection velocity (points,), in c_ref, at each point of a line; nan if the correlation is too weak.
-    `values`, `dt` and `distance`: as in `space_time`. `reach`: the largest distance downstream that is used, in L.
-    `longest`: the largest lag, in L / c_ref.
+    `values`, `dt` and `distance`: as in `space_time`. `reach`: the largest distance downstream that is used, in units
+    of the length scale L. `longest`: the largest lag, in units of L / c_ref (length scale over sound speed).
 
     For each point the lags of the largest correlations with points up to `reach` downstream are found. The velocity is
     the slope of a line through the origin that is fitted to the distances of these points as a function of the lags, by
-    least squares. The maximum is followed from point to point, so that in a periodic flow it remains that of the same
+    least squares. The maximum is followed from point to point, so that in a periodic flow it still belongs to the same
     wave."""
     found = np.full(distance.size, np.nan)
     for n in range(distance.size):

@@ -24,8 +24,8 @@ class Modes:
     the mean squares of the fluctuations, weighted and summed over space, per unit of frequency, one-sided, in
     descending order. `expansion` (frequencies, blocks, modes): a mode is the sum of the Fourier transforms of the
     blocks of samples, multiplied by these coefficients. `length`: the number of samples of a block. `starts`: the first
-    sample of each block. `window` (length,): the factors of its samples. `dt`: the time between samples, in L /
-    c_ref."""
+    sample of each block. `window` (length,): the factors of its samples. `dt`: the time between samples, in units of L
+    / c_ref (length scale over sound speed)."""
 
     frequency: np.ndarray
     energy: np.ndarray
@@ -63,11 +63,11 @@ def starts(times: int, length: int, overlap: float) -> range:
 
 
 def spod(slabs: Callable[[], Iterable[Slab]], times: int, dt: float, length: int, overlap: float = 0.5) -> Modes:
-    """Return the modes of the spectral proper orthogonal decomposition of `times` snapshots at intervals `dt`, in L /
-    c_ref. `slabs`: a function that yields, for one group of n points after the other, their values (times, n) and
-    weights (n,). `length`, `overlap`: blocks of `length` snapshots overlap by the fraction `overlap`. They have a Hann
-    window, and the mean over time is subtracted. Raises HiresxError for fewer than two blocks. Source: Towne, Schmidt &
-    Colonius, J. Fluid Mech. 847 (2018) 821, algorithm 2."""
+    """Return the modes of the spectral proper orthogonal decomposition of `times` snapshots at intervals `dt`, in units
+    of L / c_ref (length scale over sound speed). `slabs`: a function that yields, for one group of n points after the
+    other, their values (times, n) and weights (n,). `length`, `overlap`: blocks of `length` snapshots overlap by the
+    fraction `overlap`. They have a Hann window, and the mean over time is subtracted. Raises HiresxError for fewer than
+    two blocks. Source: Towne, Schmidt & Colonius, J. Fluid Mech. 847 (2018) 821, algorithm 2."""
     begin = starts(times, length, overlap)
     window = needs.scipy("signal").get_window("hann", length)
     lines = length // 2 + 1

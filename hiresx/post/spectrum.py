@@ -43,11 +43,11 @@ def spectrum(
     `signals`: "NAME.COLUMN", the history and its column, see `signal_reading.read`. The integral of the density over
     frequency is the mean square.
 
-    - `start`, `end`: the first and the last time to use, in L / c_ref.
+    - `start`, `end`: the first and the last time to use, in units of L / c_ref (length scale over sound speed).
     - `segments`, `window`, `overlap`: see `welch.spectra`.
     - `ambient`: the ambient pressure in Pa; levels of the pressure are then in dB re 20 uPa. Without it, and for other
       columns, levels are in dB re the unit of the column.
-    - `length`, `velocity`: scales of the Strouhal number f length / velocity, in L and c_ref.
+    - `length`, `velocity`: scales of the Strouhal number f length / velocity, in units of the length scale L and c_ref.
     - `prominence`: the least prominence of peaks, in dB; see `welch.peaks`.
     - `cross`: whether coherence and phase of the first signal with each of the others are computed, too.
     - `others`: runs whose spectra of the same signals, with the same number of segments, are drawn for comparison.

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class WallFlow:
     """Samples of the flow at n nodes on the walls of the `[[force]]` table `spec`, in the order of block, k, j, i.
-    `case`: the resolved case. `blocks`: names of all blocks. `where` (4, n): the number of the block and the indexes i,
-    j, k of each node. `places` (3, n): its coordinates, in L. `normals` (3, n): the unit normals of the wall that point
-    out of the gas. `steps` and `times` (samples,): the step number and the time of each sample. `sample(m)` returns
-    sample number m as arrays (n,) by the names of `wall_nodes.COLUMNS`."""
+    `case`: the case with all default values. `blocks`: names of all blocks. `where` (4, n): the number of the block and
+    the indexes i, j, k of each node. `places` (3, n): its coordinates, in units of the length scale L. `normals` (3,
+    n): the unit normals of the wall that point out of the gas. `steps` and `times` (samples,): the step number and the
+    time of each sample. `sample(m)` returns sample number m as arrays (n,) by the names of `wall_nodes.COLUMNS`."""
 
     case: Case
     spec: Force
@@ -102,16 +102,17 @@ def _monitor(simulation: "Simulation", name: str | None) -> "tuple[Force, ForceM
 
 
 def nearest(flow: WallFlow, time: float) -> int:
-    """Return the number of the sample nearest to `time`, in L / c_ref. Raises HiresxError for samples whose times do
-    not increase (local time steps), and for a time that is outside their range by more than their interval."""
+    """Return the number of the sample nearest to `time`, in units of L / c_ref (length scale over sound speed). Raises
+    HiresxError for samples whose times do not increase (local time steps), and for a time that is outside their range
+    by more than their interval."""
     _check_timed(flow, "--time")
     return nearest_time(flow.times, time, "there is no sample")
 
 
 def mean_weights(flow: WallFlow, start: float | None, end: float | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers (n,) of the samples from the time `start` to `end` (in L / c_ref), and their weights (n,) in a
-    mean over time by the trapezoidal rule. With local time steps the samples are weighted by steps. Raises HiresxError
-    if there are no samples in this range."""
+    """Return the numbers (n,) of the samples from the time `start` to `end` (in units of L / c_ref, length scale over
+    sound speed), and their weights (n,) in a mean over time by the trapezoidal rule. With local time steps the samples
+    are weighted by steps. Raises HiresxError if there are no samples in this range."""
     if start is not None or end is not None:
         _check_timed(flow, "--from and --to")
     times = flow.times if flow.has_times else flow.steps.astype(float)

@@ -27,9 +27,10 @@ def wavenumber(
 ) -> Result:
     """Return one-dimensional spectra of `variables` over the wavenumber along a homogeneous index direction, from the
     fields of `run` (a folder or the result of `hiresx.open`). `along`: the index direction, such as "i"; by default the
-    first homogeneous one. `start`, `end`: first and last time, in L / c_ref. `every`: if it is n, every n-th stored
-    time is used. `subset`: the name of an `[[output.subset]]`, by default the whole fields. The spectra are averaged
-    over times and the other homogeneous directions, for each node of the remaining directions.
+    first homogeneous one. `start`, `end`: first and last time, in units of L / c_ref (length scale over sound speed).
+    `every`: if it is n, every n-th stored time is used. `subset`: the name of an `[[output.subset]]`, by default the
+    whole fields. The spectra are averaged over times and the other homogeneous directions, for each node of the
+    remaining directions.
 
     The density E is one-sided. The sum of E times the spacing of the wavenumbers is the variance about the mean over
     times and homogeneous directions (`parseval_error`: the difference of the two, divided by the largest variance). The

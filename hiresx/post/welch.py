@@ -48,8 +48,7 @@ class Spectra:
     `variance` (signals,): the variance of each signal. `parseval` (signals,): the relative difference between the
     integral of the density and the mean square of the windowed segments. `segments` and `length`: the number of
     segments, and the number of samples of each. `window` and `overlap`: the name of the window, and the fraction by
-    which segments overlap. `dt`: the time between samples, in L / c_ref.
-    """
+    which segments overlap. `dt`: the time between samples, in units of L / c_ref (length scale over sound speed)."""
 
     frequency: np.ndarray
     density: np.ndarray
@@ -130,11 +129,11 @@ def spectra(
     filtered: bool = False,
 ) -> Spectra:
     """Return the power and cross spectra of signals by Welch's method. `values` (times, signals): the signals, sampled
-    at intervals `dt`, in L / c_ref. They are divided into `segments` segments, or into segments of `length` samples,
-    which overlap by the fraction `overlap`. The mean of each segment is subtracted. `window`: the name of a window of
-    SciPy. If the samples were `filtered` (see `hiresx.output.watch.filtered`), the densities are corrected to those
-    before the filter. Raises HiresxError for segments that are too short or longer than the signal, and for unknown
-    windows."""
+    at intervals `dt`, in units of L / c_ref (length scale over sound speed). They are divided into `segments` segments,
+    or into segments of `length` samples, which overlap by the fraction `overlap`. The mean of each segment is
+    subtracted. `window`: the name of a window of SciPy. If the samples were `filtered` (see
+    `hiresx.output.watch.filtered`), the effect of the filter on the densities is removed. Raises HiresxError for
+    segments that are too short or longer than the signal, and for unknown windows."""
     signal = needs.scipy("signal")
     values = np.asarray(values, dtype=float).reshape(len(values), -1)
     if not 0 <= overlap < 1:
@@ -251,8 +250,8 @@ def peaks(found: Spectra, prominence: float | None = None) -> list[Peak]:
     A peak is a local maximum that exceeds the higher of its two adjacent minima by `prominence` dB or more. Without
     `prominence`, it must exceed the background by `threshold_db`, which noise does not reach, and the minima by half of
     that, so that the slope of coloured noise is not a peak. The frequency is the maximum of the parabola through three
-    values in dB. The width is that at half of the power, but at least that of the window. The amplitude follows from
-    the power in the main lobe minus the background."""
+    values in dB. The width is measured at half of the power, and is at least the width of the window. The amplitude
+    follows from the power in the main lobe minus the background."""
     signal = needs.scipy("signal")
     density, frequency, background = found.density[0], found.frequency, found.background[0]
     with np.errstate(divide="ignore"):

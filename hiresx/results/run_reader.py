@@ -88,10 +88,11 @@ class Run:
         """Return the fields of one time as an xarray.DataTree with a node for each block and variables over k, j, i.
         Values are read from the file when they are used.
 
-        `which`: a step (an int of 0 or more), a position from the end (a negative int; -1 is the last time), or a time
-        in L / c_ref (a float; the nearest stored time is used, see `nearest_time`). `variables`: names of stored or
-        derived variables, by default all stored ones. `subset`: the name of an `[[output.subset]]`, by default the
-        whole fields. Raises HiresxError for fields or variables that do not exist."""
+        `which`: a step (an int of 0 or more), a position from the end (a negative int; -1 is the last time), or a
+        float, a time in units of L / c_ref (length scale over sound speed); the nearest stored time is used (see
+        `nearest_time`). `variables`: names of stored or derived variables, by default all stored ones. `subset`: the
+        name of an `[[output.subset]]`, by default the whole fields. Raises HiresxError for fields or variables that do
+        not exist."""
         return trees.fields([self.file(which, subset)], _as_list(variables))
 
     @check_types
@@ -106,18 +107,18 @@ class Run:
     ) -> Any:
         """Return the fields of many times as an xarray.DataTree with a node for each block, whose variables have the
         dimensions time, k, j, i. Coordinates do not depend on time. Values are read from the files when they are used;
-        only the selected slice of a file is read. Every n-th stored time (n = `every`) from `start` to `end`, in L /
-        c_ref, is taken. `variables`, `subset`: as in `fields`. `blocks`: names of the blocks to read, by default all.
-        Raises HiresxError for a block whose nodes change with time (adaptive refinement), with the names of the blocks
-        that do not change."""
+        only the selected slice of a file is read. Every n-th stored time (n = `every`) from `start` to `end`, in units
+        of L / c_ref (length scale over sound speed), is taken. `variables`, `subset`: as in `fields`. `blocks`: names
+        of the blocks to read, by default all. Raises HiresxError for a block whose nodes change with time (adaptive
+        refinement), with the names of the blocks that do not change."""
         files = self.files(start, end, every, subset)
         return trees.fields(files, _as_list(variables), series=True, blocks=_as_list(blocks))
 
     @check_types
     def files(self, start: float = -np.inf, end: float = np.inf, every: int = 1, subset: str = "fields") -> list[Path]:
-        """Return the paths of the field files of every n-th stored time (n = `every`) from `start` to `end`, in L /
-        c_ref. `subset`: the name of an `[[output.subset]]`, by default the whole fields. Raises HiresxError if there
-        are none, and for `every` < 1."""
+        """Return the paths of the field files of every n-th stored time (n = `every`) from `start` to `end`, in units
+        of L / c_ref (length scale over sound speed). `subset`: the name of an `[[output.subset]]`, by default the whole
+        fields. Raises HiresxError if there are none, and for `every` < 1."""
         if every < 1:
             raise HiresxError(f"every = {every} selects nothing", "give 1 or more")
         paths = list(field_file.frames(self.path, subset).values()) or [field_file.last(self.path, subset)]
@@ -267,9 +268,9 @@ class Run:
 
 
 def nearest_time(times: Sequence[float] | np.ndarray, asked: float, lacking: str) -> int:
-    """Return the index in `times` of the time nearest to `asked`, both in L / c_ref. Raises HiresxError if `asked` lies
-    outside the range of `times` by more than their largest interval. `lacking`: the beginning of this error's message,
-    such as "runs/jet has no fields"."""
+    """Return the index in `times` of the time nearest to `asked`, both in units of L / c_ref (length scale over sound
+    speed). Raises HiresxError if `asked` lies outside the range of `times` by more than their largest interval.
+    `lacking`: the beginning of this error's message, such as "runs/jet has no fields"."""
     first, last = min(times), max(times)
     # Times in messages have 6 digits; a time that is copied from a message must be found.
     apart = max([*np.diff(np.sort(times)), 1e-5 * max(abs(first), abs(last))])

@@ -33,8 +33,8 @@ def parse(text: str, what: str) -> dict[str, float | None]:
 
 
 def extent(pieces: list[Piece], axis: str) -> tuple[float, float]:
-    """Return the smallest and the largest value of the coordinate `axis` ("x", "y" or "z") over all blocks, in L.
-    `pieces`: for each block a dictionary of its coordinates."""
+    """Return the smallest and the largest value of the coordinate `axis` ("x", "y" or "z") over all blocks, in units of
+    the length scale L. `pieces`: for each block a dictionary of its coordinates."""
     return min(float(np.nanmin(p[axis])) for p in pieces), max(float(np.nanmax(p[axis])) for p in pieces)
 
 
@@ -47,7 +47,7 @@ def flat_axis(pieces: list[Piece], part: str) -> str:
 
 def middle(pieces: list[Piece], axis: str) -> float:
     """Return the mean of the smallest and the largest value of the coordinate `axis` ("x", "y" or "z") over all blocks,
-    in L. `pieces`: for each block a dictionary of its coordinates."""
+    in units of the length scale L. `pieces`: for each block a dictionary of its coordinates."""
     return sum(extent(pieces, axis)) / 2
 
 

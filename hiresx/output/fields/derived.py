@@ -38,9 +38,9 @@ class Variable:
 
 
 class FlowState:
-    """The flow on one block, from which derived variables are computed. `x`, `y`, `z`: coordinates of the nodes in L.
-    `state`: the primitive variables by name. All arrays are `[k, j, i]`. Gradients are computed when they are first
-    needed, and kept.
+    """The flow on one block, from which derived variables are computed. `x`, `y`, `z`: coordinates of the nodes in
+    units of the length scale L. `state`: the primitive variables by name. All arrays are `[k, j, i]`. Gradients are
+    computed when they are first needed, and kept.
 
     `metrics`: a function that returns the metrics of the grid, if they were computed before. `beyond`: a function that
     returns the values of a coordinate or primitive variable at the nodes beyond the faces of the block; without it
@@ -237,7 +237,7 @@ def check(names: Iterable[str], place: str = "output.variables", scalars: Iterab
 
 def unknown_variable(name: Any, known: Sequence[str], where: str = "") -> HiresxError:
     """Return the error for a variable `name` that does not exist, with the most similar name of the list `known`.
-    `where`: the beginning of the message."""
+    `where`: the beginning of the error message."""
     near = difflib.get_close_matches(str(name), known, n=1)
     hint = f'did you mean "{near[0]}"? ' if near else ""
     return HiresxError(f'{where}there is no variable "{name}"', f"{hint}there are {', '.join(known)}")

@@ -37,8 +37,8 @@ _SCALES = (
 
 @dataclass
 class FieldBlock:
-    """One block of a field file. `x`, `y` and `z`: node coordinates in L. `state`: the variables by name. All arrays
-    are in host memory, with the axes `[k, j, i]`.
+    """One block of a field file. `x`, `y` and `z`: node coordinates in units of the length scale L. `state`: the
+    variables by name. All arrays are in host memory, with the axes `[k, j, i]`.
 
     `gaps`: for samples along a line, the indexes of the points before which the line leaves the grid."""
 
@@ -57,8 +57,9 @@ class FieldBlock:
 
 @dataclass
 class FieldFileContent:
-    """The content of the field file `path`: time in L / c_ref, step, the resolved case and the blocks. `part`: the
-    description of the subset of the fields that the file contains, "" for whole fields."""
+    """The content of the field file `path`: time in units of L / c_ref (length scale over sound speed), step, the case
+    with all default values and the blocks. `part`: the description of the subset of the fields that the file contains,
+    "" for whole fields."""
 
     path: Path
     time: float
@@ -78,16 +79,16 @@ def write(
     precision: str | None = None,
     part: str = "",
 ) -> Path:
-    """Write variables of all blocks at one time to the netCDF-4 file `path`, and return this path. `time` (in L /
-    c_ref), `step`: the time of the fields and the number of time steps before it.
+    """Write variables of all blocks at one time to the netCDF-4 file `path`, and return this path. `time` (in units of
+    L / c_ref, length scale over sound speed), `step`: the time of the fields and the number of time steps before it.
 
     `blocks`: objects with the attributes of `FieldBlock`. `variables`: their names, by default output.variables of the
     case. Variables that are not in the `state` of a block are computed from rho, u, v, w, p, which must then be in it.
-    Coordinates are stored in double precision, variables in `precision` (fp64, fp32; by default that of rho). `case`:
-    the resolved case. `part`: the description of the subset of the fields, "" for whole fields. The file `path` is
-    replaced only when everything is written. The function may be called from a thread, as long as the arrays do not
-    change. Files are not compressed: on 128^3 waves with 0.1 % of noise, zlib 1 with shuffle took 20 times as long to
-    save a third.
+    Coordinates are stored in double precision, variables in `precision` (fp64, fp32; by default the precision of rho).
+    `case`: the case with all default values. `part`: the description of the subset of the fields, "" for whole fields.
+    The file `path` is replaced only when everything is written. The function may be called from a thread, as long as
+    the arrays do not change. Files are not compressed: on 128^3 waves with 0.1 % of noise, zlib 1 with shuffle took 20
+    times as long to save a third.
 
     Raises HiresxError, with the path, if it cannot be written, for an unknown variable and for invalid block names."""
     return Series(blocks, case, variables, precision, part).write(path, blocks, time, step)
@@ -129,8 +130,9 @@ class Series:
 
     def write(self, path: str | Path, blocks: Sequence[FieldBlock], time: float, step: int) -> Path:
         """Write the field file of one time and return its path. `blocks`: the blocks with their arrays, in the order
-        and with the names and shapes that the constructor was given. `time`: in L / c_ref. `step`: number of time steps
-        before this time. Raises HiresxError, with the path, if the file cannot be written."""
+        and with the names and shapes that the constructor was given. `time`: in units of L / c_ref (length scale over
+        sound speed). `step`: number of time steps before this time. Raises HiresxError, with the path, if the file
+        cannot be written."""
         file = JointFile(Path(path), self.measure_layout(path), os.getpid(), root=True)
         try:
             with file:
@@ -274,7 +276,7 @@ def _describe(blocks: FieldReader) -> dict[str, Any]:
 
 def check_variables(names: Iterable[str], about: Mapping[str, Any], where: str = "") -> None:
     """Raise HiresxError for the first of the variables `names` that a field file neither stores nor has the data to
-    compute. `about`: the header of the file, as `describe` returns it. `where`: the beginning of the message."""
+    compute. `about`: the header of the file, as `describe` returns it. `where`: the beginning of the error message."""
     stored = about["variables"]
     lacking = [name for name in derived.PRIMITIVE if name not in stored]
     found = [name for name, of in derived.VARIABLES.items() if not lacking and (of.local or not about["part"])]
@@ -294,8 +296,8 @@ def check_variables(names: Iterable[str], about: Mapping[str, Any], where: str =
 
 
 def read_time(path: str | Path) -> float:
-    """Return the time of the field file `path`, in L / c_ref. Raises HiresxError if the file is missing or is not a
-    field file."""
+    """Return the time of the field file `path`, in units of L / c_ref (length scale over sound speed). Raises
+    HiresxError if the file is missing or is not a field file."""
     with open_file(path) as blocks:
         return blocks.time
 

@@ -132,7 +132,8 @@ class FieldOutput(Attachment):
 
     @property
     def next_time(self) -> float:
-        """The next time at which fields are written, in L / c_ref. A time step must end exactly at this time."""
+        """The next time at which fields are written, in units of L / c_ref (length scale over sound speed). A time step
+        must end exactly at this time."""
         return min(output.next_time for output in self._outputs)
 
     @property

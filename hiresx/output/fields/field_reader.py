@@ -40,7 +40,7 @@ class FieldReader(Sequence[Any]):
 
     @property
     def time(self) -> float:
-        """Time of the fields, in L / c_ref."""
+        """Time of the fields, in units of L / c_ref (length scale over sound speed)."""
         return float(self.file["time"][()])
 
     @property

@@ -21,8 +21,8 @@ class Attachment:
 
     @property
     def next_time(self) -> float:
-        """The latest time, in L / c_ref, at which the next time step must end. Infinite if this object sets no such
-        time."""
+        """The latest time, in units of L / c_ref (length scale over sound speed), at which the next time step must end.
+        Infinite if this object sets no such time."""
         return math.inf
 
     @property
@@ -44,7 +44,7 @@ class Attachment:
         `DeviceResidentSteps.seen_ahead` is false."""
 
     def after_step(self, solver: Solver) -> None:
-        """Do what is due after a time step, such as taking a sample or writing a file. Called after every time step, or
+        """Take a sample, write a file or do other work that is due after a time step. Called after every time step, or
         after as many steps as `steps_left` returned."""
 
     def steps_left(self, solver: Solver) -> int:

@@ -41,8 +41,8 @@ NAMED = 5
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """Return the differences between two resolved cases as (dotted key, old value, new value), in the order of the
-    keys. A missing value is None."""
+    """Return the differences between two cases, in which all default values are given, as (dotted key, old value, new
+    value), in the order of the keys. A missing value is None."""
     a, b = dict(_flat(old)), dict(_flat(new))
     for flat in (a, b):  # for a case from before these keys existed
         flat.setdefault("axisymmetric", False)
@@ -66,7 +66,7 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> list[tuple[str, Any, Any]]:
     """Return the differences between the case of a checkpoint, `old`, and the case of the run that continues from it,
     `new`, as (dotted key, old value, new value). Raises HiresxError for keys that a restart must not change. `place`:
-    the beginning of the message."""
+    the beginning of the error message."""
     found = [entry for entry in differences(old, new) if not _names_a_file(entry[0])]
     # Steady flow that is computed from the flow of another integrator: that flow is only its initial flow.
     begins_steady = any(key == "time.integrator" and new == IMPLICIT for key, _, new in found)

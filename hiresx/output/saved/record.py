@@ -41,7 +41,7 @@ class Record:
 
     - status: running; finished (the end of the run was reached); stopped (at the wall-clock limit); interrupted;
       failed.
-    - case: the resolved case with all defaults.
+    - case: the case with all default values.
     - backend, points, steps, time (L / c_ref), last_step (or null), wall_s, ns_per_point_rhs, point_steps_per_s,
       bytes_per_point, stages (seconds by part of the step), versions, hardware.
     - grid_hash: SHA-256 of the coordinates.
@@ -52,9 +52,9 @@ class Record:
     - epochs: changes of the partition during the run (see `hiresx.simulation.epochs.Epoch`).
     - started and ended (UTC), error, process (which writes the record, see `hiresx.output.saved.process`).
 
-    Seconds and rates are those of the last process. Values that are not known yet are null. `entries`: initial values
-    of any of these entries except status, which is "running". `clock`: a function that returns seconds. Raises
-    HiresxError with the path if the file cannot be written."""
+    Seconds and rates are of the last process. Values that are not known yet are null. `entries`: initial values of any
+    of these entries except status, which is "running". `clock`: a function that returns seconds. Raises HiresxError
+    with the path if the file cannot be written."""
 
     def __init__(self, directory: str | Path, clock: Callable[[], float] = wall.monotonic, **entries: Any):
         self.path = Path(directory) / "run.json"
@@ -150,8 +150,9 @@ def mark_failed(directory: str | Path, status: str, error: str) -> None:
 
 
 def keep_resolved(directory: str | Path, case: "Case") -> Path:
-    """Store the resolved case of a run in the folder `directory`/case, with its case.py and with absolute paths of grid
-    files. Returns this folder. Raises HiresxError, with the path, if a file cannot be written."""
+    """Store the case of a run, with all its default values, in the folder `directory`/case, with its case.py and with
+    absolute paths of grid files. Returns this folder. Raises HiresxError, with the path, if a file cannot be
+    written."""
     from hiresx.case.toml import dumps
 
     dump = case.document()

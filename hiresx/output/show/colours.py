@@ -24,11 +24,11 @@ _SAMPLED = 200_000
 def views(pieces: list[cut.Piece], dimensions: int, plane: str | None, part: str = "") -> list[View]:
     """Return the planes of a field that a picture shows, each as a tuple: the names of the horizontal and the vertical
     coordinate, the blocks as dictionaries of two-dimensional arrays, and a text with the position of the plane. A
-    two-dimensional field is its own plane. Of a three-dimensional field, `plane` is shown, such as "z=0", or the three
-    mid-planes if it is None. `pieces`: for each block a dictionary of arrays `[k, j, i]`, coordinates "x", "y", "z" and
-    variables. `dimensions`: number of dimensions of the field. `part`: the description of the subset of the fields, ""
-    for whole fields; the normal of a plane subset is the coordinate that varies least. Raises HiresxError for a plane
-    that does not exist."""
+    two-dimensional field is shown as a whole. Of a three-dimensional field, `plane` is shown, such as "z=0", or the
+    three mid-planes if it is None. `pieces`: for each block a dictionary of arrays `[k, j, i]`, coordinates "x", "y",
+    "z" and variables. `dimensions`: number of dimensions of the field. `part`: the description of the subset of the
+    fields, "" for whole fields; the normal of a plane subset is the coordinate that varies least. Raises HiresxError
+    for a plane that does not exist."""
     if dimensions == 2:
         if plane is not None:
             raise HiresxError("the field is two-dimensional: there is no plane to choose", "leave the plane out")

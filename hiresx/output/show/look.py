@@ -81,8 +81,8 @@ class Look:
 
     @property
     def box(self) -> Box | None:
-        """The zoom of a plane: limits of the horizontal, then of the vertical coordinate in L; None without a zoom.
-        Raises HiresxError for a zoom with two numbers, which is meant for curves."""
+        """The zoom of a plane: limits of the horizontal, then of the vertical coordinate in units of the length scale
+        L; None without a zoom. Raises HiresxError for a zoom with two numbers, which is meant for curves."""
         if self.zoom is not None and len(self.zoom) != 4:
             raise HiresxError("a zoom of a plane has four numbers", "least, greatest horizontal, then vertical")
         return self.zoom

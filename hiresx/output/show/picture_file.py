@@ -173,7 +173,7 @@ def _factor(word: str) -> str:
 
 def use_length_symbol(figure: Any, case: Mapping[str, Any] | None) -> Any:
     """Replace the letter L, the length scale, in all texts of a Matplotlib figure by the symbol that the key
-    length_symbol of the resolved `case` gives. Returns the figure."""
+    `length_symbol` of `case` gives. Returns the figure."""
     from matplotlib.text import Text
 
     for text in figure.findobj(Text):
@@ -183,7 +183,7 @@ def use_length_symbol(figure: Any, case: Mapping[str, Any] | None) -> Any:
 
 def with_length_symbol(words: str, case: Mapping[str, Any] | None) -> str:
     """Return the text `words`, in whose formulas the letter L, the length scale, is replaced by the symbol that the key
-    length_symbol of the resolved `case` gives."""
+    `length_symbol` of `case` gives."""
     symbol_of_length = _factor(str((case or {}).get("length_symbol") or "L"))
     parts = words.split("$")  # every second part is a formula
     parts[1::2] = [_LENGTH.sub(lambda _: symbol_of_length, part) for part in parts[1::2]]

@@ -41,14 +41,15 @@ class Raster:
 
     @property
     def centres(self) -> tuple[np.ndarray, np.ndarray]:
-        """Horizontal (columns,) and vertical (rows,) coordinates of the pixels' centres, in L."""
+        """Horizontal (columns,) and vertical (rows,) coordinates of the pixels' centres, in units of the length scale
+        L."""
         return _centres(self.box, *self.nodes.shape[1:])
 
 
 def box_of(pieces: Sequence[cut.Piece], horizontal: str, vertical: str) -> Box:
     """Return the limits of the coordinates `horizontal` and `vertical` over all blocks: smallest and largest
-    horizontal, then smallest and largest vertical value, in L. `pieces`: for each block a dictionary of its
-    coordinates."""
+    horizontal, then smallest and largest vertical value, in units of the length scale L. `pieces`: for each block a
+    dictionary of its coordinates."""
     return (*cut.extent(list(pieces), horizontal), *cut.extent(list(pieces), vertical))
 
 

@@ -75,8 +75,8 @@ class ColumnSums:
 
 def volumes(solver: Solver, n: int, kept: bool = False) -> np.ndarray:
     """Return the weights of nodes in volume integrals, an array (nk, nj, ni): quadrature weight times cell volume, in
-    L^3 (L^2 in plane flow, L in one dimension). `n`: index of the box of nodes in `solver.states`. `kept`: see
-    `quadrature.block_weights`."""
+    units of L^3 with the length scale L (L^2 in plane flow, L in one dimension). `n`: index of the box of nodes in
+    `solver.states`. `kept`: see `quadrature.block_weights`."""
     state = solver.states[n]
     weights = block_weights(solver.decomposition, state.part.whole, state.part.box, kept) / _jacobian(solver, state)
     return weights * circumference(solver.case, state.block.y) * off_poles(solver, state)

@@ -34,9 +34,9 @@ class DeviceMonitor(Monitor):
         raise NotImplementedError
 
     def values(self, numbers: np.ndarray, time: float) -> Mapping[str, Any]:
-        """Return the value of every column of the history for the sample at `time`, in L / c_ref, from the numbers that
-        the device computed. `numbers`: the numbers of this rank, an array (count,) or of the shape of `array`. Called
-        for each sample in order. Collective."""
+        """Return the value of every column of the history for the sample at `time`, in units of L / c_ref (length scale
+        over sound speed), from the numbers that the device computed. `numbers`: the numbers of this rank, an array
+        (count,) or of the shape of `array`. Called for each sample in order. Collective."""
         raise NotImplementedError
 
     def due_after(self, step: int) -> bool:
@@ -67,8 +67,8 @@ class DeviceMonitor(Monitor):
             super()._take(solver)
 
     def add_sample(self, step: int, time: float, numbers: np.ndarray) -> None:
-        """Append the sample after step `step`, at `time` in L / c_ref, to the history. `numbers`: the numbers of this
-        rank, an array (count,) or of the shape of `array`. Collective."""
+        """Append the sample after step `step`, at `time` in units of L / c_ref (length scale over sound speed), to the
+        history. `numbers`: the numbers of this rank, an array (count,) or of the shape of `array`. Collective."""
         self._add(step, time, self.values(numbers, time))
 
     def _deliver(self) -> None:

@@ -29,7 +29,7 @@ def extreme_columns(of: Column, end: str) -> list[Column]:
 
 
 def place_of(decomposition: Decomposition, node: np.ndarray) -> tuple[float, ...]:
-    """Return the position of a node: its coordinates x, y, z in L, the number of its block and its indexes i, j, k.
-    `node`: (block, i, j, k)."""
+    """Return the position of a node: its coordinates x, y, z in units of the length scale L, the number of its block
+    and its indexes i, j, k. `node`: (block, i, j, k)."""
     b, *index = (int(n) for n in node)
     return (*decomposition.blocks[b].node(*index), b, *index)

@@ -112,13 +112,14 @@ class FilteredNodes(Attachment):
 
     @property
     def every(self) -> float:
-        """Time between samples, in L / c_ref."""
+        """Time between samples, in units of L / c_ref (length scale over sound speed)."""
         assert self._every_time is not None
         return self._every_time
 
     @property
     def next(self) -> float:
-        """Time at which the next interval between samples ends, in L / c_ref."""
+        """Time at which the next interval between samples ends, in units of L / c_ref (length scale over sound
+        speed)."""
         return self._times.next_time
 
     @property
@@ -133,7 +134,7 @@ class FilteredNodes(Attachment):
 
     def record_samples(self, samples: Sequence[tuple[int, float]]) -> None:
         """Record that the device has taken samples without the host. `samples`: for each the number of steps before it
-        and its time in L / c_ref."""
+        and its time in units of L / c_ref (length scale over sound speed)."""
         for step, time in samples:
             self._times.mark(step, time)
             self._end_interval(step)

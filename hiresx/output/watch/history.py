@@ -55,9 +55,9 @@ class History:
     """Writer of the history of the monitor `name`. Each sample has a step, a time and a value for each column, or for
     each column and place. `columns`: descriptions of the quantities.
 
-    `kind`: the type of the monitor. `places`: coordinates (n, 3), in L. `folder`: the folder of the file <name>.nc; if
-    it is None, the samples are stored in memory. Nothing is written before `start`. `numbers`: type of the columns in
-    the file, ">f8" or ">f4"."""
+    `kind`: the type of the monitor. `places`: coordinates (n, 3), in units of the length scale L. `folder`: the folder
+    of the file <name>.nc; if it is None, the samples are stored in memory. Nothing is written before `start`.
+    `numbers`: type of the columns in the file, ">f8" or ">f4"."""
 
     # Descriptions of the differences between the file of a changed monitor and this one.
     _kind_of_change = "columns or places"
@@ -128,8 +128,9 @@ class History:
         return self.samples
 
     def add(self, step: int, time: float, values: Mapping[str, Any]) -> int:
-        """Append a sample and return the number of samples. `step`: its time step. `time`: in L / c_ref. `values`: the
-        values by column; a column that is missing is NaN. Raises HiresxError if the sample cannot be written."""
+        """Append a sample and return the number of samples. `step`: its time step. `time`: in units of L / c_ref
+        (length scale over sound speed). `values`: the values by column; a column that is missing is NaN. Raises
+        HiresxError if the sample cannot be written."""
         cells = [values.get(column.name, self._nothing) for column in self.columns]
         row = struct.pack(">id", step, time) + np.array(cells, self._numbers).tobytes()
         if self._file is None:
@@ -338,8 +339,8 @@ def _to_native(array: np.ndarray) -> np.ndarray:
 class HistoryTable:
     """The samples of a history that was read from its file. `name`: the name of the monitor. `kind`: the type of the
     monitor. `data`: the columns by name, each (n,) for n samples, or (n, places) if there are places; step and time are
-    first. `columns`: the descriptions of the columns. `places` (places, 3): coordinates in L, or None. `filter`: how
-    the samples were filtered against aliasing."""
+    first. `columns`: the descriptions of the columns. `places` (places, 3): coordinates in units of the length scale L,
+    or None. `filter`: how the samples were filtered against aliasing."""
 
     name: str
     kind: str

@@ -30,8 +30,8 @@ _SEEDS = 6
 
 def locate_places(decomposition: Decomposition, places: np.ndarray, who: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the block (n,) that contains each point, and the point's real-valued indexes i, j, k (n, 3) in this block,
-    on the finest level of refinement there. `places` (n, 3): coordinates in L. `who`: the beginning of the message.
-    Raises HiresxError for points outside the grid."""
+    on the finest level of refinement there. `places` (n, 3): coordinates in units of the length scale L. `who`: the
+    beginning of the error message. Raises HiresxError for points outside the grid."""
     block, xi = np.full(len(places), -1), np.zeros((len(places), 3))
     left, levels = np.arange(len(places)), decomposition.levels
     of = np.zeros(len(decomposition.blocks), int) if levels is None else np.array([t.level for t in levels.tiles])

@@ -90,21 +90,22 @@ class Locator:
         self._bricks: dict[int, _Bricks] = {}
 
     def find(self, point: Sequence[float] | np.ndarray) -> Location | None:
-        """Return the block, the indexes and the interpolation stencil of `point` (x, y, z), in L. If several blocks
-        contain it, the first block of the finest level is taken. Returns None if the point lies outside the grid."""
+        """Return the block, the indexes and the interpolation stencil of `point` (x, y, z), in units of the length
+        scale L. If several blocks contain it, the first block of the finest level is taken. Returns None if the point
+        lies outside the grid."""
         return self.find_all(np.reshape(point, (1, 3)))[0]
 
     def find_all(self, points: Sequence[Sequence[float]] | np.ndarray) -> list[Location | None]:
-        """Return the block, the indexes and the interpolation stencil of each of `points` (n, 3), in L; None for a
-        point outside the grid."""
+        """Return the block, the indexes and the interpolation stencil of each of `points` (n, 3), in units of the
+        length scale L; None for a point outside the grid."""
         places = np.reshape(np.asarray(points, dtype=float), (-1, 3))
         chunks = (places[n : n + CHUNK] for n in range(0, len(places), CHUNK))
         return [found for some in chunks for found in self._find_some(some)]
 
     def locate_all(self, points: Sequence[Sequence[float]] | np.ndarray, who: str, hint: str) -> list[Location]:
-        """Return the block, the indexes and the interpolation stencil of each of `points` (n, 3), in L. Raises
-        HiresxError for the first point outside the grid. `who`: the beginning of the message. `hint`: the hint of the
-        error."""
+        """Return the block, the indexes and the interpolation stencil of each of `points` (n, 3), in units of the
+        length scale L. Raises HiresxError for the first point outside the grid. `who`: the beginning of the error
+        message. `hint`: the hint of the error."""
         return self.check_found(points, self.find_all(points), who, hint)
 
     def check_found(
@@ -116,7 +117,7 @@ class Locator:
     ) -> list[Location]:
         """Return `locations`, which `find_all` has returned for `points` (n, 3), after a check that none is None.
         Raises HiresxError for the first point outside the grid, with its nearest node. `who`: the beginning of the
-        message. `hint`: the hint of the error."""
+        error message. `hint`: the hint of the error."""
         found = []
         for point, location in zip(points, locations, strict=True):
             if location is None:
@@ -156,7 +157,7 @@ class Locator:
 
     def nearest(self, point: Sequence[float] | np.ndarray) -> tuple[int, tuple[int, int, int], float]:
         """Return the node closest to `point` (x, y, z): the number of its block, its indexes (i, j, k) and its
-        distance, in L."""
+        distance, in units of the length scale L."""
         best = 0, (0, 0, 0), np.inf
         for b, block in enumerate(self._blocks):
             asked, first = [("xyz"[d], float(point[d])) for d in block.active], 0

@@ -38,9 +38,9 @@ class Kind:
 
 class PlaceFile(History):
     """Writer of samples at many points to the file <folder>/<name>.nc, in the format of `History`. A sample is written
-    completely or not at all. `kind`: the type of the file. `places` (n, 3): coordinates in L. `fixed`: a column and its
-    values (n,) for each of the quantities that `kind` lists as fixed. `attributes`: texts of the file by name.
-    `precision`: "fp64" or "fp32", of the samples."""
+    completely or not at all. `kind`: the type of the file. `places` (n, 3): coordinates in units of the length scale L.
+    `fixed`: a column and its values (n,) for each of the quantities that `kind` lists as fixed. `attributes`: texts of
+    the file by name. `precision`: "fp64" or "fp32", of the samples."""
 
     def __init__(
         self,

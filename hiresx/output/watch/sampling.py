@@ -23,9 +23,10 @@ _ROWS = "row."
 
 
 class SampleTimes:
-    """The times of samples: every `every` steps, or at intervals `every_time` of time, in L / c_ref. Both are counted
-    from step 0 and time 0, also in a restarted run. If both are None there are no samples. `last`: the step of the last
-    sample. `next_time`: the latest time at which the next step must end."""
+    """The times of samples: every `every` steps, or at intervals `every_time` of time, in units of L / c_ref (length
+    scale over sound speed). Both are counted from step 0 and time 0, also in a restarted run. If both are None there
+    are no samples. `last`: the step of the last sample. `next_time`: the latest time at which the next step must
+    end."""
 
     def __init__(self, every: int | None, every_time: float | None):
         self.every, self.every_time = every, every_time
@@ -59,7 +60,8 @@ class SampleTimes:
         return self.every is not None and step % self.every == 0 and step != self.last
 
     def mark(self, step: int, time: float) -> None:
-        """Record that a sample was taken after `step` steps, at `time` in L / c_ref."""
+        """Record that a sample was taken after `step` steps, at `time` in units of L / c_ref (length scale over sound
+        speed)."""
         self.last = step
         self._set_next(time)
 
@@ -88,7 +90,7 @@ class Monitor(Attachment):
     An iteration towards steady flow is also sampled at the end of a run, where the flow has converged, unless an
     exception is being handled. A run that continues removes this sample, since the last checkpoint was written before
     it. `columns`: the quantities of a sample. `every`, `every_time`: intervals of samples, see `SampleTimes`. `places`:
-    coordinates (n, 3), in L, or None."""
+    coordinates (n, 3), in units of the length scale L, or None."""
 
     def __init__(
         self,
@@ -117,7 +119,8 @@ class Monitor(Attachment):
 
     @property
     def next_time(self) -> float:
-        """The latest time, in L / c_ref, at which the next time step must end, because a sample is due."""
+        """The latest time, in units of L / c_ref (length scale over sound speed), at which the next time step must end,
+        because a sample is due."""
         return self._clock.next_time
 
     def measure(self, solver: Solver) -> Mapping[str, Any]:

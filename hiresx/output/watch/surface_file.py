@@ -67,8 +67,8 @@ class StoredSurface(StoredPlaces):
 
     @property
     def caps(self) -> tuple[float, ...]:
-        """The coordinates x of the end caps of a closed surface, in L. Empty if the surface does not have several end
-        caps."""
+        """The coordinates x of the end caps of a closed surface, in units of the length scale L. Empty if the surface
+        does not have several end caps."""
         return tuple(float(x) for x in self.attributes["caps"].split(",") if x.strip())
 
     @property

@@ -25,7 +25,7 @@ _SIDES = ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax")
 class Places:
     """Points of a surface at which the flow is sampled.
 
-    - `at` (n, 3): their coordinates, in L.
+    - `at` (n, 3): their coordinates, in units of the length scale L.
     - `areas` (n, 3): the area of each point times the outward unit normal; in plane flow per unit length along z.
     - `caps`: x of the end caps of a surface with several; one nan for other surfaces.
     - `first`, `last` (n,): the surface that ends at `caps[m - 1]` has the number m; a point belongs to the surfaces

@@ -23,7 +23,7 @@ class WallNodes:
 
     - `numbers` (n,): numbers of the nodes in this order over all ranks.
     - `where` (4, n): block, i, j, k in the whole blocks.
-    - `places` (3, n): x, y, z, in L.
+    - `places` (3, n): x, y, z, in units of the length scale L.
     - `normals` (3, n): outward unit normals; nan for a node without area, such as a node on an axis.
     - `areas` (n,): in L^2 (per unit length in plane flow).
     - `slips` (n,): whether all walls at the node are slip walls.

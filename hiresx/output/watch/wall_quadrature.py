@@ -32,9 +32,9 @@ _AROUND = max(REACH, DIFFERENCE_NODES)
 
 class FaceWeights(NamedTuple):
     """Quadrature of one face of a block. `weights`: the weights of its nodes, [k, j, i] without the direction of the
-    face. `areas` (3, ...): the area vector of each node, pointing out of the block; nan for nodes whose area is that of
-    the metrics. `along` (3, ...): the area vectors of all nodes, computed only from differences along the wall; nan at
-    the end of a level."""
+    face. `areas` (3, ...): the area vector of each node, pointing out of the block; nan for nodes whose area vector
+    follows from the metrics of the grid. `along` (3, ...): the area vectors of all nodes, computed only from
+    differences along the wall; nan at the end of a level."""
 
     weights: np.ndarray
     areas: np.ndarray

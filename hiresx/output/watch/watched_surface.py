@@ -34,8 +34,8 @@ _CHUNK = 64
 class FaceNodes:
     """Nodes on a face of a whole block that belong to `group`, with their quadrature weights: [k, j, i] without the
     direction of the face, 0 for other nodes. `mirror`: whether the face is a slip wall or plane of symmetry. `areas`
-    (3, ...): outward area vectors of the nodes. For nodes whose value is nan, and for all nodes if it is None, the
-    areas are those of the metrics."""
+    (3, ...): outward area vectors of the nodes. For nodes whose value is nan, and for all nodes if it is None, the area
+    vectors follow from the metrics of the grid."""
 
     block: int
     face: str
@@ -215,8 +215,8 @@ class WatchedSurface:
         return found
 
     def areas(self) -> np.ndarray:
-        """Return the area of this rank's nodes in each group of faces, an array (groups,) in L^2. In plane flow it is
-        per unit length, and in one dimension per unit area."""
+        """Return the area of this rank's nodes in each group of faces, an array (groups,) in units of L^2 with the
+        length scale L. In plane flow it is per unit length, and in one dimension per unit area."""
         return self.sums(self.sizes[None])[:, 0]
 
     def nodes(self, places: np.ndarray) -> np.ndarray:
@@ -232,8 +232,8 @@ class WatchedSurface:
         return found
 
     def coordinates(self, places: np.ndarray) -> np.ndarray:
-        """Return the coordinates x, y, z (3, n), in L, of n nodes on or near the surface. `places` (n,): as in the
-        method `nodes`."""
+        """Return the coordinates x, y, z (3, n), in units of the length scale L, of n nodes on or near the surface.
+        `places` (n,): as in the method `nodes`."""
         found, nodes = np.empty((3, self.n)), self.nodes(places)
         for b in np.unique(nodes[0]):
             here, block = nodes[0] == b, self._solver.decomposition.blocks[b]

@@ -44,7 +44,7 @@ class WrittenSeries:
     - `name`: the name of the output, with which its files begin.
     - `pieces`: the blocks of its files, which are blocks of the `grid`, ranges of their nodes, planes or lines.
     - `variables`: the variables, which are written with the `precision` fp64 or fp32.
-    - `case`: the resolved case.
+    - `case`: the case with all default values.
     - `part`: the description of the subset of the fields that is written, "" for whole fields.
     - `comm`: the communicator of the ranks that write.
     - `tag`: a number that is part of the names of all temporary files.
@@ -74,8 +74,9 @@ class FormatSeries(ABC):
 
     @abstractmethod
     def frame(self, directory: Path, time: float, step: int) -> FormatFrame:
-        """Return the writer of the files of one time. `directory`: the run directory. `time`: in L / c_ref. `step`:
-        number of time steps before this time. Collective; called in the main thread of all ranks."""
+        """Return the writer of the files of one time. `directory`: the run directory. `time`: in units of L / c_ref
+        (length scale over sound speed). `step`: number of time steps before this time. Collective; called in the main
+        thread of all ranks."""
 
 
 class Format(Protocol):

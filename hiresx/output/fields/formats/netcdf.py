@@ -45,9 +45,9 @@ class NetcdfSeries(FormatSeries):
         self._layout: FileLayout | None = None
 
     def frame(self, directory: Path, time: float, step: int) -> FormatFrame:
-        """Return the writer of the netCDF file of one time. `directory`: the run directory. `time`: in L / c_ref.
-        `step`: number of time steps before this time. The first call measures the layout of the files on a temporary
-        file. Collective. Raises HiresxError if that file cannot be written."""
+        """Return the writer of the netCDF file of one time. `directory`: the run directory. `time`: in units of L /
+        c_ref (length scale over sound speed). `step`: number of time steps before this time. The first call measures
+        the layout of the files on a temporary file. Collective. Raises HiresxError if that file cannot be written."""
         about, path = self._about, frame(directory, step, self._about.name)
         coordinates = self._begin(directory, path)
         assert self._layout is not None

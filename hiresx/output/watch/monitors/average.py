@@ -83,7 +83,8 @@ class AverageMonitor(Attachment):
 
     @property
     def next_time(self) -> float:
-        """The latest time, in L / c_ref, at which the next time step must end, because a sample is due."""
+        """The latest time, in units of L / c_ref (length scale over sound speed), at which the next time step must end,
+        because a sample is due."""
         return self._clock.next_time
 
     @property

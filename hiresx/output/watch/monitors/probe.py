@@ -148,13 +148,13 @@ class ProbeMonitor(Monitor):
 
     @property
     def next_time(self) -> float:
-        """The latest time, in L / c_ref, at which the next time step must end, because a sample is due. Infinite if the
-        device takes the samples without the host."""
+        """The latest time, in units of L / c_ref (length scale over sound speed), at which the next time step must end,
+        because a sample is due. Infinite if the device takes the samples without the host."""
         return math.inf if self._filter is not None and self._filter.by_itself else super().next_time
 
     def awaits(self, number: int, step: int, time: float) -> None:
-        """Record that sample `number` was taken at `time` (in L / c_ref), after `step` steps, and that its values are
-        still on the device."""
+        """Record that sample `number` was taken at `time` (in units of L / c_ref, length scale over sound speed), after
+        `step` steps, and that its values are still on the device."""
         self._clock.mark(step, time)
         self._awaited.append((number, step, time))
 
