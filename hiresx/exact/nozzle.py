@@ -51,7 +51,7 @@ def jet(
     given: dict[str, Any] = {"pressure_ratio": pressure_ratio, "NPR": NPR, "Mj": Mj}
     chosen = {name: value for name, value in given.items() if value is not None}
     if not chosen:
-        raise ValueError("none of pressure_ratio, NPR and Mj is given: one of them says which jet it is")
+        raise ValueError("none of pressure_ratio, NPR and Mj is given: one of them is needed")
     for name, value in chosen.items():
         if isinstance(value, str) or not 0 < value < math.inf:
             raise ValueError(f"{name} = {value} must be a positive number")
@@ -112,10 +112,11 @@ def walled_jet(
     subsonic: bool = False,
     **given: Any,
 ) -> tuple[dict[str, float], float]:
-    """Return the parameters of a jet from a nozzle with a boundary layer and a lip, as `jet` does, and the area of the
-    fully expanded jet divided by that of the exit. `layer`, `lip`: thickness of the boundary layer and of the lip,
-    divided by the width of the nozzle. They are only checked. `given`: one of Mj, NPR and pressure_ratio. The other
-    arguments are as for `jet`. Raises ValueError as `jet` and `check_walls` do."""
+    """Return the parameters of a jet from a nozzle with a boundary layer and a lip, as `jet` does, and the
+    cross-section of the fully expanded jet divided by the cross-section of the exit. `layer`, `lip`: thickness of the
+    boundary layer and of the lip, divided by the width of the nozzle. They are only checked. `given`: one of Mj, NPR
+    and pressure_ratio. The other arguments are as for `jet`. Raises ValueError if there is no such jet, or if `layer`
+    or `lip` is too small or too large."""
     check_walls(layer, lip)
     of = {"exit_mach": exit_mach, "temperature_ratio": temperature_ratio, "gamma": gamma}
     found = jet(**given, **of, subsonic=subsonic)
@@ -130,4 +131,4 @@ def check_walls(layer: float, lip: float) -> None:
     if layer >= 0.5:
         raise ValueError(f"layer = {layer:g}: the layers of both walls meet in the nozzle, which is 1 wide; below 0.5")
     if lip <= 0:
-        raise ValueError(f"lip = {lip:g}: the lip has a thickness")
+        raise ValueError(f"lip = {lip:g} must be positive")

@@ -65,7 +65,7 @@ def decompose(
 
 def ring_angles(places: np.ndarray | None, wanted: str) -> np.ndarray:
     """Return the angles (n,), in radians, of n points on a ring about the x axis, from y to z. `places` (n, 3): their
-    coordinates. `wanted`: the name of the signals, for messages. Raises HiresxError if there are fewer than three
+    coordinates. `wanted`: the name of the signals, for error messages. Raises HiresxError if there are fewer than three
     points, or if they are not equally spaced on a circle around the x axis."""
     hint = "give a probe with points [[x, r cos t, r sin t], ...] at 3 or more equal angles t"
     if places is None or len(places) < 3:

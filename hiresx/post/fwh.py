@@ -104,7 +104,7 @@ def pressure_by_group(
     Each observer then has another time window. It begins when the observer receives the first sound of the nearest
     point, and ends when it no longer receives sound from the whole surface. All windows are equally long. Raises
     HiresxError for a stream that is not subsonic, for samples at unequal intervals, and for too few samples. Source:
-    see the module, Farassat (NASA TM 2007-214853)."""
+    Farassat, NASA TM 2007-214853; Najafi-Yazdi, Bres & Mongeau, Proc. R. Soc. A 467 (2011) 144."""
     dt = check_step(time, stream)
     observers = np.asarray(observers, float)
     group = np.zeros(len(surface.areas), dtype=int) if group is None else np.asarray(group)

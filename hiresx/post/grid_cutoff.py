@@ -54,9 +54,9 @@ def warnings(taken: Signals, highest: np.ndarray | None) -> list[str]:
     if taken.filtered or highest is None or not (0.5 / taken.dt < (1 - 1e-6) * highest).any():
         return []
     return [
-        f'the samples of "{taken.history}" were not filtered and tell frequencies apart up to {0.5 / taken.dt:.4g}, '
-        f"the grid holds some up to {np.nanmax(highest):.4g}: they are heard as lower ones, and whether the grid "
-        'carries a tone is not known; leave out filter = "none" of the probe, or sample it more often'
+        f'the samples of "{taken.history}" were not filtered and contain frequencies up to {0.5 / taken.dt:.4g}, but '
+        f"the grid contains waves up to {np.nanmax(highest):.4g}: these appear at lower frequencies by aliasing, so "
+        'that it is not known which tones the grid resolves; remove filter = "none" of the probe, or sample more often'
     ]
 
 

@@ -27,8 +27,8 @@ def unit(jet: "Jet") -> str:
 
 
 def strouhal(jet: "Jet") -> str:
-    """Return the definition of the Strouhal number of a jet, f h/Uj or f Dj/Uj, as a formula for the label of an
-    axis."""
+    """Return the definition of the Strouhal number of a jet as a formula for the label of an axis: f h/Uj with the
+    nozzle height h of a planar jet, or f Dj/Uj with the diameter Dj of a fully expanded round jet."""
     return "f\\,h/U_j" if jet.state.shape == "planar" else "f\\,D_j/U_j"
 
 

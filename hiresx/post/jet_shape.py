@@ -205,7 +205,7 @@ def cells(flow: Mean, ambient: float, sheet: float, exit_pressure: float | None 
         deepest = int(within[np.argmin(p[within])]) if within.size else before
         at, rise = float(fine[n]), float(p[n] - p[deepest])
         length = at - (ends[-1] if ends else 0.0)
-        why = "it lies behind the end of the train" if discarded else _mismatch(length, rise, lengths, least, sheet)
+        why = "it lies behind the last shock cell" if discarded else _mismatch(length, rise, lengths, least, sheet)
         if why:
             discarded.append(DiscardedMaximum(at, length, rise, why))
             continue

@@ -80,30 +80,34 @@ def of_mach(mach: float, gamma: float = 1.4, shape: Shape = "planar") -> Expande
 
 def spacing(jet: ExpandedJet) -> float:
     """Return the length of a shock cell of a jet by the vortex-sheet model, divided by the nozzle's height h or
-    diameter D: Ls/h = 2 sqrt(Mj^2 - 1) hj/h or Ls/D = 1.3064 sqrt(Mj^2 - 1) Dj/D. Source: Tam (1988); Prandtl and Pack,
-    see Tam, Seiner & Yu (1986)."""
+    diameter D: Ls/h = 2 sqrt(Mj^2 - 1) hj/h or Ls/D = 1.3064 sqrt(Mj^2 - 1) Dj/D, where Mj, hj and Dj are Mach number,
+    height and diameter of the fully expanded jet. Source: Tam, J. Sound Vib. 121 (1988) 135 (planar); Prandtl and Pack
+    (round)."""
     constant = 2.0 if jet.shape == "planar" else _PRANDTL_PACK
     return float(constant * np.sqrt(max(jet.mach**2 - 1, 0.0)) * jet.height)
 
 
 def strouhal(jet: ExpandedJet, convection: float, cell: float | None = None) -> float:
     """Return the Strouhal number of the screech of a jet by Powell's feedback loop, from its frequency f = uc / (Ls (1
-    + uc/c)). `convection`: the convection velocity uc divided by Uj. `cell`: the length Ls of a shock cell, divided by
-    the nozzle's height or diameter; by default by the vortex-sheet model."""
+    + uc/c)) with the ambient sound speed c. `convection`: the convection velocity uc divided by the jet velocity Uj.
+    `cell`: the length Ls of a shock cell, divided by the nozzle's height or diameter; None for the vortex-sheet
+    model."""
     cell = spacing(jet) if cell is None else cell
     return jet.length * convection / (cell * (1 + convection * jet.velocity))
 
 
 def tam_seiner_yu(jet: ExpandedJet) -> float:
-    """Return the Strouhal number f Dj/Uj of the screech of a round jet, (.67/sqrt(Mj^2 - 1)) / (1 + .7 Uj/c). The
-    formula assumes uc = .7 Uj and cells of .8 times the length of the vortex-sheet model. Source: Tam, Seiner & Yu, J.
-    Sound Vib. 110 (1986) 309."""
+    """Return the Strouhal number f Dj/Uj of the screech of a round jet, (.67/sqrt(Mj^2 - 1)) / (1 + .7 Uj/c), where Mj,
+    Uj and Dj are Mach number, velocity and diameter of the fully expanded jet, and c is the ambient sound speed. The
+    formula assumes the convection velocity .7 Uj and shock cells of .8 times the length of the vortex-sheet model.
+    Source: Tam, Seiner & Yu, J. Sound Vib. 110 (1986) 309."""
     return float(0.67 / np.sqrt(jet.mach**2 - 1) / (1 + 0.7 * jet.velocity))
 
 
 def empirical(jet: ExpandedJet, constant: float) -> float:
-    """Return the Strouhal number f h/Uj of the screech of a planar jet from the empirical wavelength lambda/h = K
-    sqrt(NPR - 1.893), with K = `constant` (5.2 by Powell, 5.0 by Krothapalli)."""
+    """Return the Strouhal number f h/Uj of the screech of a planar jet (nozzle height h, jet velocity Uj) from the
+    empirical wavelength lambda/h = K sqrt(NPR - 1.893), with the nozzle pressure ratio NPR and K = `constant` (5.2 by
+    Powell, 5.0 by Krothapalli)."""
     return float(1 / (constant * np.sqrt(max(jet.npr - _CHOKED, 1e-12)) * jet.velocity))
 
 

@@ -67,7 +67,7 @@ def spod(
     kinds_of_cells = kinds_of_stored(blocks)
     if run.case.get("refine") and kinds_of_cells[0] is None:
         raise HiresxError(
-            "in this output places lie on several levels of [refine] and would count on all of them",
+            "in this output points lie on several levels of [refine] and would be counted several times",
             "take whole fields of a plane flow, or leave refine out and run again",
         )
     weights = np.concatenate(

@@ -83,7 +83,7 @@ class OfTree:
         """Plot the variables `names` (default: the first one) in colours, or along a line. A three-dimensional flow is
         drawn on `plane` ("z=0"), or on its three mid-planes if `plane` is None. If `line` ("y=0") is given, or the flow
         has one dimension, curves are drawn. Returns a Matplotlib figure and its axes, an array if there are several.
-        Raises HiresxError as `line` does."""
+        Raises HiresxError for a variable, plane or line that does not exist."""
         picture_file.require_matplotlib()
         names = names or (str(next(iter(next(iter(self.blocks.values())).data_vars))),)
         if line is not None or self.dimensions == 1:

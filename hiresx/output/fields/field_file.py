@@ -313,8 +313,8 @@ def read_stored(path: Path, blocks: Sequence[str], name: str) -> list[np.ndarray
 
 
 def neighbours(blocks: FieldReader) -> block_neighbours.Neighbours:
-    """Return the access to nodes beyond the faces of the blocks in an open field file, from the connections that it
-    stores."""
+    """Return an object that reads values at the nodes beyond the faces of each block, from the neighbouring blocks in
+    an open field file."""
     return block_neighbours.Neighbours(blocks, attribute(blocks.file, block_neighbours.ATTRIBUTE))
 
 

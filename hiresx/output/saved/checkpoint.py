@@ -316,9 +316,10 @@ def set_aside(passed: Iterable[tuple[Path, str]]) -> None:
 def split_captured(
     name: str, captured: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], dict[str, list[Piece]]]:
-    """Divide the data that an attachment has captured for a checkpoint into numbers and texts, whole arrays, and
-    distributed arrays (lists of `Piece`), each by name. `name`: the name of the attachment. `captured`: the result of
-    `Attachment.capture`. Raises TypeError, with the name of the entry, for an object that cannot be stored."""
+    """Divide the data that a monitor or output stores in a checkpoint into numbers and texts, whole arrays, and
+    distributed arrays (lists of `Piece`, boxes of nodes), each by name. `name`: the name of the monitor or output.
+    `captured`: the result of `Attachment.capture`. Raises TypeError, with the name of the entry, for an object that
+    cannot be stored."""
     values, arrays, spread = {}, {}, {}
     for key, value in captured.items():
         if isinstance(value, np.ndarray):
@@ -333,10 +334,10 @@ def split_captured(
 
 
 def pack(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None = None) -> Contents:
-    """Convert the data that attachments have captured to the two parts of a checkpoint: nested values, and pairs (name,
-    array) of this rank. `captured`: the result of `Attachment.capture` by the name of the attachment. Of arrays that
-    are the same on all ranks, rank 0's are returned. Of a distributed array each rank returns its boxes of nodes; a
-    rank without nodes must have the key with an empty list."""
+    """Convert the data of monitors and outputs to the form in which a checkpoint stores them: nested values, and pairs
+    (name, array) of this rank. `captured`: the result of `Attachment.capture` by the name of the monitor or output. Of
+    arrays that are the same on all ranks, rank 0's are returned. Of a distributed array each rank returns the boxes of
+    nodes that it has; a rank without nodes must have the key with an empty list."""
     root = comm is None or comm.root
     values: dict[str, Any] = {}
     arrays: list[tuple[str, np.ndarray | LazyArray]] = []
@@ -350,9 +351,9 @@ def pack(captured: Mapping[str, Mapping[str, Any]], comm: Communicator | None = 
 
 
 def unpack(found: Container) -> dict[str, dict[str, Any]]:
-    """Return the data of each attachment in the opened checkpoint `found`, by the name of the attachment, in the form
-    that `Attachment.restore` expects. A distributed array is a function read(name, box) that returns the nodes `box` of
-    it. Call this function inside `reading_contents`."""
+    """Return the data of each monitor and output in the opened checkpoint `found`, by name, in the form that
+    `Attachment.restore` expects. A distributed array is a function read(name, box) that returns the nodes `box` of it.
+    Call this function inside `reading_contents`."""
     return {
         name: part["values"]
         | {key: found.array(_place(name, key)) for key in part["arrays"]}
@@ -364,8 +365,8 @@ def unpack(found: Container) -> dict[str, dict[str, Any]]:
 def restore_in_memory(
     captured: Mapping[str, Any], reader: Callable[[Sequence[Piece]], Reader] = distributed_arrays.read_from_memory
 ) -> dict[str, Any]:
-    """Convert the data that an attachment has captured to the form that `Attachment.restore` expects, without a
-    checkpoint file. Each distributed array, a list of pieces, is replaced by the function read(name, box) that `reader`
+    """Convert the result of `Attachment.capture` to the form that `Attachment.restore` expects, without a checkpoint
+    file. Each distributed array, a list of boxes of nodes, is replaced by the function read(name, box) that `reader`
     makes of the list. `reader` copies the arrays at once."""
     *plain, spread = split_captured("", captured)
     return plain[0] | plain[1] | {key: reader(theirs) for key, theirs in spread.items()}

@@ -196,13 +196,13 @@ class Container:
             if not size:
                 raise self.damage_error("it is empty")
             if size < len(MAGIC) + _TAIL or file.read(len(MAGIC)) != MAGIC:
-                raise self.damage_error("it does not begin like one")
+                raise self.damage_error("it does not begin with the bytes of a checkpoint")
             file.seek(size - _TAIL)
             tail = file.read(_TAIL)
             length = int.from_bytes(tail[_HASH : _HASH + 8], "little")
             first = size - _TAIL - length
             if tail[_HASH + 8 :] != MAGIC or first < len(MAGIC):
-                raise self.damage_error("it does not end like one: it was cut off, or changed there")
+                raise self.damage_error("its end is missing or was changed")
             file.seek(first)
             index = file.read(length)
         # The checksum of the index, which contains those of the arrays.
@@ -221,7 +221,7 @@ class Container:
             if ends[-1] != first:
                 raise ValueError("the arrays do not fill the file")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
-            raise self.damage_error(f"its index makes no sense: {error}") from None
+            raise self.damage_error(f"its index is not valid: {error}") from None
 
     @property
     def names(self) -> list[str]:
@@ -312,7 +312,7 @@ class _Entry:
 
     def __init__(self, name: str, dtype: str, shape: list[int], place: int, sha256: str):
         if not (isinstance(name, str) and isinstance(place, int) and re.fullmatch(_DTYPE, dtype)):
-            raise ValueError("an entry that is none of an array")
+            raise ValueError("an entry is not that of an array")
         self.name, self.place, self.sha256 = name, place, sha256
         self.type = np.dtype(dtype)
         self.shape = tuple(shape)

@@ -146,10 +146,10 @@ def grid_hash(prints: Sequence[Mapping[str, Any]]) -> str:
 
 
 def check_grid(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]], place: str) -> bool:
-    """Return whether the grid of a checkpoint and that of the run that continues from it are equal to the last bit;
+    """Return whether the grid of a checkpoint and the grid of the run that continues from it are equal to the last bit;
     False if they differ by round-off only. `old`, `new`: the two grids, as `fingerprint` describes them. `place`: the
-    path of the checkpoint, for messages. Raises HiresxError for any other difference, and names the first one: the
-    blocks, their sizes, their connections, or a plane of nodes that lies elsewhere."""
+    path of the checkpoint, for error messages. Raises HiresxError for any other difference, and names the first one:
+    the blocks, their sizes, their connections, or a plane of nodes that lies elsewhere."""
 
     def grid_error(what: str) -> HiresxError:
         return HiresxError(f"{place} is of another grid: {what}", "restart with the grid it was written with")
@@ -186,7 +186,7 @@ def check_functions(
     """Raise HiresxError if functions of the user, for profiles and sponges, have changed between a checkpoint and a
     restart. `old`, `new`: the mean and the root mean square of the values of each function, by name, in the checkpoint
     and in the restart (`Solver.profile_statistics`). They may differ by the round-off of the floating-point type
-    `real`. `place`: the path of the checkpoint, for messages."""
+    `real`. `place`: the path of the checkpoint, for error messages."""
     allowed = 1000 * np.finfo(real).eps
     for name in old.keys() | new.keys():
         a, b = old.get(name), new.get(name)

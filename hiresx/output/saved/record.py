@@ -108,7 +108,7 @@ def read(directory: str | Path) -> dict[str, Any]:
         raise HiresxError(f"{path} is not a run record: its case is not valid", _NO_RECORD)
     keeper = found.get("process")
     if found.get("status") == "running" and isinstance(keeper, dict) and process.has_ended(keeper):
-        found |= {"status": "lost", "error": f"process {keeper['pid']} on {keeper['host']} ended without a word"}
+        found |= {"status": "lost", "error": f"process {keeper['pid']} on {keeper['host']} ended without a record"}
     return found
 
 

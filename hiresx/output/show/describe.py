@@ -41,7 +41,7 @@ def describe(path: str | Path) -> Mapping[str, Any]:
         if fits(path, head):
             return _read(reader, path)
     raise HiresxError(
-        f"{path}: hiresx knows no such file",
+        f"{path}: hiresx does not know this type of file",
         "it knows runs, fields, histories, checkpoints, cases (.toml), Plot3D and CGNS grids and VTK files "
         "(.vtm, .vts, .pvd)",
     )

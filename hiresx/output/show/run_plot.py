@@ -78,7 +78,8 @@ def animate_run(
     """Write an animation (.gif, or .mp4 if ffmpeg is installed) of all stored fields of the run in `directory`, and
     return the paths of the files written. `fps`: frames per second. `out`: by default a GIF in the folder of the
     fields. `variable`, `plane`, `line`, `reference`, `subset`, `look`: as in `plot_run`. Colours and axes are the same
-    in all frames. Raises HiresxError as `plot_run` does, and if the animation cannot be written."""
+    in all frames. Raises HiresxError if the fields, a variable, plane or line do not exist, and if the animation cannot
+    be written."""
     name = subset or "fields"
     frames = fields.frames(directory, name)
     if not frames:
@@ -102,8 +103,8 @@ def animate_files(
 ) -> Path:
     """Write an animation of the field files `paths` to the file `film`, with `fps` frames per second, and return its
     path. `style`: settings of Matplotlib. `sampled`: files from which the limits of colours and axes are computed; all
-    `paths` if it is empty. `variable`, `plane`, `line`, `reference`, `look`: as in `plot_run`. Raises HiresxError as
-    `plot_run` does, and if the animation cannot be written."""
+    `paths` if it is empty. `variable`, `plane`, `line`, `reference`, `look`: as in `plot_run`. Raises HiresxError if a
+    variable, plane or line does not exist, and if the animation cannot be written."""
     picture_file.require_matplotlib()
     animation.check_target(film, fps)
     look = look or Look()

@@ -34,9 +34,10 @@ class DeviceMonitor(Monitor):
         raise NotImplementedError
 
     def values(self, numbers: np.ndarray, time: float) -> Mapping[str, Any]:
-        """Return the value of every column of the history for the sample at `time`, in units of L / c_ref (length scale
-        over sound speed), from the numbers that the device computed. `numbers`: the numbers of this rank, an array
-        (count,) or of the shape of `array`. Called for each sample in order. Collective."""
+        """Return a sample of this monitor, with a value for each column of its history, from the numbers that the
+        device computed. `numbers`: the numbers of this rank, an array (count,) or of the shape of `array`. `time`: the
+        time of the sample, in units of L / c_ref (length scale over sound speed). Called for each sample in order.
+        Collective."""
         raise NotImplementedError
 
     def due_after(self, step: int) -> bool:
@@ -57,7 +58,8 @@ class DeviceMonitor(Monitor):
         return self._samples.read(self)
 
     def measure(self, solver: Solver) -> Mapping[str, Any]:
-        """Return the value of every column of the history for the current state. Collective."""
+        """Return a sample of this monitor for the current state, with a value for each column of its history.
+        Collective."""
         return self.values(self.numbers(solver), solver.time)
 
     def _take(self, solver: Solver) -> None:
@@ -76,7 +78,7 @@ class DeviceMonitor(Monitor):
             self._samples.deliver()
 
     def capture(self) -> dict[str, Any]:
-        """Return the data that a restart needs, after all samples have been stored. Collective."""
+        """Return the data for a checkpoint, after all samples have been stored. Collective."""
         self._deliver()
         return super().capture()
 

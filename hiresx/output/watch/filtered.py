@@ -193,8 +193,8 @@ class FilteredNodes(Attachment):
         return self._together(BEHIND, [part.fetch(BEHIND) for part in self._parts])
 
     def capture(self) -> dict[str, Any]:
-        """Return the sums of the incomplete samples, which a checkpoint stores, after all complete samples have been
-        passed on. Collective."""
+        """Return the data for a checkpoint: the sums of the samples that are not complete. All complete samples are
+        passed to the probes before. Collective."""
         self.fetch()
         rows = 2 + (1 + SUMS) * self._variables
         held = self._nodes.together(self._of_parts([part.stored_values() for part in self._parts], rows))

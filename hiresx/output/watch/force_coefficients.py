@@ -15,8 +15,8 @@ _ALONG_UP = 1e-6
 
 class ForceCoefficients:
     """Lift, drag, side force and pitching moment coefficients of the force on a body. Forces are divided by rho V^2/2
-    and the reference area, the moment also by the reference length. `spec`: the table with the name `key` of the case,
-    which gives these references.
+    and the reference area, the moment also by the reference length. `spec`: the table of the case with these
+    references. `key`: the name of this table in error messages.
 
     Drag is the component along the velocity of the stream. Lift is normal to it, in the plane of the velocity and `up`.
     The side force is along the vector product lift x drag. The moment about this direction through `centre` is positive

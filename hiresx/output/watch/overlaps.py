@@ -23,5 +23,5 @@ def overlaps(case: Case, probes: Iterable[tuple[str, Sequence[Sequence[float]], 
                 count = f"{inside.size} of {len(at)} places" if len(at) > 1 else "its place"
                 yield (
                     f'probe "{name}": {count} in sponge.{n}, at most {share.max():.0%} of its depth, the first at '
-                    f"({first}): what it sees there is damped"
+                    f"({first}): the sponge damps the recorded flow"
                 )

@@ -167,8 +167,8 @@ class Monitor(Attachment):
         return work() if self.history.path is None else files.on_root(self._comm, work)
 
     def capture(self) -> dict[str, Any]:
-        """Return the number and the checksum of the samples, and the samples of a history in memory, which a checkpoint
-        stores."""
+        """Return the data for a checkpoint: the number of samples so far and their checksum, and the samples of a
+        history in memory."""
         digest = self._keeping(self._sync_digest)
         memory = {_ROWS + name: values for name, values in self.history.memory().items()}
         last = self._clock.last
@@ -181,7 +181,7 @@ class Monitor(Attachment):
         return self.history.digest
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Restore the history from the data that `capture` returned."""
+        """Restore the samples of a checkpoint. `captured`: the result of `capture`."""
         self._kept, self._begun = int(captured["samples"]), False
         # checkpoints of earlier versions do not have it
         self._digest = int(captured["digest"]) if "digest" in captured else None

@@ -50,8 +50,9 @@ class Places:
 
 def surface(key: str, spec: Spec, decomposition: Decomposition) -> Places:
     """Return the points, areas and normals of a surface on which the flow is sampled. `spec`: the table [[surface]] of
-    the case, whose name is `key`. `decomposition`: the blocks of the grid. Raises HiresxError for unknown blocks,
-    regions and ranges, for a shape that does not suit the dimensions of the grid, and for too many points."""
+    the case. `key`: the name of this table in error messages, such as "surface.0". `decomposition`: the blocks of the
+    grid. Raises HiresxError for unknown blocks, regions and ranges, for a shape that does not suit the dimensions of
+    the grid, and for too many points."""
     who = f'{key} "{spec.name}"'
     dimensions = max(len(block.active) for block in decomposition.blocks)
     if dimensions == 1:

@@ -199,8 +199,8 @@ class AverageMonitor(Attachment):
         return found
 
     def capture(self) -> dict[str, Any]:
-        """Return the averages and their weights, which a checkpoint stores. Waits until the file of averages is
-        written."""
+        """Return the data for a checkpoint: the averages and their weights. Waits until the file of averages is
+        written. Collective."""
         self._writer.drain()
         found: dict[str, Any] = {
             "since": -1.0 if self._since is None else self._since,

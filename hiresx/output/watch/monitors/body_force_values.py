@@ -122,8 +122,8 @@ class BodyForceMonitor(Monitor):
         )  # fmt: skip
 
     def begin(self, solver: Solver, restarted: bool) -> None:
-        """Compute the acceleration for the first time step if the mass flow is kept constant, and take the first
-        sample."""
+        """Compute the acceleration by the body force for the first time step, if the mass flow is kept constant, and
+        take the first sample."""
         if self._spec.keep is not None and self._on_host:
             self._control(solver)
         elif self._spec.keep is not None and self._leave is None:
@@ -131,8 +131,8 @@ class BodyForceMonitor(Monitor):
         super().begin(solver, restarted)
 
     def after_step(self, solver: Solver) -> None:
-        """Compute the acceleration for the next time step, if the host must do this, and take a sample if one is
-        due."""
+        """Compute the acceleration by the body force for the next time step, if the host must do this, and take a
+        sample if one is due."""
         if self._spec.keep is not None and self._on_host:
             self._control(solver)
         super().after_step(solver)
@@ -166,14 +166,15 @@ class BodyForceMonitor(Monitor):
             self._launch_last()
 
     def capture(self) -> dict[str, Any]:
-        """Return the samples of the history and the data of the control of the mass flow, which a checkpoint stores."""
+        """Return the data for a checkpoint: the samples so far, and the present acceleration and mass flow."""
         kept = self._backend.to_host(self._state)
         if not kept[KeptNumber.BEFORE]:
             return super().capture()
         return super().capture() | {name: float(kept[n]) for name, n in _NAMES.items()}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Restore the history and the control of the mass flow from the data that `capture` returned."""
+        """Restore the samples, the acceleration and the mass flow of a checkpoint. `captured`: the result of
+        `capture`."""
         super().restore(captured)
         if "goal" in captured and self._spec.keep is not None:
             kept = np.zeros(len(KeptNumber))

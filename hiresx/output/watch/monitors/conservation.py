@@ -143,11 +143,12 @@ class ConservationMonitor(DeviceMonitor):
         return values
 
     def capture(self) -> dict[str, Any]:
-        """Return the samples of the history and the defects so far, which a checkpoint stores."""
+        """Return the data for a checkpoint: the samples so far, and the defects of conservation with levels of
+        refinement."""
         return super().capture() | ({} if self._defect is None else self._defect.capture())
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Restore the history and the defects from the data that `capture` returned."""
+        """Restore the samples and the defects of conservation of a checkpoint. `captured`: the result of `capture`."""
         super().restore(captured)
         if self._defect is not None:
             self._defect.restore(captured)

@@ -135,7 +135,7 @@ def stall(report: Mapping[str, Any], drop: float, sweeps: int | None) -> str:
     elif math.isnan(left):
         advice = "a smaller implicit.largest_cfl, more time.steps, or GMRES: implicit.krylov above 0"
     else:
-        advice = "it still falls or swings: more time.steps; weights that come to rest by a larger scheme.epsilon"
+        advice = "the residual still changes: more time.steps, or a larger scheme.epsilon, so that weights converge"
     return (
         f"the residual fell by {report['drop']:.3g}, not by implicit.drop = {drop:.3g}; it is largest in the equation "
         f"of {place['equation']} at node (i, j, k) = {tuple(place['node'])} of block '{place['block']}', with CFL "

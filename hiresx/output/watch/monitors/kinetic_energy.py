@@ -95,13 +95,15 @@ class KineticEnergyMonitor(DeviceMonitor):
         return values
 
     def capture(self) -> dict[str, Any]:
-        """Return the samples of the history and the last values of the energy budget, which a checkpoint stores."""
+        """Return the data for a checkpoint: the samples so far, and the last values of the energy budget, from which
+        the next rate is computed."""
         samples = super().capture()  # returns the values before the step
         time, energy, supply = self._before or (-1.0, 0.0, 0.0)
         return samples | {"time_before": time, "energy_before": energy, "supply_before": supply}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Restore the history and the last values of the energy budget from the data that `capture` returned."""
+        """Restore the samples and the last values of the energy budget of a checkpoint. `captured`: the result of
+        `capture`."""
         super().restore(captured)
         # A checkpoint of an earlier version has no supply.
         supply = captured.get("supply_before", np.nan)

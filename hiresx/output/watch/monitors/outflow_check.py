@@ -90,6 +90,6 @@ class SubsonicOutflow(Attachment):
             part, mach = share[n] / self._areas[n], weighted[n] / share[n]
             self._notes.append(
                 f"{self._names.pop(n)}: at time {solver.time:.4g} the Mach number normal to the face is below 1 on "
-                f"{100 * part:.0f} % of it, {mach:.2f} on the mean, and sound sends waves back from there; "
-                'type = "characteristic-outflow" lets them out'
+                f"{100 * part:.0f} % of it, {mach:.2f} on the mean, and the condition reflects waves there; "
+                'type = "characteristic-outflow" is a non-reflecting outflow for subsonic flow'
             )

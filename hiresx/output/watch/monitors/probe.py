@@ -176,8 +176,8 @@ class ProbeMonitor(Monitor):
             self._add(step, time, {name: of[number - first] for name, of in values.items()})
 
     def capture(self) -> dict[str, Any]:
-        """Return the samples of the history and the times of incomplete samples, which a checkpoint stores.
-        Collective."""
+        """Return the data for a checkpoint: the samples so far, and the times of filtered samples that are not
+        complete. Collective."""
         if self._filter is not None:
             self._filter.fetch()
         found = super().capture()
@@ -185,7 +185,8 @@ class ProbeMonitor(Monitor):
         return found | ({"awaited": np.array(self._awaited, dtype=float)} if self._awaited else {})
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Restore the history and the times of incomplete samples from the data that `capture` returned."""
+        """Restore the samples of a checkpoint, and the times of filtered samples that are not complete. `captured`: the
+        result of `capture`."""
         super().restore(captured)
         awaited = np.asarray(captured.get("awaited", np.empty((0, 3))), dtype=float)
         self._awaited = [(int(number), int(step), float(time)) for number, step, time in awaited]

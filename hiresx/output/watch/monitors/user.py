@@ -126,11 +126,11 @@ class UserMonitor(MonitorToTheEnd):
         self._add(solver.steps, solver.time, values)
 
     def capture(self) -> dict[str, Any]:
-        """Return the samples of the history and the names of its columns, which a checkpoint stores."""
+        """Return the data for a checkpoint: the samples so far, and the names of the numbers in a sample."""
         return super().capture() | {"columns": ",".join(column.name for column in self.history.columns)}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Restore the history and its columns from the data that `capture` returned."""
+        """Restore the samples and the names of their numbers from a checkpoint. `captured`: the result of `capture`."""
         names = [name for name in captured["columns"].split(",") if name]
         self.history.define([Column(name, name, _UNITS) for name in names])
         super().restore(captured)

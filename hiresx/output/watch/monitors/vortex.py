@@ -94,7 +94,7 @@ class VortexMonitor(Monitor):
         self.circulate(float(np.clip(self._lift() * self._per_lift, -self._largest, self._largest)))
 
     def measure(self, solver: Solver) -> dict[str, float]:
-        """Return the circulation and the lift of the current state by name, in the units of their columns.
+        """Return a sample for the current state: the circulation in c_ref L and the lift in rho_ref c_ref^2 L, by name.
         Collective."""
         return {"circulation": self.circulation, "lift": self._lift()}
 
@@ -119,11 +119,11 @@ class VortexMonitor(Monitor):
             condition.circulate(circulation)
 
     def capture(self) -> dict[str, Any]:
-        """Return the samples of the history and the circulation, which a checkpoint stores."""
+        """Return the data for a checkpoint: the samples so far, and the circulation."""
         return super().capture() | {"circulation": self.circulation, "followed": self._followed}
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Restore the history and the circulation from the data that `capture` returned."""
+        """Restore the samples and the circulation of a checkpoint. `captured`: the result of `capture`."""
         super().restore(captured)
         self._followed = int(captured["followed"])
         self.circulate(float(captured["circulation"]))
