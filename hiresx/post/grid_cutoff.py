@@ -105,8 +105,8 @@ def _lengths(
 
 def is_resolved(peak: Peak, cutoff: float | None, trusted: float | None) -> bool | None:
     """Return whether the grid resolves the tone `peak`: its frequency is below `cutoff`, in c_ref / L. The result is
-    None if `cutoff` is None, or if the frequency is above `trusted`, so that the tone may be an alias of a higher
-    one."""
+    None if `cutoff` is not known (None or not finite), or if the frequency is above `trusted`, so that the tone may be
+    an alias of a higher one."""
     if cutoff is None or not np.isfinite(cutoff):
         return None
     if peak.frequency > cutoff:
@@ -115,8 +115,8 @@ def is_resolved(peak: Peak, cutoff: float | None, trusted: float | None) -> bool
 
 
 def lowest(cutoff: np.ndarray | None) -> float | None:
-    """Return the lowest of the known frequencies `cutoff` (points,), in c_ref / L. Below it the grid resolves a tone at
-    all points. None if no frequency is known, that is, not NaN."""
+    """Return the lowest of the frequencies `cutoff` (points,), in c_ref / L, of which unknown ones are NaN. Below it
+    the grid resolves a tone at all points. None if no frequency is known."""
     known = np.empty(0) if cutoff is None else cutoff[~np.isnan(cutoff)]
     return float(known.min()) if known.size else None
 

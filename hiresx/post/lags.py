@@ -83,8 +83,8 @@ def convection(values: np.ndarray, dt: float, distance: np.ndarray, reach: float
 
 
 def vertex(values: np.ndarray) -> float:
-    """Return the position of the maximum of the parabola through three equidistant values, as the distance from the
-    middle one in units of their spacing; 0 if the parabola has no maximum. `values` (3,)."""
+    """Return the position of the maximum of the parabola through three equidistant `values` (3,), as the distance from
+    the middle one in units of their spacing; 0 if the parabola has no maximum."""
     a, b, c = values
     bend = a - 2 * b + c
     return float(np.clip(0.5 * (a - c) / bend, -0.5, 0.5)) if bend < 0 else 0.0

@@ -36,9 +36,9 @@ class Modes:
     dt: float
 
     def shape(self, values: np.ndarray, line: int, count: int) -> np.ndarray:
-        """Return the first `count` modes at one frequency at n points, a complex array (count, n). `values` (times, n):
-        the samples at these points. `line`: the index of the frequency. Over all points together the modes are
-        orthonormal with the weights."""
+        """Return the shapes of the first `count` modes at one frequency, a complex array (count, n) for n points in
+        space. `values` (times, n): the samples at these points. `line`: the index of the frequency. Over all points
+        together the modes are orthonormal with the weights."""
         wave = self.window * np.exp(-2j * np.pi * line * np.arange(self.length) / self.length)
         mean = values.mean(axis=0)
         transformed = np.stack([wave @ (values[first : first + self.length] - mean) for first in self.starts])

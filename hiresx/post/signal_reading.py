@@ -48,7 +48,7 @@ def read_line(
 ) -> tuple[Signals, np.ndarray, np.ndarray]:
     """Return the signals of a line probe, the coordinates (signals, 3) of its points in units of the length scale L,
     and their increasing distances (signals,) from the first point. `run`: a folder or an open run. `wanted`, `start`,
-    `end`: as in `read`. `least`: the required number of points. `hint`: the hint of the error if there are fewer.
+    `end`: as in `read`. `least`: the required number of points. `hint`: the advice in the error if there are fewer.
     Raises HiresxError if there are too few points, if they do not follow each other along a line, and for signals that
     are missing or too short."""
     taken = read(run, wanted, start, end)

@@ -28,9 +28,9 @@ _RATE = "rho_ref c_ref^3 / L"
 
 
 def turbulence(run: Any, over: str | None = None, frame: str = "xyz") -> Result:
-    """Return Favre-averaged stresses, wall units and budgets of turbulence from the averages of `run` (a folder or the
-    result of `hiresx.open`). They are also averaged over the index directions that are periodic and uniform, or over
-    the directions in `over`, such as "i,k", unless the run has done so (key `average.over`).
+    """Return Favre-averaged stresses, wall units and budgets of turbulence from the time averages of `run` (a folder or
+    the result of `hiresx.open`). The time averages are also averaged over the index directions that are periodic and
+    uniform, or over the directions in `over`, such as "i,k", unless the run has done so (key `average.over`).
 
     The case must have `[average]` with reynolds and favre. The budget of the kinetic energy needs budget = true, the
     budgets of all stresses need stress_budgets = true. Wall units need averages that vary along one direction only,

@@ -17,7 +17,7 @@ Piece = dict[str, np.ndarray]
 def parse(text: str, what: str) -> dict[str, float | None]:
     """Return the coordinates that a text such as "y=0, z=1" prescribes for a plane or line, as {"y": 0.0, "z": 1.0}. A
     name alone, such as "y", means the middle of the domain and has the value None. `what`: the word "plane" or "line"
-    for the message of the error. Raises HiresxError for any other text."""
+    for the error message. Raises HiresxError for any other text."""
     fixed: dict[str, float | None] = {}
     for part in text.split(","):
         axis, _, value = (piece.strip() for piece in part.partition("="))

@@ -222,7 +222,7 @@ def how_to_store(name: str) -> str:
 def check(names: Iterable[str], place: str = "output.variables", scalars: Iterable[str] = ()) -> None:
     """Raise HiresxError, with the most similar existing name, for the first of `names` that is no variable that output
     may contain. `scalars`: names of the passive scalars of the case, which are accepted; a scalar with the name of
-    another variable is an error, too. `place`: the key of the case for the message."""
+    another variable is an error, too. `place`: the key of the case for the error message."""
     scalars = tuple(scalars)
     for name in scalars:
         if is_known(name):

@@ -1,5 +1,5 @@
-"""Sixth-order differences on a curvilinear block. At faces they are central if values at nodes beyond the face are
-given, and one-sided otherwise."""
+"""Differences of sixth-order accuracy on a curvilinear block. At faces they are central if values at nodes beyond the
+face are given, and one-sided otherwise."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
@@ -20,10 +20,10 @@ _EDGE = np.array(ONE_SIDED_DIFFERENCES)
 
 
 def derivative(f: np.ndarray, axis: int, beyond: Sides | None = None) -> np.ndarray:
-    """Return the sixth-order derivative of f (nk, nj, ni) with respect to the node index along `axis` (0: k, 1: j, 2:
-    i), in float64. The difference is the central one, (-1, 9, -45, 0, 45, -9, 1)/60, at inner nodes, and also at faces
-    for which `beyond` has the values of three further layers of nodes. It is one-sided at other faces. Raises
-    ValueError if there are too few nodes along `axis`."""
+    """Return the first derivative of f (nk, nj, ni) with respect to the node index along `axis` (0: k, 1: j, 2: i),
+    with sixth-order accuracy, in float64. The difference is the central one, (-1, 9, -45, 0, 45, -9, 1)/60, at inner
+    nodes, and also at faces for which `beyond` has the values of three further layers of nodes. It is one-sided at
+    other faces. Raises ValueError if there are too few nodes along `axis`."""
     f = np.moveaxis(np.asarray(f, dtype=np.float64), axis, 0)
     n = f.shape[0]
     if n < NODES:

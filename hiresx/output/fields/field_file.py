@@ -304,7 +304,7 @@ def read_time(path: str | Path) -> float:
 
 def read_stored(path: Path, blocks: Sequence[str], name: str) -> list[np.ndarray] | None:
     """Return a stored variable or coordinate of several blocks of a field file, one array (nk, nj, ni) for each block.
-    `blocks`: names of the blocks. `name`: of the variable or coordinate. Returns None if a block does not have it.
+    `blocks`: names of the blocks. `name`: name of the variable or coordinate. Returns None if a block does not have it.
     Raises HiresxError if the file is missing or is not a field file."""
     with open_file(path) as reader:
         if not all(name in reader.file[block] for block in blocks):

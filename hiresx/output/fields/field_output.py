@@ -185,7 +185,7 @@ class FieldOutput(Attachment):
 
     def capture(self) -> dict[str, Any]:
         """Wait for outputs that are being written, so that a checkpoint is never newer than a missing output, and
-        return the times of the next outputs, which the checkpoint stores. Raises HiresxError if writing has failed."""
+        return the data for a checkpoint: the times of the next outputs. Raises HiresxError if writing has failed."""
         self._writer.drain()
         found: dict[str, Any] = {}
         for output in self._outputs:
@@ -197,8 +197,8 @@ class FieldOutput(Attachment):
         return found
 
     def restore(self, captured: Mapping[str, Any]) -> None:
-        """Set the times of the next outputs to the stored ones of a checkpoint. `captured`: the result of `capture`. If
-        an interval has changed since then, the times of this output are computed from the new interval."""
+        """Restore the times of the next outputs from a checkpoint. `captured`: the result of `capture`. If the interval
+        of an output has changed since then, its times follow from the new interval."""
         for output in self._outputs:
             written = captured.get(f"{output.name}.written")
             output.written = None if written is None else int(written)

@@ -202,7 +202,7 @@ class Container:
             length = int.from_bytes(tail[_HASH : _HASH + 8], "little")
             first = size - _TAIL - length
             if tail[_HASH + 8 :] != MAGIC or first < len(MAGIC):
-                raise self.damage_error("its end is missing or was changed")
+                raise self.damage_error("it was cut off, or its end was changed")
             file.seek(first)
             index = file.read(length)
         # The checksum of the index, which contains those of the arrays.
@@ -250,10 +250,10 @@ class Container:
         return array
 
     def planes(self, name: str) -> Iterator[tuple[int, np.ndarray]]:
-        """Read an array plane by plane, to save memory: yield pairs of the index of the first plane and a group of
-        planes (n, nj, ni). `name`: of the array, which must have two or more dimensions and must not be empty; leading
-        dimensions are joined. A group is valid until the next one is read. Raises KeyError if there is no such array.
-        Raises DamagedCheckpoint, after the last group, if the checksum is wrong."""
+        """Read the array `name` plane by plane, to save memory: yield pairs of the index of the first plane and a group
+        of planes (n, nj, ni). The array must have two or more dimensions and must not be empty; leading dimensions are
+        joined. A group is valid until the next one is read. Raises KeyError if there is no such array. Raises
+        DamagedCheckpoint, after the last group, if the checksum is wrong."""
         entry = self._entries[name]
         plane = math.prod(entry.shape[-2:], start=entry.type.itemsize)
         number = entry.bytes // plane

@@ -76,7 +76,7 @@ class ColumnSums:
 def volumes(solver: Solver, n: int, kept: bool = False) -> np.ndarray:
     """Return the weights of nodes in volume integrals, an array (nk, nj, ni): quadrature weight times cell volume, in
     units of L^3 with the length scale L (L^2 in plane flow, L in one dimension). `n`: index of the box of nodes in
-    `solver.states`. `kept`: see `quadrature.block_weights`."""
+    `solver.states`. `kept`: whether to use the quadrature weights with which no-slip walls conserve mass."""
     state = solver.states[n]
     weights = block_weights(solver.decomposition, state.part.whole, state.part.box, kept) / _jacobian(solver, state)
     return weights * circumference(solver.case, state.block.y) * off_poles(solver, state)
@@ -86,7 +86,7 @@ def all_volumes(solver: Solver, weights: LevelWeights | None, kept: bool = False
     """Return the weights of nodes in integrals over the whole grid, an array (nk, nj, ni) for each box of nodes that
     this rank computes. `weights`: the quadrature weights with levels of refinement, computed with the same `kept`; None
     without levels. With levels the result is scaled so that its sum is the volume of the unrefined grid, which does not
-    change when the refinement changes. `kept`: see `quadrature.block_weights`. Collective."""
+    change when the refinement changes. `kept`: as in `volumes`. Collective."""
     if weights is None:
         return [volumes(solver, n, kept) for n in range(len(solver.states))]
     levels = solver.decomposition.levels
@@ -102,7 +102,7 @@ def all_volumes(solver: Solver, weights: LevelWeights | None, kept: bool = False
 
 def level_weights(solver: Solver, kept: bool = False) -> LevelWeights | None:
     """Return the quadrature weights of the nodes on all levels of a refined grid; None for a grid without levels.
-    `kept`: see `quadrature.block_weights`."""
+    `kept`: whether to use the quadrature weights with which no-slip walls conserve mass."""
     return None if solver.decomposition.levels is None else LevelWeights(solver.decomposition, kept)
 
 

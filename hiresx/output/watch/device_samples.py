@@ -51,8 +51,8 @@ class DeviceMonitor(Monitor):
         self._samples = samples
 
     def numbers(self, solver: Solver) -> np.ndarray:
-        """Compute the numbers of this monitor for the current state and return them, a host array (count,) or of the
-        shape of `array`."""
+        """Compute the numbers from which a sample for the current state follows, and return them, a host array (count,)
+        or of the shape of `array`."""
         if self._samples is None:
             self._samples = DeviceSamples(solver, [self])
         return self._samples.read(self)
@@ -117,8 +117,8 @@ class DeviceSamples(Attachment):
         self._due.append(monitor)
 
     def read(self, monitor: DeviceMonitor) -> np.ndarray:
-        """Compute the numbers of `monitor` for the current state, wait for them and return them: a float64 array
-        (count,), or an array of the shape of `monitor.array`."""
+        """Compute the numbers from which a sample of `monitor` for the current state follows, wait for them and return
+        them: a float64 array (count,), or an array of the shape of `monitor.array`."""
         self._launch([monitor])
         found = self._numbers[self._places[monitor]] if monitor.array is None else monitor.array
         return np.asarray(self._solver.backend.to_host(found))

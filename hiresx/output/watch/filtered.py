@@ -71,11 +71,11 @@ class FilteredNodes(Attachment):
         self._leave: list[Callable[[], None]] = []
 
     def steps_left(self, solver: Solver) -> int:
-        """Return a number of steps that is never reached, since the probes call `sample`."""
+        """Return a number of steps that is never reached, since the probes determine when samples are due."""
         return MANY
 
     def begin(self, solver: Solver, restarted: bool) -> None:
-        """Begin the sums of the first sample, or continue the sums of a checkpoint."""
+        """Begin the weighted sums of the first filtered sample, or continue the sums of a checkpoint."""
         if self._leave:
             return
         begins, position = self._began()
@@ -215,7 +215,7 @@ class FilteredNodes(Attachment):
         self._restored = True
 
     def finish(self, solver: Solver) -> None:
-        """End the computation of samples with the time steps."""
+        """End the weighted sums, which were computed with every time step."""
         while self._leave:
             self._leave.pop()()
 

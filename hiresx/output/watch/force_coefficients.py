@@ -66,7 +66,7 @@ class ForceCoefficients:
 
     def values(self, force: np.ndarray, moment: np.ndarray) -> np.ndarray:
         """Return the coefficients of a force, or its contributions to them, an array (columns, ...) in the order of
-        `columns`. `force` (3, ...): x, y and z components, in units of rho_ref c_ref^2 L^2. `moment` (3, ...): the
-        moment of this force about the centre."""
+        `columns`. `force` (3, ...): x, y and z components, in units of rho_ref c_ref^2 L^2 (in plane flow rho_ref
+        c_ref^2 L). `moment` (3, ...): the moment of this force about the centre."""
         along = [self._lift, self._drag, *([self._side] if self._in_space else [])]
         return np.stack([*(direction @ force for direction in along), self._side @ moment / self._length]) / self._scale

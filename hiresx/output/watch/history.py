@@ -155,7 +155,7 @@ class History:
             raise HiresxError(f"{self.path} was removed while the run writes to it", "restart from a checkpoint")
 
     def close(self) -> None:
-        """Close the file, if one is open. `start` opens it again."""
+        """Close the history file, if it is open. `start` opens it again."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -165,8 +165,8 @@ class History:
             self.close()
 
     def memory(self) -> dict[str, np.ndarray]:
-        """Return the samples of a history without a file: for each column an array (samples,), or (samples, places).
-        The result is empty if the samples are in a file."""
+        """Return the samples of a history that is kept in memory: for each column an array (samples,), or (samples,
+        places). The result is empty if the samples are in a file."""
         return {} if self.path is not None else self._by_column()
 
     def _by_column(self) -> dict[str, np.ndarray]:
@@ -174,7 +174,7 @@ class History:
         return {name: _to_native(rows[name]) for name in self._record.names or ()}
 
     def remember(self, memory: Mapping[str, np.ndarray]) -> None:
-        """Restore the samples of a history without a file. `memory`: the result of `History.memory`. Nothing is
+        """Restore the samples of a history that is kept in memory. `memory`: the result of `History.memory`. Nothing is
         restored if the columns differ."""
         if self.path is not None or memory.keys() != set(self._record.names or ()):
             return
@@ -184,7 +184,7 @@ class History:
         self._rows = [row.tobytes() for row in rows]
 
     def table(self) -> "HistoryTable":
-        """Return all samples of the history so far as a table."""
+        """Return all samples of this history so far as a `HistoryTable`."""
         if self.path is not None and self.path.exists():
             return read(self.path)
         columns = {column.name: column for column in (STEP, TIME, *self.columns)}
@@ -351,7 +351,7 @@ class HistoryTable:
 
     @property
     def samples(self) -> int:
-        """The number of samples."""
+        """The number of samples in the history."""
         return len(self.data["step"])
 
     @property
@@ -373,7 +373,7 @@ class HistoryTable:
         return found
 
     def write_csv(self, stream: TextIO) -> None:
-        """Write the table to `stream` as comma-separated values, with all digits."""
+        """Write the samples to `stream` as comma-separated values with all digits, a line for each sample."""
         flat = self.flat()
         stream.write(",".join(flat) + "\n")
         for row in zip(*(values.tolist() for values in flat.values()), strict=True):

@@ -105,7 +105,7 @@ class Locator:
     def locate_all(self, points: Sequence[Sequence[float]] | np.ndarray, who: str, hint: str) -> list[Location]:
         """Return the block, the indexes and the interpolation stencil of each of `points` (n, 3), in units of the
         length scale L. Raises HiresxError for the first point outside the grid. `who`: the beginning of the error
-        message. `hint`: the hint of the error."""
+        message. `hint`: the advice in the error."""
         return self.check_found(points, self.find_all(points), who, hint)
 
     def check_found(
@@ -117,7 +117,7 @@ class Locator:
     ) -> list[Location]:
         """Return `locations`, which `find_all` has returned for `points` (n, 3), after a check that none is None.
         Raises HiresxError for the first point outside the grid, with its nearest node. `who`: the beginning of the
-        error message. `hint`: the hint of the error."""
+        error message. `hint`: the advice in the error."""
         found = []
         for point, location in zip(points, locations, strict=True):
             if location is None:

@@ -76,8 +76,8 @@ class StoredWalls(StoredPlaces):
         return self.fixed_columns(*_WHERE).T.astype(np.int64)
 
     def sample(self, n: int) -> dict[str, np.ndarray]:
-        """Return pressure, friction, heat flux and y+ at the n wall nodes in sample number `n`, by name, each a float64
-        array (n,)."""
+        """Return pressure, friction, heat flux and y+ at the wall nodes in sample number `n`, by name, each a float64
+        array (nodes,)."""
         record = self.records[n]
         return {name: np.asarray(record[name], dtype=np.float64) for name in self.quantities}
 

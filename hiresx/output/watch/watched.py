@@ -25,8 +25,8 @@ class WatchedRun(Protocol):
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """Records of the steps at which the run computed its norms, one dictionary for each, with step and
-        residuals."""
+        """Records of the steps at which the run computed its residual norms, one dictionary for each, with step, time
+        and norms."""
 
     @property
     def monitors(self) -> tuple[Callable[..., Mapping[str, float] | None], ...]:

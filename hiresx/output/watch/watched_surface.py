@@ -220,9 +220,9 @@ class WatchedSurface:
         return self.sums(self.sizes[None])[:, 0]
 
     def nodes(self, places: np.ndarray) -> np.ndarray:
-        """Return block, i, j, k (4, n) of n nodes on or near the surface, for example of the neighbours of its nodes.
-        `places` (n,): the flat index of each node in the arrays with ghosts. n is the number of nodes of this rank on
-        the surface. Entry m of `places` is an index into the arrays that contain node m of the surface."""
+        """Return the block and the indexes i, j, k of nodes on or near the surface, such as the neighbours of its
+        nodes, an array (4, n). `places` (n,): for each node its flat index in the arrays with ghosts of the box of
+        nodes that contains the surface node with the same number. n is the number of surface nodes of this rank."""
         found = np.empty((4, self.n), np.int64)
         for n, state in enumerate(self._solver.states):
             here = self.states == n
@@ -232,8 +232,8 @@ class WatchedSurface:
         return found
 
     def coordinates(self, places: np.ndarray) -> np.ndarray:
-        """Return the coordinates x, y, z (3, n), in units of the length scale L, of n nodes on or near the surface.
-        `places` (n,): as in the method `nodes`."""
+        """Return the coordinates x, y, z (3, n), in units of the length scale L, of the nodes on or near the surface
+        that the method `nodes` returns for the same `places` (n,)."""
         found, nodes = np.empty((3, self.n)), self.nodes(places)
         for b in np.unique(nodes[0]):
             here, block = nodes[0] == b, self._solver.decomposition.blocks[b]
@@ -241,8 +241,8 @@ class WatchedSurface:
         return found
 
     def measure(self) -> FaceFlow:
-        """Compute the flow at this rank's nodes of the surface for the current state, and return it. Collective for
-        viscous flow, because halos are exchanged."""
+        """Compute the flow at this rank's nodes of the surface for the current state, and return it. In viscous flow it
+        first waits for the halo exchange."""
         if self.n:
             if self._viscous:
                 self._solver.settle()
@@ -250,7 +250,7 @@ class WatchedSurface:
         return self.last()
 
     def last(self) -> FaceFlow:
-        """Return the flow at this rank's nodes of the surface that was computed last."""
+        """Return the flow at this rank's nodes of the surface that `measure` or a sample has computed last."""
         if not self.n:
             return FaceFlow(*(np.empty(shape) for shape in ((0,), (0,), (0,), (3, 0), (3, 0), (0,))))
         flow = self._solver.backend.to_host(self._flow)

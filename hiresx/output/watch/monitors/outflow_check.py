@@ -41,7 +41,7 @@ def _weights(solver: Solver, b: int, face: str) -> np.ndarray:
 class SubsonicOutflow(Attachment):
     """Check of all nodes on supersonic outflows every `monitor.every` steps. It reports, once for each condition, where
     the velocity normal to the face is below the speed of sound, since the condition reflects waves there. Nodes where
-    the flow still has its initial state are not reported. `patches`: the areas of the faces that have this boundary
+    the flow still has its initial state are not reported. `patches`: the regions of block faces with this boundary
     condition."""
 
     name = "subsonic outflow"
