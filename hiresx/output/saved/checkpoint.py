@@ -80,7 +80,7 @@ class FoundCheckpoint:
 def find(path: str | Path, comm: Communicator | None = None) -> FoundCheckpoint:
     """Open the checkpoint `path`, or the newest valid checkpoint of the run directory `path`. Rank 0 searches; all
     ranks open the file and divide the verification of its checksums. Raises HiresxError if there is no checkpoint, for
-    a damaged file, and for another version of the format. Collective."""
+    a damaged file, and for another version of the format. All ranks must call this function."""
     path = Path(path)
     if files.on_root(comm, path.is_file):
         parent = path.absolute().parent
@@ -131,7 +131,7 @@ def _candidates(path: Path) -> tuple[Path, list[Path]]:
 def open_checkpoint(path: Path, comm: Communicator | None = None) -> Container:
     """Open the checkpoint file `path` and verify all of its checksums, which the ranks of `comm` divide among
     themselves. Raises DamagedCheckpoint for a damaged file, and HiresxError for another version of the format and if
-    the ranks see different files. Collective."""
+    the ranks see different files. All ranks must call this function."""
     comm = comm or single_process()
     with comm.together():
         found = Container(path)
@@ -266,7 +266,7 @@ class Checkpoints(Attachment):
     def write(self, solver: Solver) -> None:
         """Write a checkpoint now, unless one was already written at this step. Raises HiresxError, with the path, if it
         cannot be written; earlier checkpoints then remain. Raises the error of the function `alive` if the state is
-        invalid. Collective."""
+        invalid. All ranks must call this method."""
         if self._spec.keep == 0 or self._step == solver.steps:
             return
         began = self._clock()

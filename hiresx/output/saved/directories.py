@@ -42,7 +42,8 @@ def wait_for(path: str | Path) -> None:
 
 def make_directory(path: str | Path, comm: Communicator | None = None) -> Path:
     """Create the output directory `path` and its parents, check that a file can be written there, and return the path.
-    Raises HiresxError, with the path, if this fails or if a rank of `comm` does not see the directory. Collective."""
+    Raises HiresxError, with the path, if this fails or if a rank of `comm` does not see the directory. All ranks must
+    call this function."""
     comm, path = comm or single_process(), Path(path)
     on_root(comm, lambda: _make_directory(path))
     with comm.together():

@@ -32,8 +32,8 @@ _SLAB = 1 << 24
 
 
 def on_root(comm: Communicator | None, function: Callable[[], Thing]) -> Thing:
-    """Call `function` on rank 0 and return its result on all ranks. An error on rank 0 is raised on all ranks.
-    Collective."""
+    """Call `function` on rank 0 and return its result on all ranks. An error on rank 0 is raised on all ranks. All
+    ranks must call this function."""
     if comm is None or comm.size == 1:
         return function()
     found = None

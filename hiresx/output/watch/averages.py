@@ -113,7 +113,7 @@ class Averages:
     def moment(self, regions: Mapping[int, Sequence[LocalRegion]], numbers: Mapping[str, float]) -> Work:
         """Return a job (`Work`) that writes the file of averages in the background. `regions`: the averages that this
         rank has, by the number of the block. `numbers`: the values of time, step and averaged_over (the averaged time
-        or number of steps). Collective. Raises HiresxError if the file cannot be written."""
+        or number of steps). All ranks must call this method. Raises HiresxError if the file cannot be written."""
         if self._layout is None:
             self._layout = files.on_root(self._comm, lambda: self._series.measure_layout(self._path))
         file = JointFile(self._path, self._layout, self._tag, self._comm.root)

@@ -36,8 +36,8 @@ class DeviceMonitor(Monitor):
     def values(self, numbers: np.ndarray, time: float) -> Mapping[str, Any]:
         """Return a sample of this monitor, with a value for each column of its history, from the numbers that the
         device computed. `numbers`: the numbers of this rank, an array (count,) or of the shape of `array`. `time`: the
-        time of the sample, in units of L / c_ref (length scale over sound speed). Called for each sample in order.
-        Collective."""
+        time of the sample, in units of L / c_ref (length scale over sound speed). Called for each sample in order. All
+        ranks must call this method."""
         raise NotImplementedError
 
     def due_after(self, step: int) -> bool:
@@ -58,8 +58,8 @@ class DeviceMonitor(Monitor):
         return self._samples.read(self)
 
     def measure(self, solver: Solver) -> Mapping[str, Any]:
-        """Return a sample of this monitor for the current state, with a value for each column of its history.
-        Collective."""
+        """Return a sample of this monitor for the current state, with a value for each column of its history. All ranks
+        must call this method."""
         return self.values(self.numbers(solver), solver.time)
 
     def _take(self, solver: Solver) -> None:
@@ -70,7 +70,8 @@ class DeviceMonitor(Monitor):
 
     def add_sample(self, step: int, time: float, numbers: np.ndarray) -> None:
         """Append the sample after step `step`, at `time` in units of L / c_ref (length scale over sound speed), to the
-        history. `numbers`: the numbers of this rank, an array (count,) or of the shape of `array`. Collective."""
+        history. `numbers`: the numbers of this rank, an array (count,) or of the shape of `array`. All ranks must call
+        this method."""
         self._add(step, time, self.values(numbers, time))
 
     def _deliver(self) -> None:
@@ -78,12 +79,12 @@ class DeviceMonitor(Monitor):
             self._samples.deliver()
 
     def capture(self) -> dict[str, Any]:
-        """Return the data for a checkpoint, after all samples have been stored. Collective."""
+        """Return the data for a checkpoint, after all samples have been stored. All ranks must call this method."""
         self._deliver()
         return super().capture()
 
     def finish(self, solver: Solver) -> None:
-        """Store the samples that are still on the device, and the last sample. Collective."""
+        """Store the samples that are still on the device, and the last sample. All ranks must call this method."""
         try:
             self._deliver()
         finally:
@@ -128,7 +129,7 @@ class DeviceSamples(Attachment):
         return MANY
 
     def begin(self, solver: Solver, restarted: bool) -> None:
-        """Compute the samples that monitors have requested before the first step. Collective."""
+        """Compute the samples that monitors have requested before the first step. All ranks must call this method."""
         self.after_step(solver)
 
     def launch_ahead(self, solver: Solver, step: int) -> None:
@@ -138,8 +139,8 @@ class DeviceSamples(Attachment):
             self._ahead = self._fetch(due)
 
     def after_step(self, solver: Solver) -> None:
-        """Compute the samples that monitors have requested after this step, and begin to copy them to the host.
-        Collective."""
+        """Compute the samples that monitors have requested after this step, and begin to copy them to the host. All
+        ranks must call this method."""
         coming, self._ahead = self._ahead, {}
         if not self._due:
             return
@@ -152,7 +153,8 @@ class DeviceSamples(Attachment):
         solver.device_resident_steps.beside(self.deliver)
 
     def deliver(self) -> None:
-        """Wait for the samples that are being copied to the host, and pass them to their monitors. Collective."""
+        """Wait for the samples that are being copied to the host, and pass them to their monitors. All ranks must call
+        this method."""
         if self._coming is None:
             return
         (step, time, coming), self._coming = self._coming, None

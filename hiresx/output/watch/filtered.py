@@ -98,7 +98,7 @@ class FilteredNodes(Attachment):
 
     def sample(self) -> None:
         """Complete the intervals between samples that have ended with this time step, one or more, and begin the next
-        interval. Collective."""
+        interval. All ranks must call this method."""
         solver = self._solver
         self._times.mark(solver.steps, solver.time)
         if self._step == solver.steps:
@@ -159,7 +159,7 @@ class FilteredNodes(Attachment):
             self._solver.device_resident_steps.beside(self._deliver)
 
     def fetch(self) -> None:
-        """Copy all complete samples to the host and pass them to the probes. Collective."""
+        """Copy all complete samples to the host and pass them to the probes. All ranks must call this method."""
         self._deliver()
         if self._waiting:
             self._begin_fetching()
@@ -188,13 +188,13 @@ class FilteredNodes(Attachment):
 
     def rest(self) -> np.ndarray:
         """Return the last samples, whose weighted means are not complete, computed as if the flow stayed constant from
-        now on: an array (samples, variables, nodes). Collective."""
+        now on: an array (samples, variables, nodes). All ranks must call this method."""
         self._launch(self._rest)
         return self._together(BEHIND, [part.fetch(BEHIND) for part in self._parts])
 
     def capture(self) -> dict[str, Any]:
         """Return the data for a checkpoint: the sums of the samples that are not complete. All complete samples are
-        passed to the probes before. Collective."""
+        passed to the probes before. All ranks must call this method."""
         self.fetch()
         rows = 2 + (1 + SUMS) * self._variables
         held = self._nodes.together(self._of_parts([part.stored_values() for part in self._parts], rows))

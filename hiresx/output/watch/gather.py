@@ -39,7 +39,7 @@ class SampledNodes:
     """A set of nodes of whole blocks, each listed once, and the ranks that compute them. `ids` (n,): a number for each
     node, in ascending order. `mine`: the positions in `ids` of the nodes of this rank. `states` and `places`: for each
     node of this rank the index in `solver.states` of the box that contains it, and its flat index in the arrays of this
-    box with ghosts. Collective."""
+    box with ghosts. All ranks must construct this object."""
 
     def __init__(self, solver: Solver, blocks: np.ndarray, nodes: np.ndarray):
         """`blocks` (m,) and `nodes` (3, m), index triples (i, j, k) in these; those that are given twice count once."""
@@ -59,13 +59,13 @@ class SampledNodes:
     def together(self, values: np.ndarray) -> np.ndarray:
         """Gather the values of all ranks at their nodes, and return them on all ranks as a float64 array (m, n), with
         the nodes in the order of `ids`. `values`: m values at each node of this rank, an array (m, nodes of this rank).
-        Collective."""
+        All ranks must call this method."""
         return self.gather_by_rank(values)[:, self._order]
 
     def gather_by_rank(self, values: np.ndarray) -> np.ndarray:
         """Gather the values of all ranks at their nodes, and return them on all ranks as an array (m, n), with the
         nodes in the order of the ranks: the nodes of rank 0 first, then the nodes of rank 1, and so on. `values`: m
-        values at each node of this rank, an array (m, nodes of this rank). Collective."""
+        values at each node of this rank, an array (m, nodes of this rank). All ranks must call this method."""
         if self._comm.mpi_comm is None:
             return values
         rows = np.empty((len(self.ids), len(values)))
@@ -81,7 +81,7 @@ class SampledNodes:
 
 class Gather:
     """The flow at selected nodes of whole blocks, on all ranks. Each rank reads the nodes that it computes. `blocks`:
-    the number of the block of each node. `nodes`: its indexes i, j, k. Collective."""
+    the number of the block of each node. `nodes`: its indexes i, j, k. All ranks must construct this object."""
 
     def __init__(self, solver: Solver, blocks: np.ndarray, nodes: np.ndarray):
         """See `SampledNodes`."""

@@ -121,7 +121,8 @@ def _locate_from_more_starts(
 class Interpolation:
     """Interpolation of the conservative variables to n points. `block` (n,): the block that contains each point. `xi`
     (n, 3): the point's real-valued indexes i, j, k in this block. `key`: a name for the set of points, by which results
-    are cached. `calls`: the launches that write this rank's part of the sums into `array` on the device. Collective."""
+    are cached. `calls`: the launches that write this rank's part of the sums into `array` on the device. All ranks must
+    construct this object."""
 
     def __init__(self, solver: Any, key: Hashable, block: np.ndarray, xi: np.ndarray):
         self._comm = solver.comm
@@ -167,7 +168,7 @@ class Interpolation:
 
     def state(self, held: np.ndarray) -> np.ndarray | None:
         """Return rho, rho u, rho v, rho w and e at the points on rank 0, float64 (5, n), in the scales of the case, and
-        None on other ranks. `held`: a host copy of `array` on this rank. Collective."""
+        None on other ranks. `held`: a host copy of `array` on this rank. All ranks must call this method."""
         shares = np.ascontiguousarray(held, dtype=np.float64)
         if self._comm.mpi_comm is not None:
             width = len(GAS_CONSERVED)

@@ -104,7 +104,8 @@ class LineAverages:
 
     def sample(self, means: Sequence[Any], before: float) -> None:
         """Add the present flow to the averages. `means`: for each box of nodes of this rank the device array of
-        averages. `before`: the total weight of the earlier samples divided by the weight of this sample. Collective."""
+        averages. `before`: the total weight of the earlier samples divided by the weight of this sample. All ranks must
+        call this method."""
         for lines, mean in zip(self._lines, means, strict=True):
             self._average(lines)
             if self._cut:

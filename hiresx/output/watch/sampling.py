@@ -125,12 +125,12 @@ class Monitor(Attachment):
 
     def measure(self, solver: Solver) -> Mapping[str, Any]:
         """Return the values of a sample by column for the current state: a number, or an array (places,) for a history
-        with places. They are the same on all ranks. Collective."""
+        with places. They are the same on all ranks. All ranks must call this method."""
         raise NotImplementedError
 
     def begin(self, solver: Solver, restarted: bool) -> None:
-        """Open the history and take the first sample. `restarted`: whether the run continues from a checkpoint.
-        Collective."""
+        """Open the history and take the first sample. `restarted`: whether the run continues from a checkpoint. All
+        ranks must call this method."""
         if self._begun:
             return
         self.history.anew = (solver.steps,)
@@ -144,7 +144,7 @@ class Monitor(Attachment):
         self.history.samples = self._keeping(lambda: self.history.start(self._kept, restarted, self._digest))
 
     def after_step(self, solver: Solver) -> None:
-        """Take a sample if one is due after this time step. Collective."""
+        """Take a sample if one is due after this time step. All ranks must call this method."""
         if self._clock.due(solver):
             self._take(solver)
 
@@ -195,7 +195,8 @@ class Monitor(Attachment):
         return solver.integrator.steady and bool(solver.integrator.report)
 
     def finish(self, solver: Solver) -> None:
-        """Take the last sample of an iteration towards steady flow, and close the history. Collective."""
+        """Take the last sample of an iteration towards steady flow, and close the history. All ranks must call this
+        method."""
         try:
             if self._clock.last != solver.steps and sys.exception() is None and self.samples_last_step(solver):
                 self._sample(solver)

@@ -40,7 +40,7 @@ class WallDistribution(Monitor):
 
     def measure(self, solver: Solver) -> dict[str, np.ndarray]:
         """Return pressure, friction, heat flux and y+ at the wall nodes of all ranks on rank 0, each an array (nodes,);
-        an empty dictionary on other ranks. Collective."""
+        an empty dictionary on other ranks. All ranks must call this method."""
         rows = self._comm.gather(np.stack(list(self._values().values())))
         if rows is None:
             return {}

@@ -22,8 +22,8 @@ from hiresx.solver import Solver
 
 def build(case: Case, simulation: WatchedRun) -> list[Attachment]:
     """Return all monitors of a run, which the tables of `case` define. `simulation`: the run, with its `solver`, `out`
-    (the run directory or None), `history` and `monitors` (functions of the user). Collective. Raises HiresxError on all
-    ranks, for example for a probe outside the grid or for a force on faces without a wall."""
+    (the run directory or None), `history` and `monitors` (functions of the user). All ranks must call this function.
+    Raises HiresxError on all ranks, for example for a probe outside the grid or for a force on faces without a wall."""
     found = [monitor for kind in _kinds() for monitor in kind.build(case, simulation)]
     found.append(DeviceSamples(simulation.solver, [monitor for monitor in found if isinstance(monitor, DeviceMonitor)]))
     return found if simulation.out is None else [_RemoveEarlier(simulation.solver.comm, simulation.out), *found]

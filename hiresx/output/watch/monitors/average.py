@@ -128,7 +128,7 @@ class AverageMonitor(Attachment):
         return min(self._clock.steps_left(solver), self._writing.steps_left(solver))
 
     def after_step(self, solver: Solver) -> None:
-        """Add a sample to the averages and write their file, if these are due. Collective."""
+        """Add a sample to the averages and write their file, if these are due. All ranks must call this method."""
         self._writer.advance()
         self._sample(solver)
         if self._writing.due(solver):
@@ -200,7 +200,7 @@ class AverageMonitor(Attachment):
 
     def capture(self) -> dict[str, Any]:
         """Return the data for a checkpoint: the averages and their weights. Waits until the file of averages is
-        written. Collective."""
+        written. All ranks must call this method."""
         self._writer.drain()
         found: dict[str, Any] = {
             "since": -1.0 if self._since is None else self._since,

@@ -150,7 +150,8 @@ class BodyForceMonitor(Monitor):
         super().finish(solver)
 
     def measure(self, solver: Solver) -> Mapping[str, Any]:
-        """Return mass flow, acceleration and force along the axis of the body force. Collective."""
+        """Return mass flow, acceleration and force along the axis of the body force. All ranks must call this
+        method."""
         self._control(solver)
         kept = self._backend.to_host(self._state)
         density, flow, a = (float(kept[n]) for n in (KeptNumber.DENSITY, KeptNumber.FLOW, KeptNumber.ACCELERATION))

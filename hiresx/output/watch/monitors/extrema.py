@@ -138,8 +138,8 @@ class ExtremaMonitor(DeviceMonitor):
         return self._of(numbers[:QUANTITIES].reshape(2, -1), self._least(numbers[QUANTITIES:]))
 
     def measure(self, solver: Solver) -> Mapping[str, float]:
-        """Return the extreme values over all ranks and their positions, by column, for the current state.
-        Collective."""
+        """Return the extreme values over all ranks and their positions, by column, for the current state. All ranks
+        must call this method."""
         if self.deferred:
             return super().measure(solver)
         backend, (seek, find, numbers) = solver.backend, self._by_ranks

@@ -104,7 +104,7 @@ class ForceMonitor(DeviceMonitor):
         self._measured: FaceFlow | None = None
 
     def after_step(self, solver: Solver) -> None:
-        """Take a sample if one is due after this time step. Collective."""
+        """Take a sample if one is due after this time step. All ranks must call this method."""
         self._measured = None
         super().after_step(solver)
 
@@ -119,7 +119,7 @@ class ForceMonitor(DeviceMonitor):
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, float]:
         """Return the integrals over the walls by column, from the sums `numbers` that the device computed on this rank.
-        Collective."""
+        All ranks must call this method."""
         sums = self._comm.sum(self._surface.by_group(numbers, ROWS))[0]
         pressure, friction, heat, moment, torque = np.split(sums, (3, 6, 7, 10))
         found = [*self._columns(pressure, friction, heat, moment, torque).tolist(), self._area]
@@ -127,7 +127,7 @@ class ForceMonitor(DeviceMonitor):
 
     def measure(self, solver: Solver) -> dict[str, float]:
         """Return the integrals over the walls and, if requested, the extremes along them by column, for the current
-        state. Collective."""
+        state. All ranks must call this method."""
         values = self.integrals()
         if not self.deferred:
             self._measured = self._surface.last()
@@ -142,7 +142,7 @@ class ForceMonitor(DeviceMonitor):
 
     def integrals(self) -> dict[str, float]:
         """Return the integrals over the walls, such as force_x, by name, in the unit of their column, for the current
-        state. Collective."""
+        state. All ranks must call this method."""
         return self.values(self.numbers(self._solver), self._solver.time)
 
     @cached_property

@@ -78,7 +78,7 @@ class SubsonicOutflow(Attachment):
 
     def after_step(self, solver: Solver) -> None:
         """Check the Mach number normal to the outflow boundaries if a check is due, and add a note where it is below 1.
-        Collective."""
+        All ranks must call this method."""
         if solver.steps % self._every or not self._names or self._first is None:
             return
         flow = self._surface.measure()

@@ -118,8 +118,8 @@ class ProbeMonitor(Monitor):
         return [blocks[found.block].name for found in self.locations]
 
     def measure(self, solver: Solver) -> dict[str, np.ndarray]:
-        """Return the value of each variable at the points of the probe, an array (points,), for the current state.
-        Collective."""
+        """Return the value of each variable at the points of the probe, an array (points,), for the current state. All
+        ranks must call this method."""
         state = self._gather()
         return self._values(_AtPlaces(state.__getitem__, list(state), self._weights, self._turns))
 
@@ -139,7 +139,7 @@ class ProbeMonitor(Monitor):
         super()._start(restarted)
 
     def after_step(self, solver: Solver) -> None:
-        """Take a sample if one is due after this time step. Collective."""
+        """Take a sample if one is due after this time step. All ranks must call this method."""
         if self._filter is None:
             super().after_step(solver)
         elif self._clock.due(solver):
@@ -177,7 +177,7 @@ class ProbeMonitor(Monitor):
 
     def capture(self) -> dict[str, Any]:
         """Return the data for a checkpoint: the samples so far, and the times of filtered samples that are not
-        complete. Collective."""
+        complete. All ranks must call this method."""
         if self._filter is not None:
             self._filter.fetch()
         found = super().capture()

@@ -32,8 +32,8 @@ class Residual(MonitorToTheEnd):
         self._simulation = simulation
 
     def measure(self, solver: Solver) -> dict[str, float]:
-        """Return the time step, the norms of the rates of change, and the smallest density and pressure, by column.
-        Collective."""
+        """Return the time step, the norms of the rates of change, and the smallest density and pressure, by column. All
+        ranks must call this method."""
         history = self._simulation.history
         if history and history[-1]["step"] == solver.steps:  # the run has computed the norms of this step already
             return {column.name: history[-1][column.name] for column in COLUMNS}

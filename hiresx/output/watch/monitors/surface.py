@@ -68,7 +68,7 @@ class SurfaceMonitor(DeviceMonitor):
 
     def values(self, numbers: np.ndarray, time: float) -> dict[str, np.ndarray]:
         """Return rho, u, v, w and p at the points of the surface on rank 0, each an array (points,); an empty
-        dictionary on other ranks. Collective."""
+        dictionary on other ranks. All ranks must call this method."""
         state = self._interpolation.state(numbers)
         return {} if state is None else primitive(self._gamma, state)
 

@@ -57,7 +57,7 @@ class UserMonitor(MonitorToTheEnd):
     def values(self, solver: Solver) -> dict[str, float]:
         """Return the numbers that the user's function computes at the present step, by name. The function is called
         once per step. Raises HiresxError if it fails, if it returns anything else than numbers by name, or if its
-        results differ between ranks. Collective."""
+        results differ between ranks. All ranks must call this method."""
         if self._found is None or self._found[0] != solver.steps:
             with self._comm.together(PATIENCE), wrap_user_call(self._function, f'monitor "{self.history.name}"'):
                 found = self._call()

@@ -75,13 +75,14 @@ class VortexMonitor(Monitor):
         self.circulation, self._followed = 0.0, -1
 
     def after_step(self, solver: Solver) -> None:
-        """Set the circulation for the next time step, and take a sample if one is due. Collective."""
+        """Set the circulation for the next time step, and take a sample if one is due. All ranks must call this
+        method."""
         self.set_conditions(solver)
         super().after_step(solver)
 
     def set_conditions(self, solver: Solver) -> None:
         """Set the circulation from the lift of the current state, every step towards steady flow and every 10 steps
-        otherwise. Collective."""
+        otherwise. All ranks must call this method."""
         if solver.steps % self._every == 0 and solver.steps != self._followed:
             self.follow()
             self._followed = solver.steps
@@ -90,12 +91,12 @@ class VortexMonitor(Monitor):
 
     def follow(self) -> None:
         """Set the circulation of the far-field vortex from the lift of the current state, by the Kutta-Joukowski
-        theorem. Collective."""
+        theorem. All ranks must call this method."""
         self.circulate(float(np.clip(self._lift() * self._per_lift, -self._largest, self._largest)))
 
     def measure(self, solver: Solver) -> dict[str, float]:
         """Return a sample for the current state: the circulation in c_ref L and the lift in rho_ref c_ref^2 L, by name.
-        Collective."""
+        All ranks must call this method."""
         return {"circulation": self.circulation, "lift": self._lift()}
 
     def shares(self) -> NodeContributions:
