@@ -286,6 +286,8 @@ class BackwardStep(Generator):
 
     @property
     def nodes(self) -> int:
+        """Approximate number of nodes of the grid, known before the grid is made: the area of the domain divided by the
+        square of the spacing."""
         behind = self.length * (self.height + self.depth)
         return round((self.upstream * self.height + behind) / self.spacing**2)
 
@@ -440,8 +442,8 @@ class PlanarJet(_Jet):
 
     @property
     def nodes(self) -> int:
-        """A lower bound of the number of nodes, known before the grid is made: those downstream of the nozzle, within
-        its height."""
+        """A lower bound of the number of nodes of the grid, known before the grid is made: the number of nodes
+        downstream of the nozzle and within its height."""
         return self._cells_along * self.points_per_height * self.nk
 
 
@@ -465,8 +467,8 @@ class RoundJet(_Jet):
 
     @property
     def nodes(self) -> int:
-        """A lower bound of the number of nodes, known before the grid is made: those downstream of the nozzle, within
-        its radius."""
+        """A lower bound of the number of nodes of the grid, known before the grid is made: the number of nodes
+        downstream of the nozzle and within its radius."""
         return self._cells_along * self.points_around * max(self.points_per_diameter // 2, 1)
 
 

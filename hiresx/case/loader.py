@@ -198,14 +198,14 @@ def _without(layered: _CaseLayers, unset: Sequence[str], path: Path) -> _CaseLay
 
 
 def presets(name_or_path: str | Path) -> list[str]:
-    """Return the names of the presets of a case. `name_or_path`: the name of a bundled case, a file or a folder, as for
-    `load`."""
+    """Return the names of the presets of a case. `name_or_path`: the name of a bundled case, a TOML file, or a folder
+    with case.toml."""
     return list(read(find(name_or_path)).get("presets", {}))
 
 
 def find(name_or_path: str | Path) -> Path:
-    """Return the case file of `name_or_path`, the name of a bundled case, a file or a folder. Raises HiresxError, with
-    the most similar name, if there is none."""
+    """Return the path of a case file. `name_or_path`: the name of a bundled case, a TOML file, or a folder with
+    case.toml. Raises HiresxError, with the most similar name, if there is no such case."""
     text = str(name_or_path)
     path = Path(text)
     looks_like_path = path.suffix == ".toml" or "/" in text or "\\" in text
@@ -296,11 +296,11 @@ def _text(value: float | str | None) -> str | None:
 def merge(
     base: Mapping[str, Any], over: Mapping[str, Any], path: tuple[str, ...] = (), groups: Sequence[Any] = ()
 ) -> dict[str, Any]:
-    """Merge `over` into a copy of `base`, both nested dictionaries of a case. Tables are merged recursively, other
-    values are replaced. In addition, keys of `base` are removed if `over` has keys that exclude them (`groups`, and
-    ALTERNATIVES in this file), if `over` changes the kind of a table and the new kind does not have them (KINDS), and
-    if they follow from a choice of the scheme in `over` (`hiresx.case.named_scheme`). `path`: the keys that lead to the
-    two dictionaries. `groups`: sets of parameters that exclude each other."""
+    """Return a copy of `base` into which `over` is merged, both nested dictionaries of a case. Tables are merged
+    recursively, other values are replaced. Keys of `base` are removed if `over` has keys that exclude them (by
+    `groups`, or by ALTERNATIVES in this file); if `over` changes the kind of a table, such as the grid generator, and
+    the new kind does not have them; and if their values follow from the `scheme.choice` in `over`. `path`: the keys
+    that lead to the two dictionaries. `groups`: groups of names of parameters that exclude each other."""
     base = without_governed(path, base, over)
     groups = groups if path else over.get("alternatives", base.get("alternatives", ()))
     result = copy.deepcopy(dict(base))
@@ -321,8 +321,8 @@ def merge(
 
 
 def parse_override(text: str) -> tuple[list[str], Any]:
-    """Return the keys and the value of "dotted.key=value". The value is written in TOML. Numbers such as .5 and 1.,
-    which are not valid in TOML, are also accepted. Any other value is a string."""
+    """Return the keys and the value of the override `text`, "dotted.key=value". The value is written in TOML. Numbers
+    such as .5 and 1., which are not valid in TOML, are also accepted. Any other value is a string."""
     key, equals, value = text.partition("=")
     keys = _keys(key if equals else None, text)
     try:
@@ -334,7 +334,7 @@ def parse_override(text: str) -> tuple[list[str], Any]:
 
 
 def by_key(overrides: Sequence[str]) -> dict[str, Any]:
-    """Parse the texts `overrides`, each "dotted.key=value", into a dictionary of values by key."""
+    """Return the overrides, each a text "dotted.key=value", as a dictionary from dotted keys to parsed values."""
     return {".".join(keys): value for keys, value in map(parse_override, overrides)}
 
 
@@ -355,7 +355,8 @@ def _overrides(overrides: Sequence[str] | Mapping[str, Any]) -> Iterator[_Overri
 
 
 def plain(value: Any) -> Any:
-    """Return a Python value as TOML represents it: tuples and arrays as lists, NumPy's numbers as Python's."""
+    """Return `value` in types that TOML has: tuples and arrays become lists, NumPy's numbers Python's numbers, and
+    paths strings."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):

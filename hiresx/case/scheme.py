@@ -107,7 +107,8 @@ OF_AFWENO = ("interpolation", "weights", "space", "flux", "flux_smoothing", "eps
 
 
 def scheme_errors(scheme: Scheme) -> Iterator[PydanticCustomError]:
-    """Yield the errors in the weights, in their cut-off, and in the options of the other inviscid schemes."""
+    """Yield an error for each key of the table [scheme] that does not fit the others: weights that the interpolation
+    does not have, and keys that have no effect with the chosen weights or inviscid scheme."""
     interpolation, weights = scheme.interpolation, scheme.weights
     suited = suited_weights(interpolation)
     if weights not in suited:

@@ -40,7 +40,7 @@ class SyntheticTurbulence(Table):
 
 
 def synthetic_turbulence_errors(case: Any) -> Iterator[PydanticCustomError]:
-    """Yield the errors in the synthetic turbulence of a case."""
+    """Yield an error for each invalid key of the synthetic turbulence at the inflows of `case`."""
     for n, condition in enumerate(case.boundary):
         given, place = getattr(condition, "turbulence", None), f"boundary.{n}"
         if given is None:

@@ -16,14 +16,15 @@ def _finite(param: typer.CallbackParam, value: Any) -> Any:
 
 
 def option(name: str, metavar: str | None, text: str, also: str | None = None, **more: Any) -> Any:
-    """Return an option of a command. `name`: its name. `metavar`: the name of its value. `text`: its help. `also`:
-    another name of it. `more`: further arguments of typer.Option."""
+    """Return the declaration of an option of a command for Typer. `name`: the option, such as "--out". `metavar`: the
+    name of its value in the help. `text`: its help text. `also`: a second name. `more`: further arguments of
+    typer.Option."""
     return typer.Option(*filter(None, (name, also)), metavar=metavar, help=text, **{"callback": _finite, **more})
 
 
 def argument(metavar: str, text: str, **more: Any) -> Any:
-    """Return an argument of a command. `metavar`: its name. `text`: its help. `more`: further arguments of
-    typer.Argument."""
+    """Return the declaration of a positional argument of a command for Typer. `metavar`: its name in the help. `text`:
+    its help text. `more`: further arguments of typer.Argument."""
     return typer.Argument(metavar=metavar, help=text, **more)
 
 

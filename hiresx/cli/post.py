@@ -72,8 +72,8 @@ class Frame:
     time: Annotated[float | None, option("--time", "T", "Fields nearest to this time.")] = None
 
     def arguments(self) -> dict[str, Any]:
-        """The step or time to read, as `Run.fields` takes it. Raises HiresxError if both --step and --time are
-        given."""
+        """Return {"which": value}, an argument of `Run.fields`: the number of the time step (an integer) or the time (a
+        float) of the fields to read. Raises HiresxError if both --step and --time are given."""
         if self.step is not None and self.time is not None:
             raise HiresxError("--step and --time both choose the fields", "give one of them")
         return {"which": self.step if self.time is None else self.time}
@@ -99,8 +99,8 @@ class Observers:
     ] = None
 
     def arguments(self) -> dict[str, Any]:
-        """The places of the observers, as an argument of the analysis. Raises HiresxError as
-        `hiresx.cli.observers.read` does."""
+        """Return {"observers": value}, an argument of the analysis: the positions of the observers. Raises HiresxError
+        as `hiresx.cli.observers.read` does."""
         from hiresx.cli.observers import read
 
         return {"observers": read(**vars(self))}
