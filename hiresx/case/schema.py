@@ -400,8 +400,8 @@ class Case(Table):
         return case
 
     def needed_fields(self, case: Any = None) -> dict[str, int]:
-        """Return the fields (named arrays at the nodes) that every block of this case must store: a dictionary from the
-        name in hiresx/device/fields.py to the number of arrays or components. `case` is ignored."""
+        """Return the fields (named arrays at the nodes) that every block of this case must store: the number of arrays
+        or components by the name in hiresx/device/fields.py. `case` is ignored."""
         return fields_of_tables(self, {"inverse_radius": int(self.axisymmetric)})
 
     def histories(self) -> list[str]:
@@ -412,8 +412,7 @@ class Case(Table):
 
     @property
     def directory(self) -> Path | None:
-        """The folder that contains case.py, and to which paths in the case are relative; None if the case has no
-        folder."""
+        """The folder of case.py, to which paths in the case are relative; None if the case has no folder."""
         return self._directory
 
     @property
@@ -454,14 +453,12 @@ class Case(Table):
         t: float | None = None,
     ) -> np.ndarray:  # fmt: skip
         """Return the values of `function` for the passive scalar `name` at the nodes x, y, z (arrays of one shape) and
-        the time t, in L / c_ref. The result is an array of the shape of x, or a number. Errors are those of
-        `evaluate`."""
+        the time t, in L / c_ref: an array of the shape of x, or a number. Errors are those of `evaluate`."""
         return at([functions.evaluate_scalar_profile(self, name, function, x, y, z, t)], t or 0.0)[0]
 
     def initial_scalars(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> dict[str, float | np.ndarray]:
         """Return the initial values of all transported scalars by name, each a number or an array of the shape of x.
-        `x`, `y`, `z`: coordinates of the nodes, in units of the length scale L. Errors are those of
-        `evaluate_scalar`."""
+        `x`, `y`, `z`: coordinates of the nodes, in L. Errors are those of `evaluate_scalar`."""
         return {
             s.name: self.evaluate_scalar(s.name, s.initial, x, y, z) if isinstance(s.initial, str) else s.initial
             for s in self.all_scalars
@@ -474,8 +471,8 @@ class Case(Table):
         return dumps(self.document())
 
     def document(self) -> dict[str, Any]:
-        """Return this case, with all default values, as nested dictionaries with the structure of a case file. Numbers
-        that formulas gave are replaced by these formulas. A file with this content gives the same case."""
+        """Return this case, with all default values, as nested dictionaries with the structure of a case file, which
+        give the same case again. Numbers that formulas gave are replaced by these formulas."""
         return texts_back(with_no_filter(self.model_dump(mode="json")), self._formulas, list(self._derived))
 
 

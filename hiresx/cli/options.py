@@ -63,9 +63,9 @@ def numbers(text: str, option: str, example: str, *counts: int) -> tuple[float, 
 @overload
 def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None: ...
 def numbers(text: str | None, option: str, example: str, *counts: int) -> tuple[float, ...] | None:
-    """Parse a list of finite numbers, separated by commas; None if `text` is None. `option`, `example`: the name of the
-    option and an example, for the error message. `counts`: the allowed numbers of entries. Raises HiresxError for any
-    other text."""
+    """Return the numbers in `text`, the value of the command-line option `option`, separated by commas; None if `text`
+    is None. `example`: a valid value, for the error message. `counts`: the allowed numbers of entries; none: any
+    number. Raises HiresxError for a text that is not such a list."""
     if text is None:
         return None
     try:

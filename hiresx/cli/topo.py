@@ -252,9 +252,9 @@ def verify(
 
 def case_bytes(name: str, preset: Sequence[str], ranks: int) -> list[list[int]]:
     """Return how many bytes each rank sends to each other rank in one exchange of the state: a row for each sender, a
-    column for each receiver. `name`: the name or file of a case, which is partitioned for `ranks` ranks. `preset`: the
-    names of presets of the case; later ones override earlier ones. Raises HiresxError if the grid cannot be partitioned
-    for so many ranks."""
+    column for each receiver. `name`: the name or file of a case, whose grid is divided among `ranks` ranks. `preset`:
+    the names of presets of the case; later ones override earlier ones. Raises HiresxError if the grid cannot be divided
+    among so many ranks."""
     from hiresx import grid
     from hiresx.case import load
     from hiresx.decomposition import decompose, split
