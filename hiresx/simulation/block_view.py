@@ -29,9 +29,9 @@ class BlockView:
         self.whole, self.first = state.name, state.first
 
     def state(self, name: str) -> np.ndarray:
-        """Return a copy of rho, u, v, w, p, a passive scalar, a field for output (hiresx.device.fields) or a derived
-        variable (hiresx.output.fields.derived.VARIABLES), (nk, nj, ni). Gradients are one-sided at the edges of a part.
-        Raises HiresxError for an unknown name."""
+        """Return a copy of a variable at the nodes of this block, (nk, nj, ni): rho, u, v, w, p, a passive scalar, a
+        field for output (hiresx.device.fields) or a derived variable (hiresx.output.fields.derived.VARIABLES).
+        Gradients are one-sided at the edges of this rank's part of a block. Raises HiresxError for an unknown name."""
         state = self._solver.primitives(self._index)
         if not isinstance(name, str):
             raise derived.unknown_variable(name, list(dict.fromkeys([*state, *derived.VARIABLES, *output_fields()])))

@@ -22,8 +22,9 @@ class ProductLines(ProductSweeps):
         self.lines = [(self._direction,)] * len(self.lines)
 
     def factor(self, over_cfl: float, over_time: float) -> None:
-        """Record the current state, and factorise the block-tridiagonal matrices of the lines. `over_cfl`, `over_time`:
-        the terms of the time step on the diagonal, as in `Sweeps.factor`."""
+        """Store the data of the current state from which products with matrix blocks are computed, and factorise the
+        block-tridiagonal matrices of the grid lines. `over_cfl`, `over_time`: the terms of the time step on the
+        diagonal, as in `Sweeps.factor`."""
         self._record()
         for s, faces in zip(self._blocks.states, self._faces, strict=True):
             if len(faces.nodes):
