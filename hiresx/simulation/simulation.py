@@ -220,8 +220,7 @@ class Simulation(AdaptedRun):
     def run(self, steps: int | None = None, progress: bool = True, write_last: bool = True) -> dict[str, Any]:
         """Run to the end of the case, or for `steps` more steps if that comes first, with a progress bar if `progress`
         is true, and return the run record; its status is "finished", or "stopped" if `time.wall_limit` was reached
-        first. At the end fields and a checkpoint are written. If `write_last` is false, this happens only if the case
-        has ended.
+        first. At the end fields and a checkpoint are written; if `write_last` is false, only if the case has ended.
 
         At the first Ctrl-C, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 or SIGXCPU the run completes its step, writes a
         checkpoint and raises KeyboardInterrupt or hiresx.Terminated (a SystemExit); the status is "interrupted". A
