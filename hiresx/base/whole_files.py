@@ -87,7 +87,8 @@ def replacing(path: str | Path, keep: bool = True) -> Iterator[Path]:
     temporary file is flushed to the disk and renamed to `path`.
 
     After an error, or if `keep` is false, it is removed and `path` is unchanged. An OSError is not converted: see
-    `io_error`. Raises HiresxError if `path` is a device, a pipe or a socket, which must not be replaced by a file."""
+    `io_error`. Raises HiresxError if `path` is a device, a pipe or a socket, which must not be replaced by a file.
+    """
     path = Path(path)
     if os.path.exists(path) and not os.path.isfile(path):
         raise HiresxError(f"cannot write {path}: it {describe_path(path)}", "name a file, or remove what is there")

@@ -76,7 +76,8 @@ def resolve_relations(
     returns the default of a key that `data` lacks, and raises KeyError with the existing keys. Raises HiresxError,
     which names `file` and key, for a formula that is not valid, refers to itself or to a value that is not a number;
     for data that are no dictionary; for an integer beyond the 64 bits of TOML; and for parameters that contradict each
-    other."""
+    other.
+    """
     if not isinstance(data, Mapping):
         kind = type(data).__name__
         raise HiresxError(f"{file}: a case is made of a dictionary, not of a {kind}", "see docs/python.md")

@@ -20,7 +20,7 @@ def bench(
     precision: Precision = None,
     json: options.Json = False,
 ) -> int:
-    """Time the right-hand side, first use and start-up on this machine."""
+    """Measure the speed of the right-hand side, and the times of a first and of later runs, on this machine."""
     with terminal.only_json(json):
         from hiresx import bench as measurements
 

@@ -60,14 +60,13 @@ def gradient(
     backend: options.Backend = "auto",
     json: options.Json = False,
 ) -> int:
-    """Find the steady flow of a case and the derivatives of its forces, and of other numbers that are watched, by keys
-    of the case.
+    """Compute the steady flow of a case, and the derivatives of its forces and of other numbers of its monitors with
+    respect to keys of the case.
 
     The integrator must be the implicit one (--set time.integrator=implicit). Each key costs about one solution of the
     flow's linear equations, and with --adjoint each number does; --check costs four converged flows for each.
 
-    Started by mpirun or srun, all ranks compute together; hiresx launch starts hiresx run alone.
-    """
+    Started by mpirun or srun, all ranks compute together; hiresx launch starts hiresx run alone."""
     with terminal.only_json(json):
         wanted, keys = _names("--of", of, "lift,drag"), _names("--by", by, "parameters.mach,gas.reynolds")
         from hiresx.case.loader import by_key

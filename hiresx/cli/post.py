@@ -194,7 +194,7 @@ def spectrum(
     reference: Annotated[Path | None, option("--reference", "CSV", "Also draw levels: columns f, level.")] = None,
     points_per_wave: PointsPerWave = None,
 ) -> Any:
-    """Spectra of probes and other histories (Welch), their peaks, coherence and phase of pairs."""
+    """Compute spectra of probes and other histories (Welch), their peaks, coherence and phase of pairs."""
 
 
 @_analysis("jet")
@@ -225,7 +225,8 @@ def jet(
         list[Path] | None, option("--points", "CSV", "Measured points with the columns Mj and Ls or St; repeatable.")
     ] = None,
 ) -> Any:
-    """Under-expanded jets: shock cells, core, screech and its mode, compared with theory; writes a page, jet.html.
+    """Analyse under-expanded jets: shock cells, core, screech and its mode, compared with theory; write a page,
+    jet.html.
 
     Several runs share one page, which is written into the folder of the first run. Options that describe the jet or its
     probes apply to the first run."""
@@ -243,7 +244,7 @@ def correlate(
     longest: Annotated[float | None, option("--lag", "T", "The largest lag.")] = None,
     reach: Annotated[float, option("--reach", "S", "Distance downstream for convection velocities.")] = 1.5,
 ) -> Any:
-    """Two-point and space-time correlations along a probe, integral scales, convection velocity."""
+    """Compute two-point and space-time correlations along a probe, integral scales, convection velocity."""
 
 
 @_analysis("azimuthal")
@@ -255,7 +256,7 @@ def azimuthal(
     *,
     strouhal: Strouhal,
 ) -> Any:
-    """Azimuthal modes of a ring of places around the x axis: axisymmetric, helical and flapping tones."""
+    """Compute the azimuthal modes of a ring of points around the x axis: axisymmetric, helical and flapping tones."""
 
 
 @_analysis("xt")
@@ -265,7 +266,7 @@ def xt(
     times: TimeRange,
     fluctuations: Annotated[bool, option("--fluctuations", None, "Subtract the mean at each place.")] = False,
 ) -> Any:
-    """Draw the values along the line of a probe over place and time."""
+    """Draw the values along the line of a probe over position and time."""
 
 
 @_analysis("profile")
@@ -276,7 +277,7 @@ def profile(
     which: Annotated[int | None, option("--step", "N", "Fields of step N (-1: the last), not the averages.")] = None,
     others: Others = None,
 ) -> Any:
-    """Averages, or fields, along lines."""
+    """Draw averages, or fields, along lines."""
     return {"variables": [name.strip() for name in variables.split(",")]}
 
 
@@ -288,7 +289,7 @@ def turbulence(
     ] = None,
     frame: Annotated[str, option("--frame", "xyz|wall", "Axes of velocities and stresses.")] = "xyz",
 ) -> Any:
-    """Favre stresses, wall units and budgets of averages, over homogeneous directions."""
+    """Compute Favre stresses, wall units and budgets from averages, over homogeneous directions."""
 
 
 @_analysis("amplification")
@@ -297,7 +298,8 @@ def amplification(
     ahead: Annotated[str | None, option("--ahead", "A,B", "Range of x ahead of the shock; found if absent.")] = None,
     behind: Annotated[str | None, option("--behind", "A,B", "Range of x behind the shock; found if absent.")] = None,
 ) -> Any:
-    """Amplification of turbulence by a plane shock, from averages, beside linear interaction analysis."""
+    """Compute the amplification of turbulence by a plane shock from averages, and that by linear interaction
+    analysis."""
     return {"ahead": _range(ahead, "--ahead"), "behind": _range(behind, "--behind")}
 
 
@@ -320,7 +322,8 @@ def wavenumber(
     every: Annotated[int, option("--every", "N", "Use every N-th of the fields.")] = 1,
     subset: Subset = "fields",
 ) -> Any:
-    """Spectra of fields over the wavenumber in a homogeneous direction, averaged over times and other directions."""
+    """Compute spectra of fields over the wavenumber in a homogeneous direction, averaged over times and other
+    directions."""
     return {"variables": [name.strip() for name in variables.split(",")]}
 
 
@@ -331,7 +334,7 @@ def energy_spectrum(
     every: Annotated[int, option("--every", "N", "Use every N-th of the fields.")] = 1,
     subset: Subset = "fields",
 ) -> Any:
-    """Spectrum of the kinetic energy in a periodic box, and the scales of its turbulence."""
+    """Compute the spectrum of the kinetic energy in a periodic box, and the scales of its turbulence."""
 
 
 @_analysis("slice")
@@ -365,7 +368,8 @@ def isosurface(
     opacity: Annotated[float, option("--opacity", "X", "Opacity of the surfaces, above 0 to 1.")] = 1.0,
     look: SurfaceLook,
 ) -> Any:
-    """Surfaces on which a variable of a 3-D field has given values, coloured by another variable (needs PyVista)."""
+    """Draw surfaces on which a variable of a 3-D field has given values, coloured by another variable (needs
+    PyVista)."""
     levels = options.numbers(values, "VALUES", "0.5,1")
     return {"values": levels, "clip": options.numbers(clip, "--clip", "0,10,-3,3,-1,1", 6)}
 
@@ -384,7 +388,7 @@ def animate(
     out: Annotated[Path | None, option("--out", "FILE", ".mp4 or .gif; RUN/post/animate_V.mp4 if absent.")] = None,
     json: options.Json = False,
 ) -> int:
-    """A film of one variable, MP4 or GIF."""
+    """Write a film of one variable, MP4 or GIF."""
     with terminal.only_json(json):
         from hiresx.post.animate import animate as make
 
@@ -410,7 +414,8 @@ def spod(
     subset: Subset = "fields",
     look: Annotated[LookOptions, Only("zoom")],
 ) -> Any:
-    """Spectral proper orthogonal decomposition of plane fields: the modes with the most energy at each frequency."""
+    """Compute the spectral proper orthogonal decomposition of plane fields: the modes with most energy at each
+    frequency."""
 
 
 @_analysis("wall")
@@ -435,7 +440,8 @@ def wall(
     *,
     times: TimeRange,
 ) -> Any:
-    """Pressure, friction and heat flux along walls, their coefficients and y+: newest checkpoint, sample or mean."""
+    """Compute pressure, friction and heat flux along walls, their coefficients and y+: newest checkpoint, sample or
+    mean."""
     return {"velocity": options.numbers(velocity, "--velocity", "0.5,0,0", 3)}
 
 
@@ -463,4 +469,4 @@ def farfield(
     welch: Welch,
     strouhal: Strouhal,
 ) -> Any:
-    """Sound at observers, computed from a surface (Ffowcs Williams-Hawkings): signals, spectra, overall levels."""
+    """Compute the sound at observers from a surface (Ffowcs Williams-Hawkings): signals, spectra, overall levels."""

@@ -94,7 +94,7 @@ def plan(
     plot: Plot = None,
     json: options.Json = False,
 ) -> int:
-    """Place ranks on the GPUs of a machine: every strategy, what it costs, and the busiest link."""
+    """Compare strategies that place ranks on the GPUs of a machine: the time of an exchange, and the busiest link."""
     with terminal.only_json(json):
         if bytes_ is not None and case is not None:
             raise HiresxError(
@@ -204,8 +204,8 @@ def verify(
     ] = None,
     json: options.Json = False,
 ) -> int:
-    """Under mpirun: place and bind the ranks as a run does, and report the actual devices of each. The exit status is 1
-    if a rank is not where it should be."""
+    """Place and bind the ranks that mpirun has started, as a run does, and report the actual devices of each rank. The
+    exit status is 1 if a rank is not where it should be."""
     from dataclasses import asdict
 
     with terminal.only_json(json):

@@ -18,7 +18,8 @@ def backend(name: str = "auto", device: int | None = None) -> Backend:
     CUDA kernels on the CPU) or "auto", which is cuda if a GPU can be used, else cpu. `device`: number of the GPU, as
     CUDA counts them in this process (0 by default).
 
-    Raises HiresxError for an unknown name, and for cuda without CuPy or a GPU."""
+    Raises HiresxError for an unknown name, and for cuda without CuPy or a GPU.
+    """
     if name == "auto":
         from hiresx.device.cuda import obstacle
 

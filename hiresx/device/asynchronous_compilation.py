@@ -15,7 +15,8 @@ def start_compilation(configuration: Configuration, name: str) -> Callable[[], b
     ready waits for this compilation.
 
     No CUDA context is created. Errors are ignored here: a later request for the kernels raises them again. Lists of
-    backends by rank are not supported."""
+    backends by rank are not supported.
+    """
     over = Event()
     start_in_background(_compile, configuration, name, over)
     return over.is_set

@@ -62,7 +62,8 @@ def generate_batched(
     ALIKE: `__global__ void name_alike(guard, ni, nj, nk, planes, <numbers>, table)` has `planes` CUDA blocks along z
     for each launch of the batch; a row of the table holds the array arguments of a launch. MIXED: `name_mixed(guard,
     members, table)` has a one-dimensional grid: members[b] is the number of the launch of CUDA block b, and a row of
-    the table holds `AHEAD` words and the arguments."""
+    the table holds `AHEAD` words and the arguments.
+    """
     assert target in ("cuda", "emulated")
     text = flat_text(configuration, "cuda" if target == "cuda" else "emulated", root)
     wanted: dict[str, list[Form]] = {}

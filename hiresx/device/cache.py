@@ -214,7 +214,8 @@ def find_or_make(name: str, make: Callable[[Path], Path]) -> Path:
     """Return the path of the file `name` in the cache of compiled kernels. If there is no intact file of this name,
     `make(folder)` creates it in a temporary folder and returns its path, and it is moved into the cache.
 
-    Errors of `make` propagate. Raises HiresxError for a cache that cannot be written, or is not safe to use."""
+    Errors of `make` propagate. Raises HiresxError for a cache that cannot be written, or is not safe to use.
+    """
     path = directory() / name
     with _hold(_making.setdefault(path, threading.Lock())):
         if is_intact(path):

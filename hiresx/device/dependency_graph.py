@@ -51,7 +51,8 @@ def levels(calls: Calls, extent: Callable[[Any], tuple[int, int]] | None = None)
 
     Two launches depend on each other if one writes an array that the other reads or writes. A kernel is assumed to
     access all of its arrays and nothing else. The launches of a list in `calls` have the same level even if they access
-    the same arrays."""
+    the same arrays.
+    """
     touched, pieces = _memory_accesses(calls, extent or _bytes)
     # For every piece of memory, the last level that accessed it and the last one that wrote it.
     last, written = [-1] * pieces, [-1] * pieces

@@ -138,15 +138,14 @@ class NativeBackend:
 
     @property
     def threads(self) -> int:
-        """Number of threads of a kernel, by default OMP_NUM_THREADS or all cores that this process may use."""
+        """Number of threads that compute a kernel: by default OMP_NUM_THREADS, or all cores that this process may
+        use."""
         if self._threads is None:
             self._threads = requested_threads() or len(os.sched_getaffinity(0))
         return self._threads
 
     @threads.setter
     def threads(self, count: int) -> None:
-        """Number of threads that compute a kernel: by default OMP_NUM_THREADS, or all cores that this process may
-        use."""
         if count < 1:
             raise ValueError(f"threads must be at least 1, got {count}")
         self._threads = count

@@ -117,7 +117,8 @@ def generate(
     name_launch(words, begin, end)` computes the parts begin..end-1 of its work. For "cpu", parts are rows of the range,
     and the words are ni, nj, nk, <arguments>. For "emulated", parts are CUDA blocks, and the words are the numbers of
     blocks of the grid and of threads of a block, along x, y, z, then ni, nj, nk, <arguments>. `hx_shape
-    name_shape(words)` returns the number of parts."""
+    name_shape(words)` returns the number of parts.
+    """
     text, found = generate_part(configuration, target, None, root)
     return text, dict(found)
 

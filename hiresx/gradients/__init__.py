@@ -4,7 +4,8 @@
 case with its converged flow and its residual. `tangent`: the derivative of the flow by one parameter, from linear
 equations. `adjoint`: derivatives of results by many parameters, from one linear equation for each result. `jacobian`:
 the matrix of these equations, by differences of groups of nodes (`colouring`). `sparse_solver`: their solution, by
-factors of the matrix (`fronts`) or by GMRES. `forward`: the derivatives by several parameters, one after another."""
+factors of the matrix (`fronts`) or by GMRES. `forward`: the derivatives by several parameters, one after another.
+"""
 
 from hiresx.gradients.forward import Gradient, gradient
 

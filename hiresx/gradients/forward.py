@@ -74,7 +74,8 @@ def gradient(
 
     Raises HiresxError for a result or key that the case does not have, for a flow that does not converge, for a flow
     whose mass no boundary condition determines, for a key without influence, for linear equations that are not solved,
-    and for extended precision that the machine does not have."""
+    and for extended precision that the machine does not have.
+    """
     comm = world() if comm is None else comm
     say = say if say is not None and comm.root else _ignore
     with comm.together():

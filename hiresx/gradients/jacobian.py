@@ -6,7 +6,8 @@ it: A. R. Curtis, M. J. D. Powell & J. K. Reid, IMA Journal of Applied Mathemati
 depend on a node are found in two passes. The first one shifts tiles of adjacent nodes; those of one evaluation are far
 from each other along grid lines. It gives the tiles on which each result depends. The second pass shifts the nodes of
 tiles one after the other, in larger groups of tiles. Then the differences are computed with still larger groups of
-nodes."""
+nodes.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

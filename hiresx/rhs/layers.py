@@ -164,7 +164,8 @@ def facts(case: Case, blocks: Sequence[Block]) -> list[dict[str, Any]]:
     factor of the amplitude of a sound wave that crosses this part in gas at rest, and `damping_db`; `behind`, the
     length of the grid behind its end at full strength.
 
-    The source -sigma (Q - Q_state) damps all variables of a wave equally: d ln A/dx = -sigma/c, c = 1."""
+    The source -sigma (Q - Q_state) damps all variables of a wave equally: d ln A/dx = -sigma/c, c = 1.
+    """
     found = []
     for spec in case.sponge:
         start, end = ends(spec)

@@ -35,7 +35,8 @@ def measure(simulation: Simulation, steps: int, repeats: int) -> dict[str, Any]:
 
     The result contains `step_s` and `step_without_overlap_s`: seconds per step of every repeat, on the slowest rank.
     With overlap it also has, per step and rank: `stages`, the seconds of each part, and `waited_s`, the seconds of
-    waiting for other ranks."""
+    waiting for other ranks.
+    """
     solver, comm = simulation.solver, simulation.comm
     _advance(solver, WARM_UP)
     taken: dict[bool, list[float]] = {True: [], False: []}

@@ -16,7 +16,8 @@ def rows(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
       largest fraction.
     - `overlap_gain`: the relative increase of the time of a step without overlap.
     - `imbalance`: the largest number of points of a rank divided by the mean.
-    - `sent_bytes`: bytes sent by all ranks to other ranks."""
+    - `sent_bytes`: bytes sent by all ranks to other ranks.
+    """
     if not runs:
         return []
     first = min(runs, key=lambda run: run["ranks"])

@@ -48,7 +48,8 @@ class RecutRun(AttachedRun):
         completed first. All ranks must call this.
 
         Raises HiresxError, with everything unchanged, for weights or a division that are not valid and if a rank has
-        too little memory for its part. Raises BlowUp if the flow is invalid."""
+        too little memory for its part. Raises BlowUp if the flow is invalid.
+        """
         chosen = None if weights is None else [float(w) for w in weights]
         by = partial(partition, ranks=self.comm.size, weights=chosen) if parts is None else parts
         if self._stepping:

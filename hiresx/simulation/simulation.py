@@ -195,8 +195,7 @@ class Simulation(AdaptedRun):
         self.on_timeout: Callable[[WatchdogTimeout], object] | None = None
 
     def step(self) -> float:
-        """Make one time step, not past the end of the case, and return its size in L / c_ref (0 with local time steps).
-        Raises HiresxError if the flow becomes invalid."""
+        """Make one time step, not past the end of the case. Returns its size in L / c_ref. Raises HiresxError."""
         self.solver.complete_if_set()
         for attachment in self.attachments:
             attachment.set_conditions(self.solver)
@@ -225,7 +224,8 @@ class Simulation(AdaptedRun):
         At the first Ctrl-C, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 or SIGXCPU the run completes its step, writes a
         checkpoint and raises KeyboardInterrupt or hiresx.Terminated (a SystemExit); the status is "interrupted". A
         second Ctrl-C or SIGTERM acts at once. Raises HiresxError, with the position, if the flow becomes invalid, and
-        if a file cannot be written; the status is then "failed"."""
+        if a file cannot be written; the status is then "failed".
+        """
         check_steps(steps)
         spec = self.case.time
         limits = [n for n in (spec.steps, None if steps is None else self.step_count + steps) if n is not None]

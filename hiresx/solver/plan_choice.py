@@ -31,7 +31,8 @@ def choose_plan(case: Case, backend: Backend, domain: Domain, asked: str | None 
     already. All ranks must call this; no memory is allocated.
 
     Raises HiresxError for a plan that the backend does not have or that does not support the case, and if the arrays do
-    not fit into the memory of a GPU."""
+    not fit into the memory of a GPU.
+    """
     comm, own = domain.comm, default_plan(backend.name)
     blocks = [domain.cut.blocks[n] for n in domain.mine]
     why = compact.obstacle(case, domain.cut)

@@ -132,12 +132,11 @@ class Solver:
 
     @property
     def overlap(self) -> bool:
-        """True if computation overlaps with the halo exchange."""
+        """Whether computation overlaps with the exchange of ghost nodes."""
         return self._ghosts.overlap
 
     @overlap.setter
     def overlap(self, value: bool) -> None:
-        """Whether computation overlaps with the exchange of ghost nodes."""
         self._ghosts.overlap = value
 
     def look_at_steps(self, calls: Sequence[Call]) -> Callable[[], None]:

@@ -86,7 +86,8 @@ def sweep(
     run. If `progress` is false nothing is printed.
 
     Raises HiresxError, before anything is run, for an invalid case, and for a folder that contains other files or a
-    sweep of another case, with the difference. Ctrl-C stops the sweep in a state that can be resumed."""
+    sweep of another case, with the difference. Ctrl-C stops the sweep in a state that can be resumed.
+    """
     if not str(out):
         raise HiresxError("the sweep has no folder", 'give one: out="runs/sweep"')
     of = plan(case, dict(values or {}), presets, zip, folder.named_by(Path(out)))

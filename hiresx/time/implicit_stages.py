@@ -128,7 +128,8 @@ class Stages(ImplicitIntegrator):
         The iteration ends when the residual has dropped by the factor `implicit.newton_drop` of the case. If the case
         does not have this key, it ends when the residual is `of_guess` times the residual of the initial guess, which
         is a measure of the error in time; the drop is then at most `usual_drop`. Raises FloatingPointError, on all
-        ranks, if no solution is found."""
+        ranks, if no solution is found.
+        """
         linear, settings = self._linear, self._linear.settings
         linear.unsteady(time, over_time, self._constant)
         begin, residual = self._begin(system, time)

@@ -33,7 +33,8 @@ def newton_step(
 
     Return the share, the residual of `trial`, the final linear residual divided by the initial one, and the number of
     products, or None if no share is accepted. Raises HiresxError for singular matrix blocks. All ranks must call
-    this."""
+    this.
+    """
     try:
         left, products = solve(product, linear.precondition, f, drop, direction)
     except FloatingPointError:

@@ -37,7 +37,8 @@ def run(
     - `commands`: commands that make the same runs.
     - `curves`: named lists of numbers for pictures.
 
-    Raises HiresxError for an unknown group, and for a backend or a plan that is not available."""
+    Raises HiresxError for an unknown group, and for a backend or a plan that is not available.
+    """
     from hiresx.verify import runner
 
     return runner.run(groups, backend, say, plan)

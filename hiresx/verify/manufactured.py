@@ -15,7 +15,8 @@ where the gas has a Reynolds number, mu by its viscosity law, and rho s of passi
     start(solver, flow)
     add_source(solver, flow)                      # the flow is now a solution, from which a run departs by its errors
     while solver.time < 1.0:
-        solver.watched_step(lambda stage, task: True)"""
+        solver.watched_step(lambda stage, task: True)
+"""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property

@@ -113,7 +113,8 @@ def turn_blocks(case: Case, whole: Decomposition, blocks: int, chance: np.random
     If a wall continues from one block into the next, no division lies within the width of the ghost layers of its end.
     Otherwise the ghost nodes at that corner could be taken over either of two connections, and the result would differ
     from that of the undivided block (by 1e-7 in the planar jet with a cut one node from a lip). Divisions between ranks
-    do not have this limit."""
+    do not have this limit.
+    """
     parts = random_parts(whole, blocks, chance, nodes_beside_ends(whole))
     cut = split(whole, parts)
     chosen = [turns(part.size)[chance.integers(len(turns(part.size)))] for part in parts]

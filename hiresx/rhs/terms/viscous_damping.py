@@ -36,7 +36,8 @@ def fill(backend: Backend, state: BlockState, whole: Decomposition, at_walls: bo
     along those of their directions in which cells are thin.
 
     `damping_reach` is also 0 along grid lines that end at a no-slip wall, unless `at_walls` is true. The damping would
-    act on the curvature of the velocity in the boundary layer, and change the friction."""
+    act on the curvature of the velocity in the boundary layer, and change the friction.
+    """
     for name, left_alone in ((FIELD, None if at_walls else "no_slip"), (OF_TRANSPORTED, None)):
         field = state.array(name)
         if field is not None:

@@ -283,8 +283,8 @@ class Setup:
 
 
 def errors(bench: Workbench, setup: Setup, points: int) -> tuple[float, ...]:
-    """Return the L1, L2 and Linf errors of the manufactured flow of `setup` on the grid with `points` cells along each
-    direction, NaN if the run fails. `bench`: the environment with the backend."""
+    """Return the L1, L2 and Linf errors of the flow of `setup` with `points` cells along each direction, NaN if it
+    fails."""
     case = setup.case(points)
     flow = bench.once(_solution, setup.flow, setup.reynolds, setup.law, setup.axisymmetric, setup.scalar)
     grid = setup.grid(points)
@@ -318,15 +318,14 @@ def _solution(
 
 
 def curves(bench: Workbench, setup: Setup) -> dict[str, list[float]]:
-    """Return the errors of the manufactured flow of `setup` on each of its grids: the number of cells along a side of
-    each grid, "n", and the errors by norm ("L1", "L2", "Linf"). `bench`: the environment with the backend."""
+    """Return the errors of the flow of `setup` on each of its grids: the number of cells along a side of each grid,
+    "n", and the errors by norm ("L1", "L2", "Linf")."""
     found = [bench.once(errors, setup, points) for points in setup.points]
     return {"n": [float(n) for n in setup.points]} | dict(zip(NORMS, map(list, zip(*found, strict=True)), strict=True))
 
 
 def orders(found: Mapping[str, Sequence[float]]) -> list[float]:
-    """Return the order of accuracy of each of the three norms of the error, between the two finest grids. `found`: the
-    result of `curves`."""
+    """Return the order of accuracy of each error norm between the two finest grids in `found`, a result of `curves`."""
     ratio = np.log(found["n"][-1] / found["n"][-2])
     return [float(np.log(found[norm][-2] / found[norm][-1]) / ratio) for norm in NORMS]
 
