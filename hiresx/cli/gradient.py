@@ -66,7 +66,8 @@ def gradient(
     The integrator must be the implicit one (--set time.integrator=implicit). Each key costs about one solution of the
     flow's linear equations, and with --adjoint each number does; --check costs four converged flows for each.
 
-    Started by mpirun or srun, all ranks compute together; hiresx launch starts hiresx run alone."""
+    Started by mpirun or srun, all ranks compute together; hiresx launch starts hiresx run alone.
+    """
     with terminal.only_json(json):
         wanted, keys = _names("--of", of, "lift,drag"), _names("--by", by, "parameters.mach,gas.reynolds")
         from hiresx.case.loader import by_key

@@ -10,9 +10,9 @@ from hiresx.device.configuration import Configuration
 
 
 def start_compilation(configuration: Configuration, name: str) -> Callable[[], bool]:
-    """Start to compile the kernels of `configuration` in a background thread, and return a function that tells whether
-    the compilation has ended. `name`: the backend, which may be "auto". Code that needs the kernels before they are
-    ready waits for this compilation.
+    """Start to compile the kernels for the compile-time choices `configuration` in a background thread, and return a
+    function that tells whether the compilation has ended. `name`: the backend, which may be "auto". Code that needs the
+    kernels before they are ready waits for this compilation.
 
     No CUDA context is created. Errors are ignored here: a later request for the kernels raises them again. Lists of
     backends by rank are not supported.

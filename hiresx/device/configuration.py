@@ -130,12 +130,12 @@ OF_SCHEME = ("scheme.h", "../scheme.h", "flux_between.h")
 
 
 def source(configuration: Configuration, target: Target, root: Path = kernels.ROOT, part: str | None = None) -> str:
-    """Return the main source text of the kernels of `configuration`: its `#define`s, its viscosity law, and the
-    `#include`s of the chosen headers and of solver.h with every boundary condition and term, or of the header of
-    another program. `target`: "cpu", "cuda" or "emulated", which is the CUDA text for execution on the CPU. `root`: the
-    folder of the kernels. `part`: only this separately compiled part of the solver (see `parts`), with the headers that
-    it needs; None: everything. Raises HiresxError for a choice without a header, and for an unknown viscosity law or
-    parameter."""
+    """Return the main source text of the kernels for the compile-time choices `configuration`: its `#define`s, its
+    viscosity law, and the `#include`s of the chosen headers and of solver.h with every boundary condition and term, or
+    of the header of another program. `target`: "cpu", "cuda" or "emulated", which is the CUDA text for execution on the
+    CPU. `root`: the folder of the kernels. `part`: only this separately compiled part of the solver (see `parts`), with
+    the headers that it needs; None: everything. Raises HiresxError for a choice without a header, and for an unknown
+    viscosity law or parameter."""
     c = configuration
     whole, of_scheme = part is None, part in (None, "scheme") or _computes_fluxes(root / f"{part}.h")
     chosen = OF_IMPLICIT if c.program in IMPLICIT else FOLDERS if of_scheme else ("positivity",)
@@ -193,11 +193,11 @@ def _reaches(c: Configuration, root: Path) -> list[str]:
 
 
 def parts(configuration: Configuration, root: Path = kernels.ROOT) -> tuple[str | None, ...]:
-    """Return the parts in which the kernels of `configuration` are compiled separately, as names of headers of kernels/
-    without `.h`. The part "scheme" depends on numerical flux, weights and interpolated variables but not on viscosity;
-    for "every_scheme" the opposite is true. Boundary conditions and terms outside "scheme", and kernels that only some
-    runs need, are parts by themselves. The result (None,) means that all kernels are compiled together. `root`: the
-    folder of the kernels."""
+    """Return the parts in which the kernels for the compile-time choices `configuration` are compiled separately, as
+    names of headers of kernels/ without `.h`. The part "scheme" depends on numerical flux, weights and interpolated
+    variables but not on viscosity; for "every_scheme" the opposite is true. Boundary conditions and terms outside
+    "scheme", and kernels that only some runs need, are parts by themselves. The result (None,) means that all kernels
+    are compiled together. `root`: the folder of the kernels."""
     if configuration.program != "solver" or "every_scheme.h" not in _included_headers(root / "solver.h"):
         return (None,)
     of_some = [header for header in _conditions_and_terms(root) if not _computes_fluxes(root / header)]
@@ -207,8 +207,9 @@ def parts(configuration: Configuration, root: Path = kernels.ROOT) -> tuple[str 
 
 @kernels.cached_by_headers
 def later_kernels(configuration: Configuration, root: Path) -> Mapping[str, str]:
-    """Return a dictionary from the names of those kernels that only some runs of `configuration` need to the separately
-    compiled part (see `parts`) that contains the kernel. `root`: the folder of the kernels."""
+    """Return a dictionary from the names of those kernels for the compile-time choices `configuration` that only some
+    runs need to the separately compiled part (see `parts`) that contains the kernel. `root`: the folder of the
+    kernels."""
     later: dict[str, str] = {}
     for part in parts(configuration, root):
         if part is not None and part not in USUAL:

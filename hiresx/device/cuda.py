@@ -77,9 +77,9 @@ def largest_memory() -> int | None:
 
 
 def precompile(configuration: Configuration, root: Path = kernels.ROOT) -> None:
-    """Compile the kernels of `configuration` for the first GPU and store them in the cache, without a CUDA context.
-    `root`: the folder of the kernels. Raises HiresxError if the driver, CuPy or NVRTC is missing, or if a kernel does
-    not compile."""
+    """Compile the kernels for the compile-time choices `configuration` for the first GPU and store them in the cache,
+    without a CUDA context. `root`: the folder of the kernels. Raises HiresxError if the driver, CuPy or NVRTC is
+    missing, or if a kernel does not compile."""
     driver = Driver()
     driver.count()
     text, _ = generate(configuration, "cuda", root)
@@ -392,8 +392,8 @@ class CudaBackend:
         self._root = root
 
     def compile(self, configuration: Configuration) -> CudaProgram:
-        """Return the compiled kernels of `configuration` from the cache, or compile them, which takes seconds. Raises
-        HiresxError if a kernel does not compile."""
+        """Return the compiled kernels for the compile-time choices `configuration` from the cache, or compile them,
+        which takes seconds. Raises HiresxError if a kernel does not compile."""
         text, signatures = generate(configuration, "cuda", self._root)
         path = nvrtc.build(text, nvrtc.target(self._capability))
         image = path.read_bytes()

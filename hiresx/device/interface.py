@@ -73,8 +73,9 @@ class Backend(Protocol):
         if a thread reads single numbers."""
 
     def compile(self, configuration: Configuration) -> Program:
-        """Return the compiled kernels of `configuration` from the cache, or compile them, which takes seconds. Raises
-        HiresxError for a missing compiler, for a choice without a header, and for errors of the compiler."""
+        """Return the compiled kernels for the compile-time choices `configuration` from the cache, or compile them,
+        which takes seconds. Raises HiresxError for a missing compiler, for a choice without a header, and for errors of
+        the compiler."""
 
     def empty(self, shape: Sequence[int] | int, dtype: str = "float64") -> Any:
         """Return an uninitialised array of this backend, of the given `shape` and NumPy type `dtype`. Raises

@@ -118,9 +118,9 @@ class NativeBackend:
         self._spin_time: int | None = None
 
     def compile(self, configuration: Configuration) -> "NativeProgram":
-        """Return the compiled kernels of `configuration`, from the cache or compiled now, which takes seconds. Kernels
-        for some runs only are compiled at their first use. Raises HiresxError if there is no compiler, or if it
-        fails."""
+        """Return the compiled kernels for the compile-time choices `configuration`, from the cache or compiled now,
+        which takes seconds. Kernels for some runs only are compiled at their first use. Raises HiresxError if there is
+        no compiler, or if it fails."""
         usual = self.libraries(configuration)
         thread_pool.library()
         return self.program(self, usual, configuration, later_kernels(configuration, self._root))
@@ -128,9 +128,10 @@ class NativeBackend:
     def libraries(
         self, configuration: Configuration, part: str | None = None
     ) -> list[tuple[Path, Mapping[str, kernels.Signature]]]:
-        """Return the shared libraries of those kernels of `configuration` that most runs need, each with the signatures
-        of its kernels; with `part` only the kernels of this part (see `hiresx.device.configuration.parts`). Missing
-        libraries are compiled in parallel. Raises HiresxError if there is no compiler, or if it fails."""
+        """Return the shared libraries of those kernels for the compile-time choices `configuration` that most runs
+        need, each with the signatures of its kernels; with `part` only the kernels of this part (see
+        `hiresx.device.configuration.parts`). Missing libraries are compiled in parallel. Raises HiresxError if there is
+        no compiler, or if it fails."""
         wanted = [p for p in parts(configuration, self._root) if p is None or p in USUAL] if part is None else [part]
         made = (generate_part(configuration, self.name, one, self._root) for one in wanted)
         texts, declared = zip(*made, strict=True)

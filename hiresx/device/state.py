@@ -62,8 +62,8 @@ class BlockState:
         self.scalars = tuple((self.q[row], self.r[row]) for row in rows)
 
     def renumber(self, cut: Any, index: int, name: str) -> None:
-        """Set the number `index` of this block's part in the new division `cut` of the grid among ranks, and the `name`
-        of the whole block. The part must have the same nodes as before."""
+        """Set the number `index` of this block in the new division `cut` of the grid into the blocks of all ranks, and
+        the `name` of the grid's block that it belongs to. It must have the same nodes as before."""
         self.block, self.index, self.name = cut.blocks[index], index, name
         self.part = cut.parts[index]
         self.first = self.part.first

@@ -109,11 +109,12 @@ ORDINARY_MEMORY = 48 * 1024
 def generate(
     configuration: Configuration, target: Target, root: Path = kernels.ROOT
 ) -> tuple[str, dict[str, kernels.Signature]]:
-    """Return the complete source text of the kernels of `configuration` for `target`, with a wrapper function around
-    each kernel that visits the points, and the signatures of the kernels by name. `root`: the folder of the kernels.
+    """Return the complete source text of the kernels for the compile-time choices `configuration`, with a wrapper
+    function around each kernel that visits the points, and the signatures of the kernels by name. `root`: the folder of
+    the kernels.
 
-    "cuda": `__global__ void name(guard, ni, nj, nk, <arguments>)` has a thread per point, which does nothing if the
-    number at the address `guard` is negative. "cpu" and "emulated" have two functions for every kernel. `void
+    `target` "cuda": `__global__ void name(guard, ni, nj, nk, <arguments>)` has a thread per point, which does nothing
+    if the number at the address `guard` is negative. "cpu" and "emulated" have two functions for every kernel. `void
     name_launch(words, begin, end)` computes the parts begin..end-1 of its work. For "cpu", parts are rows of the range,
     and the words are ni, nj, nk, <arguments>. For "emulated", parts are CUDA blocks, and the words are the numbers of
     blocks of the grid and of threads of a block, along x, y, z, then ni, nj, nk, <arguments>. `hx_shape
@@ -126,10 +127,11 @@ def generate(
 def generate_part(
     configuration: Configuration, target: Target, part: str | None, root: Path = kernels.ROOT
 ) -> tuple[str, Mapping[str, kernels.Signature]]:
-    """Return the source text of the kernels of `configuration` for `target` with their wrapper functions, and the
-    signatures of the kernels by name, as `generate` does. `part`: only the kernels of this separately compiled part
-    (`hiresx.device.configuration.parts`); None: all kernels. `root`: the folder of the kernels. The result is cached as
-    long as the headers do not change. The signatures are a read-only mapping."""
+    """Return the source text of the kernels for the compile-time choices `configuration` with their wrapper functions,
+    and the signatures of the kernels by name, as `generate` does. `target`: "cpu", "cuda" or "emulated". `part`: only
+    the kernels of this separately compiled part (`hiresx.device.configuration.parts`); None: all kernels. `root`: the
+    folder of the kernels. The result is cached as long as the headers do not change. The signatures are a read-only
+    mapping."""
     return _generate_part(configuration, target, part, root)
 
 
@@ -142,9 +144,9 @@ def _generate_part(
 
 
 def flat_text(configuration: Configuration, target: Target, root: Path, part: str | None = None) -> str:
-    """Return the C++ source text of the kernels of `configuration` with all headers included, but without the wrapper
-    functions that visit points. `target`: "cpu", "cuda" or "emulated". `root`: the folder of the kernels. `part`: only
-    this separately compiled part (`hiresx.device.configuration.parts`); None: everything."""
+    """Return the C++ source text of the kernels for the compile-time choices `configuration` with all headers included,
+    but without the wrapper functions that visit points. `target`: "cpu", "cuda" or "emulated". `root`: the folder of
+    the kernels. `part`: only this separately compiled part (`hiresx.device.configuration.parts`); None: everything."""
     (i, j), threads = TILE, f"#define HX_LINE_THREADS {LINE_BLOCK}\n"
     threads += f"#define HX_TILE_I {i}\n#define HX_TILE_J {j}\n#define HX_TILE_THREADS {i * j}\n"
     return kernels.flatten(threads + source(configuration, target, root, part), root)

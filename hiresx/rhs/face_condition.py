@@ -133,8 +133,8 @@ class FaceCondition:
         return False
 
     def move(self, clock: Any, share: float) -> None:
-        """Compute on the device the prescribed values that change in time, at the time of `clock` plus the fraction
-        `share` of the step."""
+        """Compute on the device the prescribed values that change in time, at the start of the time step plus the
+        fraction `share` of its size, both read from the device array `clock`."""
 
     def node(self) -> None:
         """Set the nodes on the face according to the boundary condition, after the state was prescribed, for instance

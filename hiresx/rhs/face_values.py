@@ -13,9 +13,10 @@ from hiresx.errors import HiresxError
 
 
 def values_at(case: Case, value: FaceValue, places: np.ndarray, what: str) -> np.ndarray:
-    """Return the values (...) of a number or formula at the points `places` (3, ...), the coordinates x, y, z. `value`:
-    the number, or the text of a formula of `case` without the time. `what`: the beginning of the message of errors.
-    Raises HiresxError for the first point at which the value is not finite."""
+    """Return the values of a number or formula at the points `places`, an array of their coordinates x, y, z with the
+    shape (3, ...), as an array of the shape (...). `value`: the number, or the text of a formula of `case` without the
+    time. `what`: the beginning of the message of errors. Raises HiresxError for the first point at which the value is
+    not finite."""
     if not isinstance(value, str):
         return np.full(places[0].shape, float(value))
     formula, parameters = face_formula(case, value)
@@ -54,7 +55,8 @@ class FaceValues:
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
         """Compute the values on the device if they depend on time. `launch`: the function that launches a kernel
-        (`Program.launch`). The time is that of the device's `clock` plus the fraction `share` of the time step."""
+        (`Program.launch`). The time is the start of the time step plus the fraction `share` of its size, both read from
+        the device array `clock`."""
         if self.timed:
             n = self.array.size
             launch(

@@ -88,8 +88,8 @@ class NoSlip(FaceCondition):
         return any(values.timed for values in self._values)
 
     def move(self, clock: Any, share: float) -> None:
-        """Compute heat flux, blowing and suction on the device, if they depend on time, at the time of `clock` plus the
-        fraction `share` of the step."""
+        """Compute heat flux, blowing and suction on the device, if they depend on time, at the start of the time step
+        plus the fraction `share` of its size, both read from the device array `clock`."""
         for values in self._values:
             values.launch(self._launch, clock, share)
 

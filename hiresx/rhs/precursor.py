@@ -200,8 +200,8 @@ class PrecursorInflow(GivenNodes):
         self._first = first
 
     def move(self, clock: Any, share: float) -> None:
-        """Interpolate the prescribed state on the device between recorded planes, at the time of `clock` plus the
-        fraction `share` of the step."""
+        """Interpolate the prescribed state on the device between recorded planes, at the start of the time step plus
+        the fraction `share` of its size, both read from the device array `clock`."""
         planes = self._planes
         self._launch(
             "precursor_planes", (self._points, 1, 1), n=self._points, planes=self._count, begin=float(planes.begin),

@@ -45,8 +45,8 @@ class FaceWaves:
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
         """Compute the sums of waves on the device and write them to the target array. `launch`: the function that
-        launches a kernel (`Program.launch`). The time is that of the device's `clock` plus the fraction `share` of the
-        time step."""
+        launches a kernel (`Program.launch`). The time is the start of the time step plus the fraction `share` of its
+        size, both read from the device array `clock`."""
         launch(
             "wave_weights", (self.frequencies, 1, 1), frequencies=self.frequencies, share=share,
             frequency=self._frequency, clock=clock, weights=self._weights,

@@ -199,10 +199,10 @@ class _WeightedRows:
 
 
 def planes(case: Case, whole: Decomposition, profile: Callable[[str], Callable[..., Any]]) -> dict[int, Plane]:
-    """Return the recycling planes of all inflows of type `recycling-inflow`, as a dictionary by the number of the
-    boundary patch. `whole`: the blocks of the grid. `profile`: returns, for the name of a function of case.py, a
-    function that returns rho, u, v, w, p at points x, y, z. Raises HiresxError if the span, the wall or the distance of
-    the plane do not suit the block."""
+    """Return the planes from which the inflows of type `recycling-inflow` take their fluctuations, as a dictionary by
+    the number of the boundary patch of the inflow. `whole`: the blocks of the grid. `profile`: returns, for the name of
+    a function of case.py, a function that returns rho, u, v, w, p at points x, y, z. Raises HiresxError if the span,
+    the wall or the distance of the plane do not suit the block."""
     return {
         place: Plane(whole, patch, profile(patch.condition.function), case.gas.gamma)
         for place, patch in enumerate(whole.patches)
@@ -211,8 +211,9 @@ def planes(case: Case, whole: Decomposition, profile: Callable[[str], Callable[.
 
 
 def check(case: Case, whole: Decomposition) -> dict[int, Plane]:
-    """Return the recycling planes of all inflows of type `recycling-inflow`, as `planes` does, with the mean flow of
-    case.py. Raises HiresxError if the span, the wall or the distance of a plane do not suit the block."""
+    """Return the planes from which the inflows of type `recycling-inflow` take their fluctuations, as `planes` does,
+    with the mean flow of case.py. Raises HiresxError if the span, the wall or the distance of a plane do not suit the
+    block."""
     return planes(case, whole, lambda function: partial(evaluate_profile, case, function))
 
 

@@ -89,8 +89,8 @@ class ScalarCondition(FaceCondition):
         self._waves = self._given.on_device(self._backend, self._target)
 
     def move(self, clock: Any, share: float) -> None:
-        """Compute the prescribed value on the device, if it is a sum of waves, at the time of `clock` plus the fraction
-        `share` of the step."""
+        """Compute the prescribed value on the device, if it is a sum of waves, at the start of the time step plus the
+        fraction `share` of its size, both read from the device array `clock`."""
         if self._waves is not None:
             self._waves.launch(self._launch, clock, share)
 

@@ -145,8 +145,8 @@ class SyntheticTurbulence:
 
     def launch(self, launch: Callable[..., None], clock: Any, share: float) -> None:
         """Compute the mean flow plus the synthetic turbulence on the device and write it to the target array. `launch`:
-        the function that launches a kernel (`Program.launch`). The time is that of the device's `clock` plus the
-        fraction `share` of the time step."""
+        the function that launches a kernel (`Program.launch`). The time is the start of the time step plus the fraction
+        `share` of its size, both read from the device array `clock`."""
         launch(
             "synthetic_turbulence", (self._points, 1, 1), n=self._points, seed=self._seed, speed=self._speed,
             period1=self._periods[0], period2=self._periods[1], share=share, clock=clock, places=self._places,

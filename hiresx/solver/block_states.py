@@ -65,8 +65,8 @@ class Reused(NamedTuple):
 
 
 def nodes_of(whole: Decomposition, part: Part) -> Tile | None:
-    """Return the nodes of the part `part` of a block in the indexes of its level of refinement; None in a run without
-    levels. `whole`: the blocks of the grid and its levels."""
+    """Return which nodes of its level of grid refinement the subdivision `part` of a block has, as index ranges on this
+    level; None in a run without levels. `whole`: the blocks of the grid and its levels."""
     return None if whole.levels is None else part_on_level(whole.levels, part)
 
 

@@ -34,9 +34,10 @@ def of_lines(kept: np.ndarray, size: Sequence[int], direction: int) -> np.ndarra
 
 def in_precision(kept: Reals, numbers: int, precision: SweepPrecision, chunk_bytes: int = 0) -> np.ndarray:
     """Return stored numbers of the implicit integrator as an array (numbers, k, j, i) of float64, or of float32 if
-    `precision` says so, in the order of the grid. `kept` (reals, k, j, i): the stored array in the order of the sweeps;
-    with float32, each float64 contains two numbers. If `chunk_bytes` is not 0, numbers of a node that fill so many
-    bytes are adjacent in memory (kernels/implicit/chunks.h)."""
+    `precision` says so, in the order of the grid. `kept` (reals, k, j, i): the stored array, with the nodes in the
+    order in which the Gauss-Seidel sweeps store them (see the module); with float32, each float64 contains two numbers.
+    If `chunk_bytes` is not 0, numbers of a node that fill so many bytes are adjacent in memory
+    (kernels/implicit/chunks.h)."""
     nodes = kept[0].size
     values = kept.reshape(-1).view(_KINDS[precision])[: numbers * nodes]
     size = max(chunk_bytes // values.itemsize, 1)
