@@ -42,8 +42,8 @@ class BodyForce(Table):
 
     @property
     def directions(self) -> tuple[Vector, ...]:
-        """The unit vectors [x, y, z] along which the force may act: that of `acceleration` unless it is zero, and that
-        of `axis` if `keep` is set."""
+        """The unit vectors [x, y, z] along which the force may act: the direction of `acceleration` unless it is zero,
+        and the direction of `axis` if `keep` is set."""
         size = hypot(*self.acceleration)
         x, y, z = (a / size for a in self.acceleration) if size else (0.0, 0.0, 0.0)
         along = (float(self.axis == "x"), float(self.axis == "y"), float(self.axis == "z"))

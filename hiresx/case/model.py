@@ -57,7 +57,7 @@ Axis = Literal["x", "y", "z"]
 
 
 def choice(listed: Callable[[], list[str]]) -> AfterValidator:
-    """Return a pydantic validator of a string that must be one of those that the function `listed` returns."""
+    """Return a pydantic validator that accepts only the strings that the function `listed` returns."""
 
     def check(value: str) -> str:
         if value not in listed():

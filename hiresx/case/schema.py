@@ -358,7 +358,7 @@ class Case(Table):
 
     @property
     def carried(self) -> tuple[Scalar, ...]:
-        """The former name of `all_scalars`, for one version."""
+        """Former name of `all_scalars`, kept for one version."""
         warnings.warn("Case.carried is all_scalars now", FutureWarning, stacklevel=2)
         return self.all_scalars
 

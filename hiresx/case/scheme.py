@@ -91,6 +91,8 @@ class Scheme(Table):
     _complete = model_validator(mode="before")(complete_scheme)
 
     def needed_fields(self, case: Any) -> Mapping[str, int]:
+        """Return the fields (named arrays at the nodes) that every block of `case` must store for the inviscid scheme:
+        a dictionary from the name to the number of arrays or components."""
         entropic = ("entropic_pressure", "entropic_iterate", "entropic_start", "entropic_source")
         fields, across = (kernels.trait("flux", self.flux, what, silent=0) for what in ("flux_fields", "reads_across"))
         return {

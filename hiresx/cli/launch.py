@@ -99,7 +99,7 @@ def launch(
 ) -> int:
     """Run a case on many ranks of this machine, or write the script that does so under Slurm or PBS.
 
-    CASE and all other options are those of hiresx run, and so is the exit status. Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 and
+    CASE, all other options and the exit status are the same as for hiresx run. Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 and
     SIGUSR2 end the run with a checkpoint.
     """
     _refuse_other_commands(run or [])

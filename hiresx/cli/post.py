@@ -194,7 +194,8 @@ def spectrum(
     reference: Annotated[Path | None, option("--reference", "CSV", "Also draw levels: columns f, level.")] = None,
     points_per_wave: PointsPerWave = None,
 ) -> Any:
-    """Compute spectra of probes and other histories (Welch), their peaks, coherence and phase of pairs."""
+    """Compute power spectra of probes and other histories by Welch's method, their peaks, and the coherence and phase
+    of pairs of signals."""
 
 
 @_analysis("jet")
@@ -225,8 +226,8 @@ def jet(
         list[Path] | None, option("--points", "CSV", "Measured points with the columns Mj and Ls or St; repeatable.")
     ] = None,
 ) -> Any:
-    """Analyse under-expanded jets: shock cells, core, screech and its mode, compared with theory; write a page,
-    jet.html.
+    """Analyse under-expanded jets: shock cells, potential core, screech and its mode, compared with theory; write a
+    page, jet.html.
 
     Several runs share one page, which is written into the folder of the first run. Options that describe the jet or its
     probes apply to the first run."""
@@ -244,7 +245,8 @@ def correlate(
     longest: Annotated[float | None, option("--lag", "T", "The largest lag.")] = None,
     reach: Annotated[float, option("--reach", "S", "Distance downstream for convection velocities.")] = 1.5,
 ) -> Any:
-    """Compute two-point and space-time correlations along a probe, integral scales, convection velocity."""
+    """Compute two-point and space-time correlations along the line of a probe, integral scales and convection
+    velocities."""
 
 
 @_analysis("azimuthal")
@@ -277,7 +279,8 @@ def profile(
     which: Annotated[int | None, option("--step", "N", "Fields of step N (-1: the last), not the averages.")] = None,
     others: Others = None,
 ) -> Any:
-    """Draw averages, or fields, along lines."""
+    """Draw profiles of variables along straight lines through the grid, from time averages or from the fields of one
+    step."""
     return {"variables": [name.strip() for name in variables.split(",")]}
 
 
@@ -289,7 +292,8 @@ def turbulence(
     ] = None,
     frame: Annotated[str, option("--frame", "xyz|wall", "Axes of velocities and stresses.")] = "xyz",
 ) -> Any:
-    """Compute Favre stresses, wall units and budgets from averages, over homogeneous directions."""
+    """Compute Favre stresses, profiles in wall units and budgets from time averages, averaged over homogeneous
+    directions."""
 
 
 @_analysis("amplification")
@@ -298,7 +302,7 @@ def amplification(
     ahead: Annotated[str | None, option("--ahead", "A,B", "Range of x ahead of the shock; found if absent.")] = None,
     behind: Annotated[str | None, option("--behind", "A,B", "Range of x behind the shock; found if absent.")] = None,
 ) -> Any:
-    """Compute the amplification of turbulence by a plane shock from averages, and that by linear interaction
+    """Compute the amplification of turbulence by a plane shock from time averages, and by linear interaction
     analysis."""
     return {"ahead": _range(ahead, "--ahead"), "behind": _range(behind, "--behind")}
 
@@ -347,7 +351,8 @@ def slice(
     *,
     look: LookOptions,
 ) -> Any:
-    """Draw one variable on a plane of fields or averages, with contour lines, zoom and choice of colours."""
+    """Draw one variable on a plane of the fields or of the time averages, with contour lines, zoom and choice of
+    colours."""
     if averages and any(given is not None for given in (frame.step, frame.time, subset)):
         raise HiresxError("--step, --time and --subset choose fields, not averages", "leave them or --averages out")
 
@@ -440,8 +445,8 @@ def wall(
     *,
     times: TimeRange,
 ) -> Any:
-    """Compute pressure, friction and heat flux along walls, their coefficients and y+: newest checkpoint, sample or
-    mean."""
+    """Compute pressure, friction and heat flux along walls, their coefficients and y+, from the newest checkpoint or
+    from samples of a force."""
     return {"velocity": options.numbers(velocity, "--velocity", "0.5,0,0", 3)}
 
 
@@ -469,4 +474,5 @@ def farfield(
     welch: Welch,
     strouhal: Strouhal,
 ) -> Any:
-    """Compute the sound at observers from a surface (Ffowcs Williams-Hawkings): signals, spectra, overall levels."""
+    """Compute the sound at observers from the flow on a surface (Ffowcs Williams-Hawkings): signals, spectra
+    and overall levels."""

@@ -63,7 +63,7 @@ class BlockState:
 
     def renumber(self, cut: Any, index: int, name: str) -> None:
         """Set the number `index` of this block in the new division `cut` of the grid into the blocks of all ranks, and
-        the `name` of the grid's block that it belongs to. It must have the same nodes as before."""
+        the `name` of the grid's block that it belongs to. This block must have the same nodes in both divisions."""
         self.block, self.index, self.name = cut.blocks[index], index, name
         self.part = cut.parts[index]
         self.first = self.part.first

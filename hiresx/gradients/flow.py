@@ -182,7 +182,7 @@ class SteadyFlow:
         self.change(x, into)
 
     def change(self, x: Vector, into: Vector) -> None:
-        """Compute the residual f(x) and store it in the vector `into`, if the state of the flow is x already; it is
+        """Compute the residual f(x) and store it in the vector `into`. The state of the flow must already be x; it is
         overwritten."""
         self.linear.begin()
         self.linear.change(x, into)

@@ -134,7 +134,8 @@ class AxisCondition(FaceCondition):
         )  # fmt: skip
 
     def step_limit(self) -> None:
-        """Limit the local time step of the nodes on the axis to that of the neighbouring nodes off the axis."""
+        """Limit the local time step of the nodes on the axis to the local time step of the neighbouring nodes off the
+        axis."""
         self._launch("axisymmetric_step_limit", self._box, **self._face, dt=self.state.dt)
 
     def friction_limit(self, fluxes: Any, inverse: Any) -> None:
@@ -352,8 +353,8 @@ class CharacteristicProfile(SubsonicFace, Profile):
     state."""
 
     def ghost(self) -> None:
-        """Set the ghost nodes such that entering characteristic waves have the prescribed state and leaving waves that
-        of the flow."""
+        """Set the ghost nodes such that entering characteristic waves have the prescribed state, and leaving waves the
+        state of the flow."""
         _characteristic_ghosts(self, self._case, self._target)
 
 
@@ -396,14 +397,15 @@ class Characteristic(SubsonicFace):
         return np.inf if self.vortex is None else self.vortex.largest(state, self._gamma, self._x, self._y)
 
     def ghost(self) -> None:
-        """Set the ghost nodes such that entering characteristic waves have the state of the far field and leaving waves
-        that of the flow."""
+        """Set the ghost nodes such that entering characteristic waves have the state of the far field, and leaving
+        waves the state of the flow."""
         _characteristic_ghosts(self, self._case, self._target)
 
 
 def share_corners(conditions: Sequence[FaceCondition]) -> None:
-    """Tell each of the boundary conditions `conditions` that is a wall at which nodes it meets other walls of its
-    block, and with what weights or directions (`hiresx.rhs.wall_corners`). Each condition is treated once."""
+    """Set, for each boundary condition in `conditions` that is a wall, at which nodes it meets other walls of its
+    block, and with what weights or directions it sets them (`hiresx.rhs.wall_corners`). Each condition is treated
+    once."""
     of_state: dict[BlockState, list[FaceCondition]] = {}
     for c in conditions:
         of_state.setdefault(c.state, []).append(c)

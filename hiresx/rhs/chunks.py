@@ -35,9 +35,9 @@ def crowds(points: Sequence[int], small: int) -> list[float]:
 
 @lru_cache(maxsize=4096)
 def line_chunk(n: int, lines: int, itemsize: int) -> int:
-    """Return into segments of how many nodes grid lines are divided for GPU kernels each of whose threads computes a
-    segment of a line. `n`: nodes of a line. `lines`: number of lines. `itemsize`: bytes of a real number. The estimated
-    time is minimised."""
+    """Return the number of nodes of the segments into which grid lines are divided, for GPU kernels in which each
+    thread computes one segment of a line. `n`: nodes of a line. `lines`: number of lines. `itemsize`: bytes of a real
+    number. The estimated time is minimised."""
     sharing = SHARING[min(itemsize, max(SHARING))]
 
     def cost(chunk: int) -> float:
@@ -50,8 +50,8 @@ def line_chunk(n: int, lines: int, itemsize: int) -> int:
 
 @lru_cache(maxsize=4096)
 def row_chunk(n: int, rows: int) -> int:
-    """Return into segments of how many nodes contiguous rows are divided for GPU kernels each of whose warps computes a
-    segment of a row. `n`: nodes of a row. `rows`: number of rows. The estimated time is minimised."""
+    """Return the number of nodes of the segments into which contiguous rows are divided, for GPU kernels in which each
+    warp computes one segment of a row. `n`: nodes of a row. `rows`: number of rows. The estimated time is minimised."""
 
     def cost(chunk: int) -> float:
         turns = rows * -(-n // chunk) / (WARPS * MULTIPROCESSORS)
@@ -62,9 +62,9 @@ def row_chunk(n: int, rows: int) -> int:
 
 @lru_cache(maxsize=4096)
 def march_chunk(n: int, tiles: int) -> int:
-    """Return into segments of how many planes columns are divided for GPU kernels each of whose thread blocks computes
-    a tile of columns plane by plane. `n`: nodes of a column. `tiles`: number of tiles. The estimated time is
-    minimised."""
+    """Return the number of planes of the segments into which columns of nodes are divided, for GPU kernels in which
+    each thread block computes a tile of columns plane by plane. `n`: nodes of a column. `tiles`: number of tiles. The
+    estimated time is minimised."""
 
     def cost(chunk: int) -> float:
         return -(-tiles * -(-n // chunk) // (TILES * MULTIPROCESSORS)) * (chunk + BEFORE)

@@ -137,8 +137,8 @@ def check(case: Case, blocks: Sequence[Block]) -> None:
 
 
 def ends(spec: Sponge) -> tuple[float, float]:
-    """Return the coordinates at which a sponge starts and ends, in units of the length scale L. The sponge must be one
-    of a result of `place_sponges`."""
+    """Return the coordinates at which a sponge starts and ends, in units of the length scale L. `spec`: the table of
+    the sponge in a case that `place_sponges` returned."""
     assert not isinstance(spec.start, Position) and not isinstance(spec.end, Position)
     return spec.start, spec.end
 

@@ -29,7 +29,7 @@ def exchange_nodes(block: Block, patch: Patch, normal: np.ndarray | None = None)
     """Return, for each node of a wall with a wall model, the number of cells (n2, n1) to its exchange node (the node
     inside at which the model takes the velocity), and the distance (n2, n1) of this node in units of the length scale
     L. `patch`: the wall on `block`. If `normal` (3, ...) is given, the distance is measured along this direction.
-    Raises HiresxError if there are too few nodes below the exchange height, or if it lies beyond the block."""
+    Raises HiresxError if there are too few nodes below the exchange height, or if this height lies beyond the block."""
     spec = cast(Spec, patch.condition)
     d = direction(patch.face)
     rows = block.size[d]

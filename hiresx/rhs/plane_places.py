@@ -81,11 +81,11 @@ class PlanePlaces:
         return length
 
     def interpolation(self, nodes: np.ndarray, cubic: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return the interpolation from recorded points of the plane to other points: the numbers of the recorded
-        points and their weights, (m, n) each. `nodes` (3, n): x, y, z of the points to interpolate to. The weights are
-        products of the Lagrange polynomials through the four nearest rows (the two nearest if `cubic` is false; fewer
-        if there are not as many). Raises HiresxError for the first point outside the recorded plane, and if the points
-        do not lie in a parallel plane."""
+        """Return the interpolation from recorded points of the plane to n other points: for each of them the numbers of
+        m recorded points, and their weights, two arrays (m, n). `nodes` (3, n): x, y, z of the points to interpolate
+        to. The weights are products of the Lagrange polynomials through the four nearest rows (the two nearest if
+        `cubic` is false; fewer if there are not as many). Raises HiresxError for the first point outside the recorded
+        plane, and if the points do not lie in a parallel plane."""
         for d in set(range(3)) - set(self.axes):
             if (spread := float(np.ptp(nodes[d]))) > self._tolerance + _SAME * abs(nodes).max():
                 raise HiresxError(

@@ -18,10 +18,10 @@ TRACE = {"float64": 1e-13, "float32": 1e-7}
 
 
 def set_pole_metrics(backend: Backend, state: BlockState, patches: Sequence[Patch]) -> None:
-    """Set the metrics at the poles (faces that have collapsed to a line) in `patches`. The Jacobian and the area
-    vectors of the two other directions are those of the next nodes. The area vector of the collapsed face is a small
-    fraction of that of the next nodes. They are only used at the nodes of the poles, where the equations are not
-    solved, and for the direction of the characteristic variables there."""
+    """Set the metrics at the poles (faces that have collapsed to a line) in `patches` from the neighbouring nodes
+    inside the block: the Jacobian and the area vectors of the two other directions are the same, and the area vector of
+    the collapsed face is a small fraction. These metrics are only used at the nodes of the poles, where the equations
+    are not solved, and for the direction of the characteristic variables there."""
     patches = [p for p in patches if p.block == state.index and p.condition.kernel == "pole"]
     if not patches:
         return

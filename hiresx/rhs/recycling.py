@@ -145,7 +145,7 @@ class Plane:
 
     @property
     def friction(self) -> float:
-        """Friction velocity at the inflow divided by that at the recycling plane."""
+        """Friction velocity at the inflow divided by the friction velocity at the recycling plane."""
         return self._spec.friction or self._spec.growth**0.125
 
     def target(self, q: np.ndarray) -> np.ndarray:

@@ -229,7 +229,8 @@ class OpenFace(ScalarCondition):
         return int(self._number >= len(s.scalars) - s.layout.needed.get("transported_source", 0))
 
     def ghost(self) -> None:
-        """Set the scalar in the ghost layers: entering gas has the prescribed value or that of the node on the face."""
+        """Set the scalar in the ghost layers: entering gas has the prescribed value or the value at the node on the
+        face."""
         s = self.state
         self._launch(
             "scalar_open", self._box, **self._face, n1=self.extent[0], direction=self._inward, target=self._target,

@@ -140,8 +140,8 @@ def _alive(solver: Solver, piece: Piece) -> Piece:
 
 
 def as_case(case: Any, found: checkpoint.FoundCheckpoint | None) -> Case:
-    """Return `case` as a `Case`. It may be a `Case`, or the name, file or folder of one; if it is None, the case is
-    that which is stored with the run of the checkpoint `found`. Raises HiresxError for anything else."""
+    """Return `case` as a `Case`. It may be a `Case`, or the name, file or folder of one; if it is None, the result is
+    the case that is stored with the run of the checkpoint `found`. Raises HiresxError for anything else."""
     if not isinstance(found, checkpoint.FoundCheckpoint | None):
         raise HiresxError(f"restart: {found!r:.60} is neither a run nor a checkpoint", "name a run directory or a file")
     if case is None:

@@ -160,7 +160,7 @@ class LocalBlocks:
 
     def reusable(self, domain: Domain) -> Reused:
         """Return those data of this object that the next solver, on `domain`, can use again: the kernels, the states of
-        parts of blocks with the same nodes, and arrays to copy from."""
+        blocks with the same nodes, and arrays to copy from."""
         wanted = {nodes_of(domain.whole, domain.cut.parts[n]): n for n in domain.mine}
         own = {nodes: s for s in self.states if (nodes := nodes_of(self.decomposition, s.part)) is not None}
         kept = {nodes: state for nodes, state in own.items() if nodes in wanted}
@@ -209,7 +209,7 @@ class LocalBlocks:
         self._set(self.states[n], lambda at: conservative(self.gas.gamma, *(a[at] for a in values)))
 
     def evaluate(self, flow: Flow) -> None:
-        """Set the state at the nodes of all blocks of this rank to that which the function `flow` returns at their
+        """Set the state at the nodes of all blocks of this rank to the state that the function `flow` returns at their
         coordinates. For many nodes it is called for ranges of planes k, in several threads."""
         for state in self.states:
             self._set(state, partial(self._evaluate_piece, state.block, flow))

@@ -120,7 +120,7 @@ class Conditions:
         return layers
 
     def sponge_calls(self) -> list[Call]:
-        """Return the kernel launches that add the source terms of all sponges."""
+        """Return the kernel launches that add the source terms of all sponges to the right-hand side."""
         calls = (
             (layer.call, *scalar_conditions.sponge_calls(self._blocks.program, self._case, layer))
             for layer in self.sponges

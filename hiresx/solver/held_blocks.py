@@ -28,8 +28,8 @@ class HeldBlock:
 
     @classmethod
     def of(cls, state: BlockState, tile: Tile, metrics: bool = True) -> "HeldBlock":
-        """Return the arrays of the block `state`, whose nodes are `tile` of a level, without its metrics if `metrics`
-        is false."""
+        """Return the arrays of the block `state`, without its metrics if `metrics` is false. `tile`: the nodes of the
+        block, a box of nodes of its level of grid refinement."""
         return cls(tile, state.halo, state.q, *((state.areas, state.jacobian) if metrics else (None, None)))
 
     def at(self, array: Any, box: Range) -> Any:

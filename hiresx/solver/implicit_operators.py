@@ -104,8 +104,8 @@ class ImplicitOperators(Linearised):
         self._step_size.fill_by(EXPLICIT_CFL, EXPLICIT_CFL)
 
     def unsteady(self, time: float, over_time: float, constant: Vector) -> None:
-        """Replace R(x) by R(x) - `over_time` x + `constant`, with the boundary conditions at `time`, in all later
-        calls."""
+        """Replace the rates of change R(x) by R(x) - `over_time` x + `constant` in all later calls, with the boundary
+        conditions at `time`."""
         self._in_time = _TimeTerm(time, over_time, constant)
 
     @property

@@ -69,8 +69,8 @@ class Linearised(ABC):
 
     @abstractmethod
     def unsteady(self, time: float, over_time: float, constant: Vector) -> None:
-        """Replace R(x) by R(x) - `over_time` x + `constant`, with the boundary conditions at `time`, in all later
-        calls."""
+        """Replace the rates of change R(x) by R(x) - `over_time` x + `constant` in all later calls, with the boundary
+        conditions at `time`."""
 
     @abstractmethod
     def change(self, x: Vector, into: Vector) -> None:
@@ -85,7 +85,7 @@ class Linearised(ABC):
     @abstractmethod
     def assemble(self, x: Vector, over_cfl: float) -> None:
         """Compute the matrix blocks of 1/c - df/dx at the state x, for the first-order scheme. `over_cfl`: 1/c, where c
-        is the pseudo-time step divided by the explicit step."""
+        is the pseudo-time step divided by the explicit step. f(x): see `change`."""
 
     @abstractmethod
     def precondition(self, right: Vector, into: Vector) -> None:

@@ -56,7 +56,7 @@ class Sampler(Protocol):
 
     @property
     def room(self) -> int:
-        """Number of samples for which the device has free memory."""
+        """Number of samples of the flow for which the device has free memory."""
 
     @property
     def slot(self) -> int:

@@ -33,8 +33,8 @@ def error(run: CompletedRun) -> float:
 
 
 def order(*runs: CompletedRun) -> float:
-    """Return the order of accuracy of the density from the errors of the last two of `runs`; the last has half the
-    spacing."""
+    """Return the order of accuracy of the density from the errors of the last two of `runs`, of which the last has half
+    the grid spacing."""
     return log2(error(runs[-2]) / error(runs[-1]))
 
 

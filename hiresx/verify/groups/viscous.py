@@ -87,8 +87,8 @@ def couette_profiles(run: CompletedRun) -> dict[str, np.ndarray]:
 
 
 def order(measure: Callable[[CompletedRun], float]) -> Callable[[CompletedRun, CompletedRun], float]:
-    """Return a function of two completed runs, the second with half the spacing, that returns the order of accuracy.
-    `measure`: the function that returns the error of a run."""
+    """Return a function of two completed runs, the second with half the grid spacing, that returns the order of
+    accuracy. `measure`: the function that returns the error of a run."""
     return lambda coarse, fine: np.log2(measure(coarse) / measure(fine))
 
 
