@@ -23,7 +23,7 @@ def closest(word: str, among: Sequence[str], cutoff: float = 0.6) -> str | None:
 
 def did_you_mean(word: str, among: Sequence[str], kind: str = "choices") -> str:
     """Return a hint for the misspelt name `word`: it names the most similar of the valid names `among`, or lists all of
-    them if none is similar. `kind`: what the valid names are, in the plural, such as "presets"."""
+    them if none is similar. `kind`: the noun for the valid names, in the plural, such as "presets"."""
     near = closest(word, among)
     if near:
         return f'did you mean "{near}"?'

@@ -148,7 +148,7 @@ class Implicit(Table):
 
 def times_of(time: Mapping[str, Any]) -> dict[str, Any]:
     """Return those defaults of the table [time] that depend on the time integrator, by key. `time`: the table as the
-    case gives it; its own values take precedence over these defaults."""
+    case gives it; values in it take precedence over these defaults."""
     if time.get("integrator") in UNSTEADY:
         return {"viscous_cfl": UNBOUND}
     if time.get("integrator") != NAME:

@@ -453,12 +453,12 @@ class Case(Table):
         t: float | None = None,
     ) -> np.ndarray:  # fmt: skip
         """Return the values of `function` for the passive scalar `name` at the nodes x, y, z (arrays of one shape) and
-        the time t, in L / c_ref: an array of the shape of x, or a number. Errors are those of `evaluate`."""
+        the time t, in L / c_ref: an array of the shape of x, or a number. Raises the errors of `evaluate`."""
         return at([functions.evaluate_scalar_profile(self, name, function, x, y, z, t)], t or 0.0)[0]
 
     def initial_scalars(self, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> dict[str, float | np.ndarray]:
         """Return the initial values of all transported scalars by name, each a number or an array of the shape of x.
-        `x`, `y`, `z`: coordinates of the nodes, in L. Errors are those of `evaluate_scalar`."""
+        `x`, `y`, `z`: coordinates of the nodes, in L. Raises the errors of `evaluate_scalar`."""
         return {
             s.name: self.evaluate_scalar(s.name, s.initial, x, y, z) if isinstance(s.initial, str) else s.initial
             for s in self.all_scalars

@@ -29,8 +29,7 @@ class Source(Table):
     scalars: dict[ScalarName, str] = Field({}, description="sources of rho s of passive scalars, by name")
 
     def needed_fields(self, case: Any) -> Mapping[str, int]:
-        """Return {"coordinates": 1}: every block stores the coordinates of its nodes, of which the sources are
-        functions."""
+        """Return {"coordinates": 1}: every block stores the coordinates of its nodes, on which the sources depend."""
         return {"coordinates": 1}
 
     def texts(self) -> dict[str, str]:

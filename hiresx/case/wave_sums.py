@@ -52,8 +52,8 @@ class Waves:
         return [np.asarray(amplitude, float) for amplitude in found]
 
     def on(self, shape: Shape) -> Self:
-        """Return the same sum of waves with mean and amplitudes broadcast to the array shape `shape`. Raises ValueError
-        if that is not possible."""
+        """Return this sum of waves with mean and amplitudes broadcast to the array shape `shape`. Raises ValueError if
+        that is not possible."""
         cos, sin = ([np.broadcast_to(a, shape) for a in of] for of in (self.cos, self.sin))
         return type(self)(np.broadcast_to(self.mean, shape), self.frequency, cos, sin)
 

@@ -34,8 +34,8 @@ def show(
     plot: Plot = None,
     json: options.Json = False,
 ) -> int:
-    """Show the machine, or a recording of another one, or save a snapshot. Without a further command this is what
-    hiresx topo does. Returns the exit status."""
+    """Show the machine, or a recording of another one, or save a snapshot. The command hiresx topo alone does the same.
+    Returns the exit status."""
     if context.invoked_subcommand is not None:
         return 0
     with terminal.only_json(json):
@@ -178,7 +178,7 @@ def measure(
     save: Annotated[Path, option("--save", "FILE.json", "The snapshot to write.")] = Path("machine.json"),
     json: options.Json = False,
 ) -> int:
-    """Measure bandwidth and latency between all GPUs and host memory, and write them into a snapshot."""
+    """Measure bandwidth and latency between all GPUs and host memory, and write the results into a snapshot."""
     with terminal.only_json(json):
         from hiresx.topology import machine as description
         from hiresx.topology.discover import discover

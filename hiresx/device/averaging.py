@@ -65,7 +65,7 @@ def kinds(average: Any) -> list[str]:
 
 def means(kind: str, scalars: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the names of the first moments (means) of the averages of a `kind`, "reynolds" or "favre". `scalars`: the
-    names of the passive scalars, which follow those of the gas."""
+    names of the passive scalars, whose means follow the means of the gas."""
     return (*MEANS[kind], *scalars)
 
 
@@ -88,7 +88,7 @@ def quantities(kinds: Sequence[str], scalars: Sequence[str] = ()) -> int:
 def lanes(size: Size, over: Sequence[str], backend: str) -> Size:
     """Return the numbers of lanes (li, lj, lk) for averages over index directions in a block of `size` nodes (ni, nj,
     nk). A lane is the segment of a grid line that one thread averages. `over`: the directions that are averaged, such
-    as ["i", "k"]; along the others there is a lane for every node. `backend`: the name of the backend."""
+    as ["i", "k"]; along the other directions there is a lane for every node. `backend`: the name of the backend."""
     row, wanted = _CPU_LANES if backend == "cpu" else _GPU_LANES
     found = [1 if letter in over else n for letter, n in zip("ijk", size, strict=True)]
     for d, most in ((0, row), (1, wanted), (2, wanted)):

@@ -61,8 +61,8 @@ def processor() -> str:
 
 def build(text: str, flags: tuple[str, ...], label: str) -> Path:
     """Compile the C++ source `text` with the compiler options `flags` to a shared library, unless it is in the cache,
-    and return the path of the library. The source is stored beside it. `label`: the beginning of the file name. Raises
-    HiresxError if there is no compiler, if the compilation fails, and if the cache cannot be written."""
+    and return the path of the library. The source is stored in the same folder. `label`: the beginning of the file
+    name. Raises HiresxError if there is no compiler, if the compilation fails, and if the cache cannot be written."""
     (path,) = build_all([text], flags, label)
     return path
 

@@ -95,7 +95,8 @@ def line_words(storage: BlockStorage, variables: int, precision: SweepPrecision)
     """Return the number of 8-byte words in which each of the two off-diagonal matrix blocks of a node is stored for
     sweeps over grid lines. In FP64 these are the blocks of the neighbours in the format `storage`; in FP32 they are
     products of these blocks with the inverse of the pivot, in FP16 if `storage` is "fp16", else in FP32
-    (kernels/implicit/lines.h). `variables`: the number of conservative variables. `precision`: that of the sweeps."""
+    (kernels/implicit/lines.h). `variables`: the number of conservative variables. `precision`: the number format of the
+    sweeps."""
     of_products: BlockStorage = storage if storage == "fp16" else "fp32"
     return neighbour_words(storage if precision == "fp64" else of_products, variables)
 
@@ -103,7 +104,7 @@ def line_words(storage: BlockStorage, variables: int, precision: SweepPrecision)
 def factor_reals(storage: BlockStorage, variables: int, precision: SweepPrecision) -> int:
     """Return the number of 8-byte reals per node that the implicit integrator stores for solving along the grid lines
     of one direction: the inverse of the pivot and two off-diagonal matrix blocks (see `line_words`). `variables`: the
-    number of conservative variables. `precision`: that of the sweeps."""
+    number of conservative variables. `precision`: the number format of the sweeps."""
     return packed_reals(variables**2, precision) + 2 * line_words(storage, variables, precision)
 
 

@@ -109,7 +109,7 @@ def inflow_layers(case: Case, decomposition: Decomposition) -> list[dict[str, An
     speed on a line across the inflow, and the number of cells in this layer. For a profile that changes in time it also
     has the largest root mean squares of the fluctuations divided by the largest mean speed (`rms`, and `rms_uvw` of u,
     v and w), and the band of frequencies with nearly all of their power (`band`), in c_ref / L. If finer levels reach
-    such an edge, the cells are those of the finest level there."""
+    such an edge, the cells of the finest level at this edge are counted."""
     levels, names = decomposition.levels, decomposition.names_of_grid
     found: list[dict[str, Any]] = []
     at: dict[tuple[Any, ...], int] = {}

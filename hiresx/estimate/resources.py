@@ -219,7 +219,8 @@ def estimate_ranks(
 
 def memory_bytes(case: Case, blocks: Sequence[Block], backend: str = "cpu", plan: str | None = None) -> int:
     """Return the device memory, in bytes, of fields, reductions, sponges and averages on `blocks`. `plan`: the name of
-    an order of computation in hiresx.rhs.plans; None: that of the case or, if it has none, of the backend."""
+    an order of computation in hiresx.rhs.plans; None: the order that the case sets or, if it sets none, the default of
+    the backend."""
     halo = case.stencil.halo
     padded = sum(math.prod(padded_shape(block, halo)) for block in blocks)
     extra = _extra_reals(case, blocks, _layout(case, backend, plan).needed["work"]) * _item(case)

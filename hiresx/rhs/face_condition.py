@@ -166,7 +166,8 @@ class FaceCondition:
         """Store the data that `follow` needs, before outflows set the right-hand side of the density."""
 
     def follow(self) -> None:
-        """Adapt the right-hand side of the other variables to that of the density, which outflows have set."""
+        """Adapt the right-hand side of the other variables to the right-hand side of the density, which outflows have
+        set."""
 
     def keep(self, patch: Patch) -> None:
         """Prepare this boundary condition for use in the next solver of the run, for `patch`, which has the same nodes

@@ -23,7 +23,8 @@ def notes(
     case: Case, decomposition: Decomposition, dt: float, profiles: Mapping[str, Callable[..., Any]] | None = None
 ) -> Iterator[str]:
     """Yield a warning for each boundary condition whose function returns `Waves` (sums of waves in time) that have
-    fewer than 8 time steps `dt` in a period. `profiles`: functions by name that replace those of case.py."""
+    fewer than 8 time steps `dt` in a period. `profiles`: functions that replace the functions of case.py with the same
+    names."""
     for number, name, values in _start_values(case, decomposition, profiles):
         try:
             fastest = _fastest(values())

@@ -21,8 +21,8 @@ _Function = Callable[..., Any]
 
 def notes(case: Case, decomposition: Decomposition, profiles: Mapping[str, _Function] | None = None) -> Iterator[str]:
     """Yield a warning for each boundary condition whose function changes in time but is evaluated only once, at the
-    start. `profiles`: functions by name that replace those of case.py. The warning names the parameters that cause the
-    change, and the key of the case by which the function is evaluated at every time."""
+    start. `profiles`: functions that replace the functions of case.py with the same names. The warning names the
+    parameters that cause the change, and the key of the case by which the function is evaluated at every time."""
     reported = set()
     for number, name, function, places in condition_functions(case, decomposition, profiles, steady=True):
         if number in reported:
@@ -48,7 +48,7 @@ def condition_functions(
 ) -> Iterator[tuple[int, str, _Function, list[np.ndarray]]]:
     """Yield the functions of those boundary conditions whose key `steady` has the given value, for each patch: number
     of the condition in the case, name of the function, the function, and arrays x, y, z of some nodes of the patch, all
-    of one shape. `profiles`: functions by name that replace those of case.py."""
+    of one shape. `profiles`: functions that replace the functions of case.py with the same names."""
     for number, condition, places in faces(case, decomposition, steady):
         name = getattr(condition, "function", None)
         if name is not None:

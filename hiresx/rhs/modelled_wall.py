@@ -121,7 +121,7 @@ class ModelledWall(FaceCondition):
 
     def viscous_flux(self, fluxes: Any) -> None:
         """Set the ghost layers of the viscous fluxes, `fluxes[direction]` (variables, k, j, i), such that the flux at
-        the wall is that of the wall model."""
+        the wall is the flux of the wall model."""
         flux = fluxes[self._direction]
         self._launch(
             "modelled_wall_flux", self._box, **self._face, **self._given, direction=self._inward,

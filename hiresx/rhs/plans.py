@@ -25,8 +25,8 @@ def default_plan(backend_name: str) -> str:
 
 
 def inviscid_plan(plan: str, backend_name: str) -> str:
-    """Return the name in PLANS of the plan for the inviscid terms, if `plan` is that of the whole right-hand side. The
-    plan "compact" uses the default plan of the backend for them."""
+    """Return the name in PLANS of the plan for the inviscid terms, if `plan` is the name of the plan for the whole
+    right-hand side. With the plan "compact" the inviscid terms use the default plan of the backend."""
     return default_plan(backend_name) if plan == compact.NAME else plan
 
 

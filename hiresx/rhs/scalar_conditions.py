@@ -151,7 +151,7 @@ class ScalarSymmetryPlaces(ScalarSymmetry):
     filled together with those of the gas."""
 
     def ghost(self) -> None:
-        """Do nothing: the ghost nodes are interpolated together with those of the gas."""
+        """Do nothing: the ghost nodes are interpolated together with the ghost nodes of the gas."""
         pass
 
 
@@ -243,7 +243,7 @@ class OpenFace(ScalarCondition):
         self._following("scalar_hold")
 
     def follow(self) -> None:
-        """Adapt the right-hand side of the scalar to that of the density, which the outflow has set."""
+        """Adapt the right-hand side of the scalar to the right-hand side of the density, which the outflow has set."""
         self._following("scalar_follow")
 
     def _following(self, kernel: str) -> None:
@@ -309,7 +309,8 @@ class WithTheGas(ScalarCondition):
     continued = False
 
     def viscous_flux(self, fluxes: Any) -> None:
-        """Do nothing: the ghost layers of the scalar's flux are set together with those of the gas."""
+        """Do nothing: the ghost layers of the scalar's flux are set together with the ghost layers of the fluxes of the
+        gas."""
         pass
 
 

@@ -50,8 +50,9 @@ def shares(
     size: tuple[int, int, int], strides: Sequence[int], patches: Sequence[Patch], holds: Sequence[bool]
 ) -> list[CornerShares | None]:
     """Return, for each of the no-slip walls `patches` of a block, the weights with which it sets the nodes where
-    several of them meet; None for a wall that meets no other. `size` (ni, nj, nk): the numbers of nodes of the block.
-    `strides`: the strides of its arrays with ghost layers. `holds`: for each wall, whether its temperature is given."""
+    several no-slip walls meet; None for a wall that meets no other. `size` (ni, nj, nk): the numbers of nodes of the
+    block. `strides`: the strides of its arrays with ghost layers. `holds`: for each wall, whether its temperature is
+    given."""
     walls, held, inward = (np.zeros(size[::-1], np.int64) for _ in range(3))
     before = []
     # In the order in which the conditions write their nodes.
@@ -75,8 +76,8 @@ def shares(
 
 def held_shares(size: tuple[int, int, int], patches: Sequence[Patch]) -> list[np.ndarray | None]:
     """Return, for each of the walls `patches` of a block, the weights (n2, n1) with which it sets a scalar at the nodes
-    where several of them meet, if all of them prescribe its value; None for a wall that meets no other. `size` (ni, nj,
-    nk): the numbers of nodes of the block."""
+    where several walls meet, if all walls prescribe the value of the scalar; None for a wall that meets no other.
+    `size` (ni, nj, nk): the numbers of nodes of the block."""
     found = shares(size, (0, 0, 0), patches, [True] * len(patches))
     return [None if one is None else one.held for one in found]
 

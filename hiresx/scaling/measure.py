@@ -82,7 +82,7 @@ def measure(simulation: Simulation, steps: int, repeats: int) -> dict[str, Any]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure the speed of a case on the ranks of this run, write the result to a file, and return the exit status.
-    `arguments`: the command line; None: that of this process."""
+    `arguments`: the command line; None: the command line of this process."""
     parser = argparse.ArgumentParser(prog="python -m hiresx.scaling.measure", description=__doc__.splitlines()[0])
     parser.add_argument("case", help="a case file")
     parser.add_argument("result", type=Path, help="file to write")

@@ -86,10 +86,10 @@ class AdaptedRun(RecutRun):
     def adapt(self) -> bool:
         """Evaluate the criterion of refinement and change the tiles (boxes of nodes of finer levels) accordingly, as
         `run` does before every `refine.every`-th step, and return whether any tile has changed. If so, `solver`,
-        `blocks` and `attachments` are new objects. The states of tiles that remain are not changed; those of new tiles
-        are interpolated. All ranks must call this. Raises HiresxError for a case without a criterion, for more nodes
-        than `refine.most_nodes`, and if the memory is too small. The run is then unchanged; in the last two cases a
-        checkpoint is written."""
+        `blocks` and `attachments` are new objects. The states of tiles that remain are not changed; the states of new
+        tiles are interpolated. All ranks must call this. Raises HiresxError for a case without a criterion, for more
+        nodes than `refine.most_nodes`, and if the memory is too small. The run is then unchanged; in the last two cases
+        a checkpoint is written."""
         if self.adaptations is None or self._ground.hierarchy is None:
             raise HiresxError("the levels of this run stay as they are", "give refine.criterion")
         began = wall.monotonic()

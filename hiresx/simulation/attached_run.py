@@ -55,7 +55,7 @@ class AttachedRun:
 
     @property
     def profiles(self) -> dict[str, Any]:
-        """The functions given to the simulation in place of those of case.py that boundary conditions and sponges name,
+        """The functions given to the simulation that replace functions of case.py in boundary conditions and sponges,
         by name."""
         return dict(self._profiles)
 

@@ -66,9 +66,9 @@ class Continuation:
             self.notes.append("the grid agrees to round-off only: the run goes on, but not to the last bit")
 
     def begin(self, solver: Solver, out: Path | None) -> list[dict[str, Any]]:
-        """Set the state of `solver` to that of the checkpoint, and return the history of the run up to the checkpoint.
-        The restart is added to the record of the run. `out`: the directory with this record. All ranks must call
-        this."""
+        """Set the state of `solver` to the state in the checkpoint, and return the history of the run up to the
+        checkpoint. The restart is added to the record of the run. `out`: the directory with this record. All ranks must
+        call this."""
         assert self._found is not None
         container = self._found.container
         history = self.restore(container, solver)

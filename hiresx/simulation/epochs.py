@@ -68,8 +68,8 @@ class HandOver:
             garbage.collect_large(unused, self._backend.free_memory())
 
     def restore(self, solver: Solver, ground: Domain, held: Sequence[HeldBlock]) -> None:
-        """Set the state of the new `solver` to that of the previous one. `ground`: the grid of the new solver and its
-        division. `held`: arrays of the previous solver. All ranks must call this."""
+        """Set the state of the new `solver` to the state of the previous solver. `ground`: the grid of the new solver
+        and its division. `held`: arrays of the previous solver. All ranks must call this."""
         if self._read is not None:
             solver.restore(self._values, self._read)
         else:

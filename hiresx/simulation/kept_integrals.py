@@ -23,8 +23,8 @@ def integrals(solver: Solver) -> tuple[np.ndarray, float] | None:
 
 def keep(solver: Solver, before: np.ndarray) -> None:
     """Change the state such that its integrals equal `before` (variables,), the result of `integrals` before a change
-    of the refinement. The state of the levels is changed, or that of all nodes if there is no level. All ranks must
-    call this."""
+    of the refinement. The state on the levels is changed, or the state at all nodes if there is no level. All ranks
+    must call this."""
     assert solver.terms.conservation is not None
     dt = solver.step_size.case_step(solver.step_factor)
     solver.step_size.put(dt)

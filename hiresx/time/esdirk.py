@@ -53,8 +53,8 @@ class Esdirk(ControlledStages):
         self._rates = [system.vector() for _ in self.tableau.a]
 
     def estimate(self, system: System) -> bool:
-        """Compute the estimated error of the step, the difference between the new state and that of the embedded
-        scheme, and store it in the vector `_work`. Return True, since there is an estimate for every step."""
+        """Compute the estimated error of the step, the difference between the new states of the scheme and of the
+        embedded scheme, and store it in the vector `_work`. Return True, since there is an estimate for every step."""
         *kept, last = (
             float(own - other)
             for own, other in zip((*self.tableau.a[-1], self.tableau.gamma), self.tableau.embedded, strict=True)

@@ -63,8 +63,8 @@ class StepClock:
 
     def put_sample(self, time: float, dt: float, begins: float, slot: int) -> None:
         """Set the current step on the device, which begins at `time` and has the size `dt` (both in L / c_ref), and
-        mark this time as that of a sample. `slot`: the position at which the sample is stored. The sampling interval
-        ends here; the next one starts at `begins`."""
+        mark this time as the time of a sample. `slot`: the position at which the sample is stored. The sampling
+        interval ends at this time; the next one starts at `begins`."""
         clock = new_clock()
         places = [DeviceClock.TIME, DeviceClock.DT, DeviceClock.BEGINS, DeviceClock.SLOT]
         clock[places] = time, dt, begins, slot

@@ -109,8 +109,8 @@ class CompletedRun:
         return values[("rho", "u", "v", "w", "p").index(name)]
 
     def history(self, name: str) -> dict[str, np.ndarray]:
-        """Return what the monitor `name` of the case recorded over the whole run: arrays (samples,) by the name of the
-        column."""
+        """Return the history that the monitor `name` of the case recorded over the run: arrays (samples,) by the name
+        of the column."""
         watching = [a for a in self.simulation.attachments if isinstance(a, Monitor)]
         return next(a.history for a in watching if a.history.name == name).table().flat()
 

@@ -213,8 +213,8 @@ def _values(function: Callable[..., Any], x: Reals, y: Reals, z: Reals, t: float
 def truncation_error(solver: Solver, flow: ManufacturedSolution, time: float = 0.0) -> list[np.ndarray]:
     """Return the error of the right-hand side of `solver` for the state of `flow` at `time`: for each block the
     computed rates of change of the conserved variables minus the exact ones, those of scalars last, (n, nk, nj, ni).
-    The state of the solver is set to `flow`. At nodes whose rates are not used, such as those of an inflow, the values
-    have no meaning."""
+    The state of the solver is set to `flow`. At nodes whose rates are not used, such as the nodes of an inflow, the
+    values have no meaning."""
     start(solver, flow, time)
     solver.right_hand_side()
     found = []
@@ -226,7 +226,7 @@ def truncation_error(solver: Solver, flow: ManufacturedSolution, time: float = 0
 
 
 def start(solver: Solver, flow: ManufacturedSolution, time: float = 0.0) -> None:
-    """Set the state of `solver` at all nodes to that of the manufactured `flow` at `time`, in L / c_ref."""
+    """Set the state of `solver` at all nodes to the state of the manufactured `flow` at `time`, in L / c_ref."""
     for n, state in enumerate(solver.states):
         rho, u, v, w, p = flow.state(*_places(state), time)
         names = (scalar.name for scalar in solver.case.scalar)

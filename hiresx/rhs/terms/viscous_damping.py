@@ -33,7 +33,7 @@ def fill(backend: Backend, state: BlockState, whole: Decomposition, at_walls: bo
     In the interior this is the half-width of the differences. Near a boundary patch of the blocks `whole` it is the
     distance from the patch in nodes, with a negative sign at the upper end of a grid line. On a patch it is 0, with an
     exception: planes of symmetry and slip walls that a no-slip wall meets, and patches that continue these, are damped
-    along those of their directions in which cells are thin.
+    along the directions in which their cells are thin.
 
     `damping_reach` is also 0 along grid lines that end at a no-slip wall, unless `at_walls` is true. The damping would
     act on the curvature of the velocity in the boundary layer, and change the friction.

@@ -63,8 +63,9 @@ def _family(name: str, runs: tuple[CheckRun, ...], least_order: float, most_erro
 
 
 def change(aided: CompletedRun, bare: CompletedRun) -> float:
-    """Return the relative change of the error of the density by a method that keeps the pressure positive: the error of
-    the run `aided`, with this method, divided by that of the run `bare` without it, minus 1, as an absolute value."""
+    """Return the relative change of the error of the density by a method that keeps the pressure positive: the absolute
+    value of e1/e2 - 1, where e1 is the error of the run `aided` with this method and e2 the error of the run `bare`
+    without it."""
     return abs(error(aided) / error(bare) - 1)
 
 

@@ -48,8 +48,8 @@ def _mach(run: CompletedRun) -> float:
 
 def friction(run: CompletedRun) -> tuple[np.ndarray, np.ndarray]:
     """Return the coordinates x, in units of the length scale L, and Cf sqrt(Re_x), where Cf is the friction coefficient
-    of the plate, each (n,), at the columns of nodes that are compared with theory. The derivative at the wall is that
-    of the polynomial through six nodes; the viscosity is mu = T."""
+    of the plate, each (n,), at the columns of nodes that are compared with theory. The derivative at the wall is the
+    derivative of the polynomial through six nodes; the viscosity is mu = T."""
     found = lines(run)
     i = compared_range(found["x"])
     nodes = found["y"][:6]

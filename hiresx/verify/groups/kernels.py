@@ -93,7 +93,7 @@ SETS |= dict(_left_out())
 
 
 def partner(backend: str) -> str:
-    """Return the name of the backend whose results are compared with those of the CPU when `backend` is verified:
+    """Return the name of the backend whose results are compared with the results of the CPU when `backend` is verified:
     "emulated" for the CPU itself, otherwise `backend`."""
     return "emulated" if backend == "cpu" else backend
 

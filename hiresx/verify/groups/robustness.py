@@ -80,7 +80,7 @@ FLOWS = (
 
 def least(run: CompletedRun) -> float:
     """Return the smaller of two ratios: the least density at any step divided by the least initial density, and the
-    same for the pressure. It is positive if density and pressure remained positive."""
+    least pressure divided by the least initial pressure. It is positive if density and pressure remained positive."""
     return min((run.samples(f"least_{name}") / run.samples(f"least_{name}")[0]).min() for name in ("rho", "p"))
 
 
