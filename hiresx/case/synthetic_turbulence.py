@@ -46,7 +46,7 @@ def synthetic_turbulence_errors(case: Any) -> Iterator[PydanticCustomError]:
         if given is None:
             continue
         if not getattr(condition, "steady", True):
-            yield case_error(f"{place}.turbulence is about a steady flow: leave steady = false out, or turbulence")
+            yield case_error(f"{place}.turbulence is added to a steady flow: leave steady = false out, or turbulence")
         state = getattr(condition, "state", None)
         velocity = given.velocity or (state and (state.u, state.v, state.w))
         if not velocity:

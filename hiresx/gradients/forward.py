@@ -152,7 +152,7 @@ def _parse_request(
         raise HiresxError(f"--step {step}: no step has this size", "give a number above 0, or leave it out")
     if not isinstance(case, str | Path):
         raise HiresxError(
-            f"case is of the type {type(case).__name__}, but its keys take other values here",
+            f"case is of the type {type(case).__name__}, but derivatives need it with other values of its keys",
             "give the name or the file of the case, and preset and overrides",
         )
     if not isinstance(overrides, Mapping):

@@ -43,7 +43,7 @@ def shares(simulation: Simulation, wanted: Sequence[str]) -> list[NodeContributi
                 found.append(NodeContributions(states, places, {name: named[name] for name in mine}))
     if left:
         raise HiresxError(
-            f"--of {left[0]}: adjoint derivatives are of the integrals of [[force]]", "leave out --adjoint for others"
+            f"--of {left[0]}: the adjoint method is for the forces of [[force]] only", "leave out --adjoint for others"
         )
     return found
 
@@ -61,7 +61,7 @@ def full_name(values: Mapping[str, float], name: str) -> str:
         raise HiresxError(f"--of {name}: {' and '.join(near)} have this name", "name one of them in full")
     if not values:
         raise HiresxError(
-            f"--of {name}: nothing of this case is watched by single numbers",
+            f"--of {name}: no monitor of the case records single numbers",
             "add a [[force]] to the case, a [conservation], or a function of case.py that `monitors` names",
         )
     last = [full.partition(".")[2] for full in values]

@@ -194,8 +194,8 @@ def _check(parameter: Parameter, moves: bool, left: float, changes: bool, hint: 
     linear equations is too much; `hint` says what to do then."""
     if not moves and not changes:
         raise HiresxError(
-            f"--by {parameter.key}: neither the steady flow nor what is asked of it depends on it",
-            "name a key that enters the grid, the boundary conditions, the gas or what is watched",
+            f"--by {parameter.key}: neither the steady flow nor the results depend on this key",
+            "name a key that enters the grid, the boundary conditions, the gas or a monitor",
         )
     if moves and not left <= UNSOLVED:
         raise HiresxError(

@@ -92,7 +92,7 @@ class Plane:
             raise HiresxError(
                 f"{self._who}: grid lines along the span, {spec.span}, are not straight, or not evenly divided",
                 "fluctuations are departures from the mean along the span, in x, y and z, and are shifted by nodes: "
-                "take a grid that is drawn out along it",
+                "take a grid that is extruded along it",
             )
         self._shift = round(spec.shift * (hi - lo - self._twice))
         # A row on a face of the block gets its values from the condition of that face, which comes later.

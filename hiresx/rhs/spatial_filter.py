@@ -22,7 +22,7 @@ def check(case: Case, blocks: Sequence[Block]) -> None:
     # one third as a decimal number may be rounded up
     if case.filter is not None and case.filter.strength * directions > 1 + 1e-3:
         raise HiresxError(
-            f"filter.strength = {case.filter.strength:g} along {directions} directions takes more away than there is "
+            f"filter.strength = {case.filter.strength:g} along {directions} directions reverses the sign "
             "of the shortest waves of the grid",
             f"set filter.strength to {1 / directions:.3g} at most",
         )

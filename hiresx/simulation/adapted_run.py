@@ -91,7 +91,7 @@ class AdaptedRun(RecutRun):
         nodes than `refine.most_nodes`, and if the memory is too small. The run is then unchanged; in the last two cases
         a checkpoint is written."""
         if self.adaptations is None or self._ground.hierarchy is None:
-            raise HiresxError("the levels of this run stay as they are", "give refine.criterion")
+            raise HiresxError("the levels of this run do not change", "give refine.criterion")
         began = wall.monotonic()
         self.solver.complete_if_set()
         hierarchy, levels = self._ground.hierarchy, self._ground.whole.levels
