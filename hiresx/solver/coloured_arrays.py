@@ -21,9 +21,10 @@ def in_grid_order(array: np.ndarray) -> np.ndarray:
 
 
 def of_lines(kept: np.ndarray, size: Sequence[int], direction: int) -> np.ndarray:
-    """Return factors of matrices along grid lines (kernels/implicit/lines.h) as an array (words, k, j, i) without ghost
-    layers. `kept`: the array with ghost layers in which the sweeps of the implicit integrator store them. `size`: the
-    numbers of nodes along i, j, k. `direction`: the index direction of the lines, 0, 1 or 2."""
+    """Return the stored factors of the block-tridiagonal matrices of grid lines (kernels/implicit/lines.h) as an array
+    (words, k, j, i) in the order of the grid, without ghost layers. `kept`: the array with ghost layers in which the
+    sweeps of the implicit integrator store the factors. `size`: the numbers of nodes along i, j, k. `direction`: the
+    index direction of the lines, 0, 1 or 2."""
     length, (across, others) = size[direction], (n for d, n in enumerate(size) if d != direction)
     lines = across * others
     b, a = np.indices((others, across))
@@ -57,8 +58,9 @@ def inverse_blocks(kept: Reals, variables: int, precision: SweepPrecision) -> np
 
 
 def unpacked_inverses(kept: Reals, variables: int, precision: SweepPrecision) -> np.ndarray:
-    """Return the inverses (row, column, k, j, i) of the diagonal matrix blocks, as `inverse_blocks` does, from the
-    array `kept` (words, k, j, i) in the order of the grid, whose first words contain the inverses."""
+    """Return the inverses (row, column, k, j, i) of the diagonal matrix blocks, as `inverse_blocks` does. `kept`
+    (words, k, j, i): the stored array with the nodes in the order of the grid, whose first words contain the
+    inverses."""
     own = kept[: packed_reals(variables**2, precision)]
     numbers = np.ascontiguousarray(np.moveaxis(own, 0, -1)).view(_KINDS[precision])[..., : variables**2]
     return np.moveaxis(numbers, -1, 0).reshape(variables, variables, *kept.shape[1:])
