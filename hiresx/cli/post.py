@@ -203,7 +203,7 @@ def jet(
     run: Annotated[list[Path], argument("RUN...", "Folders of runs; several share the page.")],
     times: TimeRange,
     lips: Annotated[
-        str | None, option("--lips", "NAME", "History with a place at each lip; searched if absent.")
+        str | None, option("--lips", "NAME", "History with a point at each lip; searched if absent.")
     ] = None,
     line: Annotated[
         str | None, option("--line", "NAME[.COLUMN]", "History along the shear layer; searched if absent.")
@@ -240,7 +240,7 @@ def correlate(
     signals: Annotated[str, argument("NAME[.COLUMN]", "A probe with a line, e.g. shear.v.")],
     times: TimeRange,
     at: Annotated[
-        float | None, option("--at", "S", "Distance of the reference place from the first; middle if absent.")
+        float | None, option("--at", "S", "Distance of the reference point from the first; middle if absent.")
     ] = None,
     longest: Annotated[float | None, option("--lag", "T", "The largest lag.")] = None,
     reach: Annotated[float, option("--reach", "S", "Distance downstream for convection velocities.")] = 1.5,
@@ -266,7 +266,7 @@ def xt(
     run: Folder,
     signals: Annotated[str, argument("NAME[.COLUMN]", "A probe with a line, e.g. axis.p.")],
     times: TimeRange,
-    fluctuations: Annotated[bool, option("--fluctuations", None, "Subtract the mean at each place.")] = False,
+    fluctuations: Annotated[bool, option("--fluctuations", None, "Subtract the mean at each point.")] = False,
 ) -> Any:
     """Draw the values along the line of a probe over position and time."""
 
