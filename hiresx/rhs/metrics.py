@@ -83,7 +83,7 @@ def check_volumes(backend: Backend, program: Program, states: Sequence[BlockStat
 def refuse_volumes(name: str, block: Block, first: Sequence[int], volume: np.ndarray, plane: int = 0) -> None:
     """Raise HiresxError if one of the cell volumes `volume` (nk, nj, ni) is not positive. The message names the node
     with the smallest volume. `volume` begins at the plane k = `plane` of `block`. `first`: the indexes (i, j, k) of the
-    first node of `block` in the whole block called `name`."""
+    first node of `block` in the block of the grid called `name`."""
     if (volume > 0).all():
         return
     k, j, i = (int(n) for n in np.unravel_index(np.nanargmin(volume), volume.shape))

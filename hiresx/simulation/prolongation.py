@@ -161,9 +161,9 @@ def _line(lo: int, hi: int, n: int, wrapped: bool) -> tuple[tuple[int, int], np.
 
 
 def line_weights(nodes: int, step: int) -> np.ndarray:
-    """Return interpolation weights (2, nodes, coarser nodes) along one direction of a whole block with `nodes` nodes:
-    first of sixth order, then linear. If `step` is 1 the coarser block has the same nodes along this direction; if
-    `step` is 2, every second one."""
+    """Return interpolation weights (2, nodes, coarser nodes) along one direction of a block of the grid with `nodes`
+    nodes: first of sixth order, then linear. If `step` is 1 the coarser block has the same nodes along this direction;
+    if `step` is 2, every second one."""
     return np.stack([np.eye(nodes)] * 2) if step == 1 else _line(0, nodes, (nodes + 1) // 2, False)[1]
 
 

@@ -231,9 +231,9 @@ class LocalBlocks:
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the conservative variables of each block of this rank as a checkpoint stores them, as the array called
-        `q.<number of the whole block>`: (n, nk, nj, ni) with n variables, in the scales of the case and the number type
-        of the run. With the precision "differences" these are the differences from the reference state, and their
-        rounding errors are also yielded, as `carry.<number of the whole block>` in the same shape."""
+        `q.<number of the block in the grid>`: (n, nk, nj, ni) with n variables, in the scales of the case and the
+        number type of the run. With the precision "differences" these are the differences from the reference state, and
+        their rounding errors are also yielded, as `carry.<number of the block in the grid>` in the same shape."""
         for state in self.states:
             for name, array in state.restarting.items():
                 piece = LazyArray(

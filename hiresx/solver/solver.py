@@ -434,7 +434,7 @@ class Solver:
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the arrays of a checkpoint: the conservative variables (n, nk, nj, ni) of each block of this rank,
-        called q.<number of the whole block>, and the states of earlier steps (`StateHistory.pieces`)."""
+        called q.<number of the block in the grid>, and the states of earlier steps (`StateHistory.pieces`)."""
         yield from self._blocks.pieces()
         if self.system.history is not None:
             yield from self.system.history.pieces()

@@ -76,8 +76,8 @@ class StateHistory:
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the states of earlier steps for a checkpoint: for each earlier step and each block of this rank an
-        array (n, nk, nj, ni) of its n variables, with the name history.<number of the step>.<number of the whole
-        block>."""
+        array (n, nk, nj, ni) of its n variables, with the name history.<number of the step>.<number of the block in the
+        grid>."""
         for n, step in enumerate(self._steps_to_store):
             for s, array in zip(self._blocks.states, step.state.arrays, strict=True):
                 values = LazyArray(

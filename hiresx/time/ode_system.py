@@ -115,9 +115,9 @@ class System(ABC):
 
     @abstractmethod
     def gather(self, x: Vector) -> np.ndarray:
-        """Return all numbers of the vector x on every rank, as a one-dimensional float64 array. It contains the whole
-        blocks one after another, each in C order of (variables, nk, nj, ni), whatever the division among ranks. For
-        libraries that support a single process only."""
+        """Return all numbers of the vector x on every rank, as a one-dimensional float64 array. It contains the blocks
+        of the grid one after another, each in C order of (variables, nk, nj, ni), whatever the division among ranks.
+        For libraries that support a single process only."""
 
     @abstractmethod
     def scatter(self, values: np.ndarray, x: Vector) -> None:
