@@ -58,12 +58,16 @@ def only(device: Any, count: int | None) -> Iterator[None]:
 def measure(
     device: Any, points: int, viscous: bool, precision: str, repeats: int, counts: Sequence[int | None]
 ) -> list[dict[str, Any]]:
-    """Return the measured times of a right-hand side, one row for each number of threads in `counts`:
-    `ns_per_point_rhs`, the nanoseconds per node (the median of `repeats`), and its `least` and `most`;
-    `bytes_per_point`; `stages`, the nanoseconds per node of each part. On a CPU a row also has `processor_ns`, the
-    processor time per node of all threads of this process, and `calibration_ns`, the time of the calibration loop (see
-    `calibrate`), which runs before each measurement. `device`: the backend. `points`: the nodes of the block along each
-    direction. `viscous`: whether the flow is viscous. `precision`: the name of the floating-point precision."""
+    """Return the measured times of a right-hand side, one row for each number of threads in `counts`. `device`: the
+    backend. `points`: the nodes of the block along each direction. `viscous`: whether the flow is viscous. `precision`:
+    the name of the floating-point precision. `repeats`: the number of measurements. A row has the following entries.
+
+    - `precision`, `viscous`, `threads`: the settings of the measurement.
+    - `ns_per_point_rhs`: the nanoseconds per node, the median of all measurements; `least` and `most`: the extrema.
+    - `bytes_per_point`: the memory per node. `stages`: the nanoseconds per node of each part of the right-hand side.
+    - `processor_ns`: on a CPU, the processor time per node of all threads of this process.
+    - `calibration_ns`: on a CPU, the time of the calibration loop, which runs before each measurement.
+    """
     solver = Solver(flow(points, viscous, precision), device)
     solver.initialize()
     solver.choose_dt()

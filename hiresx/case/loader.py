@@ -69,13 +69,16 @@ def load(
 ) -> Case:
     """Load the case of a bundled name, a TOML file or a folder with case.toml.
 
-    `preset`: the name of one of its [presets], or several names; later ones override earlier ones. `overrides`: texts
-    "dotted.key=value" with TOML values (any other value is a string), or a dictionary {"dotted.key": value}, in which
-    None removes the key. `unset`: dotted keys to remove from the case and its presets. The overrides are applied last;
-    `boundary.0.type=...` changes an entry of a list. Tables are merged, lists are replaced. Some keys exclude each
-    other: if a layer (file, preset or override) sets time.dt, time.cfl of the layers below it is removed, for example.
-    If a layer chooses the implicit integrator, time.end, dt and local of the layers below it are removed. If `complete`
-    is false, functions that the case names may be missing, because they will be given in Python.
+    - `preset`: the name of one of its [presets], or several names; later ones override earlier ones.
+    - `overrides`: texts "dotted.key=value" with TOML values (any other value is a string), or a dictionary
+      {"dotted.key": value}, in which None removes the key. They are applied last. `boundary.0.type=...` changes an
+      entry of a list.
+    - `complete`: if false, functions that the case names may be missing, because they will be given in Python.
+    - `unset`: dotted keys to remove from the case and its presets.
+
+    Tables are merged, lists are replaced. Some keys exclude each other: if a layer (file, preset or override) sets
+    time.dt, for example, time.cfl of the layers below it is removed. If a layer chooses the implicit integrator,
+    time.end, dt and local of the layers below it are removed.
 
     Raises HiresxError for an unknown name or preset, for invalid TOML (with line and column), for every error of the
     case and of its presets, for a key in `unset` that does not exist, for a function that case.py lacks, and for a
@@ -296,11 +299,13 @@ def _text(value: float | str | None) -> str | None:
 def merge(
     base: Mapping[str, Any], over: Mapping[str, Any], path: tuple[str, ...] = (), groups: Sequence[Any] = ()
 ) -> dict[str, Any]:
-    """Return a copy of `base` into which `over` is merged, both nested dictionaries of a case. Tables are merged
-    recursively, other values are replaced. Keys of `base` are removed if `over` has keys that exclude them (by
-    `groups`, or by ALTERNATIVES in this file); if `over` changes the kind of a table, such as the grid generator, and
-    the new kind does not have them; and if their values follow from the `scheme.choice` in `over`. `path`: the keys
-    that lead to the two dictionaries. `groups`: groups of names of parameters that exclude each other."""
+    """Return a copy of `base` into which `over` is merged, both nested dictionaries of a case. `path`: the keys that
+    lead to the two dictionaries. `groups`: groups of names of parameters that exclude each other.
+
+    Tables are merged recursively, other values are replaced. Three kinds of keys of `base` are removed: keys that keys
+    of `over` exclude (by `groups`, or by ALTERNATIVES in this file); keys that a table no longer has because `over`
+    changes its kind, such as the grid generator; and keys whose values follow from the `scheme.choice` in `over`.
+    """
     base = without_governed(path, base, over)
     groups = groups if path else over.get("alternatives", base.get("alternatives", ()))
     result = copy.deepcopy(dict(base))

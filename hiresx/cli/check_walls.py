@@ -22,11 +22,14 @@ STEEP = 52.0
 
 
 def report(decomposition: "Decomposition", extended: Sequence[Coordinates | GhostLayers]) -> list[dict[str, Any]]:
-    """Return one dictionary for each slip wall, plane of symmetry and axis: block, face, `range` of nodes and type;
-    `angle`, the largest angle between a grid line and the normal, in degrees; `mirrors_places`, whether ghost nodes
-    take the interpolated flow at mirrored points in place of the flow at mirrored nodes; `curved` and `edge`, whether
-    the wall is curved or has an edge; and `moved`, by how many cells mirrored points outside the grid were moved at
-    most. `extended`: the blocks with ghost layers."""
+    """Return one dictionary for each slip wall, plane of symmetry and axis. `extended`: the blocks with ghost layers.
+
+    - `block`, `face`, `range`, `type`: the position of the wall and the type of its boundary condition.
+    - `angle`: the largest angle between a grid line and the normal of the wall, in degrees.
+    - `curved`, `edge`: whether the wall is curved, and whether it has an edge.
+    - `mirrors_places`: whether ghost nodes take the flow at mirrored points, interpolated, not at mirrored nodes.
+    - `moved`: by how many cells mirrored points outside the grid were moved at most.
+    """
     moved: dict[int, float] = {}
     for entry in find_mirror_sources(decomposition, extended):
         moved[entry.place] = max(entry.moved, moved.get(entry.place, 0.0))

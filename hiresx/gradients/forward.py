@@ -63,14 +63,18 @@ def gradient(
     extended: bool = False,
 ) -> Gradient:
     """Return the derivatives of results of the steady flow of `case` with respect to keys of the case
-    (docs/gradients.md). `case`, `preset` and `overrides`: as for `hiresx.load`; the integrator must be the implicit
-    one. `of`: the results, numbers of the case's monitors: HISTORY.QUANTITY, or the quantity alone where one history
-    has it; each force also has the coefficients `lift` and `drag`. `by`: dotted keys of real numbers. `backend`: the
-    name of the backend. `step`: the step of the differences in each key, by default one in which the flow changes by
-    3e-4. `check`: whether to compute the differences of converged flows as well. `adjoint`: solve linear equations for
-    each result in place of each key; for forces only. `extended`: compute the residual of these equations in extended
-    precision, on the CPU. `say` is called with lines about the progress. All ranks of `comm` must call this; by default
-    these are all ranks that were started together.
+    (docs/gradients.md). All ranks of `comm` must call this; by default these are all ranks that were started together.
+
+    - `case`, `preset`, `overrides`: as for `hiresx.load`. The time integrator must be the implicit one.
+    - `of`: the results, numbers of the case's monitors: HISTORY.QUANTITY, or the quantity alone where one history has
+      it. Each force also has the coefficients `lift` and `drag`.
+    - `by`: dotted keys of real numbers.
+    - `backend`: the name of the backend.
+    - `step`: the step of the differences in each key, by default one in which the flow changes by 3e-4.
+    - `check`: whether to compute the differences of converged flows as well.
+    - `say`: a function that is called with lines about the progress.
+    - `adjoint`: whether to solve linear equations for each result in place of each key; for forces only.
+    - `extended`: whether to compute the residual of these equations in extended precision, on the CPU.
 
     Raises HiresxError for a result or key that the case does not have, for a flow that does not converge, for a flow
     whose mass no boundary condition determines, for a key without influence, for linear equations that are not solved,

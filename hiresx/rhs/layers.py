@@ -157,12 +157,16 @@ def shares(spec: Sponge, coordinate: Any) -> Any:
 
 
 def facts(case: Case, blocks: Sequence[Block]) -> list[dict[str, Any]]:
-    """Return a dictionary for every sponge of `case`, a result of `place_sponges`: axis, start, end, thickness,
-    strength, power; `draws_to`, the origin of the state towards which it forces the flow; `blocks` with nodes in it,
-    the number of `nodes` in it and of `points` across it (the least number among the blocks in which its strength
-    grows); `reach`, the largest relative depth (0 at its start, 1 at its end) that the grid contains; `damping`, the
-    factor of the amplitude of a sound wave that crosses this part in gas at rest, and `damping_db`; `behind`, the
-    length of the grid behind its end at full strength.
+    """Return a dictionary for every sponge of `case`, a result of `place_sponges`:
+
+    - `axis`, `start`, `end`, `thickness`, `strength`, `power`: as in the table of the sponge, the lengths in L.
+    - `draws_to`: the origin of the state towards which it forces the flow, the name of a function or "state".
+    - `blocks`: the names of the blocks with nodes in it. `nodes`: the number of nodes in it.
+    - `points`: the number of nodes across it, the least among the blocks in which its strength grows.
+    - `reach`: the largest relative depth (0 at its start, 1 at its end) that the grid contains.
+    - `damping`: the factor of the amplitude of a sound wave that crosses it, as far as the grid contains it, in gas at
+      rest. `damping_db`: the same in dB.
+    - `behind`: the length of the grid behind its end at full strength.
 
     The source -sigma (Q - Q_state) damps all variables of a wave equally: d ln A/dx = -sigma/c, c = 1.
     """

@@ -42,13 +42,14 @@ class RecutRun(AttachedRun):
         parts: Callable[[Decomposition], Sequence[Part]] | None = None,
     ) -> None:
         """Divide the blocks among the ranks again between two steps. `weights`: relative speeds of the ranks. `parts`:
-        a function that returns the division. Fields move from rank to rank in memory, and monitors continue as after a
-        restart. Ranks keep their GPUs, cores and threads; kernels are the same, transports are chosen again. Afterwards
-        `solver`, `blocks` and `attachments` are new objects, and `epochs` has a new entry. A step in progress is
-        completed first. All ranks must call this.
+        a function that returns the division. A step in progress is completed first. All ranks must call this.
+
+        Fields move from rank to rank in memory, and monitors continue as after a restart. Ranks keep their GPUs, cores,
+        threads and kernels, and choose the transport of ghost nodes again. Afterwards `solver`, `blocks` and
+        `attachments` are new objects, and `epochs` has a new entry.
 
         Raises HiresxError, with everything unchanged, for weights or a division that are not valid and if a rank has
-        too little memory for its part. Raises BlowUp if the flow is invalid.
+        too little memory for its nodes. Raises BlowUp if the flow is invalid.
         """
         chosen = None if weights is None else [float(w) for w in weights]
         by = partial(partition, ranks=self.comm.size, weights=chosen) if parts is None else parts
