@@ -41,10 +41,10 @@ METRIC_DIFFERENCES = {
 @dataclass(frozen=True)
 class Stencil:
     """Widths of the stencils of a run, as numbers of nodes on each side. Two stencils are centred at a half point:
-    `interpolation_reach` is the width of the interpolation, and `correction_reach` that of the correction of the
-    interpolated flux. The differences of the metrics have the latter width, too. Two stencils are centred at a node:
-    `difference_reach` is the width of the central differences of the viscous terms, and `filter_reach` that of the
-    explicit filter (0: none)."""
+    `interpolation_reach` is the width of the interpolation, and `correction_reach` the width of the correction of the
+    interpolated flux and of the differences of the metrics. Two stencils are centred at a node: `difference_reach` is
+    the width of the central differences of the viscous terms, and `filter_reach` the width of the explicit filter (0:
+    none)."""
 
     interpolation_reach: int = DIFFERENCE_REACH
     correction_reach: int = DIFFERENCE_REACH

@@ -21,9 +21,10 @@ SweepPrecision: TypeAlias = Literal["fp64", "fp32"]
 
 
 class Storage(NamedTuple):
-    """NumPy's names of the number types of kernels/storage.h. `real`: the type of computations. `stored`: that of the
-    state. `work`: that of metrics, Jacobian and work arrays. `rate`: that of the right-hand side. `carries`: whether
-    the state is stored as differences from a reference, with a further array of their rounding errors."""
+    """NumPy's names of the number types of kernels/storage.h. `real`: the type of computations. `stored`: the type of
+    the state. `work`: the type of metrics, Jacobian and work arrays. `rate`: the type of the right-hand side.
+    `carries`: whether the state is stored as differences from a reference, with a further array of their rounding
+    errors."""
 
     real: str
     stored: str

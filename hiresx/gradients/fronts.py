@@ -21,8 +21,8 @@ LEAF, SIDE = 100, 0.3
 
 class Elimination(NamedTuple):
     """Nodes that are eliminated together. `own` (k,): their numbers. `beside` (m,): the numbers of the nodes that are
-    eliminated later and whose equations change. `parts`: the positions, in the list of eliminations, of those whose
-    results are added to this one."""
+    eliminated later and whose equations change. `parts`: the positions, in the list of eliminations, of the
+    eliminations whose results are added to this one."""
 
     own: np.ndarray
     beside: np.ndarray

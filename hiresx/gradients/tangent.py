@@ -207,8 +207,8 @@ def _check(parameter: Parameter, moves: bool, left: float, changes: bool, hint: 
 class Differences:
     """Derivatives of steady flows by one parameter. They are central differences of fourth order, from four cases in
     which `parameter` is shifted by multiples of `step`; `family` makes these cases. Their states have arrays of the
-    same shapes as those of `flow`. `extended`: whether residuals are computed by four more flows in extended precision,
-    with a smaller step. Collective. Raises HiresxError if one of the cases has another grid."""
+    same shapes as the state of `flow`. `extended`: whether residuals are computed by four more flows in extended
+    precision, with a smaller step. Collective. Raises HiresxError if one of the cases has another grid."""
 
     def __init__(self, family: CaseFamily, flow: SteadyFlow, parameter: Parameter, step: float, extended: bool = False):
         self.parameter, self.step = parameter, step

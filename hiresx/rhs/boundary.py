@@ -360,8 +360,8 @@ class CharacteristicProfile(SubsonicFace, Profile):
 
 class Characteristic(SubsonicFace):
     """The boundary condition of a far field. Incoming characteristic waves have the amplitudes of the state of the
-    case, and outgoing waves those of the flow. `vortex`: the vortex in the far field, or None. Its `circulation` is 0
-    at first."""
+    case, and outgoing waves have the amplitudes of the flow. `vortex`: the vortex in the far field, or None. Its
+    `circulation` is 0 at first."""
 
     kernel = "characteristic"
     of_patch = False

@@ -19,10 +19,10 @@ _GRADIENTS = len(GAS_GRADIENTS)
 
 @dataclass(frozen=True, eq=False)
 class Face:
-    """The arguments from which the condition of one patch of a part is constructed. `extended`: coordinates of the part
-    with ghosts. `cut`: the parts of all ranks. `profile(name)`: returns a function of the case. `mirrored`: whether
-    ghosts take their values at the mirror images of their own positions. `curved`: whether the patch lies on a curved
-    no-slip wall of given temperature."""
+    """The arguments from which the boundary condition of one boundary patch of a block is constructed. `extended`:
+    coordinates of the block with ghost nodes. `cut`: the blocks of all ranks. `profile(name)`: returns a function of
+    the case. `mirrored`: whether ghosts take their values at the mirror images of their own positions. `curved`:
+    whether the patch lies on a curved no-slip wall of given temperature."""
 
     backend: Backend
     program: Program

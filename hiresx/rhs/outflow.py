@@ -63,7 +63,7 @@ class Outflow:
     ranks if launches can add them (`sums_of_ranks`, a function like `SignalledMemory.sums`). `join_ranks()` determines
     whether a face lies on several ranks. Both methods are collective.
 
-    `nodes`: for each part with such nodes its state, the nodes and their faces. `given`: the prescribed values of the
+    `nodes`: for each block with such nodes its state, the nodes and their faces. `given`: the prescribed values of the
     patches, on the device (kernels/outflow_given.h). `any`: whether any rank has such patches. `on_host`: whether a
     face lies on several ranks whose sums are added on the host.
     """

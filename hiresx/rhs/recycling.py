@@ -230,7 +230,7 @@ class RecyclingInflow(GivenNodes):
 
 class Recycling:
     """The update of all recycling inflows. A call of the object sets their state from the flow in the planes. `states`,
-    `conditions`: the parts of this rank and their boundary conditions. `profile`: as in `planes`. Collective, since a
+    `conditions`: the blocks of this rank and their boundary conditions. `profile`: as in `planes`. Collective, since a
     plane may be divided among ranks. `any`: whether any rank has such an inflow. Raises the errors of `Plane`."""
 
     def __init__(

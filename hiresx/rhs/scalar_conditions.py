@@ -147,8 +147,8 @@ class ScalarSymmetry(ScalarCondition):
 
 
 class ScalarSymmetryPlaces(ScalarSymmetry):
-    """The condition of a passive scalar at slip walls whose ghosts take their values at mirrored places. Its ghosts are
-    filled together with those of the gas."""
+    """The condition of a passive scalar at slip walls whose ghost nodes take their values at mirrored points. They are
+    filled together with the ghost nodes of the gas."""
 
     def ghost(self) -> None:
         """Do nothing: the ghost nodes are interpolated together with the ghost nodes of the gas."""

@@ -22,8 +22,8 @@ from hiresx.solver.held_blocks import HeldBlock
 class HandOver:
     """The data that pass from `solver` to the next solver: the content of a checkpoint, and measured times. `ground`:
     the grid and decomposition of the next solver. If `ground` has other tiles, the state stays on the device, and the
-    state of new tiles is interpolated (`carry_over`). `captured`: data that earlier attachments pass on, to which those
-    of `attachments` are added. Collective."""
+    state of new tiles is interpolated (`carry_over`). `captured`: data that earlier attachments pass on, to which the
+    data of `attachments` are added. Collective."""
 
     def __init__(
         self,

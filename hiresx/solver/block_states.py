@@ -47,10 +47,10 @@ Lines: TypeAlias = tuple[slice, slice]
 
 class Reused(NamedTuple):
     """Data that a solver uses again from an earlier solver of the same case. `configuration`, `program`: its kernels.
-    `states`: the block states of its parts on levels of refinement, by their nodes. The new solver uses a state, with
-    its metrics, if it has a part with the same nodes. `kept`: cached results that depend only on these states, or on
-    whole blocks that the new solver has, too. `held`: arrays of all parts on levels, from which those of new parts are
-    copied."""
+    `states`: the states of its blocks on levels of refinement, by their nodes. The new solver uses a state, with its
+    metrics, if it has a block with the same nodes. `kept`: cached results that depend only on these states, or on
+    blocks of the grid that the new solver has, too. `held`: arrays of all blocks on levels, from which the arrays of
+    new blocks are copied."""
 
     configuration: Configuration
     program: Program
@@ -71,11 +71,11 @@ def nodes_of(whole: Decomposition, part: Part) -> Tile | None:
 
 
 class LocalBlocks:
-    """Kernels, fields and metrics of this rank's parts of `domain`. `states`: the block state of each part.
-    `place[index]`: the position in `states` of the part with the number `index` among those of all ranks. `extended`:
-    coordinates with ghosts, by index. `layout`: the fields of the parts. `flow`: the initial state of the nodes, or
-    None. `reused`: data of a previous solver, which are used if their configuration is that of the case. `kept`:
-    results that the next solver can use as well.
+    """Kernels, fields and metrics of the blocks of this rank in the divided grid `domain`. `states`: the state of each
+    block. `place[index]`: the position in `states` of the block with the number `index` among the blocks of all ranks.
+    `extended`: coordinates with ghost nodes, by index. `layout`: the fields of the blocks. `flow`: the initial state of
+    the nodes, or None. `reused`: data of a previous solver, which are used if their configuration is that of the case.
+    `kept`: results that the next solver can use as well.
 
     Collective. Raises the errors of `hiresx.solver.Solver`.
     """

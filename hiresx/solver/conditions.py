@@ -30,9 +30,9 @@ class Conditions:
     """The physical boundary conditions and the sponges on the local blocks. `all`: the conditions of the patches, in
     the order in which they write shared nodes. `outflow`: the outflow conditions. `recycling`: the inflows that take
     fluctuations from the flow. `poles`: the poles of the grid. `sponges`: the sponge layers. `profiles`: functions that
-    replace those of case.py, by name. `memory`: the memory that ranks share, or None. `mirrored`: patches of the whole
-    blocks whose ghosts take their values at mirrored places. `clock`: the device's clock, for conditions that are
-    prescribed as waves.
+    replace the functions of case.py with the same names. `memory`: the memory that ranks share, or None. `mirrored`:
+    patches of the blocks of the grid whose ghost nodes take their values at mirrored points. `clock`: the device's
+    clock, for conditions that are prescribed as waves.
 
     Collective. Raises the errors of `hiresx.solver.Solver`.
     """

@@ -16,11 +16,11 @@ from hiresx.solver.sweep_colours import Colours
 
 @dataclass(frozen=True)
 class FaceBlocks:
-    """Matrices of the nodes of a part that lie on faces with conditions; all arrays are on the device. `nodes`: the
-    flat indexes of these nodes in a padded array, int32. `numbers`: an array of the padded shape with the number of
-    each of these nodes, and -1 at all others. `colours`: for each of the two colours (of nodes or of lines) the numbers
-    of its nodes. `blocks`: the matrices that belong to their neighbours (kernels/implicit/neighbours.h), reals of shape
-    (words, node)."""
+    """Matrices of the nodes of a block that lie on faces with boundary conditions; all arrays are on the device.
+    `nodes`: the flat indexes of these nodes in a padded array, int32. `numbers`: an array of the padded shape with the
+    number of each of these nodes, and -1 at all others. `colours`: for each of the two colours (of nodes or of lines)
+    the numbers of its nodes. `blocks`: the matrices that belong to their neighbours (kernels/implicit/neighbours.h),
+    reals of shape (words, node)."""
 
     nodes: Any
     numbers: Any

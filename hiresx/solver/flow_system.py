@@ -39,7 +39,7 @@ def one_after_another(tasks: Sequence[Task], stage: int) -> None:
 
 
 class FlowSystem(System):
-    """The discretised flow equations on the parts of this rank, as tasks that launch kernels. `tasks`: the tasks of a
+    """The discretised flow equations on the blocks of this rank, as tasks that launch kernels. `tasks`: the tasks of a
     stage of an explicit integrator, or of a right-hand side of an integrator that iterates. `rates_tasks`: the tasks of
     a right-hand side. `perform`: the function that executes tasks; in the context `by` it is replaced. `timed`:
     measures the time of other work of an integrator that iterates."""

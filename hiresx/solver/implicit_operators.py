@@ -50,7 +50,7 @@ class _TimeTerm(NamedTuple):
 
 
 class ImplicitOperators(Linearised):
-    """Operators of the implicit integrator on the parts of this rank. The matrix blocks, and the update with its
+    """Operators of the implicit integrator on the blocks of this rank. The matrix blocks, and the update with its
     ghosts, are fields of the block states. Collective. Raises HiresxError for a case that the implicit integrator does
     not support."""
 

@@ -44,20 +44,20 @@ class _StepAbandoned(Exception):
 
 
 class Solver:
-    """The flow solver of a case on a device, for the parts that this rank computes.
+    """The flow solver of a case on a device, for the blocks that this rank computes.
 
     `domain`: the grid with its partition among the ranks; without it this process computes the whole grid of the case,
     or `grid`. `plan`: "pencils" (CPU), "fused" (GPUs, and emulated), "decomposed" or "compact" (any backend); None
-    means the plan of the case, or one that suits the backend and its memory. `profiles`: functions that replace those
-    of case.py, by name. `transport`: the transport of halos to other ranks (see `HaloExchange`). `overlap`: if false,
-    the solver waits for halos at once, to measure the gain of overlapping. `flow`: the initial state (see
+    means the plan of the case, or one that suits the backend and its memory. `profiles`: functions that replace
+    functions of case.py. `transport`: the transport of ghost nodes to other ranks (see `HaloExchange`). `overlap`: if
+    false, the solver waits for ghost nodes at once, to measure the gain of overlapping. `flow`: the initial state (see
     `initial_flow`); without it, the state is set by `initialize` or `restore`. `reused`: data of another solver of the
     case, which must not be used afterwards; either all ranks pass them or none.
 
     Collective. Raises HiresxError for a grid that is not right-handed everywhere, for boundary conditions that omit a
     node, for invalid values of `flow`, and for errors of the backend and the compiler.
 
-    `decomposition`: the whole blocks of the grid. `cut`: the parts of all ranks. `states`, `kept`: as in `LocalBlocks`.
+    `decomposition`: the blocks of the grid. `cut`: the blocks of all ranks. `states`, `kept`: as in `LocalBlocks`.
     """
 
     def __init__(
