@@ -118,9 +118,8 @@ class NativeBackend:
         self._spin_time: int | None = None
 
     def compile(self, configuration: Configuration) -> "NativeProgram":
-        """Return the compiled kernels for the compile-time choices `configuration`, from the cache or compiled now,
-        which takes seconds. Kernels for some runs only are compiled at their first use. Raises HiresxError if there is
-        no compiler, or if it fails."""
+        """Return the compiled kernels for the compile-time choices `configuration`. Kernels for some runs only are
+        compiled at their first use. Raises HiresxError if the C++ compiler is missing or if it fails."""
         usual = self.libraries(configuration)
         thread_pool.library()
         return self.program(self, usual, configuration, later_kernels(configuration, self._root))
@@ -147,6 +146,7 @@ class NativeBackend:
 
     @threads.setter
     def threads(self, count: int) -> None:
+        """Set the number of threads that compute a kernel. Raises ValueError if it is less than 1."""
         if count < 1:
             raise ValueError(f"threads must be at least 1, got {count}")
         self._threads = count

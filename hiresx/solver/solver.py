@@ -137,6 +137,7 @@ class Solver:
 
     @overlap.setter
     def overlap(self, value: bool) -> None:
+        """Set whether computation overlaps with the exchange of ghost nodes."""
         self._ghosts.overlap = value
 
     def look_at_steps(self, calls: Sequence[Call]) -> Callable[[], None]:
@@ -407,7 +408,7 @@ class Solver:
             self.settle()
 
     def complete_if_set(self) -> None:
-        """Complete the state (`complete_state`) if nodes of any rank were set since. All ranks must call this."""
+        """Complete the state, as `complete_state` does, if a rank has set nodes before. All ranks must call this."""
         if self.comm.max(float(self._state_cache.incomplete)):
             self._give()  # also on ranks that set no node
             self._state_cache.replaced = True
