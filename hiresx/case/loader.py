@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hiresx.base.argument_types import check_types
 from hiresx.base.shell import quote
 from hiresx.base.whole_files import ABSENT, describe_path
 from hiresx.case import functions
@@ -60,6 +61,7 @@ class _CaseLayers(NamedTuple):
     layers: tuple[tuple[str, Mapping[str, Any]], ...]
 
 
+@check_types
 def load(
     name_or_path: str | Path,
     preset: str | Sequence[str] | None = None,
@@ -88,10 +90,6 @@ def load(
     document = read(path)
     presets = document.pop("presets", {})
     _check_presets(presets, path)
-    if not isinstance(preset, str | Sequence | None):
-        raise HiresxError(
-            f"preset: {preset!r} is neither a name nor a list of names", 'write for instance preset="quick"'
-        )
     chosen = [preset] if isinstance(preset, str) else list(preset or ())
     for name in chosen:
         if name not in presets:
@@ -168,8 +166,6 @@ def _blaming_overrides(
 
 def _keys_to_remove(unset: Sequence[str], overrides: Sequence[_Override]) -> list[str]:
     """Return the dotted keys that are to be removed."""
-    if isinstance(unset, str) or not all(isinstance(key, str) for key in unset):
-        raise HiresxError(f"unset: {unset!r:.80} is no list of keys", 'write for instance unset=["implicit"]')
     return [*unset, *(".".join(found.keys) for found in overrides if found.value is None)]
 
 
@@ -350,11 +346,6 @@ def _overrides(overrides: Sequence[str] | Mapping[str, Any]) -> Iterator[_Overri
             text = "" if value is None else f"{key}={format_value(plain(value))}"
             yield _Override(text, _keys(key, str(key)), plain(value))
         return
-    if not isinstance(overrides, list | tuple) or not all(isinstance(text, str) for text in overrides):
-        raise HiresxError(
-            f"overrides: {overrides!r:.80} is neither a list of texts nor a dictionary",
-            'write for instance overrides=["time.cfl=0.4"] or overrides={"time.cfl": 0.4}',
-        )
     for text in overrides:
         yield _Override(text, *parse_override(text))
 

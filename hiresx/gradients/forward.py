@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hiresx.base.argument_types import check_types
 from hiresx.case.loader import by_key
 from hiresx.errors import HiresxError
 from hiresx.gradients import numbers
@@ -48,6 +49,7 @@ class Gradient:
         return dict(vars(self))
 
 
+@check_types
 def gradient(
     case: str | Path,
     of: Sequence[str],
@@ -148,17 +150,12 @@ def _parse_request(
 ) -> tuple[CaseFamily, list[Parameter]]:
     """Return the family of cases and the parameters. Raises HiresxError for what is asked wrongly."""
     for name, given in (("of", of), ("by", by)):
-        if isinstance(given, str) or not given or not all(isinstance(word, str) for word in given):
-            raise HiresxError(f"{name} = {given!r} is not a list of names", f'write for instance {name}=["..."]')
+        if not given:
+            raise HiresxError(f"{name}: the list is empty", f'write for instance {name}=["..."]')
         if len(set(given)) < len(given):
             raise HiresxError(f"--{name} {','.join(given)}: a name is given twice", "give each once")
     if step is not None and not _is_positive(step):
         raise HiresxError(f"--step {step}: no step has this size", "give a number above 0, or leave it out")
-    if not isinstance(case, str | Path):
-        raise HiresxError(
-            f"case is of the type {type(case).__name__}, but derivatives need it with other values of its keys",
-            "give the name or the file of the case, and preset and overrides",
-        )
     if not isinstance(overrides, Mapping):
         overrides = by_key(overrides)
     chosen = [preset] if isinstance(preset, str) else list(preset or ())

@@ -63,7 +63,7 @@ class Ends:
 
 def check_steps(steps: Any) -> None:
     """Raise HiresxError if `steps`, the number of steps to run, is neither None nor an integer of 0 or more."""
-    if steps is not None and not (isinstance(steps, int | np.integer) and steps >= 0):
+    if steps is not None and not (isinstance(steps, int | np.integer) and not isinstance(steps, bool) and steps >= 0):
         raise HiresxError(
             f"run(steps={steps!r}): steps are a whole number, 0 or more", "leave it out to run to the end"
         )

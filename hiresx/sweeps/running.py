@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from hiresx.base import shell
+from hiresx.base.argument_types import check_types
 from hiresx.base.plural import plural
 from hiresx.base.termination_signals import ENDING, Requests, Terminated
 from hiresx.errors import HiresxError
@@ -60,6 +61,7 @@ class RunOptions:
     mpirun: str | None = None
 
 
+@check_types
 def sweep(
     case: str | Path,
     values: Mapping[str, Sequence[Any]] | None = None,
