@@ -19,9 +19,10 @@ _R = TypeVar("_R")
 
 
 def check_types(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Return `function` with a check of its arguments: text, numbers, paths, functions, lists of texts or numbers and
-    dictionaries, as they are annotated, and objects and lists of objects of a class of this package. Arguments with
-    other annotations are not checked. The result raises HiresxError for an argument of another type, with its name."""
+    """Return a function that checks its arguments against the annotations of `function` and then calls it. Texts,
+    numbers, paths, functions, lists of texts or numbers, dictionaries, and objects and lists of objects of a class of
+    this package are checked; arguments with other annotations are not. The returned function raises HiresxError, with
+    the name of the argument, for an argument of another type."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)

@@ -45,7 +45,7 @@ class Gradient:
     flow: dict[str, float]
 
     def document(self) -> dict[str, Any]:
-        """Return the result as JSON data."""
+        """Return the derivatives and how they were computed as a dictionary that JSON can represent."""
         return dict(vars(self))
 
 
@@ -64,19 +64,23 @@ def gradient(
     adjoint: bool = False,
     extended: bool = False,
 ) -> Gradient:
-    """Return the derivatives of the numbers `of` of the steady flow of `case` by its keys `by` (docs/gradients.md).
+    """Return the derivatives of results of the steady flow of `case` with respect to keys of the case
+    (docs/gradients.md). All ranks of `comm` must call this; by default these are all ranks that were started together.
 
-    `case`, `preset` and `overrides` are those of `hiresx.load`; the integrator must be the implicit one. `of`: numbers
-    of its monitors, HISTORY.QUANTITY, or the quantity alone where one history has it; each force has also the
-    coefficients `lift` and `drag`. `by`: dotted keys of real numbers. `backend`: the name of the backend. `step`: that
-    of the differences in each key, by default one in which the flow changes by 3e-4. `check`: find the differences of
-    converged flows, too. `adjoint`: solve linear equations for each number in place of each key; for numbers of forces
-    alone. `extended`: compute the residual of these equations in extended precision, on the CPU. `say` is called with
-    lines about the progress. Collective over `comm`, by default all ranks that were started together.
+    - `case`, `preset`, `overrides`: as for `hiresx.load`. The time integrator must be the implicit one.
+    - `of`: the results, numbers of the case's monitors: HISTORY.QUANTITY, or the quantity alone where one history has
+      it. Each force also has the coefficients `lift` and `drag`.
+    - `by`: dotted keys of real numbers.
+    - `backend`: the name of the backend.
+    - `step`: the step of the differences in each key, by default one in which the flow changes by 3e-4.
+    - `check`: whether to compute the differences of converged flows as well.
+    - `say`: a function that is called with lines about the progress.
+    - `adjoint`: whether to solve linear equations for each result in place of each key; for forces only.
+    - `extended`: whether to compute the residual of these equations in extended precision, on the CPU.
 
-    Raises HiresxError for what the case does not have, for a flow that does not converge, for one whose mass nothing
-    determines, for a key without influence, for linear equations that are not solved, and for extended precision that
-    the machine does not have.
+    Raises HiresxError for a result or key that the case does not have, for a flow that does not converge, for a flow
+    whose mass no boundary condition determines, for a key without influence, for linear equations that are not solved,
+    and for extended precision that the machine does not have.
     """
     comm = world() if comm is None else comm
     say = say if say is not None and comm.root else _ignore

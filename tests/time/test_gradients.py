@@ -95,7 +95,7 @@ def test_of_a_uniform_flow_in_closed_form(solver, key, force, lift):
 
 
 def test_what_has_no_influence_is_refused(solver):
-    with pytest.raises(HiresxError, match=r"--by time.cfl: neither the steady flow nor what is asked of it depends"):
+    with pytest.raises(HiresxError, match=r"--by time.cfl: neither the steady flow nor the results depend"):
         solver.solve(parameter(solver.case, "time.cfl"), ["floor.force_y"], 1e-3)
 
 
