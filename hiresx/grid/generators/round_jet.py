@@ -33,6 +33,8 @@ from hiresx.grid.spacing import march, nodes_along_jet, spacing_into_sponge
 CORE, JET, NOZZLE, OUTSIDE = range(4)
 # Growth of the spacing from layer to layer in the nozzle, as a logarithm, from which on the grid is rejected.
 STEEPEST = 0.25
+# Numbers of rings around the core that are tried to name those that fit.
+MOST_TRIED = 100
 # Bounds of the half width of the core: it must be positive and must not reach the nozzle's boundary layer.
 SMALLEST, LARGEST = 0.08, 0.45
 
@@ -156,16 +158,25 @@ def _radii(spec: Any, m: int) -> tuple[np.ndarray, int, int]:
 
 def _from_core(spec: Any, fine: float, m: int) -> np.ndarray:
     """Return the mean radius of the core's edge, and the radii of the layers from there to the nozzle's wall at 1/2."""
-    cells, rest = divmod(spec.points_per_diameter - m, 2)
     layer = round(spec.boundary_layer_thickness / fine)
-    hint = "change grid.points_per_diameter, points_around, boundary_layer_points or boundary_layer_thickness"
     least = max(layer + 4, MINIMUM_NODES)
-    if rest or cells < least:
-        raise HiresxError(
-            f"grid.points_per_diameter = {spec.points_per_diameter}: with {m} cells across the core (a quarter of "
-            f"points_around) and {layer} in each boundary layer, it has to be {m} + 2 n, n = {least} or more",
-            hint,
-        )
+    cells, rest = divmod(spec.points_per_diameter - m, 2)
+    if cells >= least and not rest and (found := _rings(cells, layer, fine, m)) is not None:
+        return found
+    fitting = [m + 2 * n for n in range(least, least + MOST_TRIED) if _rings(n, layer, fine, m) is not None]
+    nearest = sorted(sorted(fitting, key=lambda n: abs(n - spec.points_per_diameter))[:3])
+    raise HiresxError(
+        f"grid.points_per_diameter = {spec.points_per_diameter}: these cells across the nozzle do not fit with "
+        f"{m} across its core (a quarter of points_around) and {layer} in each layer of {spec.boundary_layer_thickness:g} D",
+        f"with these keys {', '.join(map(str, nearest))} fit"
+        if nearest
+        else "change points_around, boundary_layer_points or boundary_layer_thickness",
+    )
+
+
+def _rings(cells: int, layer: int, fine: float, m: int) -> np.ndarray | None:
+    """Return the radii of the edge of the core and of the `cells` rings around it, of which the outer `layer` have the
+    spacing `fine`; None if the spacing would have to change too fast."""
     # In index space the edge of the core is a circle of 4 m nodes: its spacing along the rays, and the growth of the
     # spacing, are those of a conformal map. This growth is reduced smoothly to zero, and a second one leads to `fine`
     # before the layer.
@@ -183,12 +194,7 @@ def _from_core(spec: Any, fine: float, m: int) -> np.ndarray:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if radii(middle)[0][-1] < 0.5 else (low, middle)
     found, rate = radii(low)
-    steepest = abs(rate) * 1.875 / (cells - layer)
-    if abs(found[-1] - 0.5) > 1e-6 or steepest > STEEPEST:
-        raise HiresxError(
-            f"{spec.points_per_diameter} cells across the nozzle do not fit with {m} across its core and "
-            f"{spec.boundary_layer_points} in each layer of {spec.boundary_layer_thickness:g} D",
-            hint,
-        )
+    if abs(found[-1] - 0.5) > 1e-6 or abs(rate) * 1.875 / (cells - layer) > STEEPEST:
+        return None
     found[-1] = 0.5
     return found
