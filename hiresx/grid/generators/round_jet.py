@@ -167,7 +167,8 @@ def _from_core(spec: Any, fine: float, m: int) -> np.ndarray:
     nearest = sorted(sorted(fitting, key=lambda n: abs(n - spec.points_per_diameter))[:3])
     raise HiresxError(
         f"grid.points_per_diameter = {spec.points_per_diameter}: these cells across the nozzle do not fit with "
-        f"{m} across its core (a quarter of points_around) and {layer} in each layer of {spec.boundary_layer_thickness:g} D",
+        f"{m} across its core (a quarter of points_around) and {layer} in each layer of "
+        f"{spec.boundary_layer_thickness:g} D",
         f"with these keys {', '.join(map(str, nearest))} fit"
         if nearest
         else "change points_around, boundary_layer_points or boundary_layer_thickness",
