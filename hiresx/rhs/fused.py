@@ -19,12 +19,6 @@ class Fused(InviscidPlan):
     # Largest number of nodes of a chunk across i, and along i.
     longest = longest_row = 2**31 - 1
 
-    @property
-    def marks(self) -> dict[str, Any]:
-        """Arguments of the sweeps across i that say where the hybrid form has something to do: `tiles`, and `march`,
-        the number of planes of a chunk of the kernel that marks them."""
-        return {"march": 1}
-
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
         """Return the directions (0, 1, 2) along which the kernel of the inviscid fluxes also computes the differences
@@ -57,7 +51,7 @@ class Fused(InviscidPlan):
         count = self._of_all(s.size[0] * s.size[other])
         chunk = min(line_chunk(n, count, np.dtype(s.real).itemsize), self.longest)
         extent = (s.size[0], s.size[other], -(-n // chunk))
-        lines = {"o": s.origin, "s2": s.strides[other], "sd": s.strides[d], **self.marks}
+        lines = {"o": s.origin, "s2": s.strides[other], "sd": s.strides[d]}
         return self.program.call("sweep_across", extent, **lines, n=n, chunk=chunk, **fields)
 
     def _of_all(self, count: int) -> int:

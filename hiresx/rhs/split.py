@@ -1,14 +1,20 @@
 """The split form of the inviscid terms and the hybrid scheme, for every plan (kernels/split.h, kernels/hybrid.h)."""
 
+import math
 from collections.abc import Sequence, Set
 from typing import Any
 
-from hiresx.device.interface import Call
+from hiresx.device.fields import declared_field
+from hiresx.device.interface import Call, Program
+from hiresx.device.state import BlockState
 from hiresx.device.wrappers import TILE
 from hiresx.grid.blocks import direction
-from hiresx.rhs.chunks import ENDS, LANES, march_chunk
+from hiresx.rhs.chunks import ENDS, LANES, MULTIPROCESSORS, TILES, march_chunk
 from hiresx.rhs.fused import Fused
-from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes, flux_arguments
+from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes, flux_arguments, flux_fields
+
+# Planes of a box (kernels/sensed_boxes.h).
+BOX_PLANES = 4
 
 
 class SplitPencils(Pencils):
@@ -60,17 +66,16 @@ class SplitFused(Fused):
         march = [self._march(directions, first)] if directions and not self.state.layout.has("shock_sensor") else []
         return [*march, *super().together(directions, False)]
 
+    def __init__(self, program: Program, state: BlockState, *arguments: Any, **others: Any):
+        self.boxes = state.array("sensed_boxes")
+        super().__init__(program, state, *arguments, **others)
+        (self.late or self.early).extend(self._in_boxes() if self.boxes is not None else [])
+
     def with_sensor(self, sensor: Call) -> Call:
         names = ("jacobian", "threshold", "smooth", "floor", "sensor")
         return self._march(
-            self.state.active, True, tiles=self.marks["tiles"], **{name: sensor.arguments[name] for name in names}
+            self.state.active, True, boxes=self.boxes, **{name: sensor.arguments[name] for name in names}
         )
-
-    @property
-    def marks(self) -> dict[str, Any]:
-        """Arguments of the sweeps across i, as in the base class; `tiles` for the hybrid form alone."""
-        tiles = self.state.array("sensed_tiles")
-        return {"march": self._planes_of_chunk} | ({} if tiles is None else {"tiles": tiles})
 
     @property
     def _planes_of_chunk(self) -> int:
@@ -86,15 +91,33 @@ class SplitFused(Fused):
         steps = {f"d{name}": s.strides[d] if d in directions else 0 for d, name in enumerate("ijk")}
         return self.program.call(
             "split_march", (ni, nj, -(-n // chunk)), **s.place, **steps, n=n, chunk=chunk, sv=s.variable_stride, q=s.q,
-            m=s.metrics, r=s.r, first=int(first), **(sensor or {"threshold": 1.0, "smooth": 0, "floor": 0.0}),
+            m=s.metrics, r=s.r, first=int(first), **({"threshold": 1.0, "smooth": 0, "floor": 0.0, "boxes": None} | sensor),
         )  # fmt: skip
+
+    def _in_boxes(self) -> list[Call]:
+        """Return the launches that add the difference between the hybrid and the split flux in listed boxes."""
+        s = self.state
+        place = {"corner": s.origin, "sj": s.strides[1], "sk": s.strides[2], **{f"n{d}": n for d, n in enumerate(s.size)}, "boxes": self.boxes}
+        (n0, n1, n2), sensor = s.size, s.array("shock_sensor")
+        fields = flux_fields(s.layout).get("fields")
+        arrays = {"fields": s.array(fields)} if fields else {}
+        directed = fields is not None and declared_field(fields).directed
+        boxes = math.prod(-(-n // of) for n, of in zip(s.size, (*TILE, BOX_PLANES), strict=True))
+        blocks = min(boxes, TILES * MULTIPROCESSORS)
+        return [
+            self.program.call("sensed_ghosts", (max(n0, n1), max(n1, n2), 6), **place, sensor=sensor),
+            self.program.call(
+                "hybrid_boxes", (blocks * TILE[0], 1, 1), **place, sv=s.variable_stride, sensor=sensor,
+                sf=s.variable_stride if directed else 0, q=s.q, m=s.metrics, r=s.r, **arrays,
+            ),
+        ]  # fmt: skip
 
     def launches(self, d: int, first: bool) -> list[Call]:
         """Return the launches for the direction `d` after the split flux: those that add the difference between the
         hybrid and the split flux, where the sensor is above 0, and those that sum mass fluxes at walls. `first`:
         whether no direction has written the rates `r` yet."""
         s, calls = self.state, []
-        if s.layout.has("shock_sensor"):
+        if s.layout.has("shock_sensor") and self.boxes is None:
             calls.append(self.sweep(d, False, frozenset()))
         for face in sorted(face for face in self.walls if direction(face) == d):
             extent, nodes = face_nodes(s, face)

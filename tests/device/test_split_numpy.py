@@ -26,7 +26,8 @@ from numpy_weights import EPSILON, PARTS, SPAN, smoothness
 from hiresx.device import wrappers
 
 HEADERS = (
-    "half_point.h", "inviscid.h", "scalar.h", "split.h", "hybrid.h", "fused.h", "split_points.h", "sensed.h",
+    "half_point.h", "inviscid.h", "scalar.h", "split.h", "hybrid.h", "fused.h", "split_points.h", "sensed_boxes.h",
+    "sensed.h",
     "calibration.h", "terms/shock_sensor.h",
 )  # fmt: skip
 WEIGHTS = (3 / 4, -3 / 20, 1 / 60)

@@ -1,0 +1,142 @@
+// Where the hybrid form has something to do, for GPUs: a list of boxes of nodes. A box is listed when the shock sensor is
+// above 0 at a node, or a ghost, that changes a rate in it. Whoever finds such a node lists the box, in whatever order; no
+// result depends on it.
+#if HX_SENSORS && !defined(HX_CPU)
+constexpr int box_i = HX_TILE_I;
+constexpr int box_j = HX_TILE_J;
+constexpr int box_k = 4;
+
+HD int boxes_along(int n, int nodes) { return (n + nodes - 1) / nodes; }
+
+// Numbers of a block of n0 x n1 x n2 nodes: that of the listed boxes, that of the thread blocks that have done theirs, the
+// listed boxes, and for each box whether it is listed.
+struct SensedBoxes {
+    int *numbers;
+    int n0, n1, n2;
+
+    HD int along(int d) const {
+        return d == 0 ? boxes_along(n0, box_i) : d == 1 ? boxes_along(n1, box_j) : boxes_along(n2, box_k);
+    }
+    HD int &listed(int box) const { return numbers[2 + box]; }
+    HD int &marked(int box) const { return numbers[2 + along(0) * along(1) * along(2) + box]; }
+    // What is there, which becomes `value`, or increases by it.
+    static HD int exchange(int &there, int value) {
+#if defined(__CUDA_ARCH__)
+        return atomicExch(&there, value);
+#else
+        return __atomic_exchange_n(&there, value, __ATOMIC_RELAXED);
+#endif
+    }
+    static HD int add(int &there, int value) {
+#if defined(__CUDA_ARCH__)
+        return atomicAdd(&there, value);
+#else
+        return __atomic_fetch_add(&there, value, __ATOMIC_RELAXED);
+#endif
+    }
+    HD void list(int box) const {
+        int &mark = marked(box);
+        if (*const_cast<volatile int *>(&mark) == 0 && exchange(mark, 1) == 0) listed(add(numbers[0], 1)) = box;
+    }
+    // Lists the boxes with nodes on the line along d through node (i, j, k) whose rates depend on the flux that reads it.
+    HD void list_along(int d, int i, int j, int k) const {
+        const int at[3] = {i, j, k}, n[3] = {n0, n1, n2}, nodes[3] = {box_i, box_j, box_k};
+        int place[3];
+        for (int e = 0; e < 3; ++e) place[e] = at[e] / nodes[e];
+        const int low = at[d] > split_reach ? at[d] - split_reach : 0;
+        const int high = at[d] + split_reach < n[d] ? at[d] + split_reach : n[d] - 1;
+        for (place[d] = low / nodes[d]; place[d] * nodes[d] <= high; ++place[d])
+            list(place[0] + along(0) * (place[1] + along(1) * place[2]));
+    }
+};
+
+// Ghosts of the directions with more than one node: k is the face, (i, j) a node of it if there is one.
+KERNEL(sensed_ghosts, int i, int j, int k, int corner, int sj, int sk, int n0, int n1, int n2, const_work_field<1> sensor,
+       int *boxes) {
+    const int d = k / 2, n[3] = {n0, n1, n2}, first = d == 0, second = d == 2 ? 1 : 2;
+    if (n[d] == 1 || i >= n[first] || j >= n[second]) return;
+    int at[3];
+    at[first] = i, at[second] = j;
+    const SensedBoxes found = {boxes, n0, n1, n2};
+    for (int s = 0; s < split_reach; ++s) {
+        at[d] = k % 2 ? n[d] + s : -1 - s;
+        const long long p = corner + at[0] + (long long)at[1] * sj + (long long)at[2] * sk;
+        if (load<real>(sensor + p) > real(0)) found.list_along(d, at[0], at[1], at[2]);
+    }
+}
+
+// Half points of a box along one direction.
+constexpr int box_half_points = box_i * box_j * box_k + box_i * box_j + box_i * box_k;
+static_assert(box_j * box_k <= box_i * (box_j + box_k), "half points along i fit, too");
+constexpr int hybrid_boxes_own = gas_variables * box_half_points;
+constexpr int hybrid_boxes_blocks = 2;
+
+// A block of threads takes listed boxes: to their rates comes the difference of the hybrid fluxes (hybrid.h) from the split
+// ones. It computes fluxes of one direction at a time where the sensor is above 0, a thread each, then the rates; fluxes
+// between two boxes are computed in both, with the same outcome. sf: stride of the directions of `fields`, or 0.
+TILE_KERNEL(hybrid_boxes, int i, int j, int k, int corner, int sj, int sk, int n0, int n1, int n2, stride sv, stride sf,
+            const_state_field<gas_variables> q, const_work_field<9> m, const_work_field<HX_FLUX_FIELDS> fields,
+            const_work_field<HX_SENSORS> sensor, rate_field<gas_variables> r, int *boxes) {
+    BLOCK_MEMORY(fluxes, hybrid_boxes_own);
+    SHARED unsigned short asked[box_half_points];
+    SHARED int count;
+    const SensedBoxes found = {boxes, n0, n1, n2};
+    const int all = boxes[0], blocks = ni / HX_TILE_I;
+    (void)nj, (void)j, (void)k;
+    for (int turn = i / HX_TILE_I; turn < all; turn += blocks) {
+        const int box = found.listed(turn), row = box / found.along(0);
+        const int begin_i = box % found.along(0) * box_i, begin_j = row % found.along(1) * box_j;
+        const int begin_k = row / found.along(1) * box_k;
+        const int li = n0 - begin_i < box_i ? n0 - begin_i : box_i, lj = n1 - begin_j < box_j ? n1 - begin_j : box_j;
+        const int lk = n2 - begin_k < box_k ? n2 - begin_k : box_k;
+        const long long first = corner + begin_i + (long long)begin_j * sj + (long long)begin_k * sk;
+        ROLLED for (int d = 0; d < 3; ++d) {
+            if ((d == 0 ? n0 : d == 1 ? n1 : n2) == 1) continue;
+            const long long sd = d == 0 ? 1 : d == 1 ? sj : sk;
+            // of half point h, behind a node
+            const int hi = li + (d == 0), hj = lj + (d == 1), half_points = hi * hj * (lk + (d == 2));
+            const auto place = [&](int h) {
+                return first + h % hi + (long long)(h / hi % hj) * sj + (long long)(h / (hi * hj)) * sk - sd;
+            };
+            THREADS {
+                if (thread == 0) count = 0;
+            }
+            THREADS {
+                for (int h = thread; h < half_points; h += HX_TILE_THREADS) {
+                    const work_real *const at = sensor + place(h);
+                    if (hybrid_share<real>([&](int s) { return load<real>(at + s * sd); }) > real(0))
+                        asked[SensedBoxes::add(count, 1)] = (unsigned short)h;
+                    else
+                        for (int v = 0; v < gas_variables; ++v) fluxes[v * box_half_points + h] = real(0);
+                }
+            }
+            THREADS {
+                for (int a = thread; a < count; a += HX_TILE_THREADS) {
+                    const int h = asked[a];
+                    real split[gas_variables], flux[gas_variables];
+                    split_flux_at(place(h), sd, sv, q, m + 3 * d * sv, fields + d * sf, sensor, split, flux);
+                    for (int v = 0; v < gas_variables; ++v) fluxes[v * box_half_points + h] = flux[v] - split[v];
+                }
+            }
+            THREADS {
+                for (int l = thread; count && l < li * lj * lk; l += HX_TILE_THREADS) {
+                    const int x = l % li, y = l / li % lj, z = l / (li * lj), h = x + hi * (y + hj * z);
+                    const int ahead = h + (d == 0 ? 1 : d == 1 ? hi : hi * hj);
+                    rate_real *const rate = r + first + x + (long long)y * sj + (long long)z * sk;
+                    for (int v = 0; v < gas_variables; ++v) {
+                        const real before = fluxes[v * box_half_points + h], after = fluxes[v * box_half_points + ahead];
+                        if (before != real(0) || after != real(0))
+                            store(rate + v * sv, load<real>(rate + v * sv) + (before - after));
+                    }
+                }
+            }
+        }
+        THREADS {
+            if (thread == 0) found.marked(box) = 0;
+        }
+    }
+    THREADS {
+        if (thread == 0 && SensedBoxes::add(boxes[1], 1) == blocks - 1) boxes[0] = boxes[1] = 0;
+    }
+}
+#endif
