@@ -65,24 +65,29 @@ KERNEL(sensed_ghosts, int i, int j, int k, int corner, int sj, int sk, int n0, i
     }
 }
 
-// Half points of a box along one direction.
-constexpr int box_half_points = box_i * box_j * box_k + box_i * box_j + box_i * box_k;
-static_assert(box_j * box_k <= box_i * (box_j + box_k), "half points along i fit, too");
-constexpr int hybrid_boxes_own = gas_variables * box_half_points;
+// Nodes of a box with one more ahead and behind along one direction; the half point behind node s of a line is at s - 1.
+constexpr int box_places = box_i * box_j * box_k + 2 * box_i * box_j + 2 * box_i * box_k;
+static_assert(box_j * box_k <= box_i * (box_j + box_k), "those along i fit, too");
+constexpr int hybrid_boxes_own = 2 * gas_variables * box_places;
 constexpr int hybrid_boxes_blocks = 2;
 
 // A block of threads takes listed boxes: to their rates comes the difference of the hybrid fluxes (hybrid.h) from the split
-// ones. It computes fluxes of one direction at a time where the sensor is above 0, a thread each, then the rates; fluxes
-// between two boxes are computed in both, with the same outcome. sf: stride of the directions of `fields`, or 0.
+// ones. In one direction after the other it lists the half points where the sensor is above 0, interpolates at the nodes
+// beside these, computes the fluxes, a thread each, then the rates. Fluxes between two boxes are computed in both, with the
+// same outcome. sf: stride of the directions of `fields`, or 0.
 TILE_KERNEL(hybrid_boxes, int i, int j, int k, int corner, int sj, int sk, int n0, int n1, int n2, stride sv, stride sf,
             const_state_field<gas_variables> q, const_work_field<9> m, const_work_field<HX_FLUX_FIELDS> fields,
             const_work_field<HX_SENSORS> sensor, rate_field<gas_variables> r, int *boxes) {
-    BLOCK_MEMORY(fluxes, hybrid_boxes_own);
-    SHARED unsigned short asked[box_half_points];
-    SHARED int count;
+    BLOCK_MEMORY(memory, hybrid_boxes_own);
+    SHARED unsigned short half_points[box_places], nodes[box_places];
+    SHARED mark asked[box_places], rough[HX_LIMITER ? box_places : 1];
+    SHARED int counts[2];
     const SensedBoxes found = {boxes, n0, n1, n2};
     const int all = boxes[0], blocks = ni / HX_TILE_I;
-    (void)nj, (void)j, (void)k;
+    // the state behind a half point and then its flux, and the state ahead of it
+    const auto minus = [&](int v, int at) -> real & { return memory[v * box_places + at]; };
+    const auto plus = [&](int v, int at) -> real & { return memory[(gas_variables + v) * box_places + at]; };
+    (void)nj, (void)j, (void)k, (void)plus, (void)rough, (void)nodes;
     for (int turn = i / HX_TILE_I; turn < all; turn += blocks) {
         const int box = found.listed(turn), row = box / found.along(0);
         const int begin_i = box % found.along(0) * box_i, begin_j = row % found.along(1) * box_j;
@@ -93,41 +98,72 @@ TILE_KERNEL(hybrid_boxes, int i, int j, int k, int corner, int sj, int sk, int n
         ROLLED for (int d = 0; d < 3; ++d) {
             if ((d == 0 ? n0 : d == 1 ? n1 : n2) == 1) continue;
             const long long sd = d == 0 ? 1 : d == 1 ? sj : sk;
-            // of half point h, behind a node
-            const int hi = li + (d == 0), hj = lj + (d == 1), half_points = hi * hj * (lk + (d == 2));
-            const auto place = [&](int h) {
-                return first + h % hi + (long long)(h / hi % hj) * sj + (long long)(h / (hi * hj)) * sk - sd;
+            const work_real *const area = m + 3 * d * sv;
+            const int hi = li + 2 * (d == 0), hj = lj + 2 * (d == 1), places = hi * hj * (lk + 2 * (d == 2));
+            const int step = d == 0 ? 1 : d == 1 ? hi : hi * hj, last = (d == 0 ? li : d == 1 ? lj : lk) + 1;
+            const auto node = [&](int at) {
+                return first + at % hi + (long long)(at / hi % hj) * sj + (long long)(at / (hi * hj)) * sk - sd;
             };
+            const auto along = [&](int at) { return d == 0 ? at % hi : d == 1 ? at / hi % hj : at / (hi * hj); };
             THREADS {
-                if (thread == 0) count = 0;
+                if (thread == 0) counts[0] = counts[1] = 0;
+                for (int at = thread; at < places; at += HX_TILE_THREADS) {
+                    const work_real *const own = sensor + node(at);
+                    asked[at] = along(at) < last && hybrid_share<real>([&](int s) { return load<real>(own + s * sd); }) > real(0);
+                }
             }
             THREADS {
-                for (int h = thread; h < half_points; h += HX_TILE_THREADS) {
-                    const work_real *const at = sensor + place(h);
-                    if (hybrid_share<real>([&](int s) { return load<real>(at + s * sd); }) > real(0))
-                        asked[SensedBoxes::add(count, 1)] = (unsigned short)h;
+                for (int at = thread; at < places; at += HX_TILE_THREADS) {
+                    if (asked[at])
+                        half_points[SensedBoxes::add(counts[0], 1)] = (unsigned short)at;
                     else
-                        for (int v = 0; v < gas_variables; ++v) fluxes[v * box_half_points + h] = real(0);
+                        for (int v = 0; v < gas_variables; ++v) minus(v, at) = real(0);
+#ifdef HX_INTERPOLATES_NODES
+                    if (asked[at] || (along(at) && asked[at - step])) nodes[SensedBoxes::add(counts[1], 1)] = (unsigned short)at;
+#endif
                 }
             }
+            if (counts[0] == 0) continue;
+#ifdef HX_INTERPOLATES_NODES
             THREADS {
-                for (int a = thread; a < count; a += HX_TILE_THREADS) {
-                    const int h = asked[a];
+                for (int n = thread; n < counts[1]; n += HX_TILE_THREADS) {
+                    const int at = nodes[n];
+                    const long long p = node(at);
+                    real through[3], behind[gas_variables], ahead[gas_variables];
+                    for (int c = 0; c < 3; ++c) through[c] = load<real>(area + c * sv + p);
+                    store_rough(rough + (HX_LIMITER ? at : 0),
+                                interpolate([&](int s, int v) { return load<real>(q + v * sv + p + s * sd); }, through, ahead, behind));
+                    if (asked[at])
+                        for (int v = 0; v < gas_variables; ++v) minus(v, at) = ahead[v];
+                    if (along(at) && asked[at - step])
+                        for (int v = 0; v < gas_variables; ++v) plus(v, at - step) = behind[v];
+                }
+            }
+#endif
+            THREADS {
+                for (int h = thread; h < counts[0]; h += HX_TILE_THREADS) {
+                    const int at = half_points[h];
                     real split[gas_variables], flux[gas_variables];
-                    split_flux_at(place(h), sd, sv, q, m + 3 * d * sv, fields + d * sf, sensor, split, flux);
-                    for (int v = 0; v < gas_variables; ++v) fluxes[v * box_half_points + h] = flux[v] - split[v];
+#ifdef HX_INTERPOLATES_NODES
+                    const auto states = [&](const auto &, const auto &, real *left, real *right) {
+                        for (int v = 0; v < gas_variables; ++v) left[v] = minus(v, at), right[v] = plus(v, at);
+                        return either(load_rough<real>(rough + (HX_LIMITER ? at : 0)),
+                                      load_rough<real>(rough + (HX_LIMITER ? at + step : 0)));
+                    };
+                    split_flux_at(node(at), sd, sv, q, area, fields + d * sf, sensor, states, split, flux);
+#else
+                    split_flux_at(node(at), sd, sv, q, area, fields + d * sf, sensor, split, flux);
+#endif
+                    for (int v = 0; v < gas_variables; ++v) minus(v, at) = flux[v] - split[v];
                 }
             }
             THREADS {
-                for (int l = thread; count && l < li * lj * lk; l += HX_TILE_THREADS) {
-                    const int x = l % li, y = l / li % lj, z = l / (li * lj), h = x + hi * (y + hj * z);
-                    const int ahead = h + (d == 0 ? 1 : d == 1 ? hi : hi * hj);
+                for (int l = thread; l < li * lj * lk; l += HX_TILE_THREADS) {
+                    const int x = l % li, y = l / li % lj, z = l / (li * lj), at = x + hi * (y + hj * z);
                     rate_real *const rate = r + first + x + (long long)y * sj + (long long)z * sk;
-                    for (int v = 0; v < gas_variables; ++v) {
-                        const real before = fluxes[v * box_half_points + h], after = fluxes[v * box_half_points + ahead];
-                        if (before != real(0) || after != real(0))
-                            store(rate + v * sv, load<real>(rate + v * sv) + (before - after));
-                    }
+                    if (!asked[at] && !asked[at + step]) continue;
+                    for (int v = 0; v < gas_variables; ++v)
+                        store(rate + v * sv, load<real>(rate + v * sv) + (minus(v, at) - minus(v, at + step)));
                 }
             }
         }

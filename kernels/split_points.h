@@ -5,9 +5,11 @@
 #if HX_SPLIT
 // The split flux at half point 1/2 of the line through node p, and that of the hybrid. What is interpolated comes first:
 // both at a time would not fit the registers of a GPU.
-template <class T>
+//
+// interpolated(q, area_at, left, right): the states there and where they are rough, as interpolated_states has them.
+template <class T, class States>
 HD void split_flux_at(long long p, long long sd, stride sv, const_state_pointer q, const work_real *m,
-                      const work_real *fields, const work_real *sensor, T *split, T *flux) {
+                      const work_real *fields, const work_real *sensor, const States &interpolated, T *split, T *flux) {
     const auto state = [&](int s, int v) { return load<T>(q + v * sv + p + s * sd); };
     const auto area = [&](int s, int d) { return load<T>(m + d * sv + p + s * sd); };
     const auto read = [&](int s, T *node, T *through) {
@@ -24,19 +26,29 @@ HD void split_flux_at(long long p, long long sd, stride sv, const_state_pointer 
     for (int v = 0; v < gas_variables; ++v) other[v] = T(real(0));
     if (asked) {
         T left[gas_variables], right[gas_variables], nodes[2 * split_reach][split_variables], through[3];
-        rough = interpolated_states(state, area, left, right);
+        rough = interpolated(state, area, left, right);
         for (int s = 0; s < 2 * split_reach; ++s) read(s + 1 - split_reach, nodes[s], through);
         interpolated_flux(state, area, [&](int s, int v) { return nodes[s + split_reach - 1][v]; },
                           [&](int s, int n) { return load<T>(fields + n * sv + p + s * sd); }, left, right, other);
     }
 #else
-    (void)fields, (void)sensor;
+    (void)fields, (void)sensor, (void)interpolated;
 #endif
     split_flux(read, split);
     for (int v = 0; v < gas_variables; ++v) flux[v] = split[v];
 #if HX_SENSORS
     if (asked) blend_flux(state, area, share, rough, other, flux);
 #endif
+}
+template <class T>
+HD void split_flux_at(long long p, long long sd, stride sv, const_state_pointer q, const work_real *m,
+                      const work_real *fields, const work_real *sensor, T *split, T *flux) {
+    const auto states = [](const auto &state, const auto &area, T *left, T *right) {
+#if HX_SENSORS
+        return interpolated_states(state, area, left, right);
+#endif
+    };
+    split_flux_at(p, sd, sv, q, m, fields, sensor, states, split, flux);
 }
 
 // half points -1..n-1
