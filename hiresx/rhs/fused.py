@@ -16,8 +16,6 @@ class Fused(InviscidPlan):
     """Plan of the inviscid terms for GPUs: one kernel launch for each direction, without work memory."""
 
     work_variables = 0
-    # Largest number of nodes of a chunk across i, and along i.
-    longest = longest_row = 2**31 - 1
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
@@ -44,12 +42,12 @@ class Fused(InviscidPlan):
         if s.strides[d] == 1:
             rows, planes = s.size[1:]
             elements = (rows - 1) * s.strides[1] + n
-            chunk = min(row_chunk(elements, self._of_all(planes)), self.longest_row)
+            chunk = row_chunk(elements, self._of_all(planes))
             extent = (-(-elements // chunk), 1, planes)
             return self.program.call("sweep_along", extent, **s.place, n=n, rows=rows, chunk=chunk, **fields)
         other = 3 - d
         count = self._of_all(s.size[0] * s.size[other])
-        chunk = min(line_chunk(n, count, np.dtype(s.real).itemsize), self.longest)
+        chunk = line_chunk(n, count, np.dtype(s.real).itemsize)
         extent = (s.size[0], s.size[other], -(-n // chunk))
         lines = {"o": s.origin, "s2": s.strides[other], "sd": s.strides[d]}
         return self.program.call("sweep_across", extent, **lines, n=n, chunk=chunk, **fields)

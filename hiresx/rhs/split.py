@@ -9,7 +9,7 @@ from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.device.wrappers import TILE
 from hiresx.grid.blocks import direction
-from hiresx.rhs.chunks import ENDS, LANES, MULTIPROCESSORS, TILES, march_chunk
+from hiresx.rhs.chunks import MULTIPROCESSORS, TILES, march_chunk
 from hiresx.rhs.fused import Fused
 from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes, flux_arguments, flux_fields
 
@@ -55,8 +55,6 @@ class SplitFused(Fused):
     between the AFWENO flux and the split flux, weighted by the sensor; chunks in which no sensor is above 0 do nothing.
     """
 
-    longest, longest_row = 32, 4 * (2 * LANES - ENDS)
-
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
         """Return the empty set: no kernel of this plan computes the differences of the viscous fluxes."""
@@ -97,7 +95,13 @@ class SplitFused(Fused):
     def _in_boxes(self) -> list[Call]:
         """Return the launches that add the difference between the hybrid and the split flux in listed boxes."""
         s = self.state
-        place = {"corner": s.origin, "sj": s.strides[1], "sk": s.strides[2], **{f"n{d}": n for d, n in enumerate(s.size)}, "boxes": self.boxes}
+        place = {
+            "corner": s.origin,
+            "sj": s.strides[1],
+            "sk": s.strides[2],
+            **{f"n{d}": n for d, n in enumerate(s.size)},
+            "boxes": self.boxes,
+        }
         (n0, n1, n2), sensor = s.size, s.array("shock_sensor")
         fields = flux_fields(s.layout).get("fields")
         arrays = {"fields": s.array(fields)} if fields else {}
