@@ -9,7 +9,7 @@ constexpr int box_k = 4;
 HD int boxes_along(int n, int nodes) { return (n + nodes - 1) / nodes; }
 
 // Numbers of a block of n0 x n1 x n2 nodes: that of the listed boxes, that of the thread blocks that have done theirs, the
-// listed boxes, and for each box whether it is listed.
+// listed boxes, and for each box the directions along which it is listed, as bits.
 struct SensedBoxes {
     int *numbers;
     int n0, n1, n2;
@@ -19,12 +19,12 @@ struct SensedBoxes {
     }
     HD int &listed(int box) const { return numbers[2 + box]; }
     HD int &marked(int box) const { return numbers[2 + along(0) * along(1) * along(2) + box]; }
-    // What is there, which becomes `value`, or increases by it.
-    static HD int exchange(int &there, int value) {
+    // What is there, which gets the bits of `value`, or increases by it.
+    static HD int set(int &there, int value) {
 #if defined(__CUDA_ARCH__)
-        return atomicExch(&there, value);
+        return atomicOr(&there, value);
 #else
-        return __atomic_exchange_n(&there, value, __ATOMIC_RELAXED);
+        return __atomic_fetch_or(&there, value, __ATOMIC_RELAXED);
 #endif
     }
     static HD int add(int &there, int value) {
@@ -34,9 +34,9 @@ struct SensedBoxes {
         return __atomic_fetch_add(&there, value, __ATOMIC_RELAXED);
 #endif
     }
-    HD void list(int box) const {
+    HD void list(int box, int d) const {
         int &mark = marked(box);
-        if (*const_cast<volatile int *>(&mark) == 0 && exchange(mark, 1) == 0) listed(add(numbers[0], 1)) = box;
+        if (!(*const_cast<volatile int *>(&mark) & 1 << d) && set(mark, 1 << d) == 0) listed(add(numbers[0], 1)) = box;
     }
     // Lists the boxes with nodes on the line along d through node (i, j, k) whose rates depend on the flux that reads it.
     HD void list_along(int d, int i, int j, int k) const {
@@ -46,7 +46,7 @@ struct SensedBoxes {
         const int low = at[d] > split_reach ? at[d] - split_reach : 0;
         const int high = at[d] + split_reach < n[d] ? at[d] + split_reach : n[d] - 1;
         for (place[d] = low / nodes[d]; place[d] * nodes[d] <= high; ++place[d])
-            list(place[0] + along(0) * (place[1] + along(1) * place[2]));
+            list(place[0] + along(0) * (place[1] + along(1) * place[2]), d);
     }
 };
 
@@ -89,14 +89,14 @@ TILE_KERNEL(hybrid_boxes, int i, int j, int k, int corner, int sj, int sk, int n
     const auto plus = [&](int v, int at) -> real & { return memory[(gas_variables + v) * box_places + at]; };
     (void)nj, (void)j, (void)k, (void)plus, (void)rough, (void)nodes;
     for (int turn = i / HX_TILE_I; turn < all; turn += blocks) {
-        const int box = found.listed(turn), row = box / found.along(0);
+        const int box = found.listed(turn), row = box / found.along(0), directions = found.marked(box);
         const int begin_i = box % found.along(0) * box_i, begin_j = row % found.along(1) * box_j;
         const int begin_k = row / found.along(1) * box_k;
         const int li = n0 - begin_i < box_i ? n0 - begin_i : box_i, lj = n1 - begin_j < box_j ? n1 - begin_j : box_j;
         const int lk = n2 - begin_k < box_k ? n2 - begin_k : box_k;
         const long long first = corner + begin_i + (long long)begin_j * sj + (long long)begin_k * sk;
         ROLLED for (int d = 0; d < 3; ++d) {
-            if ((d == 0 ? n0 : d == 1 ? n1 : n2) == 1) continue;
+            if (!(directions & 1 << d)) continue;
             const long long sd = d == 0 ? 1 : d == 1 ? sj : sk;
             const work_real *const area = m + 3 * d * sv;
             const int hi = li + 2 * (d == 0), hj = lj + 2 * (d == 1), places = hi * hj * (lk + 2 * (d == 2));

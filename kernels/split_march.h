@@ -197,7 +197,9 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                     const real share = shock_share(found, centre, load<real>(jacobian + from), threshold, smooth, floor);
                     store(sensor + from, share);
                     if (boxes && share > real(0))
-                        for (int d = 0; d < 3; ++d) SensedBoxes{boxes, ni, nj, n}.list_along(d, i + x, j + y, l - late);
+                        for (int d = 0; d < 3; ++d)
+                            if (d == 0 ? di : d == 1 ? dj : dk)
+                                SensedBoxes{boxes, ni, nj, n}.list_along(d, i + x, j + y, l - late);
                 }
 #endif
                 if (l - behind >= begin)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Set
-from typing import Any
 
 import numpy as np
 

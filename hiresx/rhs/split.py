@@ -87,9 +87,10 @@ class SplitFused(Fused):
         ni, nj, n = s.size
         chunk = self._planes_of_chunk
         steps = {f"d{name}": s.strides[d] if d in directions else 0 for d, name in enumerate("ijk")}
+        sensor = {"threshold": 1.0, "smooth": 0, "floor": 0.0, "boxes": None} | sensor
         return self.program.call(
             "split_march", (ni, nj, -(-n // chunk)), **s.place, **steps, n=n, chunk=chunk, sv=s.variable_stride, q=s.q,
-            m=s.metrics, r=s.r, first=int(first), **({"threshold": 1.0, "smooth": 0, "floor": 0.0, "boxes": None} | sensor),
+            m=s.metrics, r=s.r, first=int(first), **sensor,
         )  # fmt: skip
 
     def _in_boxes(self) -> list[Call]:

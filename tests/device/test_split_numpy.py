@@ -119,43 +119,47 @@ def march(kernels, directions: list[int], q, m, rates: np.ndarray, first: int, *
     if "sensor" in sensor:
         own = np.zeros(SHAPE)
         inside(own)[...] = inside(sensor["sensor"])
-        assert listed(boxes) == around(own)
+        assert listed(boxes) == around(own, directions)
 
 
-def around(sensor: np.ndarray) -> set[int]:
-    """The numbers of the boxes of nodes whose rates depend on a flux that reads a node with a sensor above 0."""
-    changed = np.zeros(SIZE[::-1], bool)
-    for d, n in enumerate(SIZE):
-        along = of_lines(sensor[None] > 0, d)[0]
-        for s in range(7):
-            changed |= np.take(along, np.arange(s, s + n), 2 - d)
-    counts = [-(-n // nodes) for n, nodes in zip(SIZE, (*wrappers.TILE, BOX_PLANES), strict=True)]
+def counts() -> list[int]:
+    """The number of boxes along each direction."""
+    return [-(-n // nodes) for n, nodes in zip(SIZE, (*wrappers.TILE, BOX_PLANES), strict=True)]
+
+
+def around(sensor: np.ndarray, directions=range(3)) -> dict[int, int]:
+    """The boxes of nodes whose rates depend on a flux that reads a node with a sensor above 0: from the number of a box
+    to the bits of the directions of such fluxes."""
     at = [np.arange(n) // nodes for n, nodes in zip(SIZE, (*wrappers.TILE, BOX_PLANES), strict=True)]
-    numbers = (at[2][:, None, None] * counts[1] + at[1][:, None]) * counts[0] + at[0]
-    return {*numbers[changed].tolist()}
+    numbers = (at[2][:, None, None] * counts()[1] + at[1][:, None]) * counts()[0] + at[0]
+    found: dict[int, int] = {}
+    for d in directions:
+        along, n = of_lines(sensor[None] > 0, d)[0], SIZE[d]
+        changed = np.any([np.take(along, np.arange(s, s + n), 2 - d) for s in range(7)], axis=0)
+        for number in {*numbers[changed].tolist()}:
+            found[number] = found.get(number, 0) | 1 << d
+    return found
 
 
-def listed(boxes: np.ndarray) -> set[int]:
-    """The numbers of the boxes that are listed, each once."""
+def listed(boxes: np.ndarray) -> dict[int, int]:
+    """The boxes that are listed, each once, as `around` has them."""
     found = boxes[2 : 2 + boxes[0]].tolist()
-    assert len({*found}) == len(found)
-    return {*found}
+    marks = boxes[2 + np.prod(counts()) :]
+    assert len({*found}) == len(found) == np.count_nonzero(marks)
+    return {number: int(marks[number]) for number in found}
 
 
 def correct(kernels, q: np.ndarray, m: np.ndarray, sensor: np.ndarray, rates: np.ndarray) -> None:
     """What the hybrid fluxes have over the split ones in the boxes around a sensor above 0, by two blocks of threads,
     which leave an empty list."""
-    boxes, count = (
-        np.zeros(POINTS, np.int32),
-        int(np.prod([-(-n // of) for n, of in zip(SIZE, (*wrappers.TILE, BOX_PLANES), strict=True)])),
-    )
-    numbers = np.array(sorted(around(sensor)))
-    boxes[0], boxes[2 : 2 + len(numbers)], boxes[2 + count + numbers] = len(numbers), numbers[::-1], 1
+    boxes, marks = np.zeros(POINTS, np.int32), 2 + np.prod(counts())
+    for n, (number, bits) in enumerate(around(sensor).items()):
+        boxes[0], boxes[2 + n], boxes[marks + number] = n + 1, number, bits
     kernels.launch(
         "hybrid_boxes", (2 * wrappers.TILE[0], 1, 1), **BLOCK, sv=POINTS, sf=0, q=q, m=m, sensor=sensor, r=rates,
         boxes=boxes,
     )  # fmt: skip
-    assert not boxes[:2].any() and not boxes[2 + count :].any()
+    assert not boxes[:2].any() and not boxes[marks:].any()
 
 
 def sweep(kernels, d: int, q: np.ndarray, area: np.ndarray, sensor: np.ndarray, rates: np.ndarray) -> None:
@@ -219,8 +223,8 @@ def test_hybrid_fluxes_and_rates(backend, interpolation):
 
 @pytest.mark.parametrize("d", range(3))
 def test_a_node_lists_the_boxes_whose_rates_it_changes(d):
-    """A node or ghost anywhere on a line, whose sensor is above 0, lists the boxes in which its fluxes change a rate. In
-    these the rates of all nodes that the fluxes reach change, and no others."""
+    """A node or ghost anywhere on a line, whose sensor is above 0, lists the boxes in which its fluxes change a rate.
+    The rates of all nodes there that the fluxes reach change, and no others."""
     m, jacobian = geometry()
     kernels, n, own = program("emulated", HEADERS, inviscid="hybrid", sensor="jump"), SIZE[d], [4, 4, 4]
     noise = conservative(0.2 * states()[0] + np.array([0.8, 0.3, 0.2, -0.1, 0.9])[:, None, None, None])
@@ -231,7 +235,7 @@ def test_a_node_lists_the_boxes_whose_rates_it_changes(d):
         sensor[tuple(at[::-1])] = 0.5
         boxes = np.zeros(POINTS, np.int32)
         kernels.launch("sensed_ghosts", (max(SIZE[:2]), max(SIZE[1:]), 6), **BLOCK, sensor=sensor, boxes=boxes)
-        assert listed(boxes) == (set() if 0 <= s < n else around(sensor))
+        assert listed(boxes) == ({} if 0 <= s < n else around(sensor))
         if 0 <= s < n:  # march compares what it lists
             q = conservative(np.array([1.0, 0.0, 0.0, 0.0, 1.0])[:, None, None, None] + np.zeros(SHAPE))
             q[(0, *at[::-1])] = 1.1
