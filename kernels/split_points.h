@@ -1,7 +1,8 @@
 // The split and the hybrid form of the inviscid terms, a thread per point, one direction at a time. Arguments as in
 // inviscid.h.
 //   decomposed plan: split_numerical_flux -> flux_difference
-//   fused plan: split_march.h, the sweeps of fused.h where there is a sensor, split_face_mass at walls
+//   fused plan: split_march.h; where there is a sensor sensed_boxes.h, or with a floor the sweeps of fused.h;
+//   split_face_mass at walls
 #if HX_SPLIT
 // The split flux at half point 1/2 of the line through node p, and that of the hybrid. What is interpolated comes first:
 // both at a time would not fit the registers of a GPU.

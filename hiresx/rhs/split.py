@@ -9,7 +9,7 @@ from hiresx.device.interface import Call, Program
 from hiresx.device.state import BlockState
 from hiresx.device.wrappers import TILE
 from hiresx.grid.blocks import direction
-from hiresx.rhs.chunks import MULTIPROCESSORS, TILES, march_chunk
+from hiresx.rhs.chunks import march_chunk, resident_tiles
 from hiresx.rhs.fused import Fused
 from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes, flux_arguments, flux_fields
 
@@ -52,7 +52,8 @@ class SplitDecomposed(InviscidPlan):
 class SplitFused(Fused):
     """Plan of the split form for GPUs, without work memory. A block of threads processes a tile of columns plane by
     plane, with all directions at once (kernels/split_march.h). In the hybrid form further launches add the difference
-    between the AFWENO flux and the split flux, weighted by the sensor; chunks in which no sensor is above 0 do nothing.
+    between the AFWENO flux and the split flux, weighted by the sensor: in the boxes of nodes that the sensor lists
+    (kernels/sensed_boxes.h), or along all lines if the sensor has a floor above 0. `boxes`: the lists, or None.
     """
 
     @staticmethod
@@ -75,17 +76,11 @@ class SplitFused(Fused):
             self.state.active, True, boxes=self.boxes, **{name: sensor.arguments[name] for name in names}
         )
 
-    @property
-    def _planes_of_chunk(self) -> int:
-        """Number of planes of a chunk of the marching kernel."""
-        ni, nj, n = self.state.size
-        return march_chunk(n, self._of_all(-(-ni // TILE[0]) * -(-nj // TILE[1])))
-
     def _march(self, directions: Sequence[int], first: bool, **sensor: Any) -> Call:
         """The split form in these directions; `sensor`: the arguments of the launch that gives that field."""
         s = self.state
         ni, nj, n = s.size
-        chunk = self._planes_of_chunk
+        chunk = march_chunk(n, self._of_all(-(-ni // TILE[0]) * -(-nj // TILE[1])))
         steps = {f"d{name}": s.strides[d] if d in directions else 0 for d, name in enumerate("ijk")}
         sensor = {"threshold": 1.0, "smooth": 0, "floor": 0.0, "boxes": None} | sensor
         return self.program.call(
@@ -96,24 +91,17 @@ class SplitFused(Fused):
     def _in_boxes(self) -> list[Call]:
         """Return the launches that add the difference between the hybrid and the split flux in listed boxes."""
         s = self.state
-        place = {
-            "corner": s.origin,
-            "sj": s.strides[1],
-            "sk": s.strides[2],
-            **{f"n{d}": n for d, n in enumerate(s.size)},
-            "boxes": self.boxes,
-        }
-        (n0, n1, n2), sensor = s.size, s.array("shock_sensor")
-        fields = flux_fields(s.layout).get("fields")
-        arrays = {"fields": s.array(fields)} if fields else {}
+        (n0, n1, n2), (_, sj, sk) = s.size, s.strides
+        block = {"corner": s.origin, "sj": sj, "sk": sk, "n0": n0, "n1": n1, "n2": n2, "boxes": self.boxes}
+        sensor, fields = s.array("shock_sensor"), flux_fields(s.layout).get("fields")
         directed = fields is not None and declared_field(fields).directed
         boxes = math.prod(-(-n // of) for n, of in zip(s.size, (*TILE, BOX_PLANES), strict=True))
-        blocks = min(boxes, TILES * MULTIPROCESSORS)
         return [
-            self.program.call("sensed_ghosts", (max(n0, n1), max(n1, n2), 6), **place, sensor=sensor),
+            self.program.call("sensed_ghosts", (max(n0, n1), max(n1, n2), 6), **block, sensor=sensor),
             self.program.call(
-                "hybrid_boxes", (blocks * TILE[0], 1, 1), **place, sv=s.variable_stride, sensor=sensor,
-                sf=s.variable_stride if directed else 0, q=s.q, m=s.metrics, r=s.r, **arrays,
+                "hybrid_boxes", (resident_tiles(boxes) * TILE[0], 1, 1), **block, sv=s.variable_stride, sensor=sensor,
+                sf=s.variable_stride if directed else 0, q=s.q, m=s.metrics, r=s.r,
+                **({"fields": s.array(fields)} if fields else {}),
             ),
         ]  # fmt: skip
 
