@@ -56,6 +56,15 @@ class SplitFused(Fused):
     (kernels/sensed_boxes.h), or along all lines if the sensor has a floor above 0. `boxes`: the lists, or None.
     """
 
+    def __init__(
+        self, program: Program, state: BlockState, interpolation: str, late: Set[int] = frozenset(), *others: Any
+    ):  # fmt: skip
+        self.boxes = state.array("sensed_boxes")
+        super().__init__(program, state, interpolation, late, *others)
+        if self.boxes is not None:
+            self.boxes[...] = 0  # kernels leave the lists empty
+            (self.late if late & {*state.active} else self.early).extend(self._in_boxes())
+
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
         """Return the empty set: no kernel of this plan computes the differences of the viscous fluxes."""
@@ -64,11 +73,6 @@ class SplitFused(Fused):
     def together(self, directions: Sequence[int], first: bool) -> list[Call]:
         march = [self._march(directions, first)] if directions and not self.state.layout.has("shock_sensor") else []
         return [*march, *super().together(directions, False)]
-
-    def __init__(self, program: Program, state: BlockState, *arguments: Any, **others: Any):
-        self.boxes = state.array("sensed_boxes")
-        super().__init__(program, state, *arguments, **others)
-        (self.late or self.early).extend(self._in_boxes() if self.boxes is not None else [])
 
     def with_sensor(self, sensor: Call) -> Call:
         names = ("jacobian", "threshold", "smooth", "floor", "sensor")
