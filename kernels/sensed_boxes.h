@@ -145,7 +145,7 @@ TILE_KERNEL(hybrid_boxes, int i, int j, int k, int corner, int sj, int sk, int n
                     const int at = half_points[h];
                     real split[gas_variables], flux[gas_variables];
 #ifdef HX_INTERPOLATES_NODES
-                    const auto states = [&](const auto &, const auto &, real *left, real *right) {
+                    const auto states = [&](real *left, real *right) -> Rough<real> {
                         for (int v = 0; v < gas_variables; ++v) left[v] = minus(v, at), right[v] = plus(v, at);
                         return either(load_rough<real>(rough + (HX_LIMITER ? at : 0)),
                                       load_rough<real>(rough + (HX_LIMITER ? at + step : 0)));

@@ -7,7 +7,7 @@
 // The split flux at half point 1/2 of the line through node p, and that of the hybrid. What is interpolated comes first:
 // both at a time would not fit the registers of a GPU.
 //
-// interpolated(q, area_at, left, right): the states there and where they are rough, as interpolated_states has them.
+// interpolated(left, right): gets the states there, and tells where they are rough.
 template <class T, class States>
 HD void split_flux_at(long long p, long long sd, stride sv, const_state_pointer q, const work_real *m,
                       const work_real *fields, const work_real *sensor, const States &interpolated, T *split, T *flux) {
@@ -27,7 +27,7 @@ HD void split_flux_at(long long p, long long sd, stride sv, const_state_pointer 
     for (int v = 0; v < gas_variables; ++v) other[v] = T(real(0));
     if (asked) {
         T left[gas_variables], right[gas_variables], nodes[2 * split_reach][split_variables], through[3];
-        rough = interpolated(state, area, left, right);
+        rough = interpolated(left, right);
         for (int s = 0; s < 2 * split_reach; ++s) read(s + 1 - split_reach, nodes[s], through);
         interpolated_flux(state, area, [&](int s, int v) { return nodes[s + split_reach - 1][v]; },
                           [&](int s, int n) { return load<T>(fields + n * sv + p + s * sd); }, left, right, other);
@@ -44,12 +44,16 @@ HD void split_flux_at(long long p, long long sd, stride sv, const_state_pointer 
 template <class T>
 HD void split_flux_at(long long p, long long sd, stride sv, const_state_pointer q, const work_real *m,
                       const work_real *fields, const work_real *sensor, T *split, T *flux) {
-    const auto states = [](const auto &state, const auto &area, T *left, T *right) {
+    const auto interpolated = [&](T *left, T *right) -> Rough<T> {
 #if HX_SENSORS
-        return interpolated_states(state, area, left, right);
+        return interpolated_states([&](int s, int v) { return load<T>(q + v * sv + p + s * sd); },
+                                   [&](int s, int d) { return load<T>(m + d * sv + p + s * sd); }, left, right);
+#else
+        (void)left, (void)right;
+        return {};
 #endif
     };
-    split_flux_at(p, sd, sv, q, m, fields, sensor, states, split, flux);
+    split_flux_at(p, sd, sv, q, m, fields, sensor, interpolated, split, flux);
 }
 
 // half points -1..n-1
