@@ -71,6 +71,28 @@ static_assert(box_j * box_k <= box_i * (box_j + box_k), "those along i fit, too"
 constexpr int hybrid_boxes_own = 2 * gas_variables * box_places;
 constexpr int hybrid_boxes_blocks = 2;
 
+// The places of a box for the direction d.
+struct BoxLines {
+    int li, lj, lk, hi, hj, places, step, last;  // nodes along i, j, k; places along i and j, all; from one to the next; the last
+    long long first, sd;                         // the node at place 0; stride of nodes
+
+    HD BoxLines(const SensedBoxes &found, int box, int d, int corner, int sj, int sk) {
+        const int row = box / found.along(0), begin_i = box % found.along(0) * box_i;
+        const int begin_j = row % found.along(1) * box_j, begin_k = row / found.along(1) * box_k;
+        li = found.n0 - begin_i < box_i ? found.n0 - begin_i : box_i;
+        lj = found.n1 - begin_j < box_j ? found.n1 - begin_j : box_j;
+        lk = found.n2 - begin_k < box_k ? found.n2 - begin_k : box_k;
+        hi = li + 2 * (d == 0), hj = lj + 2 * (d == 1), places = hi * hj * (lk + 2 * (d == 2));
+        step = d == 0 ? 1 : d == 1 ? hi : hi * hj, last = (d == 0 ? li : d == 1 ? lj : lk) + 1;
+        sd = d == 0 ? 1 : d == 1 ? sj : sk;
+        first = corner + begin_i + (long long)begin_j * sj + (long long)begin_k * sk - sd;
+    }
+    HD long long node(int at, int sj, int sk) const {
+        return first + at % hi + (long long)(at / hi % hj) * sj + (long long)(at / (hi * hj)) * sk;
+    }
+    HD int along(int at) const { return at / step % (last + 1); }
+};
+
 // A block of threads takes listed boxes: to their rates comes the difference of the hybrid fluxes (hybrid.h) from the split
 // ones. In one direction after the other it lists the half points where the sensor is above 0, interpolates at the nodes
 // beside these, computes the fluxes, a thread each, then the rates. Fluxes between two boxes are computed in both, with the
@@ -88,38 +110,33 @@ TILE_KERNEL(hybrid_boxes, int i, int j, int k, int corner, int sj, int sk, int n
     const auto minus = [&](int v, int at) -> real & { return memory[v * box_places + at]; };
     const auto plus = [&](int v, int at) -> real & { return memory[(gas_variables + v) * box_places + at]; };
     (void)nj, (void)j, (void)k, (void)plus, (void)rough, (void)nodes;
+    // Read again at every use, so that what depends on it is computed again and not kept in registers.
+    SHARED volatile int now[2];
+    const auto lines = [&] { return BoxLines(found, now[0], now[1], corner, sj, sk); };
     for (int turn = i / HX_TILE_I; turn < all; turn += blocks) {
-        const int box = found.listed(turn), row = box / found.along(0), directions = found.marked(box);
-        const int begin_i = box % found.along(0) * box_i, begin_j = row % found.along(1) * box_j;
-        const int begin_k = row / found.along(1) * box_k;
-        const int li = n0 - begin_i < box_i ? n0 - begin_i : box_i, lj = n1 - begin_j < box_j ? n1 - begin_j : box_j;
-        const int lk = n2 - begin_k < box_k ? n2 - begin_k : box_k;
-        const long long first = corner + begin_i + (long long)begin_j * sj + (long long)begin_k * sk;
+        const int directions = found.marked(found.listed(turn));
         ROLLED for (int d = 0; d < 3; ++d) {
             if (!(directions & 1 << d)) continue;
-            const long long sd = d == 0 ? 1 : d == 1 ? sj : sk;
-            const work_real *const area = m + 3 * d * sv;
-            const int hi = li + 2 * (d == 0), hj = lj + 2 * (d == 1), places = hi * hj * (lk + 2 * (d == 2));
-            const int step = d == 0 ? 1 : d == 1 ? hi : hi * hj, last = (d == 0 ? li : d == 1 ? lj : lk) + 1;
-            const auto node = [&](int at) {
-                return first + at % hi + (long long)(at / hi % hj) * sj + (long long)(at / (hi * hj)) * sk - sd;
-            };
-            const auto along = [&](int at) { return d == 0 ? at % hi : d == 1 ? at / hi % hj : at / (hi * hj); };
             THREADS {
-                if (thread == 0) counts[0] = counts[1] = 0;
-                for (int at = thread; at < places; at += HX_TILE_THREADS) {
-                    const work_real *const own = sensor + node(at);
-                    asked[at] = along(at) < last && hybrid_share<real>([&](int s) { return load<real>(own + s * sd); }) > real(0);
+                if (thread == 0) now[0] = found.listed(turn), now[1] = d, counts[0] = counts[1] = 0;
+            }
+            THREADS {
+                const BoxLines box = lines();
+                for (int at = thread; at < box.places; at += HX_TILE_THREADS) {
+                    const work_real *const own = sensor + box.node(at, sj, sk);
+                    asked[at] = box.along(at) < box.last &&
+                                hybrid_share<real>([&](int s) { return load<real>(own + s * box.sd); }) > real(0);
                 }
             }
             THREADS {
-                for (int at = thread; at < places; at += HX_TILE_THREADS) {
+                const BoxLines box = lines();
+                for (int at = thread; at < box.places; at += HX_TILE_THREADS) {
                     if (asked[at])
                         half_points[SensedBoxes::add(counts[0], 1)] = (unsigned short)at;
                     else
                         for (int v = 0; v < gas_variables; ++v) minus(v, at) = real(0);
 #ifdef HX_INTERPOLATES_NODES
-                    if (asked[at] || (along(at) && asked[at - step])) nodes[SensedBoxes::add(counts[1], 1)] = (unsigned short)at;
+                    if (asked[at] || (box.along(at) && asked[at - box.step])) nodes[SensedBoxes::add(counts[1], 1)] = (unsigned short)at;
 #endif
                 }
             }
@@ -128,47 +145,55 @@ TILE_KERNEL(hybrid_boxes, int i, int j, int k, int corner, int sj, int sk, int n
             THREADS {
                 for (int n = thread; n < counts[1]; n += HX_TILE_THREADS) {
                     const int at = nodes[n];
-                    const long long p = node(at);
+                    const BoxLines box = lines();
+                    const long long p = box.node(at, sj, sk), sd = box.sd;
+                    const work_real *const area = m + 3 * now[1] * sv;
                     real through[3], behind[gas_variables], ahead[gas_variables];
                     for (int c = 0; c < 3; ++c) through[c] = load<real>(area + c * sv + p);
                     store_rough(rough + (HX_LIMITER ? at : 0),
                                 interpolate([&](int s, int v) { return load<real>(q + v * sv + p + s * sd); }, through, ahead, behind));
                     if (asked[at])
                         for (int v = 0; v < gas_variables; ++v) minus(v, at) = ahead[v];
-                    if (along(at) && asked[at - step])
-                        for (int v = 0; v < gas_variables; ++v) plus(v, at - step) = behind[v];
+                    const int before = at - box.step;
+                    if (box.along(at) && asked[before])
+                        for (int v = 0; v < gas_variables; ++v) plus(v, before) = behind[v];
                 }
             }
 #endif
             THREADS {
                 for (int h = thread; h < counts[0]; h += HX_TILE_THREADS) {
-                    const int at = half_points[h];
+                    const int at = half_points[h], d = now[1];
+                    const BoxLines box = lines();
+                    const long long p = box.node(at, sj, sk), sd = box.sd;
+                    const work_real *const area = m + 3 * d * sv;
                     real split[gas_variables], flux[gas_variables];
 #ifdef HX_INTERPOLATES_NODES
                     const auto states = [&](real *left, real *right) -> Rough<real> {
                         for (int v = 0; v < gas_variables; ++v) left[v] = minus(v, at), right[v] = plus(v, at);
                         return either(load_rough<real>(rough + (HX_LIMITER ? at : 0)),
-                                      load_rough<real>(rough + (HX_LIMITER ? at + step : 0)));
+                                      load_rough<real>(rough + (HX_LIMITER ? at + box.step : 0)));
                     };
-                    split_flux_at(node(at), sd, sv, q, area, fields + d * sf, sensor, states, split, flux);
+                    split_flux_at(p, sd, sv, q, area, fields + d * sf, sensor, states, split, flux);
 #else
-                    split_flux_at(node(at), sd, sv, q, area, fields + d * sf, sensor, split, flux);
+                    split_flux_at(p, sd, sv, q, area, fields + d * sf, sensor, split, flux);
 #endif
                     for (int v = 0; v < gas_variables; ++v) minus(v, at) = flux[v] - split[v];
                 }
             }
             THREADS {
-                for (int l = thread; l < li * lj * lk; l += HX_TILE_THREADS) {
-                    const int x = l % li, y = l / li % lj, z = l / (li * lj), at = x + hi * (y + hj * z);
-                    rate_real *const rate = r + first + x + (long long)y * sj + (long long)z * sk;
-                    if (!asked[at] && !asked[at + step]) continue;
+                const BoxLines box = lines();
+                for (int l = thread; l < box.li * box.lj * box.lk; l += HX_TILE_THREADS) {
+                    const int x = l % box.li, y = l / box.li % box.lj, z = l / (box.li * box.lj);
+                    const int at = x + box.hi * (y + box.hj * z), ahead = at + box.step;
+                    if (!asked[at] && !asked[ahead]) continue;
+                    rate_real *const rate = r + box.first + box.sd + x + (long long)y * sj + (long long)z * sk;
                     for (int v = 0; v < gas_variables; ++v)
-                        store(rate + v * sv, load<real>(rate + v * sv) + (minus(v, at) - minus(v, at + step)));
+                        store(rate + v * sv, load<real>(rate + v * sv) + (minus(v, at) - minus(v, ahead)));
                 }
             }
         }
         THREADS {
-            if (thread == 0) found.marked(box) = 0;
+            if (thread == 0) found.marked(found.listed(turn)) = 0;
         }
     }
     THREADS {

@@ -44,15 +44,14 @@ HD void split_flux_at(long long p, long long sd, stride sv, const_state_pointer 
 template <class T>
 HD void split_flux_at(long long p, long long sd, stride sv, const_state_pointer q, const work_real *m,
                       const work_real *fields, const work_real *sensor, T *split, T *flux) {
-    const auto interpolated = [&](T *left, T *right) -> Rough<T> {
 #if HX_SENSORS
+    const auto interpolated = [&](T *left, T *right) {
         return interpolated_states([&](int s, int v) { return load<T>(q + v * sv + p + s * sd); },
                                    [&](int s, int d) { return load<T>(m + d * sv + p + s * sd); }, left, right);
-#else
-        (void)left, (void)right;
-        return {};
-#endif
     };
+#else
+    const bool interpolated = false;  // nothing is
+#endif
     split_flux_at(p, sd, sv, q, m, fields, sensor, interpolated, split, flux);
 }
 
