@@ -48,6 +48,16 @@ struct SensedBoxes {
         for (place[d] = low / nodes[d]; place[d] * nodes[d] <= high; ++place[d])
             list(place[0] + along(0) * (place[1] + along(1) * place[2]), d);
     }
+    // The same along the directions that the block has, for a thread that passes nodes with k rising: `done` is what the
+    // last call gave, twice the plane of boxes of its node and 1 if that ahead is listed along k, or -2.
+    HD int list_column(int i, int j, int k, bool along_i, bool along_j, bool along_k, int done) const {
+        const int own = 2 * (k / box_k), now = own + ((k + split_reach) / box_k > k / box_k);
+        if (done >= now) return done;
+        if (done < own && along_i) list_along(0, i, j, k);
+        if (done < own && along_j) list_along(1, i, j, k);
+        if (along_k) list_along(2, i, j, k);
+        return now;
+    }
 };
 
 // Ghosts of the directions with more than one node: k is the face, (i, j) a node of it if there is one.
@@ -57,12 +67,17 @@ KERNEL(sensed_ghosts, int i, int j, int k, int corner, int sj, int sk, int n0, i
     if (n[d] == 1 || i >= n[first] || j >= n[second]) return;
     int at[3];
     at[first] = i, at[second] = j;
-    const SensedBoxes found = {boxes, n0, n1, n2};
-    for (int s = 0; s < split_reach; ++s) {
-        at[d] = k % 2 ? n[d] + s : -1 - s;
-        const long long p = corner + at[0] + (long long)at[1] * sj + (long long)at[2] * sk;
-        if (load<real>(sensor + p) > real(0)) found.list_along(d, at[0], at[1], at[2]);
-    }
+    at[d] = k % 2 ? n[d] : -1;
+    const long long p = corner + at[0] + (long long)at[1] * sj + (long long)at[2] * sk;
+    const long long outwards = (d == 0 ? 1 : d == 1 ? sj : sk) * (k % 2 ? 1ll : -1ll);
+    bool found[split_reach], any = false;  // all are on their way at once
+    for (int s = 0; s < split_reach; ++s) any |= found[s] = load<real>(sensor + p + s * outwards) > real(0);
+    if (!any) return;
+    for (int s = 0; s < split_reach; ++s)
+        if (found[s]) {
+            at[d] = k % 2 ? n[d] + s : -1 - s;
+            SensedBoxes{boxes, n0, n1, n2}.list_along(d, at[0], at[1], at[2]);
+        }
 }
 
 // Nodes of a box with one more ahead and behind along one direction; the half point behind node s of a line is at s - 1.

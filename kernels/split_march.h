@@ -119,6 +119,8 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk, behind = dk ? split_reach : 0;
     const long long corner = o + i + (long long)j * sj;
     const MarchTile tile = {i, j, ni, nj, di != 0, dj != 0};
+    PRIVATE(int, listed, 1);
+    THREADS MINE(listed)[0] = -2;
     for (int l = begin - behind - 1, now = 1, turn = 0; l < end + behind; ++l, now = 1 - now) {
         const bool more = l + 1 < end + behind, ghosts = l + 1 >= begin && l + 1 < end;
         THREADS {
@@ -197,9 +199,8 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                     const real share = shock_share(found, centre, load<real>(jacobian + from), threshold, smooth, floor);
                     store(sensor + from, share);
                     if (boxes && share > real(0))
-                        for (int d = 0; d < 3; ++d)
-                            if (d == 0 ? di : d == 1 ? dj : dk)
-                                SensedBoxes{boxes, ni, nj, n}.list_along(d, i + x, j + y, l - late);
+                        MINE(listed)[0] = SensedBoxes{boxes, ni, nj, n}.list_column(
+                            i + x, j + y, l - late, di != 0, dj != 0, dk != 0, MINE(listed)[0]);
                 }
 #endif
                 if (l - behind >= begin)
