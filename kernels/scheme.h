@@ -8,6 +8,5 @@
 #include "hybrid.h"
 #include "fused.h"
 #include "split_points.h"
-#include "sensed_boxes.h"
 #include "split_pencil.h"
 #include "sensed.h"

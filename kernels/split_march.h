@@ -93,12 +93,12 @@ HD void split_gather(const Node &node, const Area &area, real *change, Sensor<re
 }
 
 // Columns of n nodes, in chunks of `chunk`: r = or -= F_{i+1/2} - F_{i-1/2} of the directions of which the strides di, dj,
-// dk are not 0. Of the hybrid form, all directions, and the field `shock_sensor` (terms/shock_sensor.h); with `boxes`, it lists
-// where that is above 0 (sensed_boxes.h).
+// dk are not 0. Of the hybrid form, all directions, the field `shock_sensor` (terms/shock_sensor.h) and where it is above 0
+// (sensed_tiles.h).
 TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int dj, int dk, int n, int chunk, stride sv,
             const_state_field<gas_variables> q, const_work_field<9> m, rate_field<gas_variables> r, int first,
             const_work_field<HX_SENSORS> jacobian, real threshold, int smooth, real floor,
-            work_field<HX_SENSORS> sensor, optional<int *> boxes) {
+            work_field<HX_SENSORS> sensor, mark_field<HX_SENSORS> tiles) {
     BLOCK_MEMORY(memory, split_march_own);
     PRIVATE(real, rates, split_reach * gas_variables);  // of the nodes behind a thread's own, the nearest first
     PRIVATE(real, through, 3);  // the area of its own node along k
@@ -119,8 +119,10 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
     const int begin = k * chunk, end = n - begin < chunk ? n : begin + chunk, behind = dk ? split_reach : 0;
     const long long corner = o + i + (long long)j * sj;
     const MarchTile tile = {i, j, ni, nj, di != 0, dj != 0};
-    PRIVATE(int, listed, 1);
-    THREADS MINE(listed)[0] = -2;
+    if (HX_SENSORS) THREADS {
+        for (int l = begin + thread * sensed_planes; l < end; l += HX_TILE_THREADS * sensed_planes)
+            store(tiles + corner + (long long)l * sk, false);
+    }
     for (int l = begin - behind - 1, now = 1, turn = 0; l < end + behind; ++l, now = 1 - now) {
         const bool more = l + 1 < end + behind, ghosts = l + 1 >= begin && l + 1 < end;
         THREADS {
@@ -193,16 +195,12 @@ TILE_KERNEL(split_march, int i, int j, int k, int o, int sj, int sk, int di, int
                     for (int v = 0; v < march_passed; ++v) passed(turn, v, thread) = own[v];
                     for (int v = 0; v < gas_variables; ++v) change[v] = done[v];
                 }
-#if HX_SENSORS
-                if (l - late >= begin && l - late < end) {
+                if (HX_SENSORS && l - late >= begin && l - late < end) {
                     const long long from = p - (long long)late * sk;
                     const real share = shock_share(found, centre, load<real>(jacobian + from), threshold, smooth, floor);
                     store(sensor + from, share);
-                    if (boxes && share > real(0))
-                        MINE(listed)[0] = SensedBoxes{boxes, ni, nj, n}.list_column(
-                            i + x, j + y, l - late, di != 0, dj != 0, dk != 0, MINE(listed)[0]);
+                    if (share > real(0)) store(tiles + corner + (long long)first_sensed(l - late, begin) * sk, true);
                 }
-#endif
                 if (l - behind >= begin)
                     for (int v = 0; v < gas_variables; ++v) {
                         rate_real *to = r + v * sv + p - (long long)behind * sk;

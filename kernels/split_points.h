@@ -1,16 +1,13 @@
 // The split and the hybrid form of the inviscid terms, a thread per point, one direction at a time. Arguments as in
 // inviscid.h.
 //   decomposed plan: split_numerical_flux -> flux_difference
-//   fused plan: split_march.h; where there is a sensor sensed_boxes.h, or with a floor the sweeps of fused.h;
-//   split_face_mass at walls
+//   fused plan: split_march.h, the sweeps of fused.h where there is a sensor, split_face_mass at walls
 #if HX_SPLIT
 // The split flux at half point 1/2 of the line through node p, and that of the hybrid. What is interpolated comes first:
 // both at a time would not fit the registers of a GPU.
-//
-// interpolated(left, right): gets the states there, and tells where they are rough.
-template <class T, class States>
+template <class T>
 HD void split_flux_at(long long p, long long sd, stride sv, const_state_pointer q, const work_real *m,
-                      const work_real *fields, const work_real *sensor, const States &interpolated, T *split, T *flux) {
+                      const work_real *fields, const work_real *sensor, T *split, T *flux) {
     const auto state = [&](int s, int v) { return load<T>(q + v * sv + p + s * sd); };
     const auto area = [&](int s, int d) { return load<T>(m + d * sv + p + s * sd); };
     const auto read = [&](int s, T *node, T *through) {
@@ -27,32 +24,19 @@ HD void split_flux_at(long long p, long long sd, stride sv, const_state_pointer 
     for (int v = 0; v < gas_variables; ++v) other[v] = T(real(0));
     if (asked) {
         T left[gas_variables], right[gas_variables], nodes[2 * split_reach][split_variables], through[3];
-        rough = interpolated(left, right);
+        rough = interpolated_states(state, area, left, right);
         for (int s = 0; s < 2 * split_reach; ++s) read(s + 1 - split_reach, nodes[s], through);
         interpolated_flux(state, area, [&](int s, int v) { return nodes[s + split_reach - 1][v]; },
                           [&](int s, int n) { return load<T>(fields + n * sv + p + s * sd); }, left, right, other);
     }
 #else
-    (void)fields, (void)sensor, (void)interpolated;
+    (void)fields, (void)sensor;
 #endif
     split_flux(read, split);
     for (int v = 0; v < gas_variables; ++v) flux[v] = split[v];
 #if HX_SENSORS
     if (asked) blend_flux(state, area, share, rough, other, flux);
 #endif
-}
-template <class T>
-HD void split_flux_at(long long p, long long sd, stride sv, const_state_pointer q, const work_real *m,
-                      const work_real *fields, const work_real *sensor, T *split, T *flux) {
-#if HX_SENSORS
-    const auto interpolated = [&](T *left, T *right) {
-        return interpolated_states([&](int s, int v) { return load<T>(q + v * sv + p + s * sd); },
-                                   [&](int s, int d) { return load<T>(m + d * sv + p + s * sd); }, left, right);
-    };
-#else
-    const bool interpolated = false;  // nothing is
-#endif
-    split_flux_at(p, sd, sv, q, m, fields, sensor, interpolated, split, flux);
 }
 
 // half points -1..n-1

@@ -70,12 +70,6 @@ def march_chunk(n: int, tiles: int) -> int:
     return min(_chunks(n, n // LEAST), key=cost)
 
 
-def resident_tiles(count: int) -> int:
-    """Return the number of thread blocks of a tile kernel whose blocks take `count` pieces of work in turn: at most as
-    many as a device runs at a time."""
-    return min(count, TILES * MULTIPROCESSORS)
-
-
 def _chunks(n: int, most: int) -> list[int]:
     """Return the sizes of the chunks if a line is divided into 1 to `most`."""
     return sorted({-(-n // count) for count in range(1, max(most, 1) + 1)}, reverse=True)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Set
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,14 @@ class Fused(InviscidPlan):
     """Plan of the inviscid terms for GPUs: one kernel launch for each direction, without work memory."""
 
     work_variables = 0
+    # Largest number of nodes of a chunk across i, and along i.
+    longest = longest_row = 2**31 - 1
+
+    @property
+    def marks(self) -> dict[str, Any]:
+        """Arguments of the sweeps across i that say where the hybrid form has something to do: `tiles`, and `march`,
+        the number of planes of a chunk of the kernel that marks them."""
+        return {"march": 1}
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
@@ -41,14 +50,14 @@ class Fused(InviscidPlan):
         if s.strides[d] == 1:
             rows, planes = s.size[1:]
             elements = (rows - 1) * s.strides[1] + n
-            chunk = row_chunk(elements, self._of_all(planes))
+            chunk = min(row_chunk(elements, self._of_all(planes)), self.longest_row)
             extent = (-(-elements // chunk), 1, planes)
             return self.program.call("sweep_along", extent, **s.place, n=n, rows=rows, chunk=chunk, **fields)
         other = 3 - d
         count = self._of_all(s.size[0] * s.size[other])
-        chunk = line_chunk(n, count, np.dtype(s.real).itemsize)
+        chunk = min(line_chunk(n, count, np.dtype(s.real).itemsize), self.longest)
         extent = (s.size[0], s.size[other], -(-n // chunk))
-        lines = {"o": s.origin, "s2": s.strides[other], "sd": s.strides[d]}
+        lines = {"o": s.origin, "s2": s.strides[other], "sd": s.strides[d], **self.marks}
         return self.program.call("sweep_across", extent, **lines, n=n, chunk=chunk, **fields)
 
     def _of_all(self, count: int) -> int:

@@ -44,8 +44,7 @@ def needed_fields(case: Case, plan: str) -> dict[str, int]:
     """Return the fields that blocks of `case` need with `plan`: a dictionary from the name to the number of arrays or
     components, as in `hiresx.device.fields.Layout.needed`."""
     found = {"work": work_variables(plan, case.gas.reynolds is not None, equations(case))}
-    listed = case.scheme.inviscid == "hybrid" and case.scheme.hybrid.floor == 0
-    found["sensed_boxes"] = int(listed and plan in ("fused", compact.NAME))
+    found["sensed_tiles"] = int(case.scheme.inviscid == "hybrid" and plan in ("fused", compact.NAME))
     if plan == compact.NAME or not kernels.trait("positivity", case.scheme.positivity, "limits_flux"):
         return found
     return found | {"rough": int(inviscid_class(plan, plan, case.scheme.inviscid).stores_roughness)}

@@ -1,20 +1,14 @@
 """The split form of the inviscid terms and the hybrid scheme, for every plan (kernels/split.h, kernels/hybrid.h)."""
 
-import math
 from collections.abc import Sequence, Set
 from typing import Any
 
-from hiresx.device.fields import declared_field
-from hiresx.device.interface import Call, Program
-from hiresx.device.state import BlockState
+from hiresx.device.interface import Call
 from hiresx.device.wrappers import TILE
 from hiresx.grid.blocks import direction
-from hiresx.rhs.chunks import march_chunk, resident_tiles
+from hiresx.rhs.chunks import ENDS, LANES, march_chunk
 from hiresx.rhs.fused import Fused
-from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes, flux_arguments, flux_fields
-
-# Planes of a box (kernels/sensed_boxes.h).
-BOX_PLANES = 4
+from hiresx.rhs.inviscid import Decomposed, InviscidPlan, Pencils, face_nodes, flux_arguments
 
 
 class SplitPencils(Pencils):
@@ -52,18 +46,10 @@ class SplitDecomposed(InviscidPlan):
 class SplitFused(Fused):
     """Plan of the split form for GPUs, without work memory. A block of threads processes a tile of columns plane by
     plane, with all directions at once (kernels/split_march.h). In the hybrid form further launches add the difference
-    between the AFWENO flux and the split flux, weighted by the sensor: in the boxes of nodes that the sensor lists
-    (kernels/sensed_boxes.h), or along all lines if the sensor has a floor above 0. `boxes`: the lists, or None.
+    between the AFWENO flux and the split flux, weighted by the sensor; chunks in which no sensor is above 0 do nothing.
     """
 
-    def __init__(
-        self, program: Program, state: BlockState, interpolation: str, late: Set[int] = frozenset(), *others: Any
-    ):  # fmt: skip
-        self.boxes = state.array("sensed_boxes")
-        super().__init__(program, state, interpolation, late, *others)
-        if self.boxes is not None:
-            self.boxes[...] = 0  # kernels leave the lists empty
-            (self.late if late & {*state.active} else self.early).extend(self._in_boxes())
+    longest, longest_row = 32, 4 * (2 * LANES - ENDS)
 
     @staticmethod
     def viscous_directions(precision: str) -> Set[int]:
@@ -77,44 +63,38 @@ class SplitFused(Fused):
     def with_sensor(self, sensor: Call) -> Call:
         names = ("jacobian", "threshold", "smooth", "floor", "sensor")
         return self._march(
-            self.state.active, True, boxes=self.boxes, **{name: sensor.arguments[name] for name in names}
+            self.state.active, True, tiles=self.marks["tiles"], **{name: sensor.arguments[name] for name in names}
         )
+
+    @property
+    def marks(self) -> dict[str, Any]:
+        """Arguments of the sweeps across i, as in the base class; `tiles` for the hybrid form alone."""
+        tiles = self.state.array("sensed_tiles")
+        return {"march": self._planes_of_chunk} | ({} if tiles is None else {"tiles": tiles})
+
+    @property
+    def _planes_of_chunk(self) -> int:
+        """Number of planes of a chunk of the marching kernel."""
+        ni, nj, n = self.state.size
+        return march_chunk(n, self._of_all(-(-ni // TILE[0]) * -(-nj // TILE[1])))
 
     def _march(self, directions: Sequence[int], first: bool, **sensor: Any) -> Call:
         """The split form in these directions; `sensor`: the arguments of the launch that gives that field."""
         s = self.state
         ni, nj, n = s.size
-        chunk = march_chunk(n, self._of_all(-(-ni // TILE[0]) * -(-nj // TILE[1])))
+        chunk = self._planes_of_chunk
         steps = {f"d{name}": s.strides[d] if d in directions else 0 for d, name in enumerate("ijk")}
-        sensor = {"threshold": 1.0, "smooth": 0, "floor": 0.0, "boxes": None} | sensor
         return self.program.call(
             "split_march", (ni, nj, -(-n // chunk)), **s.place, **steps, n=n, chunk=chunk, sv=s.variable_stride, q=s.q,
-            m=s.metrics, r=s.r, first=int(first), **sensor,
+            m=s.metrics, r=s.r, first=int(first), **(sensor or {"threshold": 1.0, "smooth": 0, "floor": 0.0}),
         )  # fmt: skip
-
-    def _in_boxes(self) -> list[Call]:
-        """Return the launches that add the difference between the hybrid and the split flux in listed boxes."""
-        s = self.state
-        (n0, n1, n2), (_, sj, sk) = s.size, s.strides
-        block = {"corner": s.origin, "sj": sj, "sk": sk, "n0": n0, "n1": n1, "n2": n2, "boxes": self.boxes}
-        sensor, fields = s.array("shock_sensor"), flux_fields(s.layout).get("fields")
-        directed = fields is not None and declared_field(fields).directed
-        boxes = math.prod(-(-n // of) for n, of in zip(s.size, (*TILE, BOX_PLANES), strict=True))
-        return [
-            self.program.call("sensed_ghosts", (max(n0, n1), max(n1, n2), 6), **block, sensor=sensor),
-            self.program.call(
-                "hybrid_boxes", (resident_tiles(boxes) * TILE[0], 1, 1), **block, sv=s.variable_stride, sensor=sensor,
-                sf=s.variable_stride if directed else 0, q=s.q, m=s.metrics, r=s.r,
-                **({"fields": s.array(fields)} if fields else {}),
-            ),
-        ]  # fmt: skip
 
     def launches(self, d: int, first: bool) -> list[Call]:
         """Return the launches for the direction `d` after the split flux: those that add the difference between the
         hybrid and the split flux, where the sensor is above 0, and those that sum mass fluxes at walls. `first`:
         whether no direction has written the rates `r` yet."""
         s, calls = self.state, []
-        if s.layout.has("shock_sensor") and self.boxes is None:
+        if s.layout.has("shock_sensor"):
             calls.append(self.sweep(d, False, frozenset()))
         for face in sorted(face for face in self.walls if direction(face) == d):
             extent, nodes = face_nodes(s, face)

@@ -1,6 +1,8 @@
 """The split form of the inviscid terms, the hybrid one and their sensors, one kernel at a time, against NumPy written
 from the equations."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from kernels_alone import (
@@ -22,16 +24,13 @@ from kernels_alone import (
 from numpy_weights import EPSILON, PARTS, SPAN, smoothness
 
 from hiresx.device import wrappers
-from hiresx.rhs.split import BOX_PLANES
 
 HEADERS = (
-    "half_point.h", "inviscid.h", "scalar.h", "split.h", "hybrid.h", "fused.h", "split_points.h", "sensed_boxes.h",
-    "sensed.h",
+    "half_point.h", "inviscid.h", "scalar.h", "split.h", "hybrid.h", "fused.h", "split_points.h", "sensed.h",
     "calibration.h", "terms/shock_sensor.h",
 )  # fmt: skip
 WEIGHTS = (3 / 4, -3 / 20, 1 / 60)
 PLANES = 5  # of a chunk
-BLOCK = {"corner": ORIGIN, "sj": STRIDES[1], "sk": STRIDES[2], **{f"n{d}": n for d, n in enumerate(SIZE)}}
 # Of the sensor `teno`, on nodes whose states have nothing in common, so that its values are spread from 0 to 1.
 SENSED_CUTOFF = 1e-8
 
@@ -108,8 +107,9 @@ def test_split_fluxes_and_rates(backend):
 
 def march(kernels, directions: list[int], q, m, rates: np.ndarray, first: int, **sensor) -> None:
     """The rates of the split form in some directions, in chunks of planes, and the sensor."""
-    boxes = np.zeros(POINTS, np.int32)
-    sensor = {"threshold": 1.0, "smooth": 0, "floor": 0.0, "boxes": boxes} | sensor
+    sensor = {"threshold": 1.0, "smooth": 0, "floor": 0.0} | sensor
+    if "sensor" in sensor:
+        sensor |= {"tiles": np.ones(SHAPE, np.int8)}
     steps = {f"d{name}": STRIDES[d] * (d in directions) for d, name in enumerate("ijk")}
     ni, nj, n = SIZE
     kernels.launch(
@@ -117,49 +117,20 @@ def march(kernels, directions: list[int], q, m, rates: np.ndarray, first: int, *
         first=first, **sensor,
     )  # fmt: skip
     if "sensor" in sensor:
-        own = np.zeros(SHAPE)
-        inside(own)[...] = inside(sensor["sensor"])
-        assert listed(boxes) == around(own, directions)
+        wanted = tiles(sensor["sensor"])
+        assert np.array_equal(sensor["tiles"][wanted >= 0], wanted[wanted >= 0])
 
 
-def counts() -> list[int]:
-    """The number of boxes along each direction."""
-    return [-(-n // nodes) for n, nodes in zip(SIZE, (*wrappers.TILE, BOX_PLANES), strict=True)]
-
-
-def around(sensor: np.ndarray, directions=range(3)) -> dict[int, int]:
-    """The boxes of nodes whose rates depend on a flux that reads a node with a sensor above 0: from the number of a box
-    to the bits of the directions of such fluxes."""
-    at = [np.arange(n) // nodes for n, nodes in zip(SIZE, (*wrappers.TILE, BOX_PLANES), strict=True)]
-    numbers = (at[2][:, None, None] * counts()[1] + at[1][:, None]) * counts()[0] + at[0]
-    found: dict[int, int] = {}
-    for d in directions:
-        along, n = of_lines(sensor[None] > 0, d)[0], SIZE[d]
-        changed = np.any([np.take(along, np.arange(s, s + n), 2 - d) for s in range(7)], axis=0)
-        for number in {*numbers[changed].tolist()}:
-            found[number] = found.get(number, 0) | 1 << d
+def tiles(sensor: np.ndarray) -> np.ndarray:
+    """The field `sensed_tiles` of a sensor, -1 where it has no mark, in chunks of PLANES planes."""
+    (ti, tj), (ni, nj, nk) = wrappers.TILE, SIZE
+    found, seen = np.full(SHAPE, -1, np.int8), inside(sensor) > 0
+    for begin in range(0, nk, PLANES):
+        for k in range(begin, min(begin + PLANES, nk), 8):
+            for j, i in product(range(0, nj, tj), range(0, ni, ti)):
+                own = seen[k : min(k + 8, begin + PLANES), j : j + tj, i : i + ti]
+                found[3 + k, 3 + j, 3 + i] = own.any()
     return found
-
-
-def listed(boxes: np.ndarray) -> dict[int, int]:
-    """The boxes that are listed, each once, as `around` has them."""
-    found = boxes[2 : 2 + boxes[0]].tolist()
-    marks = boxes[2 + np.prod(counts()) :]
-    assert len({*found}) == len(found) == np.count_nonzero(marks)
-    return {number: int(marks[number]) for number in found}
-
-
-def correct(kernels, q: np.ndarray, m: np.ndarray, sensor: np.ndarray, rates: np.ndarray) -> None:
-    """What the hybrid fluxes have over the split ones in the boxes around a sensor above 0, by two blocks of threads,
-    which leave an empty list."""
-    boxes, marks = np.zeros(POINTS, np.int32), 2 + np.prod(counts())
-    for n, (number, bits) in enumerate(around(sensor).items()):
-        boxes[0], boxes[2 + n], boxes[marks + number] = n + 1, number, bits
-    kernels.launch(
-        "hybrid_boxes", (2 * wrappers.TILE[0], 1, 1), **BLOCK, sv=POINTS, sf=0, q=q, m=m, sensor=sensor, r=rates,
-        boxes=boxes,
-    )  # fmt: skip
-    assert not boxes[:2].any() and not boxes[marks:].any()
 
 
 def sweep(kernels, d: int, q: np.ndarray, area: np.ndarray, sensor: np.ndarray, rates: np.ndarray) -> None:
@@ -172,6 +143,7 @@ def sweep(kernels, d: int, q: np.ndarray, area: np.ndarray, sensor: np.ndarray, 
         kernels.launch("sweep_along", (chunks, 1, nk), **PLACE, n=ni, rows=nj, **fields)
         return
     n, other, s2 = (nj, nk, sk) if d == 1 else (nk, nj, sj)
+    fields |= {"tiles": np.maximum(tiles(sensor), 0), "march": PLANES}
     kernels.launch("sweep_across", (ni, other, -(-n // 4)), o=ORIGIN, s2=s2, sd=STRIDES[d], n=n, **fields)
 
 
@@ -186,7 +158,6 @@ def test_hybrid_fluxes_and_rates(backend, interpolation):
     sensor = np.where(rng.uniform(size=SHAPE) > 0.97, rng.uniform(0.1, 1.0, SHAPE), 0.0)
     kernels = program(backend, HEADERS, inviscid="hybrid", sensor="jump", interpolation=interpolation)
     bare = program(backend, HEADERS, inviscid="split", interpolation=interpolation)
-    total = np.zeros((5, *SIZE[::-1]))
     for d in range(3):
         extent, place, there = half_points(d)
         area = m[3 * d : 3 * d + 3]
@@ -214,37 +185,69 @@ def test_hybrid_fluxes_and_rates(backend, interpolation):
         march(kernels, [d], q, m, rates, 1, jacobian=np.ones(SHAPE), sensor=np.zeros(SHAPE))
         sweep(kernels, d, q, area, sensor, rates)
         np.testing.assert_allclose(inside(rates), -np.diff(wanted, axis=3 - d), rtol=0, atol=2e-13 * largest)
-        total -= np.diff(wanted, axis=3 - d)
-    if backend == "emulated":
-        march(kernels, [0, 1, 2], q, m, rates, 1, jacobian=np.ones(SHAPE), sensor=np.zeros(SHAPE))
-        correct(kernels, q, m, sensor, rates)
-        np.testing.assert_allclose(inside(rates), total, rtol=0, atol=2e-13 * np.abs(total).max())
+
+
+def test_every_part_of_a_chunk_of_rows_that_a_sensor_marks():
+    """Rows in one chunk of two parts have the rates of chunks without parts: a mark beside the end of a part changes
+    rates in both. Rows take some ghosts as nodes, so that the part ends inside of a row."""
+    _, q = states()
+    kernels = program("emulated", HEADERS, inviscid="hybrid", sensor="jump")
+    (_, rows, _), (_, sj, _) = SIZE, STRIDES
+    n, part = sj - 3, 62
+    elements = (rows - 1) * sj + n
+    assert part < elements < 2 * part and part % sj < n
+    fields = {"sv": POINTS, "q": q, "m": geometry()[0][:3], "viscous_flux": None, "first": 0, "walls": 0, "sums": None}
+    for element in range(part - 4, part + 4):
+        sensor, rates = np.zeros(SHAPE), np.zeros((2, 5, *SHAPE))
+        sensor.ravel()[ORIGIN + element] = 0.5
+        for chunk, r in zip((4, elements), rates, strict=True):
+            extent = (-(-elements // chunk), 1, 1)
+            kernels.launch("sweep_along", extent, **PLACE, n=n, rows=rows, chunk=chunk, sensor=sensor, r=r, **fields)
+        assert rates.any() and np.array_equal(*rates)
 
 
 @pytest.mark.parametrize("d", range(3))
-def test_a_node_lists_the_boxes_whose_rates_it_changes(d):
-    """A node or ghost anywhere on a line, whose sensor is above 0, lists the boxes in which its fluxes change a rate.
-    The rates of all nodes there that the fluxes reach change, and no others."""
-    m, jacobian = geometry()
-    kernels, n, own = program("emulated", HEADERS, inviscid="hybrid", sensor="jump"), SIZE[d], [4, 4, 4]
-    noise = conservative(0.2 * states()[0] + np.array([0.8, 0.3, 0.2, -0.1, 0.9])[:, None, None, None])
+def test_a_mark_anywhere_around_a_chunk_of_a_line(d):
+    """One node or ghost whose sensor is above 0 changes the rates of the nodes that its flux reaches, whichever chunks
+    and tiles these and the node belong to: as many as in one chunk of the whole line."""
+    q = conservative(0.2 * states()[0] + np.array([0.8, 0.3, 0.2, -0.1, 0.9])[:, None, None, None])
+    area, kernels = geometry()[0][3 * d : 3 * d + 3], program("emulated", HEADERS, inviscid="hybrid", sensor="jump")
+    n, across = SIZE[d], [4, 4, 4]
     for s in range(-3, n + 3):
-        at = [3 + place for place in own]
+        at = [3 + place for place in across]
         at[d] = 3 + s
         sensor, rates = np.zeros(SHAPE), np.zeros((5, *SHAPE))
         sensor[tuple(at[::-1])] = 0.5
-        boxes = np.zeros(POINTS, np.int32)
-        kernels.launch("sensed_ghosts", (max(SIZE[:2]), max(SIZE[1:]), 6), **BLOCK, sensor=sensor, boxes=boxes)
-        assert listed(boxes) == ({} if 0 <= s < n else around(sensor))
-        if 0 <= s < n:  # march compares what it lists
-            q = conservative(np.array([1.0, 0.0, 0.0, 0.0, 1.0])[:, None, None, None] + np.zeros(SHAPE))
-            q[(0, *at[::-1])] = 1.1
-            march(kernels, [0, 1, 2], q, m, rates, 1, jacobian=jacobian, sensor=np.zeros(SHAPE), threshold=0.02)
-        rates[:] = 0
-        correct(kernels, noise, m, sensor, rates)
-        line = [slice(None), *(slice(3 + place, 4 + place) for place in own[::-1])]
+        sweep(kernels, d, q, area, sensor, rates)
+        line = [slice(None), *(slice(3 + place, 4 + place) for place in across[::-1])]
         line[3 - d] = slice(3, -3)
         changed = np.flatnonzero(rates[tuple(line)].reshape(5, -1).any(0))
+        assert changed.tolist() == list(range(max(s - 3, 0), min(s + 4, n)))
+
+
+def test_a_line_across_the_ends_of_chunks_of_the_marching_kernel():
+    """Chunks of nine planes have a mark for eight planes and one for the last, and the next chunk begins with another
+    one. A node or ghost anywhere on a line along k, whose sensor is above 0, changes the rates of all nodes that its
+    flux reaches, whichever of these marks and chunks they belong to."""
+    q = conservative(0.2 * states()[0] + np.array([0.8, 0.3, 0.2, -0.1, 0.9])[:, None, None, None])
+    q, area = (np.concatenate([a, a], axis=1) for a in (q, geometry()[0][6:]))
+    kernels = program("emulated", HEADERS, inviscid="hybrid", sensor="jump")
+    (ni, nj, _), (_, sj, sk), n, planes, own = SIZE, STRIDES, q.shape[1] - 6, 9, (4, 5)
+    begins = sorted({*range(0, n, planes), *range(8, n, planes)})
+    assert len(begins) == 5
+    for s in range(-3, n + 3):
+        sensor, rates = np.zeros((2, *q.shape[1:])), np.zeros_like(q)
+        sensor[0, 3 + s, 3 + own[1], 3 + own[0]] = 0.5
+        marks = np.zeros(q.shape[1:], np.int8)
+        if 0 <= s < n:
+            ti, tj = wrappers.TILE
+            first = max(begin for begin in begins if begin <= s)
+            marks[3 + first, 3 + own[1] // tj * tj, 3 + own[0] // ti * ti] = 1
+        kernels.launch(
+            "sweep_across", (ni, nj, -(-n // 4)), o=ORIGIN, s2=sj, sd=sk, n=n, chunk=4, sv=q[0].size, q=q, m=area,
+            sensor=sensor[0], tiles=marks, march=planes, viscous_flux=None, r=rates, first=0, walls=0, sums=None,
+        )  # fmt: skip
+        changed = np.flatnonzero(rates[:, 3:-3, 3 + own[1], 3 + own[0]].any(0))
         assert changed.tolist() == list(range(max(s - 3, 0), min(s + 4, n)))
 
 
