@@ -237,7 +237,7 @@ def test_stored_differences_on_gpus():
 
 def _off_on_emulated_ranks(comm, inviscid: str) -> float:
     given = [f'scheme.inviscid="{inviscid}"', "grid.n=[24,18,20]"]
-    given += ["scheme.hybrid.threshold=0.002"] if inviscid == "hybrid" else []
+    given += ["scheme.hybrid.threshold=0.0005"] if inviscid == "hybrid" else []
     return off_on_ranks(comm, load("taylor-green", overrides=given), 3, "emulated")
 
 

@@ -51,15 +51,17 @@ def test_seven_nodes():
     assert seen(line(64, wave, interpolation="modified7", weights="z")).max() == 0.0
 
 
+@pytest.mark.parametrize("sensor", ["teno", "jump"])
 @pytest.mark.parametrize("jump", ["rho", "u", "p"])
-def test_a_jump_of_one_variable(jump):
-    """Of the density alone it is a contact, of the velocity or the pressure alone an impulsive start."""
+def test_a_jump_of_one_variable(jump, sensor):
+    """Of the density alone it is a contact, of the velocity or the pressure alone an impulsive start. The sensor `jump`
+    sees them, too."""
 
     def start(x, y, z):
         state = {"rho": 1.0, "u": 0.0, "v": 0.0, "w": 0.0, "p": 1 / 1.4}
-        return tuple(value + 0.2 * (abs(x) < 0.5) * (name == jump) for name, value in state.items())
+        return tuple(value + 0.7 * (abs(x) < 0.5) * (name == jump) for name, value in state.items())
 
-    share = seen(line(64, start))
+    share = seen(line(64, start, hybrid={"sensor": sensor}))
     x = -1 + 2 * np.arange(64) / 64
     away = np.abs(np.abs(x) - 0.5) > 0.1
     assert share[away].max() == 0.0 and share[~away].max() == 1.0
