@@ -71,8 +71,8 @@ def _units(case: "Case") -> Iterator[str]:
     if speeds and min(speeds.values()) > SOUND_SPEED:
         key = min(speeds, key=speeds.__getitem__)
         yield (
-            f"{key}.state has the sound speed {speeds[key]:.4g} c_ref, and no other state has a lower one: c_ref is that "
-            "of the ambient gas, which therefore has 1; divide velocities by it and pressures by rho c^2"
+            f"{key}.state has the sound speed {speeds[key]:.4g} c_ref, and no other state has a lower one. c_ref is "
+            "the sound speed of the ambient gas, which therefore has 1; divide velocities by it and pressures by rho c^2"
         )
     sutherland = getattr(case.gas.viscosity, "sutherland_temperature", 0.0)
     if sutherland > SUTHERLAND:

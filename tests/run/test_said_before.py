@@ -69,7 +69,9 @@ def test_states_in_units_of_their_own(pressure, told):
     boundary = [{"faces": "all", "type": "far-field", "state": {"rho": 1.2, "u": 100.0, "p": pressure}}]
     case = Case.from_dict(tables(boundary=boundary, initial={"state": {"rho": 1.0, "p": 101325.0}}))
     found = [line for line in unlikely_values(case, 1e-5) if "sound speed" in line]
-    assert len(found) == told and all(line.startswith("boundary.0.state has the sound speed 343.8 c_ref") for line in found)
+    assert len(found) == told and all(
+        line.startswith("boundary.0.state has the sound speed 343.8 c_ref") for line in found
+    )
 
 
 def test_steps_of_unknown_length_write_no_unlikely_number_of_files():
