@@ -48,6 +48,8 @@ def unlikely_values(case: "Case", dt: float) -> Iterator[str]:
             and not key.startswith(("output", "checkpoint"))
         ):
             yield f"{key}.every_time = {every:g} is beyond time.end = {time.end:g}: only the first sample is taken"
+    if time.end is not None and not time.local and case.average and case.average.start >= time.end:
+        yield f"average.start = {case.average.start:g} is not before time.end = {time.end:g}: nothing is averaged"
     for key, clock in (("output", case.output), *((f"output.subset.{n}", s) for n, s in enumerate(case.output.subset))):
         files, given = 0.0, ""
         if clock.every_time is not None:
@@ -71,8 +73,8 @@ def _units(case: "Case") -> Iterator[str]:
     if speeds and min(speeds.values()) > SOUND_SPEED:
         key = min(speeds, key=speeds.__getitem__)
         yield (
-            f"{key}.state has the sound speed {speeds[key]:.4g} c_ref, and no other state has a lower one. c_ref is "
-            "the sound speed of the ambient gas, which therefore has 1; divide velocities by it and pressures by rho c^2"
+            f"{key}.state has the sound speed {speeds[key]:.4g} c_ref, and no other state has a lower one. In the "
+            "scales of the solver the ambient gas has the sound speed 1: divide velocities by it, pressures by rho c^2"
         )
     sutherland = getattr(case.gas.viscosity, "sutherland_temperature", 0.0)
     if sutherland > SUTHERLAND:

@@ -52,6 +52,8 @@ def test_places_need_more_in_more_dimensions(monkeypatch):
         ("output.every_time=1e-12", 2e-3, ["more than 1e9 steps", "output.every_time = 1e-12 writes the fields about"]),
         ("extrema.every_time=1e-12", 2e-3, ["more than 1e9 steps, about 2e+11 of them: time.end = 0.2"]),
         ("gas.gamma=1e9", 2e-3, ["gas.gamma = 1e+09 is above 5/3, the largest value of any gas"]),
+        ("average.start=0.2", 2e-3, ["average.start = 0.2 is not before time.end = 0.2: nothing is averaged"]),
+        ("average.start=0.19", 2e-3, []),
         ("gas.viscosity={law='sutherland', sutherland_temperature=110.4}", 2e-3, [
             "gas.viscosity.sutherland_temperature = 110.4 is a ratio to the reference temperature, not in kelvins"
         ]),
