@@ -65,7 +65,7 @@ def unlikely_values(case: "Case", dt: float) -> Iterator[str]:
 
 def _units(case: "Case") -> Iterator[str]:
     """Yield a line for numbers that seem to be in units other than the scales of the solver."""
-    places = {"initial": case.initial}
+    places: dict[str, object] = {"initial": case.initial}
     places |= {f"boundary.{n}": condition for n, condition in enumerate(case.boundary)}
     places |= {f"sponge.{n}": sponge for n, sponge in enumerate(case.sponge)}
     states = {key: state for key, place in places.items() if (state := getattr(place, "state", None)) is not None}
