@@ -1,5 +1,6 @@
 """Remarks of `hiresx check` on slip walls, symmetry planes and axes that grid lines do not meet at right angles."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from hiresx.grid.motions import format_vector
 from hiresx.grid.orientation import layout_of
 
 if TYPE_CHECKING:
-    from hiresx.decomposition import Decomposition
+    from hiresx.decomposition import Decomposition, Patch
     from hiresx.grid import Connection
     from hiresx.grid.blocks import Range
 
@@ -122,10 +123,12 @@ def notes_of_sources(case: Case, decomposition: "Decomposition") -> Iterator[str
 def notes_of_ends(decomposition: "Decomposition") -> Iterator[str]:
     """Yield a note for each wall that ends beside a connection of the same face where the first node of both, such as
     the trailing edge of an airfoil in a C-grid, belongs to the connection: one cell of the body is then no wall."""
+    walls_of_faces = defaultdict[tuple[int, str], list["Patch"]](list)
+    for patch in decomposition.patches:
+        if patch.condition.type in WALLS:
+            walls_of_faces[patch.block, patch.face].append(patch)
     for c in decomposition.connections:
-        for patch in decomposition.patches:
-            if (patch.block, patch.face) != (c.block, c.face) or patch.condition.type not in WALLS:
-                continue
+        for patch in walls_of_faces.get((c.block, c.face), ()):
             for e in directions_along(c.face):
                 (first, last), (start, end) = c.range[e], patch.range[e]
                 if end == first:
