@@ -71,7 +71,9 @@ def vortex_errors(case: "Case") -> Iterator[PydanticCustomError]:
     for n, vortex, s in _vortices(case):
         place = f"boundary.{n}.vortex"
         if not case.time.local:
-            yield case_error(f"{place} is for steady flow, by local steps: leave it out, or take time.local")
+            yield case_error(
+                f'{place} is for steady flow: set time.local = true or time.integrator = "implicit", or leave it out'
+            )
         if case.axisymmetric:
             yield case_error(f"{place} is for plane flow, in which there is circulation: leave it out of axisymmetric")
         if vortex.force not in names:

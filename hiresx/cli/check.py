@@ -57,7 +57,8 @@ def check(
         planned = estimate(layers.with_tiles(case, refined), grid=computed)
         setup["warnings"] += [*found.warnings, *check_numbers.unlikely_values(case, planned["dt"])]
         setup["warnings"] += check_walls.notes_of_sources(case, decomposition)
-        setup["warnings"] += check_inflow.notes_of_turbulence(decomposition)
+        setup["warnings"] += check_walls.notes_of_ends(decomposition)
+        setup["warnings"] += check_inflow.notes_of_turbulence(case, decomposition)
         setup["warnings"] += check_inflow.notes_of_characteristic_inflows(case, decomposition)
         recycled = check_inflow.recycling(case, decomposition)
         setup["warnings"] += check_inflow.notes_of_recycling(recycled)

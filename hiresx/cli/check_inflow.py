@@ -63,9 +63,12 @@ def notes_of_recycling(found: Sequence[dict[str, Any]]) -> Iterator[str]:
             )
 
 
-def notes_of_turbulence(decomposition: "Decomposition") -> Iterator[str]:
+def notes_of_turbulence(case: "Case", decomposition: "Decomposition") -> Iterator[str]:
     """Yield a warning, as a sentence, for each inflow whose synthetic turbulence has an integral length below the
-    largest distance between neighbouring nodes at the inflow."""
+    largest distance between neighbouring nodes at the inflow. Raises HiresxError, with the place, for Reynolds stresses that are not positive
+    semidefinite at a node of the face."""
+    from hiresx.rhs.synthetic_inflow import roots_of_stresses
+
     for patch in decomposition.patches:
         spec = getattr(patch.condition, "turbulence", None)
         if spec is None:
@@ -77,6 +80,7 @@ def notes_of_turbulence(decomposition: "Decomposition") -> Iterator[str]:
             for axis in (0, 2, 3, 4)
             if axis < nodes.ndim and nodes.shape[axis] > 1
         ]
+        roots_of_stresses(case, spec, nodes[0], f"{patch.condition.type} on {patch.face} of block '{block.name}'")
         least = min(np.atleast_1d(spec.length))
         if least < max(apart):
             yield (

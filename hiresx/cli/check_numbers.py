@@ -14,6 +14,12 @@ STEPS = 1e9
 FILES = 1e6
 # Largest plausible ratio of specific heats: that of molecules that move along a line only. Real gases have 5/3 at most.
 GAMMA = 3.0
+# Sound speed of every given state, in c_ref, above which the states are probably in units of their own, such as SI: air
+# at rest then has 340. In the scales of the solver it has 1.
+SOUND_SPEED = 10.0
+# Ratio of Sutherland's temperature to the reference temperature above which it is probably in kelvins: that of gases is
+# 70 to 1000 K.
+SUTHERLAND = 20.0
 
 
 def unlikely_values(case: "Case", dt: float) -> Iterator[str]:
@@ -25,6 +31,7 @@ def unlikely_values(case: "Case", dt: float) -> Iterator[str]:
     time = case.time
     if case.gas.gamma > GAMMA:
         yield f"gas.gamma = {case.gas.gamma:g} is above 5/3, the largest value of any gas"
+    yield from _units(case)
     # the steps of each limit alone; the run ends at the first limit
     wanted = [] if time.steps is None else [(float(time.steps), f"time.steps = {time.steps:g}")]
     if time.end is not None and not time.local:
@@ -41,6 +48,8 @@ def unlikely_values(case: "Case", dt: float) -> Iterator[str]:
             and not key.startswith(("output", "checkpoint"))
         ):
             yield f"{key}.every_time = {every:g} is beyond time.end = {time.end:g}: only the first sample is taken"
+    if time.end is not None and not time.local and case.average and case.average.start >= time.end:
+        yield f"average.start = {case.average.start:g} is not before time.end = {time.end:g}: nothing is averaged"
     for key, clock in (("output", case.output), *((f"output.subset.{n}", s) for n, s in enumerate(case.output.subset))):
         files, given = 0.0, ""
         if clock.every_time is not None:
@@ -52,6 +61,27 @@ def unlikely_values(case: "Case", dt: float) -> Iterator[str]:
             files, given = steps / clock.every_steps, f"{key}.every_steps = {clock.every_steps}"
         if files > FILES:
             yield f"{given} writes the fields {_count(files)} times"
+
+
+def _units(case: "Case") -> Iterator[str]:
+    """Yield a line for numbers that seem to be in units other than the scales of the solver."""
+    places: dict[str, object] = {"initial": case.initial}
+    places |= {f"boundary.{n}": condition for n, condition in enumerate(case.boundary)}
+    places |= {f"sponge.{n}": sponge for n, sponge in enumerate(case.sponge)}
+    states = {key: state for key, place in places.items() if (state := getattr(place, "state", None)) is not None}
+    speeds = {key: math.sqrt(case.gas.gamma * state.p / state.rho) for key, state in states.items()}
+    if speeds and min(speeds.values()) > SOUND_SPEED:
+        key = min(speeds, key=speeds.__getitem__)
+        yield (
+            f"{key}.state has the sound speed {speeds[key]:.4g} c_ref, and no other state has a lower one. In the "
+            "scales of the solver the ambient gas has the sound speed 1: divide velocities by it, pressures by rho c^2"
+        )
+    sutherland = getattr(case.gas.viscosity, "sutherland_temperature", 0.0)
+    if sutherland > SUTHERLAND:
+        yield (
+            f"gas.viscosity.sutherland_temperature = {sutherland:g} is a ratio to the reference temperature, not in "
+            "kelvins: air at 288.15 K has 110.4 / 288.15 = 0.383"
+        )
 
 
 def _intervals(case: "Case") -> Iterator[tuple[float, str]]:

@@ -364,8 +364,8 @@ def _remarks_on_model(case: Case, dt: float, of_nodes: Sequence[tuple[np.ndarray
         room = min(float(np.nanmin((case.time.viscous_cfl / dt - viscous) / eddies)) for _, viscous, eddies in of_nodes)
     return [
         *said,
-        "the time step is that without eddy viscosity: a run's is smaller where the model's exceeds "
-        f"{max(room, 0.0):.3g} mu_ref at the narrowest cells, more elsewhere",
+        "the time step is that without eddy viscosity. In a run it is smaller if the eddy viscosity exceeds "
+        f"{max(room, 0.0):.3g} mu_ref in the narrowest cells; in wider cells it may be larger",
     ]
 
 

@@ -160,7 +160,7 @@ def why_not_positive(block: Block, node: tuple[int, int, int]) -> tuple[str, str
         if _turns_back(block, node, d):
             return (
                 f"the grid line along {AXES[d]} turns back on itself there, the block is wrapped around a sharp edge",
-                "cut the block there, or begin it off the edge",
+                "cut the block there, or begin it off the edge; without an edge, correct the nodes of this line",
             )
     if not folded:
         coordinates = [np.asarray(x) for x in around.coordinates]

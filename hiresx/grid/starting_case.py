@@ -13,7 +13,8 @@ from hiresx.grid.patched import PATCHED
 
 HEAD = """\
 # A case for the grid {file}.
-# What flows past it is for you to say: gas at rest, and a far field of it where nothing names a wall.{viscous}
+# The grid does not say what flows there. Here the gas is at rest, and each face that the file does not call a wall is a
+# far field of this gas: change both.{viscous}
 # `hiresx check`, then `hiresx run` with the folder of this file.
 
 title = {title}

@@ -91,6 +91,16 @@ def cholesky(stresses: Sequence[np.ndarray], where: Callable[[int], str]) -> np.
     return np.stack([a, b, c, d, e, f]).reshape(6, *np.shape(stresses[0]))
 
 
+def roots_of_stresses(case: Case, spec: Spec, places: np.ndarray, what: str) -> np.ndarray:
+    """Return the Cholesky factors (6, ...) of the Reynolds stresses of the table `spec` at `places` x, y, z (3, ...).
+    `what`: the name of the face for messages. Raises HiresxError, with the place, for stresses that are not finite or
+    not positive semidefinite."""
+    stresses = [
+        values_at(case, spec.stresses.get(name, 0.0), places, f"turbulence of {what}: {name} = ") for name in STRESSES
+    ]
+    return cholesky(stresses, lambda n: f"turbulence of {what} at {place_at(places, n)}")
+
+
 class SyntheticTurbulence:
     """The synthetic turbulence of one inflow, which the table `spec` of a case defines. It is added to the mean flow
     `mean`: rho, u, v, w, p at the `places` x, y, z (3, layers, n2, n1), whose layers are counted from the face
@@ -124,11 +134,7 @@ class SyntheticTurbulence:
                 "does not lead into the block",
                 "give turbulence.velocity, or leave turbulence out of a face that is no inflow",
             )
-        stresses = [
-            values_at(case, spec.stresses.get(name, 0.0), places, f"turbulence of {what}: {name} = ")
-            for name in STRESSES
-        ]
-        root = cholesky(stresses, where)
+        root = roots_of_stresses(case, spec, places, what)
         lengths = np.broadcast_to(spec.length, (3,)) / integral_length()
         self._periods = [0, 0]
         for n, period in enumerate(spec.period):

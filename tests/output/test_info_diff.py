@@ -11,6 +11,8 @@ import reported
 from vortices import PRANDTL
 
 from hiresx import HiresxError, Simulation, __version__, cli, load
+from hiresx.case import toml
+from hiresx.grid import Block, Grid, write_plot3d
 from hiresx.grid.blocks import slices
 from hiresx.output.fields import field_file as fields
 from hiresx.output.fields.formats import netcdf, vtk
@@ -245,6 +247,29 @@ def test_other_grids(one, tmp_path):
     assert not found["grid"]["same"] and "greatest_distance_of_nodes" not in found["results"]
     p = next(entry for entry in found["results"]["variables"] if entry["name"] == "p")
     assert p["first"]["least"] < p["first"]["mean"] < p["first"]["greatest"]
+
+
+def test_the_path_of_a_grid_file_is_no_difference(tmp_path):
+    """A restarted run has the absolute path of a grid file that its case names by a relative one."""
+    x, y = np.meshgrid(np.linspace(0, 1, 9), np.linspace(0, 1, 8))
+    write_plot3d(tmp_path / "grid.xyz", Grid([Block("b", x[None], y[None], 0 * x[None])]))
+    (tmp_path / "other.xyz").write_bytes((tmp_path / "grid.xyz").read_bytes())
+    gas = {"rho": 1.0, "p": 0.7}
+    far = {"faces": "all", "type": "far-field", "state": gas}
+    runs = []
+    for n, file in enumerate(("grid.xyz", str(tmp_path / "grid.xyz"), "other.xyz")):
+        text = {
+            "title": "t",
+            "grid": {"file": file},
+            "time": {"steps": 2},
+            "initial": {"state": gas},
+            "boundary": [far],
+        }
+        (tmp_path / "case.toml").write_text(toml.dumps(text))
+        runs.append(tmp_path / f"run-{n}")
+        Simulation(load(tmp_path / "case.toml"), backend="cpu", out=runs[-1]).run(progress=False)
+    assert compare(*runs[:2])["same"] and not compare(*runs[:2])["configuration"]
+    assert [entry["key"] for entry in compare(runs[0], runs[2])["configuration"]] == ["grid.file"]
 
 
 def test_numbers_that_are_lost_differ(one, tmp_path):

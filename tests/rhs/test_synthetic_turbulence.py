@@ -1,5 +1,7 @@
 """Synthetic turbulence at inflows: its stresses and lengths, and that place, time and seed alone say what it is."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 from same_everywhere import same_everywhere
@@ -8,7 +10,9 @@ from wholes import whole
 from hiresx import Case, HiresxError, Simulation
 from hiresx.case.synthetic_turbulence import STRESSES
 from hiresx.cli.check_inflow import notes_of_turbulence
+from hiresx.decomposition import decompose
 from hiresx.device import backend
+from hiresx.grid import build
 from hiresx.rhs.boundary import Prescribe
 from hiresx.rhs.synthetic_inflow import axes, cholesky, integral_length
 from hiresx.solver import Solver
@@ -184,6 +188,14 @@ def test_a_face_that_is_no_inflow_and_an_unsteady_profile_are_refused():
 def test_check_tells_of_lengths_that_the_grid_does_not_carry():
     for length, told in ((0.05, 1), (0.2, 0)):
         solver = Solver(case((11, 12, 11), TURBULENCE | {"length": length}), backend("cpu"))
-        notes = list(notes_of_turbulence(solver.decomposition))
+        notes = list(notes_of_turbulence(solver.case, solver.decomposition))
         assert len(notes) == told
         assert not told or "its integral length 0.05 is below the distance of nodes there, 0.1" in notes[0]
+
+
+@pytest.mark.parametrize(("xx", "refused"), [("0.1 - y", True), ("1.1 - y", False)])
+def test_check_refuses_stresses_as_a_run_does(xx, refused):
+    """xx is negative from y = 0.1 on; in the other case it is positive at all nodes, which lie between 0 and 1."""
+    spec = case((8, 8, 8), TURBULENCE | {"stresses": {"xx": xx, "yy": 0.01}})
+    with pytest.raises(HiresxError, match="not positive definite") if refused else nullcontext():
+        list(notes_of_turbulence(spec, decompose(spec, build(spec.grid))))

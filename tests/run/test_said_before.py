@@ -52,11 +52,28 @@ def test_places_need_more_in_more_dimensions(monkeypatch):
         ("output.every_time=1e-12", 2e-3, ["more than 1e9 steps", "output.every_time = 1e-12 writes the fields about"]),
         ("extrema.every_time=1e-12", 2e-3, ["more than 1e9 steps, about 2e+11 of them: time.end = 0.2"]),
         ("gas.gamma=1e9", 2e-3, ["gas.gamma = 1e+09 is above 5/3, the largest value of any gas"]),
+        ("average.start=0.2", 2e-3, ["average.start = 0.2 is not before time.end = 0.2: nothing is averaged"]),
+        ("average.start=0.19", 2e-3, []),
+        ("gas.viscosity={law='sutherland', sutherland_temperature=110.4}", 2e-3, [
+            "gas.viscosity.sutherland_temperature = 110.4 is a ratio to the reference temperature, not in kelvins"
+        ]),
+        ("gas.viscosity={law='sutherland', sutherland_temperature=3.5}", 2e-3, []),  # 1000 K at 288 K
     ],
 )  # fmt: skip
 def test_numbers_that_can_hardly_be_meant(override, dt, lines):
     found = list(unlikely_values(load("sod", overrides=[override]), dt))
     assert len(found) == len(lines) and all(line in said for line, said in zip(lines, found, strict=True))
+
+
+@pytest.mark.parametrize(("pressure", "told"), [(101325.0, True), (0.714, False)])
+def test_states_in_units_of_their_own(pressure, told):
+    """Air in SI units has a sound speed of 344; a case may have one hot state beside gas of ordinary temperature."""
+    boundary = [{"faces": "all", "type": "far-field", "state": {"rho": 1.2, "u": 100.0, "p": pressure}}]
+    case = Case.from_dict(tables(boundary=boundary, initial={"state": {"rho": 1.0, "p": 101325.0}}))
+    found = [line for line in unlikely_values(case, 1e-5) if "sound speed" in line]
+    assert len(found) == told and all(
+        line.startswith("boundary.0.state has the sound speed 343.8 c_ref") for line in found
+    )
 
 
 def test_steps_of_unknown_length_write_no_unlikely_number_of_files():

@@ -30,7 +30,7 @@ HELD = ("implicit.viscous_damping", "implicit.damping_at_walls")
 # starts.
 _INITIAL_ONLY = "scheme.epsilon"
 # The content of grid files is compared, not their path.
-_GRID_FILES = ("grid.file", "grid.connectivity")
+GRID_FILES = ("grid.file", "grid.connectivity")
 # The names of files with planes of precursors are not compared, since the files may have been moved.
 _PLANES = re.compile(r"boundary\.\d+\.file")
 # Coordinates that agree to this fraction of the block's extent come from one generator on two machines, whose sines and
@@ -83,7 +83,7 @@ def check_case(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> li
 
 
 def _names_a_file(key: str) -> bool:
-    return key in _GRID_FILES or _PLANES.fullmatch(key) is not None
+    return key in GRID_FILES or _PLANES.fullmatch(key) is not None
 
 
 def may_change(key: str) -> bool:

@@ -1,6 +1,6 @@
 """Comparison of two runs, field files or checkpoints: differences of case, machine and results."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +31,18 @@ def compare(first: str | Path, second: str | Path) -> dict[str, Any]:
     The number of ranks that wrote a checkpoint is ignored. Raises HiresxError for a path that is not a run, a field
     file or a checkpoint, for a damaged file, for a run without fields, and if only one of the two is a checkpoint."""
     a, b = _Side(first), _Side(second)
+    results = _results(a, b)
     configuration = [
         entry
         for entry in _as_dicts(identity.differences(a.case, b.case))
         # An empty list is not reported if the other run has entries, which are listed themselves.
-        if entry["key"] not in _SAID_ONLY and [entry["first"], entry["second"]] not in ([None, []], [[], None])
+        if entry["key"] not in _SAID_ONLY
+        and not (results["same_grid"] and _is_one_file(entry))
+        and [entry["first"], entry["second"]] not in ([None, []], [[], None])
     ]
     functions = None
     if a.functions is not None and b.functions is not None:
         functions = a.functions != b.functions
-    results = _results(a, b)
     found = {
         "first": str(first),
         "second": str(second),
@@ -63,6 +65,12 @@ def compare(first: str | Path, second: str | Path) -> dict[str, Any]:
     }
     found["same"] = not configuration and not functions and results["same"]
     return found
+
+
+def _is_one_file(entry: Mapping[str, Any]) -> bool:
+    """True if a difference is that of two paths to a grid file of one name: a restarted run has the absolute path."""
+    paths = entry["first"], entry["second"]
+    return entry["key"] in identity.GRID_FILES and all(paths) and Path(paths[0]).name == Path(paths[1]).name
 
 
 class _Side:
