@@ -1,139 +1,152 @@
 """Data transfer between levels of refinement: donor nodes of the ghosts of tiles, and nodes of a coarser level that are
 overwritten by values of the finer one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, product
-from math import prod
 
 import numpy as np
 
-from hiresx.base.arrays import Size, triple
 from hiresx.base.kept import Kept
 from hiresx.decomposition.levels import part_on_level, stencils
 from hiresx.decomposition.patched_donors import linear, share
 from hiresx.decomposition.patches import Decomposition
-from hiresx.decomposition.tile_ghosts import GhostFaces, TileGhosts, over_boxes, strides_of
-from hiresx.grid.blocks import rectangles
+from hiresx.decomposition.tile_ghosts import TileGhosts, over_boxes, strides_of
 from hiresx.grid.patched import WIDTH
 
 
-def level_rows(whole: Decomposition, cut: Decomposition, found: Sequence[TileGhosts]) -> Iterator["LevelRows"]:
-    """Yield the contributions of the nodes of all parts to the values of the ghosts of tiles, in the order of the
-    parts. `whole`: the decomposition into whole blocks and tiles. `cut`: its division into parts for the ranks.
-    `found`: the ghosts, as `find_level_donors` returns them; they are numbered consecutively. Each contribution has the
-    weights of sixth-order and of linear interpolation.
+@dataclass(frozen=True, eq=False)
+class LevelShares:
+    """Boxes of ghosts of tiles to whose values the nodes of one part of the next coarser level contribute, in the order
+    of the parts. The ghosts of a box and the nodes of a part are boxes. The weights are therefore products of weights
+    along each direction. `part` (n,): the part that has the nodes. `ghosts` (n,): the box of a `TileGhosts` with the
+    ghosts. `low`, `high` (n, 3): the first ghosts and those after the last, in the indexes of their level. `lines`:
+    weights along a direction, without repetition. `line` (n, 3): the numbers of those along i, j, k. `columns` (n, 3):
+    the columns of the first ghosts in them. `widths` (n, 3): the number of nodes that a ghost reads along each
+    direction. `steps` (n, 3), `start` (n,): the number of a ghost in its box is start + the sum of steps (index - low).
+    The ghosts are numbered from the face outwards, layer by layer, in a layer along i first."""
 
-    The ghosts of a face form a box of nodes, and so do the nodes of a part. The weights are therefore products of
-    weights along each direction.
-    """
+    part: np.ndarray
+    ghosts: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    lines: "Sequence[Line]"
+    line: np.ndarray
+    columns: np.ndarray
+    widths: np.ndarray
+    steps: np.ndarray
+    start: np.ndarray
+
+    @property
+    def count(self) -> np.ndarray:
+        """Number of ghosts (n,) of each box."""
+        return (self.high - self.low).prod(axis=1)
+
+
+def level_shares(whole: Decomposition, cut: Decomposition, ghosts: TileGhosts) -> LevelShares:
+    """Return the contributions of the nodes of all parts to `ghosts`. `whole`: the decomposition into whole blocks and
+    tiles. `cut`: its division into parts for the ranks."""
     levels, halo = whole.levels, whole.stencil.halo
     assert levels is not None
-    faces = GhostFaces(whole, found)
-    tiles = [levels.tiles[block] for block in faces.block.tolist()]
-    origin = np.array([[lo for lo, _ in tile.box] for tile in tiles]).reshape(-1, 3)
-    lows, highs = faces.low + origin, faces.high + origin  # in the indexes of the level
-    beside: dict[tuple[int, int], list[int]] = {}
-    for n, tile in enumerate(tiles):
-        beside.setdefault((tile.level - 1, tile.base), []).append(n)
-    near = {key: np.array(some) for key, some in beside.items()}
-    pieces = []  # part, nodes along each direction that a ghost reads, lines, and boxes of ghosts
+    near = {
+        key: np.flatnonzero((ghosts.level - 1 == key[0]) & (ghosts.base == key[1]))
+        for key in {*zip((ghosts.level - 1).tolist(), ghosts.base.tolist(), strict=True)}
+    }
+    of_part, own_lines, widths, of_ghosts, reached = [], [], [], [], []
+    numbers: dict[Line, int] = {}
     for p, part in enumerate(cut.parts):
         tile = part_on_level(levels, part)
         key = tile.level, tile.base
         if key not in near:
             continue
         space = levels.spaces[key]
-        widths = triple(WIDTH if n > 1 else 1 for n in space.size)
         for turn in product(*((0, -1, 1) if w else (0,) for w in space.wrapped)):
-            lines = triple(
+            lines = [
                 _along(n, wrap.step if wrap else 0, halo, of, t)
                 for n, wrap, of, t in zip(space.size, space.wrapped, tile.box, turn, strict=True)
-            )
-            reached = np.array([(line.first, line.first + len(line.start)) for line in lines])
-            low, high = np.maximum(lows[near[key]], reached[:, 0]), np.minimum(highs[near[key]], reached[:, 1])
-            some = np.flatnonzero((low < high).all(axis=1))
+            ]
+            low, high = np.array([(line.first, line.first + len(line.start)) for line in lines]).T
+            those = near[key]
+            some = those[((ghosts.low[those] < high) & (low < ghosts.high[those])).all(axis=1)]
             if some.size:
-                pieces.append((p, widths, lines, near[key][some], low[some], high[some]))
-    if not pieces:
-        return
-    face, low, high = (np.concatenate(some) for some in list(zip(*pieces, strict=True))[3:])
-    none = np.zeros((0, len(face), 3), int)
-    (ghost,) = faces.at_ghosts(face, low - origin[face], high - origin[face], none[..., 0], none)
-    last = 0
-    for p, widths, lines, of_piece, lowest, highest in pieces:
-        boxes = [
-            GhostBox.of(direction, side, lines, nodes)
-            for direction, side, nodes in zip(
-                faces.direction[of_piece].tolist(),
-                faces.side[of_piece].tolist(),
-                np.stack([lowest, highest], axis=2).tolist(),
-                strict=True,
-            )
-        ]
-        first, last = last, last + int((highest - lowest).prod(axis=1).sum())
-        yield LevelRows(p, ghost[first:last], widths, lines, boxes)
+                own_lines += [[numbers.setdefault(line, len(numbers)) for line in lines]] * len(some)
+                widths += [[WIDTH if n > 1 else 1 for n in space.size]] * len(some)
+                of_part += [p] * len(some)
+                reached += [(low, high)] * len(some)
+                of_ghosts.append(some)
+    box = np.concatenate([np.zeros(0, int), *of_ghosts])
+    line, ends = np.array(own_lines, int).reshape(-1, 3), np.array(reached, int).reshape(-1, 2, 3)
+    low, high = np.maximum(ghosts.low[box], ends[:, 0]), np.minimum(ghosts.high[box], ends[:, 1])
+    size, at = high - low, (np.arange(len(box)), ghosts.direction[box])
+    layer = size.prod(axis=1) // size[at]
+    faces = size.copy()
+    faces[at] = 1
+    steps = np.cumprod(faces, axis=1) // faces
+    # Behind a lower face layers follow each other against the index.
+    steps[at] = layer * ghosts.side[box]
+    start = np.where(ghosts.side[box] > 0, 0, layer * (size[at] - 1))
+    own_widths = np.array(widths, int).reshape(-1, 3)
+    return LevelShares(
+        np.array(of_part, int), box, low, high, [*numbers], line, low - ends[:, 0], own_widths, steps, start
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class GhostBox:
-    """A box of ghosts behind a face of a tile, layer by layer, within a layer along i first. `normal`: the direction
-    (0, 1, 2) of the face. `columns`: the numbers of the ghosts along i, j and k in the lines of the contributions."""
+class Cells:
+    """Disjoint boxes of ghosts, each with the same contributions for all its ghosts. `ghosts` (n,): the box of a
+    `TileGhosts` that has them. `low`, `high` (n, 3): the first ghosts and those after the last, in the indexes of their
+    level. `cell`, `share` (m,): each contribution, the number of its cell and that in a `LevelShares`, sorted by cell,
+    and within a cell in the order of the contributions."""
 
-    normal: int
-    columns: tuple[np.ndarray, np.ndarray, np.ndarray]
+    ghosts: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    cell: np.ndarray
+    share: np.ndarray
 
     @classmethod
-    def of(cls, normal: int, side: int, lines: "Sequence[Line]", nodes: Sequence[Sequence[int]]) -> "GhostBox":
-        """Return the box of the ghosts at `nodes` (3, 2) of the level behind a face of this direction and `side`."""
-        columns = [np.arange(lo - line.first, hi - line.first) for (lo, hi), line in zip(nodes, lines, strict=True)]
-        # Behind a lower face layers follow each other against the index.
-        columns[normal] = columns[normal][::side]
-        return cls(normal, triple(columns))
+    def of(cls, ghosts: TileGhosts, shares: LevelShares, chosen: np.ndarray) -> "Cells":
+        """Divide the boxes `chosen` of `ghosts` into cells. They are sorted by part and direction."""
+        chosen = chosen[np.lexsort((ghosts.direction[chosen], ghosts.part[chosen]))]
+        number, boxes = np.full(len(ghosts.part), -1), np.arange(len(chosen))
+        number[chosen] = boxes
+        of = number[shares.ghosts]
+        sorted_by_box = np.argsort(of, kind="stable")[np.count_nonzero(of < 0) :]
+        of, low, high = of[sorted_by_box], shares.low[sorted_by_box], shares.high[sorted_by_box]
+        # The ends of all boxes along each direction, those of a box together.
+        least = ghosts.low.min(axis=0, initial=0)
+        span = ghosts.high.max(axis=0, initial=0) - least + 1
+        ends, first, count = [], [], []
+        for d in range(3):
+            places = [ghosts.low[chosen, d], ghosts.high[chosen, d], low[:, d], high[:, d]]
+            keys = np.concatenate([boxes, boxes, of, of]) * span[d] + np.concatenate(places) - least[d]
+            ends.append(np.unique(keys))
+            first.append(np.searchsorted(ends[-1], boxes * span[d]))
+            count.append(np.searchsorted(ends[-1], (boxes + 1) * span[d]) - first[-1] - 1)
+        sizes = np.stack(count[::-1], axis=1)
+        steps = np.broadcast_to(np.eye(3, dtype=int)[::-1, None], (3, len(boxes), 3))
+        place = over_boxes(sizes, np.stack(first), steps)
+        box = np.repeat(boxes, sizes.prod(axis=1))
+        lows, highs = (
+            np.stack([e[n] % s + o for e, n, s, o in zip(ends, place + after, span, least, strict=True)], axis=1)
+            for after in (0, 1)
+        )
+        begin, end = (np.searchsorted(of, box, which) for which in ("left", "right"))
+        (share,) = over_boxes((end - begin)[:, None], begin[None], np.ones((1, len(box), 1), int))
+        cell = np.repeat(np.arange(len(box)), end - begin)
+        has = ((low[share] <= lows[cell]) & (highs[cell] <= high[share])).all(axis=1)
+        return cls(chosen[box], lows, highs, cell[has], sorted_by_box[share[has]])
 
     @property
-    def shape(self) -> Size:
-        """The numbers of ghosts: layers, and along both directions of the face, the last one first."""
-        first, second = (d for d in range(3) if d != self.normal)
-        return triple(len(self.columns[d]) for d in (self.normal, second, first))
+    def points(self) -> np.ndarray:
+        """Number of ghosts (n,) of each cell."""
+        return (self.high - self.low).prod(axis=1)
 
-    def boxes_of(self, chosen: np.ndarray) -> "Iterator[tuple[GhostBox, np.ndarray]]":
-        """Yield disjoint boxes that consist of the ghosts number `chosen`, an ascending array, each with the places of
-        its ghosts in this array. Each layer has the same chosen ghosts."""
-        numbers = np.full(prod(self.shape), -1)
-        numbers[chosen] = np.arange(len(chosen))
-        numbers = numbers.reshape(self.shape)
-        for (a, b), (c, d) in rectangles(numbers[0] >= 0):
-            columns, (first, second) = [*self.columns], (d for d in range(3) if d != self.normal)
-            columns[first], columns[second] = columns[first][c:d], columns[second][a:b]
-            yield GhostBox(self.normal, triple(columns)), numbers[:, a:b, c:d].ravel()
-
-
-@dataclass(frozen=True, eq=False)
-class LevelRows:
-    """Contributions of the nodes of one part to ghosts of tiles, as `hiresx.decomposition.patched_donors.Rows`. `part`:
-    the part that has the nodes. `ghost` (n,): the numbers of the ghosts, box by box. `widths`: the number of nodes in
-    each direction. `lines`: the weights along i, j and k. `boxes`: the ghosts."""
-
-    part: int
-    ghost: np.ndarray
-    widths: Size
-    lines: "tuple[Line, Line, Line]"
-    boxes: Sequence[GhostBox]
-    turn = None
-
-    def boxes_of(self, chosen: np.ndarray) -> Iterator[tuple[GhostBox, np.ndarray]]:
-        """Yield the boxes of the contributions number `chosen`, an ascending array, each with the places of its ghosts
-        in this array."""
-        ends = np.cumsum([0, *(prod(box.shape) for box in self.boxes)])
-        for box, (first, last), (a, b) in zip(
-            self.boxes, pairwise(ends), pairwise(np.searchsorted(chosen, ends)), strict=True
-        ):
-            if b - a == last - first:
-                yield box, np.arange(a, b)
-            else:
-                yield from ((own, a + places) for own, places in box.boxes_of(chosen[a:b] - first))
+    @property
+    def contributions(self) -> np.ndarray:
+        """Number of contributions (n,) to each ghost of a cell."""
+        return np.bincount(self.cell, minlength=len(self.ghosts))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ import numpy as np
 
 from hiresx.case import Case
 from hiresx.decomposition import Domain, mirror_points, mirror_rows, patched_donors
-from hiresx.decomposition.tile_ghosts import TileGhosts
 from hiresx.device.call import Calls
 from hiresx.device.fields import declared_field
 from hiresx.device.interface import Backend, Program
@@ -25,8 +24,8 @@ from hiresx.rhs.terms.body_force import acceleration
 # Quantities that are exchanged: the state, viscous fluxes, or the field of a term, by its name.
 STATE, FLUX = "state", "fluxes"
 TAG = 7
-# Data of all ghosts of a patch.
-Located = patched_donors.PatchedDonors | TileGhosts | mirror_points.MirrorSources
+# Data of all ghosts of a patch; of tiles the number of the patch.
+Located = patched_donors.PatchedDonors | int | mirror_points.MirrorSources
 # The launches that pack and unpack, and the buffers: of outgoing messages, of incoming messages, and those in host
 # memory.
 _Prepared = tuple[Callable[[], None], Callable[[], None], Any, Any, np.ndarray]
@@ -47,7 +46,7 @@ class _Give:
 
 
 @dataclass(frozen=True, eq=False)
-class _Take:
+class Take:
     """Ghosts of one part of this rank behind faces of one direction, and the contributions whose sums are the flow at
     their places. `extra`: further arguments of the `kernel` that computes the ghosts from this flow."""
 
@@ -99,7 +98,7 @@ class InterpolatedGhosts(ABC):
         cut, rank = domain.cut, self._comm.rank
         places = {state.index: n for n, state in enumerate(self._states)}
         owner = np.array([part.rank for part in cut.parts])
-        part, flat, along = self._targets(domain, found)
+        part, flat, along = patched_donors.targets(domain.whole, domain.cut, found)
         counts = np.array([f.count for f in found])
         ghosts = np.cumsum([0, *counts])
         # for each place, the ghost whose flow is taken there
@@ -174,11 +173,7 @@ class InterpolatedGhosts(ABC):
                 extra |= self._acceleration(self._states[places[p]])
             takes.append((places[p], int(along[own]), b - a, _kernel(entry), extra))
         lists = lists_on_device(self._backend, numbers)
-        self._takes = [_Take(*take, *own) for take, own in zip(takes, lists, strict=True)]
-
-    def _targets(self, domain: Domain, found: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return where the values of all ghosts are stored, as `patched_donors.targets` does."""
-        return patched_donors.targets(domain.whole, domain.cut, found)
+        self._takes = [Take(*take, *own) for take, own in zip(takes, lists, strict=True)]
 
     def _contributions(self, of: Sequence[tuple[int, Any, np.ndarray, np.ndarray, bool]]) -> Sequence[Any]:
         """Return contributions of parts of this rank, with their data on the device. `of`: for each the place of the

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 from kernels_alone import ORIGIN, POINTS, SHAPE, STRIDES, conservative, primitive, program, random
 
+from hiresx.decomposition.tile_ghosts import first_places, over_boxes
+from hiresx.exchange.filled_lists import ListBoxes, filled_lists
+
 KERNELS = ("half_point.h", "metrics.h", "interpolated.h", "boundary/patched.h", "level_ghosts.h")
 # For three boxes: the normal, and the columns along i, j and k. Layers along j go towards its first node.
 BOXES = [
@@ -72,3 +75,17 @@ def test_boxes_have_the_shares_of_their_ghosts_one_by_one(backend, what):
     made.launch(f"level_{kind}shares", (count, 1, 1), **common, to=to, buffer=found)
     assert np.abs(wanted).max() > 0.1
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-14 * np.abs(wanted).max())
+
+
+def test_lists_are_linear_functions_in_boxes(backend):
+    """With more entries than one point sets, in boxes that begin and end within the work of a point."""
+    rng = random(6)
+    sizes, steps = rng.integers(1, 6, (40, 3)), rng.integers(-9, 9, (40, 3))
+    value, nodes = rng.integers(-99, 99, 40), sizes.prod(axis=1)
+    first = 3 * first_places(nodes)
+    made = program(backend, KERNELS)
+    boxes = [ListBoxes(sizes, value, steps, first, 3), ListBoxes(sizes[:7], 4, 0, first[:7] + 1, 3)]
+    found = backend.to_host(filled_lists(backend, made, 3 * int(nodes.sum()), boxes))
+    (wanted,) = over_boxes(sizes[:, ::-1], value[None], steps[None, :, ::-1])
+    np.testing.assert_array_equal(found[::3], wanted)
+    np.testing.assert_array_equal(found[1 : 3 * nodes[:7].sum() : 3], 4)
