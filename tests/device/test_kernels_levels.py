@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kernels_alone import ORIGIN, POINTS, SHAPE, STRIDES, conservative, primitive, program, random
+from kernels_alone import BACKENDS, ORIGIN, POINTS, SHAPE, STRIDES, conservative, primitive, program, random
 
 from hiresx.decomposition.tile_ghosts import first_places, over_boxes
 from hiresx.exchange.filled_lists import ListBoxes, filled_lists
@@ -83,9 +83,8 @@ def test_lists_are_linear_functions_in_boxes(backend):
     sizes, steps = rng.integers(1, 6, (40, 3)), rng.integers(-9, 9, (40, 3))
     value, nodes = rng.integers(-99, 99, 40), sizes.prod(axis=1)
     first = 3 * first_places(nodes)
-    made = program(backend, KERNELS)
     boxes = [ListBoxes(sizes, value, steps, first, 3), ListBoxes(sizes[:7], 4, 0, first[:7] + 1, 3)]
-    found = backend.to_host(filled_lists(backend, made, 3 * int(nodes.sum()), boxes))
+    found = filled_lists(BACKENDS[backend](), program(backend, KERNELS), 3 * int(nodes.sum()), boxes)
     (wanted,) = over_boxes(sizes[:, ::-1], value[None], steps[None, :, ::-1])
     np.testing.assert_array_equal(found[::3], wanted)
     np.testing.assert_array_equal(found[1 : 3 * nodes[:7].sum() : 3], 4)
