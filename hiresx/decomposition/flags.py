@@ -111,21 +111,32 @@ class Flags:
         self._hierarchy, self._table = hierarchy, hierarchy.table
         self.above, self.held = hierarchy.choice.none(), hierarchy.choice.none()
 
-    def add(self, level: int, base: int, box: Range, marked: np.ndarray) -> None:
-        """Record the tiles that the criterion selects. `marked` (nk, nj, ni): the `marks` of the nodes `box` of block
-        `base` on `level`."""
-        table, finer = self._table, level + 1
-        lattice = self._hierarchy.lattices[finer][base]
-        space = self._hierarchy.spaces[finer, base]
+    def _lines(self, level: int, base: int, box: Range) -> list[tuple[tuple[int, int], tuple[int, ...], bool]]:
+        """Return the first arguments of `_tiles_over` along i, j and k."""
+        space = self._hierarchy.spaces[level + 1, base]
         wrapped = [wrap is not None and wrap.step == n for wrap, n in zip(space.wrapped, space.size, strict=True)]
+        return [*zip(box, map(tuple, self._hierarchy.lattices[level + 1][base]), wrapped, strict=True)]
+
+    def alike(self, level: int, base: int, box: Range) -> list[np.ndarray]:
+        """Return the first nodes, along i, j and k, of the ranges of nodes that select the same tiles. They are counted
+        from the first node of the nodes `box` of block `base` on `level`."""
+        return [
+            _first_alike(*line, self._table.nodes_around, self._table.tile) for line in self._lines(level, base, box)
+        ]
+
+    def add(
+        self, level: int, base: int, box: Range, marked: np.ndarray, alike: Sequence[np.ndarray] | None = None
+    ) -> None:
+        """Record the tiles that the criterion selects. `marked` (nk, nj, ni): the `marks` of the nodes `box` of block
+        `base` on `level`; with `alike`, the result of that method, the largest ones in the boxes of its ranges."""
+        table, finer, lines = self._table, level + 1, self._lines(level, base, box)
         for taken, least, around in ((self.above, 2, table.nodes_around), (self.held, 1, 0)):
             chosen = marked >= least
             if chosen.any():
-                lines = zip(box, lattice, wrapped, strict=True)
-                taken[finer][base] |= along_lines(
-                    chosen,
-                    [_tiles_over(nodes, tuple(ends), joined, around, table.tile) for nodes, ends, joined in lines],
-                )
+                tiles = [_tiles_over(*line, around, table.tile) for line in lines]
+                if alike is not None:
+                    tiles = [own[first] for own, first in zip(tiles, alike, strict=True)]
+                taken[finer][base] |= along_lines(chosen, tiles)
 
     def tiles_wanted(self, there: Sequence[Taken]) -> list[Taken]:
         """Return the tiles that the criterion selects. `there`: the tiles that exist now, which are kept as long as the
@@ -161,6 +172,14 @@ def _tiles_over(nodes: tuple[int, int], ends: tuple[int, ...], wrapped: bool, ar
     places = places % ends[-1] if wrapped else np.clip(places, 0, ends[-1] - 1)
     found[np.arange(len(found))[:, None], np.searchsorted(ends, places, "right") - 1] = 1
     return found
+
+
+@lru_cache(maxsize=1024)
+def _first_alike(nodes: tuple[int, int], ends: tuple[int, ...], wrapped: bool, around: int, tile: int) -> np.ndarray:
+    """Return the nodes, counted from the first one, that do not select the same tiles as the node before them. The
+    arguments are those of `_tiles_over`."""
+    tiles = np.concatenate([_tiles_over(nodes, ends, wrapped, n, tile) for n in (around, 0)], axis=1)
+    return np.flatnonzero(np.append(True, (tiles[1:] != tiles[:-1]).any(axis=1)))
 
 
 def _steps(around: int, tile: int) -> list[int]:
