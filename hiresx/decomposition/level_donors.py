@@ -3,7 +3,7 @@ overwritten by values of the finer one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise, product
 
 import numpy as np
@@ -109,34 +109,14 @@ class Cells:
     def of(cls, ghosts: TileGhosts, shares: LevelShares, chosen: np.ndarray) -> "Cells":
         """Divide the boxes `chosen` of `ghosts` into cells. They are sorted by part and direction."""
         chosen = chosen[np.lexsort((ghosts.direction[chosen], ghosts.part[chosen]))]
-        number, boxes = np.full(len(ghosts.part), -1), np.arange(len(chosen))
-        number[chosen] = boxes
+        number = np.full(len(ghosts.part), -1)
+        number[chosen] = np.arange(len(chosen))
         of = number[shares.ghosts]
-        sorted_by_box = np.argsort(of, kind="stable")[np.count_nonzero(of < 0) :]
-        of, low, high = of[sorted_by_box], shares.low[sorted_by_box], shares.high[sorted_by_box]
-        # The ends of all boxes along each direction, those of a box together.
-        least = ghosts.low.min(axis=0, initial=0)
-        span = ghosts.high.max(axis=0, initial=0) - least + 1
-        ends, first, count = [], [], []
-        for d in range(3):
-            places = [ghosts.low[chosen, d], ghosts.high[chosen, d], low[:, d], high[:, d]]
-            keys = np.concatenate([boxes, boxes, of, of]) * span[d] + np.concatenate(places) - least[d]
-            ends.append(np.unique(keys))
-            first.append(np.searchsorted(ends[-1], boxes * span[d]))
-            count.append(np.searchsorted(ends[-1], (boxes + 1) * span[d]) - first[-1] - 1)
-        sizes = np.stack(count[::-1], axis=1)
-        steps = np.broadcast_to(np.eye(3, dtype=int)[::-1, None], (3, len(boxes), 3))
-        place = over_boxes(sizes, np.stack(first), steps)
-        box = np.repeat(boxes, sizes.prod(axis=1))
-        lows, highs = (
-            np.stack([e[n] % s + o for e, n, s, o in zip(ends, place + after, span, least, strict=True)], axis=1)
-            for after in (0, 1)
+        order = np.argsort(of, kind="stable")[np.count_nonzero(of < 0) :]
+        box, low, high, cell, share = _divided(
+            ghosts.low[chosen], ghosts.high[chosen], of[order], shares.low[order], shares.high[order]
         )
-        begin, end = (np.searchsorted(of, box, which) for which in ("left", "right"))
-        (share,) = over_boxes((end - begin)[:, None], begin[None], np.ones((1, len(box), 1), int))
-        cell = np.repeat(np.arange(len(box)), end - begin)
-        has = ((low[share] <= lows[cell]) & (highs[cell] <= high[share])).all(axis=1)
-        return cls(chosen[box], lows, highs, cell[has], sorted_by_box[share[has]])
+        return cls(chosen[box], low, high, cell, order[share])
 
     @property
     def points(self) -> np.ndarray:
@@ -147,6 +127,36 @@ class Cells:
     def contributions(self) -> np.ndarray:
         """Number of contributions (n,) to each ghost of a cell."""
         return np.bincount(self.cell, minlength=len(self.ghosts))
+
+
+def _divided(
+    low: np.ndarray, high: np.ndarray, of: np.ndarray, inner_low: np.ndarray, inner_high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Divide boxes of nodes into cells along the ends of boxes that lie in them. `low`, `high` (n, 3): the first nodes
+    of the boxes and those after the last. `inner_low`, `inner_high` (m, 3): those of the boxes in them. `of` (m,): the
+    box in which each of these lies, ascending. Returns for each cell its box, its first node and that after the last,
+    and for each pair of a cell and an inner box that contains it their numbers, sorted by cell, then by inner box."""
+    boxes, least = np.arange(len(low)), low.min(axis=0, initial=0)
+    span = high.max(axis=0, initial=0) - least + 1
+    ends, first, count = [], [], []
+    for d in range(3):
+        places = np.concatenate([low[:, d], high[:, d], inner_low[:, d], inner_high[:, d]])
+        # The ends of all boxes, those of a box together.
+        ends.append(np.unique(np.concatenate([boxes, boxes, of, of]) * span[d] + places - least[d]))
+        first.append(np.searchsorted(ends[-1], boxes * span[d]))
+        count.append(np.searchsorted(ends[-1], (boxes + 1) * span[d]) - first[-1] - 1)
+    sizes, steps = np.stack(count[::-1], axis=1), np.eye(3, dtype=int)[::-1, None]
+    place = over_boxes(sizes, np.stack(first), np.broadcast_to(steps, (3, len(boxes), 3)))
+    box = np.repeat(boxes, sizes.prod(axis=1))
+    lows, highs = (
+        np.stack([e[n] % s + o for e, n, s, o in zip(ends, place + after, span, least, strict=True)], axis=1)
+        for after in (0, 1)
+    )
+    begin, end = (np.searchsorted(of, box, which) for which in ("left", "right"))
+    (inner,) = over_boxes((end - begin)[:, None], begin[None], np.ones((1, len(box), 1), int))
+    cell = np.repeat(np.arange(len(box)), end - begin)
+    within = ((inner_low[inner] <= lows[cell]) & (highs[cell] <= inner_high[inner])).all(axis=1)
+    return box, lows, highs, cell[within], inner[within]
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,12 +195,23 @@ def _along(n: int, step: int, halo: int, ends: tuple[int, int], turn: int) -> Li
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of nodes at the same point, one in a part and one in a part of a finer level. `to` (n,): nodes of the
-    coarser part. `source` (n,): nodes of the finer part. Both are int32 flat indexes into the padded arrays of their
-    parts, sorted by `to`."""
+    """Pairs of nodes at the same point, one in a part and one in a part of a finer level, in boxes of nodes. `sizes`
+    (n, 3): the nodes of the boxes along i, j, k. `first` (2, n): the flat indexes of the first nodes into the padded
+    arrays of the coarser and of the finer part. `steps` (2, n, 3): the differences of these indexes along i, j, k."""
 
-    to: np.ndarray
-    source: np.ndarray
+    sizes: np.ndarray
+    first: np.ndarray
+    steps: np.ndarray
+
+    @property
+    def count(self) -> int:
+        """Number of pairs."""
+        return int(self.sizes.prod(axis=1).sum())
+
+    @cached_property
+    def nodes(self) -> np.ndarray:
+        """The flat indexes (2, n) of all nodes, int32."""
+        return over_boxes(self.sizes[:, ::-1], self.first, self.steps[..., ::-1]).astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,12 +226,12 @@ class Injection:
     @property
     def to(self) -> np.ndarray:
         """Flat indexes (n,) of the nodes that receive values."""
-        return self.pairs.to
+        return self.pairs.nodes[0]
 
     @property
     def source(self) -> np.ndarray:
         """Flat indexes (n,) of the nodes whose values are copied."""
-        return self.pairs.source
+        return self.pairs.nodes[1]
 
 
 def injections(whole: Decomposition, cut: Decomposition, kept: Kept | None = None) -> list[Injection]:
@@ -270,17 +291,13 @@ def _pairs(
     nodes of `finer`. `covers` (m, 2, 3): boxes among those of the pair `pair` (m,) that lie under still finer levels
     and are left out."""
     strides, origins = strides_of(cut.blocks, cut.stencil.halo)
-    low, sizes = shared[:, 0], shared[:, 1] - shared[:, 0]
-    places, steps = [], []
-    for own, by in ((part, np.ones_like(step)), (finer, step)):
-        places.append(origins[own] + (strides[own] * (by * low - boxes[own, :, 0])).sum(axis=1))
-        steps.append((strides[own] * by)[:, ::-1])
-    to, source = over_boxes(sizes[:, ::-1], np.stack(places), np.stack(steps)).astype(np.int32)
-    count = sizes.prod(axis=1)
-    free, begin = np.ones(len(to), bool), np.cumsum(count) - count
-    inner = np.stack([np.ones_like(count), sizes[:, 0], sizes[:, 0] * sizes[:, 1]], axis=1)[pair]
-    first = begin[pair] + (inner * (covers[:, 0] - low[pair])).sum(axis=1)
-    free[over_boxes((covers[:, 1] - covers[:, 0])[:, ::-1], first[None], inner[None, :, ::-1])[0]] = False
-    to, source = to[free], source[free]
-    ends = np.concatenate([[0], np.cumsum(free)])[[*begin, len(free)]].tolist()
-    return [Pairs(to[a:b], source[a:b]) if a < b else None for a, b in pairwise(ends)]
+    box, low, high, cell, _ = _divided(shared[:, 0], shared[:, 1], pair, covers[:, 0], covers[:, 1])
+    free = np.bincount(cell, minlength=len(box)) == 0
+    box, low, high = box[free], low[free], high[free]
+    first, steps = [], []
+    for own, by in ((part[box], np.ones((len(box), 1), int)), (finer[box], step[box])):
+        first.append(origins[own] + (strides[own] * (by * low - boxes[own, :, 0])).sum(axis=1))
+        steps.append(strides[own] * by)
+    places, along = np.stack(first), np.stack(steps)
+    ends = np.searchsorted(box, np.arange(len(part) + 1)).tolist()
+    return [Pairs((high - low)[a:b], places[:, a:b], along[:, a:b]) if a < b else None for a, b in pairwise(ends)]

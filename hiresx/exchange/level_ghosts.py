@@ -224,8 +224,19 @@ class UnderFiner:
             here = [e for e in found if owner[e.donor] == owner[e.block] == rank]
 
             def copies_of(missing: list[int]) -> list[list[Any]]:
-                lists = lists_on_device(backend, [[here[n].to, here[n].source] for n in missing])
-                return [[*self._copies(here[n], *own)] for n, own in zip(missing, lists, strict=True)]
+                pairs = [here[n].pairs for n in missing]
+                sizes = np.concatenate([some.sizes for some in pairs])
+                first, steps = (
+                    np.concatenate(of, axis=1) for of in zip(*((p.first, p.steps) for p in pairs), strict=True)
+                )
+                ends = np.cumsum([0, *(some.count for some in pairs)]).tolist()
+                number, total = first_places(sizes.prod(axis=1)), ends[-1]
+                boxes = [ListBoxes(sizes, first[n], steps[n], n * total + number) for n in range(2)]
+                lists = filled_lists(backend, program, 2 * total, boxes)
+                return [
+                    [*self._copies(here[n], lists[a:b], lists[total + a : total + b])]
+                    for n, (a, b) in zip(missing, pairwise(ends), strict=True)
+                ]
 
             # Launches of parts that stay are taken from the previous solver.
             copies = kept.together(
@@ -248,7 +259,7 @@ class UnderFiner:
         ends = zip(self._arrays(e.donor), self._arrays(e.block), strict=True)
         for (source, variables), (target, _) in ends:
             yield self._program.call(
-                "copy_halo", (len(e.to), variables, 1), to=to, giving=giving, source=source,
+                "copy_halo", (e.pairs.count, variables, 1), to=to, giving=giving, source=source,
                 source_sv=self._states[e.donor].variable_stride, target=target,
                 target_sv=self._states[e.block].variable_stride, sign=1.0,
             )  # fmt: skip
