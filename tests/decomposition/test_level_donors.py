@@ -1,11 +1,13 @@
 """The ghosts of tiles as sums over nodes of the level before, against the interpolation of each ghost by itself."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 from hiresx.case import Case
 from hiresx.decomposition import Part, domain, padded_shape
-from hiresx.decomposition.level_donors import Cells, level_shares
+from hiresx.decomposition.level_donors import Cells, injections, level_shares
 from hiresx.decomposition.levels import stencils
 from hiresx.decomposition.patched_donors import linear
 from hiresx.decomposition.tile_ghosts import TileGhosts
@@ -117,3 +119,33 @@ def test_every_ghost_is_in_one_cell_with_all_contributions_to_it(parts):
             assert inside == (share in own) != apart
         assert (np.diff(own) > 0).all()
     assert all((of == 1).all() for of in seen.values())
+
+
+@pytest.mark.parametrize("parts", [None, lambda whole: [*halves(whole)]], ids=["whole", "halves"])
+def test_every_node_under_finer_levels_takes_one_value(parts):
+    """Level 2 lies over a part of the nodes that level 1 covers."""
+    ground = made(REGIONS["inside, and at both ends of the period"], True, parts)
+    levels, cut = ground.whole.levels, ground.cut
+    places = {p: [] for p in range(len(cut.parts))}
+    for e in injections(ground.whole, cut):
+        assert e.pairs.count == len(e.to) == len(e.source)
+        places[e.block] += e.to.tolist()
+        assert len({*e.source.tolist()}) == len(e.source)
+    finer = {}
+    for tile in levels.tiles:
+        for n in range(1, tile.level + 1):  # the nodes of coarser levels under the tile
+            step = 2**n
+            nodes = (range(-(-lo // step), (hi - 1) // step + 1) for lo, hi in tile.box[:2])
+            finer.setdefault(tile.level - n, set()).update(product(*nodes))
+    for p, part in enumerate(cut.parts):
+        tile = levels.tiles[part.whole]
+        own = {
+            *product(
+                *(
+                    range(lo + first, hi + first)
+                    for (lo, hi), (first, _) in zip(part.box[:2], tile.box[:2], strict=True)
+                )
+            )
+        }
+        assert len({*places[p]}) == len(places[p]) == len(own & finer.get(tile.level, set()))
+    assert any(places.values())
