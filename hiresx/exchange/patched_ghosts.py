@@ -24,8 +24,8 @@ from hiresx.rhs.terms.body_force import acceleration
 # Quantities that are exchanged: the state, viscous fluxes, or the field of a term, by its name.
 STATE, FLUX = "state", "fluxes"
 TAG = 7
-# Data of all ghosts of a patch; of tiles the number of the patch.
-Located = patched_donors.PatchedDonors | int | mirror_points.MirrorSources
+# Data of all ghosts of a patch.
+Located = patched_donors.PatchedDonors | mirror_points.MirrorSources
 # The launches that pack and unpack, and the buffers: of outgoing messages, of incoming messages, and those in host
 # memory.
 _Prepared = tuple[Callable[[], None], Callable[[], None], Any, Any, np.ndarray]
@@ -62,7 +62,8 @@ class Take:
 
 class InterpolatedGhosts(ABC):
     """Fills ghosts of the parts `states` of this rank by interpolation of the flow at places between nodes. `found`: a
-    function that is called on rank 0 and returns the places of all ghosts. `any`: whether there are such ghosts.
+    function that is called on rank 0 and returns the places of all ghosts, as `_prepare` takes them. `any`: whether
+    there are such ghosts.
 
     Contributions of several parts to a ghost are added in the order of the parts. Results of the same partition are
     therefore bit-identical; those of another partition differ by the round-off of these sums. All calls are collective.
@@ -75,12 +76,12 @@ class InterpolatedGhosts(ABC):
         comm: Communicator,
         domain: Domain,
         states: Sequence[BlockState],
-        found: Callable[[], Sequence[Located]],
+        found: Callable[[], Sequence[Any]],
     ):
         self._backend, self._program, self._comm, self._states = backend, program, comm, states
         with comm.together():
             given = found() if comm.root else None
-        self.located: Sequence[Located] = comm.bcast(given)
+        self.located: Sequence[Any] = comm.bcast(given)
         self.any = bool(self.located)
         self.between_ranks = False
         self._mpi_comm: Any = None
@@ -94,7 +95,7 @@ class InterpolatedGhosts(ABC):
         self.between_ranks = bool(comm.max([float(bool(self._out or self._into))])[0])
         self._made: dict[str, _Prepared] = {}
 
-    def _prepare(self, domain: Domain, found: Sequence[Located]) -> None:
+    def _prepare(self, domain: Domain, found: Sequence[Any]) -> None:
         cut, rank = domain.cut, self._comm.rank
         places = {state.index: n for n, state in enumerate(self._states)}
         owner = np.array([part.rank for part in cut.parts])

@@ -109,9 +109,9 @@ def _prolong(
     for window, coarse, [start], own in zip(mine, arrays, lists, weights, strict=True):
         state, box = states[window.place], within(parts[window.place].box, window.nodes)
         size, wide = sizes(window.nodes)[::-1], coarse.shape[:0:-1]
-        place = state.place | {"o": state.origin + sum(lo * by for (lo, _), by in zip(box, state.strides, strict=True))}
+        at = state.place | {"o": state.origin + sum(lo * by for (lo, _), by in zip(box, state.strides, strict=True))}
         solver.program.launch(
-            "new_tile_nodes", size, **place, sv=state.variable_stride, nodes_i=size[0], nodes_j=size[1],
+            "new_tile_nodes", size, **at, sv=state.variable_stride, nodes_i=size[0], nodes_j=size[1],
             columns=len(start), **dict(zip(("wi", "wj", "wk"), wide, strict=True)), start=start,
             weights=whole[first : first + own.size], coarse=coarse, q=state.q,
         )  # fmt: skip

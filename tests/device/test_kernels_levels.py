@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
-from kernels_alone import BACKENDS, ORIGIN, POINTS, SHAPE, STRIDES, conservative, primitive, program, random
+from kernels_alone import BACKENDS, GAMMA, ORIGIN, POINTS, SHAPE, STRIDES, conservative, primitive, program, random
 
 from hiresx.decomposition.tile_ghosts import first_places, over_boxes
+from hiresx.equations.gas import Gas
 from hiresx.exchange.filled_lists import ListBoxes, filled_lists
+from hiresx.simulation.prolongation import _line, interpolate
 
 KERNELS = ("half_point.h", "metrics.h", "interpolated.h", "boundary/patched.h", "level_ghosts.h")
 # For three boxes: the normal, and the columns along i, j and k. Layers along j go towards its first node.
@@ -88,3 +90,32 @@ def test_lists_are_linear_functions_in_boxes(backend):
     (wanted,) = over_boxes(sizes[:, ::-1], value[None], steps[None, :, ::-1])
     np.testing.assert_array_equal(found[::3], wanted)
     np.testing.assert_array_equal(found[1 : 3 * nodes[:7].sum() : 3], 4)
+
+
+def test_nodes_of_new_tiles_are_those_of_the_interpolation_in_numpy(backend):
+    """A smooth flow with a jump, at nodes near the ends of a level and far from them."""
+    coarse, windows, dense = (14, 12, 11), [], []
+    lines = [_line(lo, hi, n, False) for (lo, hi), n in zip(((0, 9), (5, 16), (11, 21)), coarse, strict=True)]
+    for (first, last), start, weights in lines:
+        windows.append(slice(first, last))
+        made = np.zeros((2, len(start), last - first))
+        for n, a in enumerate(start):
+            made[:, n, a : a + 6] = weights[:, :, n]
+        dense.append(made)
+    k, j, i = np.meshgrid(*(np.arange(n) / n for n in reversed(coarse)), indexing="ij")
+    wave = 0.3 * np.sin(7 * i + 2 * j) * np.cos(5 * k) + np.where(i + j > 0.9, 2.0, 0.0)
+    given = conservative(np.stack([3 + wave, wave, 0.4 * wave, 1 - wave, 4 + wave]))
+    window = np.ascontiguousarray(given[(slice(None), *reversed(windows))])
+    wanted = interpolate(window, dense, Gas(GAMMA))
+    size = wanted.shape[:0:-1]
+    q = np.full(wanted.shape, np.nan)
+    start = np.concatenate([start for _, start, _ in lines]).astype(np.int32)
+    weights = np.ascontiguousarray(np.concatenate([own for *_, own in lines], axis=-1))
+    program(backend, (*KERNELS, "new_tiles.h")).launch(
+        "new_tile_nodes", size, o=0, sj=size[0], sk=size[0] * size[1], sv=q[0].size, nodes_i=size[0], nodes_j=size[1],
+        columns=len(start), wi=window.shape[3], wj=window.shape[2], wk=window.shape[1], start=start, weights=weights,
+        coarse=window, q=q,
+    )  # fmt: skip
+    np.testing.assert_allclose(q, wanted, rtol=1e-13)
+    linear = interpolate(window, [np.stack([own[1]] * 2) for own in dense], Gas(GAMMA))
+    assert np.abs(q - linear).max() > 1e-3

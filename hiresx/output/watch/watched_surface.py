@@ -270,6 +270,8 @@ class _Piece:
     (tangents, nodes, n): the weights of the derivatives along the face. `slopes` (1 + tangents, 3, n): the factors of
     the derivatives inwards and along the face in the derivatives with respect to x, y, z."""
 
+    state: int
+
     def __init__(self, solver: Solver, n: int, nodes: FaceNodes, box: Range, viscous: bool):
         self.face, self.group, self.mirror = nodes.face, nodes.group, nodes.mirror
         state, block = solver.states[n], solver.decomposition.blocks[nodes.block]
