@@ -12,7 +12,7 @@ from hiresx.base.kept import Kept
 from hiresx.decomposition.levels import part_on_level, stencils
 from hiresx.decomposition.patched_donors import linear, share
 from hiresx.decomposition.patches import Decomposition
-from hiresx.decomposition.tile_ghosts import TileGhosts, over_boxes, strides_of
+from hiresx.decomposition.tile_ghosts import TileGhosts, first_places, over_boxes, strides_of
 from hiresx.grid.patched import WIDTH
 
 
@@ -138,25 +138,32 @@ def _divided(
     and for each pair of a cell and an inner box that contains it their numbers, sorted by cell, then by inner box."""
     boxes, least = np.arange(len(low)), low.min(axis=0, initial=0)
     span = high.max(axis=0, initial=0) - least + 1
-    ends, first, count = [], [], []
+    ends, first, count, inner_from, inner_to = [], [], [], [], []
     for d in range(3):
         places = np.concatenate([low[:, d], high[:, d], inner_low[:, d], inner_high[:, d]])
         # The ends of all boxes, those of a box together.
-        ends.append(np.unique(np.concatenate([boxes, boxes, of, of]) * span[d] + places - least[d]))
-        first.append(np.searchsorted(ends[-1], boxes * span[d]))
-        count.append(np.searchsorted(ends[-1], (boxes + 1) * span[d]) - first[-1] - 1)
+        keys = np.concatenate([boxes, boxes, of, of]) * span[d] + places - least[d]
+        found, number = np.unique(keys, return_inverse=True)
+        begin, end, *inside = np.split(number, np.cumsum([len(boxes), len(boxes), len(of)]))
+        ends.append(found)
+        first.append(begin)
+        count.append(end - begin)
+        inner_from.append(inside[0] - begin[of])
+        inner_to.append(inside[1] - begin[of])
     sizes, steps = np.stack(count[::-1], axis=1), np.eye(3, dtype=int)[::-1, None]
     place = over_boxes(sizes, np.stack(first), np.broadcast_to(steps, (3, len(boxes), 3)))
-    box = np.repeat(boxes, sizes.prod(axis=1))
     lows, highs = (
         np.stack([e[n] % s + o for e, n, s, o in zip(ends, place + after, span, least, strict=True)], axis=1)
         for after in (0, 1)
     )
-    begin, end = (np.searchsorted(of, box, which) for which in ("left", "right"))
-    (inner,) = over_boxes((end - begin)[:, None], begin[None], np.ones((1, len(box), 1), int))
-    cell = np.repeat(np.arange(len(box)), end - begin)
-    within = ((inner_low[inner] <= lows[cell]) & (highs[cell] <= inner_high[inner])).all(axis=1)
-    return box, lows, highs, cell[within], inner[within]
+    # The cells of an inner box are a box of cells.
+    along = np.stack([np.ones_like(count[0]), count[0], count[0] * count[1]], axis=1)[of]
+    lowest, inner_sizes = np.stack(inner_from, axis=1), np.stack(inner_to, axis=1) - np.stack(inner_from, axis=1)
+    start = first_places(sizes.prod(axis=1))[of] + (along * lowest).sum(axis=1)
+    (cell,) = over_boxes(inner_sizes[:, ::-1], start[None], along[None, :, ::-1])
+    inner = np.repeat(np.arange(len(of)), inner_sizes.prod(axis=1))
+    order = np.argsort(cell, kind="stable")
+    return np.repeat(boxes, sizes.prod(axis=1)), lows, highs, cell[order], inner[order]
 
 
 @dataclass(frozen=True, eq=False)
