@@ -111,31 +111,36 @@ class Flags:
         self._hierarchy, self._table = hierarchy, hierarchy.table
         self.above, self.held = hierarchy.choice.none(), hierarchy.choice.none()
 
-    def _lines(self, level: int, base: int, box: Range) -> list[tuple[tuple[int, int], tuple[int, ...], bool]]:
+    def _lines(self, level: int, base: int) -> list[tuple[int, tuple[int, ...], bool]]:
         """Return the first arguments of `_tiles_over` along i, j and k."""
-        space = self._hierarchy.spaces[level + 1, base]
+        space, sizes = self._hierarchy.spaces[level + 1, base], self._hierarchy.spaces[level, base].size
         wrapped = [wrap is not None and wrap.step == n for wrap, n in zip(space.wrapped, space.size, strict=True)]
-        return [*zip(box, map(tuple, self._hierarchy.lattices[level + 1][base]), wrapped, strict=True)]
+        return [*zip(sizes, map(tuple, self._hierarchy.lattices[level + 1][base]), wrapped, strict=True)]
 
     def alike(self, level: int, base: int, box: Range) -> list[np.ndarray]:
         """Return the first nodes, along i, j and k, of the ranges of nodes that select the same tiles. They are counted
         from the first node of the nodes `box` of block `base` on `level`."""
-        return [
-            _first_alike(*line, self._table.nodes_around, self._table.tile) for line in self._lines(level, base, box)
-        ]
+        found = []
+        for line, (lo, hi) in zip(self._lines(level, base), box, strict=True):
+            first = _first_alike(*line, self._table.nodes_around, self._table.tile)
+            inside = first[np.searchsorted(first, lo, "right") : np.searchsorted(first, hi)]
+            found.append(np.append(0, inside - lo))
+        return found
 
     def add(
         self, level: int, base: int, box: Range, marked: np.ndarray, alike: Sequence[np.ndarray] | None = None
     ) -> None:
         """Record the tiles that the criterion selects. `marked` (nk, nj, ni): the `marks` of the nodes `box` of block
         `base` on `level`; with `alike`, the result of that method, the largest ones in the boxes of its ranges."""
-        table, finer, lines = self._table, level + 1, self._lines(level, base, box)
+        table, finer, lines = self._table, level + 1, self._lines(level, base)
+        nodes = [np.arange(hi - lo) for lo, hi in box] if alike is None else alike
         for taken, least, around in ((self.above, 2, table.nodes_around), (self.held, 1, 0)):
             chosen = marked >= least
             if chosen.any():
-                tiles = [_tiles_over(*line, around, table.tile) for line in lines]
-                if alike is not None:
-                    tiles = [own[first] for own, first in zip(tiles, alike, strict=True)]
+                tiles = [
+                    _tiles_over(*line, around, table.tile)[lo + own]
+                    for line, (lo, _), own in zip(lines, box, nodes, strict=True)
+                ]
                 taken[finer][base] |= along_lines(chosen, tiles)
 
     def tiles_wanted(self, there: Sequence[Taken]) -> list[Taken]:
@@ -160,24 +165,24 @@ class Flags:
 
 
 @lru_cache(maxsize=1024)
-def _tiles_over(nodes: tuple[int, int], ends: tuple[int, ...], wrapped: bool, around: int, tile: int) -> np.ndarray:
-    """Return, for one direction of a level, an array (nodes, tiles of the next level). It is 1 if the tile contains one
-    of the nodes on the node of the level, halfway beside it, or up to `around` nodes from these, and 0 elsewhere. Tiles
-    begin and end at `ends`. `wrapped`: whether the last tile continues in the first."""
-    found = np.zeros((nodes[1] - nodes[0], len(ends) - 1), np.float32)
+def _tiles_over(nodes: int, ends: tuple[int, ...], wrapped: bool, around: int, tile: int) -> np.ndarray:
+    """Return, for one direction of a level with so many `nodes`, an array (nodes, tiles of the next level). It is 1 if
+    the tile contains one of the nodes on the node of the level, halfway beside it, or up to `around` nodes from these,
+    and 0 elsewhere. Tiles begin and end at `ends`. `wrapped`: whether the last tile continues in the first."""
+    found = np.zeros((nodes, len(ends) - 1), np.float32)
     if ends[-1] == 1:
         return found + 1
     # The tile contains the node itself, and the nodes halfway to its neighbours.
-    places = 2 * np.arange(*nodes)[:, None] + _steps(around, tile)
+    places = 2 * np.arange(nodes)[:, None] + _steps(around, tile)
     places = places % ends[-1] if wrapped else np.clip(places, 0, ends[-1] - 1)
-    found[np.arange(len(found))[:, None], np.searchsorted(ends, places, "right") - 1] = 1
+    found[np.arange(nodes)[:, None], np.searchsorted(ends, places, "right") - 1] = 1
     return found
 
 
 @lru_cache(maxsize=1024)
-def _first_alike(nodes: tuple[int, int], ends: tuple[int, ...], wrapped: bool, around: int, tile: int) -> np.ndarray:
-    """Return the nodes, counted from the first one, that do not select the same tiles as the node before them. The
-    arguments are those of `_tiles_over`."""
+def _first_alike(nodes: int, ends: tuple[int, ...], wrapped: bool, around: int, tile: int) -> np.ndarray:
+    """Return the nodes that do not select the same tiles as the node before them, and node 0. The arguments are those
+    of `_tiles_over`."""
     tiles = np.concatenate([_tiles_over(nodes, ends, wrapped, n, tile) for n in (around, 0)], axis=1)
     return np.flatnonzero(np.append(True, (tiles[1:] != tiles[:-1]).any(axis=1)))
 
