@@ -75,6 +75,11 @@ class Scheme(Table):
         "regularised (experimental): linear fluxes without weights, and an entropic pressure that "
         "spreads shocks over several cells",
     )
+    viscous_order: Literal[6, 8] = Field(
+        6,
+        description="order of the central differences of the viscous terms, and of gradients in monitors and averages; "
+        "8 damps waves of two to four nodes more and needs four ghost layers instead of three",
+    )
     hybrid: Hybrid = Field(Hybrid(), description="where the hybrid scheme uses AFWENO")
     regularised: Regularised = Field(Regularised(), description="the entropic pressure of the regularised scheme")
     precision: Precision = Field(
@@ -106,8 +111,13 @@ class Scheme(Table):
 OF_AFWENO = ("interpolation", "weights", "space", "flux", "flux_smoothing", "epsilon", "cutoff")
 
 
-def scheme_errors(scheme: Scheme) -> Iterator[PydanticCustomError]:
-    """Yield the errors in the weights, in their cut-off, and in the options of the other inviscid schemes."""
+def scheme_errors(scheme: Scheme, is_viscous: bool) -> Iterator[PydanticCustomError]:
+    """Yield the errors in the weights, in their cut-off, in the options of the other inviscid schemes, and in those of
+    viscous terms. `is_viscous`: whether there are viscous terms."""
+    if scheme.viscous_order != Scheme.model_fields["viscous_order"].default and not is_viscous:
+        yield case_error(
+            "scheme.viscous_order has no effect without gas.reynolds; leave it out, or give a Reynolds number"
+        )
     interpolation, weights = scheme.interpolation, scheme.weights
     suited = suited_weights(interpolation)
     if weights not in suited:

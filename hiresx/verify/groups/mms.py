@@ -232,7 +232,7 @@ class Setup:
 
     flow: Formulas
     points: tuple[int, ...]
-    scheme: tuple[tuple[str, str], ...] = ()
+    scheme: tuple[tuple[str, str | int], ...] = ()
     boundary: str = "periodic"
     periodic: str = "xy"
     reynolds: float | None = None
@@ -346,7 +346,7 @@ def _in_space(flow: Formulas) -> Formulas:
     return rho, u, v, w, p
 
 
-def _scheme(**keys: str) -> tuple[tuple[str, str], ...]:
+def _scheme(**keys: str | int) -> tuple[tuple[str, str | int], ...]:
     return tuple(keys.items())
 
 
@@ -455,10 +455,16 @@ CHECKS = [
         _check(f"Navier-Stokes, {law}", 4.8, Setup(PLANE, _FINE, _LINEAR, reynolds=_VISCOUS, law=law))
         for law in ("constant", "power", "sutherland")
     ),
-    _check(
-        "Navier-Stokes, modified7",
-        5.8,
-        Setup(PLANE, _FINE, _scheme(interpolation="modified7", weights="linear"), reynolds=_VISCOUS),
+    *(
+        _check(
+            name,
+            least,
+            Setup(PLANE, _FINE, _scheme(interpolation="modified7", weights="linear", **more), reynolds=_VISCOUS),
+        )
+        for name, least, more in (
+            ("Navier-Stokes, modified7", 5.8, {}),
+            ("Navier-Stokes, modified7, viscous_order 8", 6.8, {"viscous_order": 8}),
+        )
     ),
     _check(
         "Navier-Stokes, 3-D",
