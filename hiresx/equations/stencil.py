@@ -33,7 +33,7 @@ ONE_SIDED_DIFFERENCES = (
     (-10.0, -77.0, 150.0, -100.0, 50.0, -15.0, 2.0),
     (2.0, -24.0, -35.0, 80.0, -30.0, 8.0, -1.0),
 )
-# Central differences by their reach: for metrics, whose reach is that of the correction of the fluxes, and for the viscous
+# Central differences by their reach: for metrics, whose reach is that of the correction of the fluxes, and for viscous
 # terms.
 CENTRAL_DIFFERENCES = {
     len(weights): _nodes(weights) for weights in (DIFFERENCE_WEIGHTS, kernels.fractions("", _HEADER, "wide_weights"))
@@ -73,8 +73,8 @@ def stencil(
     interpolation: str, root: Path = kernels.ROOT, filter_reach: int = 0, viscous_reach: int = DIFFERENCE_REACH
 ) -> Stencil:
     """Return the widths of the stencils of a run. `interpolation`: the name of a header in kernels/interpolation/.
-    `filter_reach`: half-width of the explicit filter, 0 without one. `viscous_reach`: that of the central differences of
-    the viscous terms. Raises FileNotFoundError if there is no such header, ValueError if it does not declare its own
+    `filter_reach`: half-width of the explicit filter, 0 without one. `viscous_reach`: that of the central differences
+    of the viscous terms. Raises FileNotFoundError if there is no such header, ValueError if it does not declare its own
     reach and that of its correction, and HiresxError for a correction that is not implemented."""
     reach, correction = (
         kernels.trait("interpolation", interpolation, what, root)
@@ -90,8 +90,8 @@ def stencil(
 
 
 def largest_diffusion(reach: int) -> float:
-    """Return the largest eigenvalue of minus the central difference taken twice, for unit spacing. `reach`: the number of
-    nodes to each side."""
+    """Return the largest eigenvalue of minus the central difference taken twice, for unit spacing. `reach`: the number
+    of nodes to each side."""
     weights = CENTRAL_DIFFERENCES[reach][reach + 1 :]
     angles = (math.pi * n / 1000 for n in range(1001))
     return max(sum(2 * w * math.sin(m * angle) for m, w in enumerate(weights, 1)) ** 2 for angle in angles)

@@ -23,10 +23,11 @@ class Viscous:
 
     The ghosts of `w` are filled before the fluxes, the ghosts of `fluxes` before the differences. `reynolds`: the
     Reynolds number. `reach`: the number of nodes that the central differences read on each side. `remote`: the faces
-    whose ghosts come from another rank; launches that need these ghosts are separate. `ahead`: whether the fluxes are computed before the inviscid terms. If so, the launches of the fluxes wait
-    for ghosts of the state (`late`: the faces `remote`), and `w` uses the memory of the rates `r`, to which no term has
-    written yet. Otherwise the launches of the differences wait for ghosts of the fluxes. `carried`: directions in which
-    the inviscid terms also compute the viscous differences.
+    whose ghosts come from another rank; launches that need these ghosts are separate. `ahead`: whether the fluxes are
+    computed before the inviscid terms. If so, the launches of the fluxes wait for ghosts of the state (`late`: the
+    faces `remote`), and `w` uses the memory of the rates `r`, to which no term has written yet. Otherwise the launches
+    of the differences wait for ghosts of the fluxes. `carried`: directions in which the inviscid terms also compute the
+    viscous differences.
     """
 
     def __init__(

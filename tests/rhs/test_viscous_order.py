@@ -1,5 +1,5 @@
-"""Viscous terms of eighth order (`scheme.viscous_order`) beside walls and open faces, their steps, and what they refuse.
-Their order is checked by the groups "viscous" and "mms" of `hiresx verify`."""
+"""Viscous terms of eighth order (`scheme.viscous_order`) beside walls and open faces, their steps, and what they
+refuse. Their order is checked by the groups "viscous" and "mms" of `hiresx verify`."""
 
 import numpy as np
 import pytest
@@ -44,12 +44,13 @@ def test_the_same_everywhere(tmp_path):
 
 
 def test_waves_of_few_nodes_are_damped_more():
-    """Of four nodes, a shear wave in very viscous gas: the rate of decay over that of sixth order, (1.5238/1.4667)^2."""
+    """Of four nodes, a shear wave in very viscous gas: the rate over that of sixth order, (1.5238/1.4667)^2."""
     box = {"generator": "box", "n": [16, 1, 1], "lower": [0.0] * 3, "upper": [1.0, 0.0, 0.0], "periodic": ["x"]}
     left = []
     for order in (6, 8):
         case = Case.from_dict({
-            "grid": box, "gas": {"reynolds": 0.01}, "scheme": {"viscous_order": order}, "time": {"steps": 1, "dt": 1e-10},
+            "grid": box, "gas": {"reynolds": 0.01}, "scheme": {"viscous_order": order},
+            "time": {"steps": 1, "dt": 1e-10},
             "boundary": [{"faces": "all", "type": "periodic"}], "initial": {"state": {"rho": 1.0, "p": P}},
         })  # fmt: skip
         run = Simulation(case, "cpu", initial=lambda x, y, z: (1.0, 0.0, 1e-3 * np.sin(8 * np.pi * x), 0.0, P))
