@@ -43,7 +43,8 @@ def build(case: Case, simulation: WatchedRun) -> list[Monitor]:
 
 class KineticEnergyMonitor(DeviceMonitor):
     """Monitor of the kinetic energy and of the terms of its budget, as means over the grid (docs/outputs.md). Gradients
-    are those of the solver's viscous terms: sixth-order central differences, which use the ghosts.
+    are those of the solver's viscous terms: central differences of the order `scheme.viscous_order`, which use the
+    ghosts.
 
     `rate` and `dissipation_numerical` are values at the middle between two samples and are NaN in the first sample.
     `dissipation_numerical` is pressure dilatation minus dissipation (that of a turbulence model included), averaged
